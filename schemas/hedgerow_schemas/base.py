@@ -1,0 +1,212 @@
+"""Base: what every custom resource and every view of a live object shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from hedgerow_schemas.definition import Definition, list_map
+
+Object = dict[str, Any]
+"""A Kubernetes object as its JSON: what is sent, what is stored, what is watched."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiResource:
+    """One kind as the API server's discovery lists it.
+
+    `group_version` is written as in a manifest: `v1`, `apps/v1`.
+    """
+
+    group_version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core group."""
+        group, slash, _ = self.group_version.rpartition("/")
+        return group if slash else ""
+
+    @property
+    def version(self) -> str:
+        """The version alone: `v1` of `apps/v1`."""
+        return self.group_version.rpartition("/")[2]
+
+
+class Model(BaseModel):
+    """An immutable part of a custom resource: camelCase on the wire, unknown fields dropped."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore"
+    )
+
+    def wire(self) -> Object:
+        """Give the JSON form: camelCase, no nulls (server-side apply would own a null)."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class OwnerReference(Model):
+    """`metadata.ownerReferences[]`."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool = False
+
+
+class ObjectMeta(Model):
+    """The parts of `metadata` that composing needs; managedFields stay with the runtime."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=dict)
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+def _whole_seconds(instant: datetime) -> datetime:
+    """`metav1.Time` holds whole seconds; a finer one would never compare equal again."""
+    return instant.replace(microsecond=0)
+
+
+Time = Annotated[datetime, AfterValidator(_whole_seconds)]
+"""An instant as `metav1.Time` writes it: RFC 3339, UTC, whole seconds."""
+
+
+Generation = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
+"""A `metadata.generation`, as a status repeats it."""
+
+
+class Condition(Model):
+    """One aspect of the resource, as `kubectl wait --for=condition=…` reads it."""
+
+    # The runtime stamps lastTransitionTime and observedGeneration.
+    type: str = Field(description="What the condition is about, in CamelCase.")
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
+    reason: str = Field(description="Why, as one CamelCase word for programs.")
+    message: str = Field(default="", description="Why, as a sentence for people.")
+    last_transition_time: Time | None = Field(
+        default=None, description="When the status last changed."
+    )
+    observed_generation: Generation | None = Field(
+        default=None, description="The metadata.generation that the condition is about."
+    )
+
+
+class ContestedField(Model):
+    """A field that hedgerow declares and another field manager holds with another value."""
+
+    object: str = Field(description="The object concerned, as kind and name: Deployment/demo.")
+    path: str = Field(description="The field, as managedFields and conflict messages write it.")
+    manager: str = Field(description="The field manager that holds the field.")
+    operation: str | None = Field(
+        default=None, description="How it got the field: Apply or Update."
+    )
+    subresource: str | None = Field(
+        default=None, description="The subresource that it wrote through, such as scale."
+    )
+    since: Time | None = Field(default=None, description="When it took the field.")
+
+
+class Status(Model):
+    """What was observed; written by the operator alone."""
+
+    observed_generation: Generation | None = Field(
+        default=None, description="The metadata.generation that this status is about."
+    )
+    conditions: tuple[Condition, ...] = Field(
+        default=(),
+        description="Ready is always there; Reconciling, Stalled and Contested while true.",
+        json_schema_extra=list_map("type"),
+    )
+    contested: tuple[ContestedField, ...] = Field(
+        default=(),
+        description="Fields that others hold: left as they are, never overwritten.",
+        json_schema_extra=list_map("object", "path"),
+    )
+
+
+class CustomResource(Model):
+    """A custom resource: identity as class variables, `spec` and `status` as models.
+
+    Its schema is rendered by `hedgerow_schemas.crd`; the class docstring describes the kind.
+    """
+
+    api: ClassVar[ApiResource]
+    definition: ClassVar[Definition] = Definition()
+    metadata: ObjectMeta
+
+
+class View:
+    """A tolerant reading of one live object: what is absent or ill-typed reads as empty.
+
+    A view never raises: it is held against objects that other programs wrote.
+    """
+
+    api: ClassVar[ApiResource]
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.raw = raw
+
+    def at(self, *path: str) -> Any:
+        """Give the value below `path`, or None when any step is missing or no map."""
+        value: Any = self.raw
+        for step in path:
+            if not isinstance(value, Mapping):
+                return None
+            value = value.get(step)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return value  # pyright: ignore[reportUnknownVariableType]
+
+    def text(self, *path: str) -> str:
+        """Give the string below `path`, or an empty one."""
+        value = self.at(*path)
+        return value if isinstance(value, str) else ""
+
+    def number(self, *path: str) -> int:
+        """Give the integer below `path`, or 0."""
+        value = self.at(*path)
+        return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+    def mapping(self, *path: str) -> Mapping[str, Any]:
+        """Give the map below `path`, or an empty one."""
+        value = self.at(*path)
+        return value if isinstance(value, Mapping) else {}  # pyright: ignore[reportUnknownVariableType]
+
+    def items(self, *path: str) -> tuple[Any, ...]:
+        """Give the list below `path` as a tuple, or an empty one."""
+        value = self.at(*path)
+        return tuple(value) if isinstance(value, list) else ()  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+    @property
+    def name(self) -> str:
+        """`metadata.name`."""
+        return self.text("metadata", "name")
+
+    @property
+    def namespace(self) -> str:
+        """`metadata.namespace`; empty for what has none."""
+        return self.text("metadata", "namespace")
+
+    @property
+    def uid(self) -> str:
+        """`metadata.uid`."""
+        return self.text("metadata", "uid")
+
+    @property
+    def labels(self) -> Mapping[str, Any]:
+        """`metadata.labels`."""
+        return self.mapping("metadata", "labels")

@@ -1,0 +1,153 @@
+"""Builtin: tolerant views of Kubernetes's own objects, as far as composing reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from hedgerow_schemas.base import ApiResource, Object, View
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+POD_TEMPLATE_HASH = "pod-template-hash"
+CONTAINERS = ("initContainerStatuses", "containerStatuses")
+POD_IDENTITY = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp", "labels")
+
+
+def _entry(entries: tuple[Any, ...], key: str, value: str | bool) -> Object:
+    """Give the first list item whose `key` holds `value`, or an empty map."""
+    for entry in entries:
+        if isinstance(entry, dict):
+            item = cast("Object", entry)
+            if item.get(key) == value:
+                return item
+    return {}
+
+
+def _waiting(status: Any) -> Object:
+    """Reduce a container's status to why it waits."""
+    reason = View(status).text("state", "waiting", "reason")
+    return {"state": {"waiting": {"reason": reason}}} if reason else {}
+
+
+class WithConditions(View):
+    """A view of an object whose status has conditions."""
+
+    __slots__ = ()
+
+    def condition(self, kind: str) -> str:
+        """Give the status of a condition (`True`, `False`, `Unknown`); empty when it is absent."""
+        return View(_entry(self.items("status", "conditions"), "type", kind)).text("status")
+
+
+class Service(View):
+    """A Service: where it sends its traffic."""
+
+    api: ClassVar[ApiResource] = ApiResource("v1", "Service", "services")
+    __slots__ = ()
+
+    @property
+    def selector(self) -> Mapping[str, Any]:
+        """`spec.selector`."""
+        return self.mapping("spec", "selector")
+
+
+class Deployment(WithConditions):
+    """A Deployment: how far its rollout is."""
+
+    api: ClassVar[ApiResource] = ApiResource("apps/v1", "Deployment", "deployments")
+    __slots__ = ()
+
+    @property
+    def generation(self) -> int:
+        """`metadata.generation`: the newest specification that the server holds."""
+        return self.number("metadata", "generation")
+
+    @property
+    def observed_generation(self) -> int:
+        """`status.observedGeneration`: the specification that the status is about."""
+        return self.number("status", "observedGeneration")
+
+    @property
+    def replicas(self) -> int:
+        """`spec.replicas`: how many pods are wanted."""
+        return self.number("spec", "replicas")
+
+    @property
+    def status_replicas(self) -> int:
+        """`status.replicas`: how many pods there are, of any generation."""
+        return self.number("status", "replicas")
+
+    @property
+    def updated_replicas(self) -> int:
+        """`status.updatedReplicas`: how many pods have the newest template."""
+        return self.number("status", "updatedReplicas")
+
+    @property
+    def available_replicas(self) -> int:
+        """`status.availableReplicas`: how many pods have been ready long enough."""
+        return self.number("status", "availableReplicas")
+
+
+class Pod(WithConditions):
+    """A Pod: whether it serves, and what it waits for when it does not."""
+
+    api: ClassVar[ApiResource] = ApiResource("v1", "Pod", "pods")
+    __slots__ = ()
+
+    @staticmethod
+    def reduced(pod: Object) -> Object:
+        """Give what this view reads of a pod: caches hold pods by the thousand."""
+        view = View(pod)
+        kept = {key: view.at("metadata", key) for key in POD_IDENTITY}
+        owner = _entry(view.items("metadata", "ownerReferences"), "controller", True)
+        ready = _entry(view.items("status", "conditions"), "type", "Ready")
+        waiting = {key: [_waiting(s) for s in view.items("status", key)] for key in CONTAINERS}
+        return {
+            "apiVersion": pod.get("apiVersion"),
+            "kind": pod.get("kind"),
+            "metadata": {
+                **{key: value for key, value in kept.items() if value},
+                "ownerReferences": [owner] if owner else [],
+            },
+            "status": {
+                "phase": view.text("status", "phase"),
+                "conditions": [ready] if ready else [],
+                **waiting,
+            },
+        }
+
+    @property
+    def phase(self) -> str:
+        """`status.phase`."""
+        return self.text("status", "phase")
+
+    @property
+    def ready(self) -> bool:
+        """Whether the condition `Ready` is `True`."""
+        return self.condition("Ready") == "True"
+
+    @property
+    def waiting_reason(self) -> str:
+        """Say why a container waits (`ImagePullBackOff`, …): the first reason given, or empty.
+
+        Init containers come first, since the others wait for them.
+        """
+        for key in CONTAINERS:
+            for status in self.items("status", key):
+                reason = View(status).text("state", "waiting", "reason")
+                if reason:
+                    return reason
+        return ""
+
+    @property
+    def deployment(self) -> str:
+        """Name the Deployment behind the pod's ReplicaSet, or give an empty string.
+
+        A Deployment names its ReplicaSets `<deployment>-<pod-template-hash>`, and the hash is
+        a label of the pod: no ReplicaSet is read.
+        """
+        owner = View(_entry(self.items("metadata", "ownerReferences"), "kind", "ReplicaSet"))
+        suffix = f"-{View(self.labels).text(POD_TEMPLATE_HASH)}"
+        name = owner.text("name")
+        return name.removesuffix(suffix) if name.endswith(suffix) and len(suffix) > 1 else ""

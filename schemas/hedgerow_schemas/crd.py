@@ -1,0 +1,87 @@
+"""CRD: a custom resource's model as a CustomResourceDefinition, ready to be applied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hedgerow_schemas.base import ApiResource, CustomResource, Object
+from hedgerow_schemas.openapi import Schema, Upstream
+from hedgerow_schemas.structural import structural, without_editor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CRD = ApiResource(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    namespaced=False,
+)
+LABELS: Mapping[str, str] = {"app.kubernetes.io/part-of": "hedgerow"}
+
+
+def crd_name(resource: type[CustomResource]) -> str:
+    """Give the name that the API server asks of a CRD: `<plural>.<group>`."""
+    return f"{resource.api.plural}.{resource.api.group}"
+
+
+def render(
+    resource: type[CustomResource], document: Mapping[str, Any], *, describe: bool
+) -> Object:
+    """Give the CustomResourceDefinition of a resource.
+
+    `document` is the OpenAPI document that Kubernetes's own types are taken from, `describe`
+    whether their descriptions come along. Raises SchemaError when the document lacks a type or
+    the model says what a structural schema cannot.
+    """
+    api = resource.api
+    return {
+        "apiVersion": CRD.group_version,
+        "kind": CRD.kind,
+        "metadata": {"name": crd_name(resource), "labels": dict(LABELS)},
+        "spec": {
+            "group": api.group,
+            "names": _names(resource),
+            "scope": "Namespaced" if api.namespaced else "Cluster",
+            "versions": [_version(resource, Upstream(document, describe=describe))],
+        },
+    }
+
+
+def _names(resource: type[CustomResource]) -> Object:
+    api, definition = resource.api, resource.definition
+    names: Object = {
+        "kind": api.kind,
+        "listKind": f"{api.kind}List",
+        "plural": api.plural,
+        "singular": api.kind.lower(),
+        "categories": list(definition.categories),
+    }
+    return names | ({"shortNames": list(definition.short_names)} if definition.short_names else {})
+
+
+def _version(resource: type[CustomResource], upstream: Upstream) -> Object:
+    version: Object = {
+        "name": resource.api.version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": _root(resource, upstream)},
+    }
+    columns = [column.wire() for column in resource.definition.columns]
+    return version | ({"additionalPrinterColumns": columns} if columns else {})
+
+
+def _root(resource: type[CustomResource], upstream: Upstream) -> Schema:
+    schema = without_editor(structural(resource, upstream.inline))
+    identity = {
+        "apiVersion": {"type": "string", "description": "The API version of the object."},
+        "kind": {"type": "string", "description": f"Always {resource.api.kind}."},
+        # The server knows what metadata is and refuses to hear more than this about it.
+        "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
+    }
+    schema["properties"] = identity | {
+        name: field for name, field in schema["properties"].items() if name != "metadata"
+    }
+    schema["required"] = [name for name in schema["required"] if name != "metadata"]
+    return schema

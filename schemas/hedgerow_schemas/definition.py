@@ -1,0 +1,83 @@
+"""Definition: how a custom resource presents itself, beyond the shape of its fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UPSTREAM = "x-upstream"
+"""Names a Kubernetes type whose schema stands here: it comes from the API server's OpenAPI."""
+
+EDITOR = "x-editor"
+"""Holds JSON Schema that only editors read, where the server reads a CEL rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of `kubectl get`; a `priority` above 0 shows it only with `-o wide`."""
+
+    name: str
+    json_path: str
+    description: str
+    type: Literal["string", "integer", "boolean", "date"] = "string"
+    priority: int = 0
+
+    def wire(self) -> dict[str, Any]:
+        """Give the entry of `additionalPrinterColumns`."""
+        column: dict[str, Any] = {
+            "name": self.name,
+            "type": self.type,
+            "jsonPath": self.json_path,
+            "description": self.description,
+        }
+        return {**column, "priority": self.priority} if self.priority else column
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What `kubectl` knows of a resource besides its name: columns, short names, categories."""
+
+    columns: tuple[Column, ...] = ()
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ("hedgerow",)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A CEL rule of the schema, and the message that a user reads when it does not hold.
+
+    `path` is the field to blame, relative to where the rule stands. `on_create_only` spares
+    objects that are older than the rule: without it they could not even lose a finalizer.
+    `editor` says the same in JSON Schema.
+    """
+
+    rule: str
+    message: str
+    path: str = ""
+    reason: Literal["FieldValueInvalid", "FieldValueRequired"] = "FieldValueInvalid"
+    on_create_only: bool = False
+    editor: Mapping[str, Any] | None = None
+
+    def wire(self) -> dict[str, Any]:
+        """Give the entry of `x-kubernetes-validations`."""
+        rule: dict[str, Any] = {"message": self.message, "reason": self.reason}
+        if self.path:
+            rule["fieldPath"] = self.path
+        if self.on_create_only:
+            return {"rule": f"oldSelf.hasValue() || ({self.rule})", "optionalOldSelf": True} | rule
+        return {"rule": self.rule} | rule
+
+
+def rules(*given: Rule) -> dict[str, Any]:
+    """Give the `json_schema_extra` of a model or field that these rules hold for."""
+    extra: dict[str, Any] = {"x-kubernetes-validations": [rule.wire() for rule in given]}
+    editors = [dict(rule.editor) for rule in given if rule.editor]
+    return {**extra, EDITOR: {"allOf": editors}} if editors else extra
+
+
+def list_map(*keys: str) -> dict[str, Any]:
+    """Give the `json_schema_extra` of a list whose items are told apart by these fields."""
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}

@@ -1,0 +1,22 @@
+"""Conftest: the Hypothesis profiles and the async backend of the whole suite."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The machine's load decides how long an example takes: no deadline, no complaint about slow data.
+_CALM = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("dev", **_CALM)
+settings.register_profile("ci", **_CALM, derandomize=True, database=None, print_blob=True)
+settings.register_profile("nightly", **_CALM, max_examples=2000, print_blob=True)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if "CI" in os.environ else "dev")
+)
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"

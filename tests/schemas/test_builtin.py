@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import pytest
+
+from hedgerow_schemas.builtin import Deployment, Pod, Service
+
+HASH = "6b474476c4"
+
+
+def pod(**status):
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"demoblue-deployment-{HASH}-nrjsm",
+            "namespace": "shop",
+            "uid": "u1",
+            "resourceVersion": "7",
+            "labels": {"pod-template-hash": HASH},
+            "annotations": {"dropped": "yes"},
+            "ownerReferences": [
+                {"kind": "Config", "name": "other"},
+                {
+                    "kind": "ReplicaSet",
+                    "name": f"demoblue-deployment-{HASH}",
+                    "uid": "r1",
+                    "controller": True,
+                },
+            ],
+        },
+        "spec": {"containers": [{"name": "blue"}]},
+        "status": {"phase": "Running", **status},
+    }
+
+
+def waiting(reason):
+    return {"name": "c", "state": {"waiting": {"reason": reason}}, "restartCount": 3}
+
+
+RUNNING = {"name": "c", "state": {"running": {}}}
+
+
+class TestService:
+    def test_the_selector_is_read(self):
+        assert Service({"spec": {"selector": {"app": "demo"}}}).selector == {"app": "demo"}
+
+    def test_a_service_without_selector_selects_nothing(self):
+        assert Service({"spec": {}}).selector == {}
+
+
+class TestDeployment:
+    def test_a_rollout_is_read_from_spec_and_status(self):
+        deployment = Deployment(
+            {
+                "metadata": {"generation": 4},
+                "spec": {"replicas": 3},
+                "status": {
+                    "observedGeneration": 3,
+                    "replicas": 5,
+                    "updatedReplicas": 2,
+                    "availableReplicas": 1,
+                },
+            }
+        )
+
+        assert (deployment.generation, deployment.observed_generation) == (4, 3)
+        assert (deployment.replicas, deployment.status_replicas) == (3, 5)
+        assert (deployment.updated_replicas, deployment.available_replicas) == (2, 1)
+
+    @pytest.mark.parametrize(
+        ("conditions", "status"),
+        [
+            ([{"type": "Progressing", "status": "True"}], ""),
+            ([{"type": "Available", "status": "False"}], "False"),
+            (["odd", {"type": "Available", "status": "True"}], "True"),
+            (None, ""),
+        ],
+        ids=["another", "false", "beside an oddity", "no conditions"],
+    )
+    def test_a_condition_is_its_status_or_empty(self, conditions, status):
+        assert Deployment({"status": {"conditions": conditions}}).condition("Available") == status
+
+
+class TestPod:
+    def test_a_pod_is_ready_by_its_condition(self):
+        ready = Pod(pod(conditions=[{"type": "Ready", "status": "True"}]))
+
+        assert (ready.phase, ready.ready) == ("Running", True)
+        assert not Pod(pod()).ready
+
+    @pytest.mark.parametrize(
+        ("status", "reason"),
+        [
+            ({}, ""),
+            ({"containerStatuses": [RUNNING]}, ""),
+            ({"containerStatuses": [RUNNING, waiting("ErrImagePull")]}, "ErrImagePull"),
+            ({"containerStatuses": ["odd"]}, ""),
+            (
+                {
+                    "containerStatuses": [waiting("PodInitializing")],
+                    "initContainerStatuses": [waiting("CrashLoopBackOff")],
+                },
+                "CrashLoopBackOff",
+            ),
+        ],
+        ids=["no status", "running", "second waits", "ill-typed", "init containers first"],
+    )
+    def test_the_first_reason_to_wait_is_given(self, status, reason):
+        assert Pod(pod(**status)).waiting_reason == reason
+
+    def test_the_deployment_is_the_replica_sets_name_without_the_hash(self):
+        assert Pod(pod()).deployment == "demoblue-deployment"
+
+    @pytest.mark.parametrize(
+        ("labels", "owners"),
+        [
+            ({"pod-template-hash": HASH}, []),
+            ({}, [{"kind": "ReplicaSet", "name": "web-"}]),
+            ({"pod-template-hash": "other"}, [{"kind": "ReplicaSet", "name": f"web-{HASH}"}]),
+            ({"pod-template-hash": HASH}, [{"kind": "Job", "name": f"web-{HASH}"}]),
+        ],
+        ids=["no owner", "no hash", "another hash", "another kind"],
+    )
+    def test_a_pod_of_no_deployment_names_none(self, labels, owners):
+        live = pod()
+        live["metadata"] |= {"labels": labels, "ownerReferences": owners}
+
+        assert Pod(live).deployment == ""
+
+    def test_a_reduced_pod_reads_like_the_whole_one(self):
+        whole = pod(
+            conditions=[
+                {"type": "PodScheduled", "status": "True"},
+                {"type": "Ready", "status": "True"},
+            ],
+            containerStatuses=[RUNNING, waiting("CrashLoopBackOff")],
+        )
+        reduced = Pod.reduced(whole)
+
+        for read in ("name", "namespace", "uid", "phase", "ready", "waiting_reason", "deployment"):
+            assert getattr(Pod(reduced), read) == getattr(Pod(whole), read)
+        assert reduced["metadata"]["resourceVersion"] == "7"
+
+    def test_a_reduced_pod_holds_nothing_else(self):
+        reduced = Pod.reduced(pod(containerStatuses=[RUNNING], podIP="10.0.0.1"))
+
+        assert "spec" not in reduced
+        assert "annotations" not in reduced["metadata"]
+        assert reduced["status"] == {
+            "phase": "Running",
+            "conditions": [],
+            "initContainerStatuses": [],
+            "containerStatuses": [{}],
+        }
+
+    def test_reducing_an_empty_object_gives_an_empty_reading(self):
+        reduced = Pod(Pod.reduced({}))
+
+        assert (reduced.name, reduced.ready, reduced.deployment) == ("", False, "")

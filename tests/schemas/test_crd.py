@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hedgerow.install import packaged_document
+from hedgerow_schemas.base import ApiResource, CustomResource, Model, Status
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.crd import crd_name, render
+from hedgerow_schemas.definition import EDITOR, Column, Definition
+from hedgerow_schemas.resources import RESOURCES
+
+DOCUMENT = packaged_document()
+
+
+class EmptySpec(Model):
+    """What is wanted."""
+
+
+class Bare(CustomResource):
+    """A resource that presents itself with nothing."""
+
+    api = ApiResource("example.com/v1", "Bare", "bares", namespaced=False)
+    spec: EmptySpec = EmptySpec()
+    status: Status = Status()
+
+
+class Dressed(Bare):
+    """A resource that presents itself."""
+
+    api = ApiResource("example.com/v1", "Dressed", "dresseds")
+    definition = Definition(
+        columns=(Column("A", ".spec.a", "It."),), short_names=("dr",), categories=("all",)
+    )
+
+
+def bluegreen():
+    return render(BlueGreen, DOCUMENT, describe=False)
+
+
+def root(crd):
+    return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+
+def nodes(schema, path=""):
+    """Give every schema below one, itself first, with its path."""
+    yield path, schema
+    for name, field in schema.get("properties", {}).items():
+        yield from nodes(field, f"{path}.{name}")
+    for word in ("items", "additionalProperties"):
+        if word in schema:
+            yield from nodes(schema[word], f"{path}[]")
+
+
+class TestRender:
+    def test_the_name_is_plural_and_group(self):
+        assert crd_name(BlueGreen) == "bluegreens.app.demo.kakao.com"
+        assert bluegreen()["metadata"]["name"] == "bluegreens.app.demo.kakao.com"
+
+    def test_names_are_those_that_kubectl_takes(self):
+        assert bluegreen()["spec"]["names"] == {
+            "kind": "BlueGreen",
+            "listKind": "BlueGreenList",
+            "plural": "bluegreens",
+            "singular": "bluegreen",
+            "categories": ["hedgerow"],
+            "shortNames": ["bg"],
+        }
+
+    def test_what_a_resource_does_not_have_is_left_out_rather_than_empty(self):
+        crd = render(Bare, DOCUMENT, describe=False)
+
+        assert "shortNames" not in crd["spec"]["names"]
+        assert "additionalPrinterColumns" not in crd["spec"]["versions"][0]
+
+    def test_the_scope_is_that_of_the_resource(self):
+        assert render(Bare, DOCUMENT, describe=False)["spec"]["scope"] == "Cluster"
+        assert render(Dressed, DOCUMENT, describe=False)["spec"]["scope"] == "Namespaced"
+
+    def test_status_is_a_subresource(self):
+        version = bluegreen()["spec"]["versions"][0]
+
+        assert version["subresources"] == {"status": {}}
+        assert (version["name"], version["served"], version["storage"]) == ("v1", True, True)
+
+    def test_the_server_hears_of_metadata_only_that_it_is_there(self):
+        properties = root(bluegreen())["properties"]
+
+        assert set(properties) == {"apiVersion", "kind", "metadata", "spec", "status"}
+        assert properties["metadata"] == {
+            "type": "object",
+            "properties": {"name": {"type": "string"}},
+        }
+        assert root(bluegreen())["required"] == ["spec"]
+
+    def test_descriptions_of_kubernetes_come_along_only_when_asked_for(self):
+        types = DOCUMENT["components"]["schemas"]
+        name = "io.k8s.api.core.v1.Container"
+        container = {**types[name], "description": "a container of theirs"}
+        document = {"components": {"schemas": {**types, name: container}}}
+
+        assert "theirs" not in json.dumps(render(BlueGreen, document, describe=False))
+        assert "theirs" in json.dumps(render(BlueGreen, document, describe=True))
+
+    def test_our_own_fields_are_always_described(self):
+        ours = [
+            (path, node)
+            for path, node in nodes(root(bluegreen()))
+            if not path.startswith((".metadata", ".spec.blueSpec.", ".spec.greenSpec."))
+            and not path.endswith("[]")
+        ]
+
+        assert [path for path, node in ours if not node.get("description")] == []
+
+    def test_rendering_again_gives_the_same_bytes(self):
+        assert json.dumps(bluegreen()) == json.dumps(bluegreen())
+
+
+class TestEveryCrd:
+    """What the API server asks of every structural schema, checked without one."""
+
+    @pytest.fixture(params=RESOURCES, ids=lambda resource: resource.api.kind)
+    def every_node(self, request):
+        return list(nodes(root(render(request.param, DOCUMENT, describe=True))))
+
+    def test_every_node_has_a_type(self, every_node):
+        untyped = [
+            p for p, n in every_node if "type" not in n and "x-kubernetes-int-or-string" not in n
+        ]
+
+        assert untyped == []
+
+    def test_every_key_of_a_list_map_is_required_or_has_a_default(self, every_node):
+        for path, node in every_node:
+            for key in node.get("x-kubernetes-list-map-keys", ()):
+                item = node["items"]
+                given = key in item.get("required", ()) or "default" in item["properties"][key]
+                assert given, f"{path}: {key}"
+
+    def test_only_keys_that_may_be_left_out_have_a_default_in_a_type_of_kubernetes(
+        self, every_node
+    ):
+        defaults = {
+            path: node["default"]
+            for path, node in every_node
+            if path.startswith(".spec.blueSpec.") and "default" in node
+        }
+
+        assert defaults == {
+            f".spec.blueSpec.{rest}": value
+            for rest, value in {
+                "containers[].ports[].protocol": "TCP",
+                "ephemeralContainers[].ports[].protocol": "TCP",
+                "initContainers[].ports[].protocol": "TCP",
+                "imagePullSecrets[].name": "",
+            }.items()
+        }
+
+    def test_every_object_without_fields_keeps_what_is_in_it(self, every_node):
+        emptied = [
+            path
+            for path, node in every_node
+            if node.get("type") == "object"
+            and not {"properties", "additionalProperties"} & set(node)
+            and "x-kubernetes-preserve-unknown-fields" not in node
+        ]
+
+        assert emptied == []
+
+    def test_nothing_meant_for_editors_reaches_the_server(self, every_node):
+        assert [path for path, node in every_node if EDITOR in node] == []
+
+    def test_every_list_says_how_it_is_merged(self, every_node):
+        silent = [
+            path
+            for path, node in every_node
+            if node.get("type") == "array" and "x-kubernetes-list-type" not in node
+        ]
+
+        assert silent == []
