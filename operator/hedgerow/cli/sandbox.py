@@ -1,0 +1,167 @@
+"""hedgerow sandbox: a real Kubernetes API on this machine, up and down with one command."""
+
+import shlex
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from hedgerow.cli import interrupts
+from hedgerow.sandbox.cluster import Options, Sandbox, default_directory
+from hedgerow.sandbox.status import Status
+
+app = typer.Typer(
+    name="sandbox",
+    no_args_is_help=True,
+    help="A throwaway cluster of real Kubernetes servers, for trying things out and for tests.\n\n"
+    "It is etcd and kube-apiserver, with kube-controller-manager, kube-scheduler and simulated "
+    "nodes on request, all listening on the loopback address only. No container engine is needed: "
+    "the servers are taken from KUBEBUILDER_ASSETS, or built once from Kubernetes' own Go modules "
+    "(minutes) and kept in the user's cache (seconds).",
+)
+
+Directory = Annotated[
+    Path,
+    typer.Option(
+        "--dir",
+        metavar="DIR",
+        default_factory=default_directory,
+        show_default="~/.local/state/hedgerow/sandbox",
+        help="Where the sandbox lives. Each directory is a cluster of its own.",
+    ),
+]
+
+
+@app.command()
+def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positional
+    directory: Directory,
+    nodes: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=1000,
+            metavar="N",
+            help="Simulate N nodes: Pods are scheduled and become Ready, but nothing is run.",
+        ),
+    ] = 0,
+    controllers: Annotated[
+        bool | None,
+        typer.Option(
+            "--controllers/--no-controllers",
+            help="Start kube-controller-manager and kube-scheduler. Without them a Deployment gets "
+            "no Pods and nothing is garbage collected.",
+            show_default="with --nodes",
+        ),
+    ] = None,
+    audit: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the API server's audit log: every request, the body of every write "
+            "(of Secrets too).",
+        ),
+    ] = None,
+    feature_gates: Annotated[
+        str,
+        typer.Option(metavar="A=true,B=false", help="Feature gates of the Kubernetes servers."),
+    ] = "",
+    kubernetes: Annotated[
+        str,
+        typer.Option(
+            metavar="VERSION", help="A pinned version, such as 1.36.", show_default="newest"
+        ),
+    ] = "",
+) -> None:
+    """Bring the sandbox up and wait until it is ready; does nothing if it is up already.
+
+    Ctrl-C at any moment leaves nothing running. Afterwards: eval "$(hedgerow sandbox env)"
+    """
+    if nodes and controllers is False:
+        raise typer.BadParameter("nodes are of no use without the controllers: drop one of the two")
+    sandbox = Sandbox(directory)
+    options = Options(
+        kubernetes=kubernetes,
+        nodes=nodes,
+        audit=audit,
+        feature_gates=feature_gates,
+        controllers=bool(controllers or nodes),
+    )
+    with _progress() as progress:
+        interrupts.run(lambda: sandbox.up(options, progress))
+    typer.echo(f"The sandbox is up at {sandbox.server}")
+    typer.echo(f'To use it:       eval "$(hedgerow sandbox env{_option(directory)})"')
+    typer.echo(f"To take it down: hedgerow sandbox down{_option(directory)}")
+
+
+@app.command()
+def down(directory: Directory) -> None:
+    """End the sandbox and remove its directory; does nothing if there is none.
+
+    Built servers stay in the cache, so the next `up` takes seconds.
+    """
+    sandbox = Sandbox(directory)
+    with _progress() as progress:
+        interrupts.run(lambda: sandbox.down(progress))
+
+
+@app.command()
+def status(directory: Directory) -> None:
+    """Show what runs, whether it is healthy, and what it costs. Exit code 1 unless it is up."""
+    found: list[Status] = []
+
+    async def look() -> None:
+        found.append(await Sandbox(directory).status())
+
+    interrupts.run(look)
+    _show(found[0])
+    if not found[0].up:
+        raise typer.Exit(1)
+
+
+@app.command()
+def env(directory: Directory) -> None:
+    """Print what puts the sandbox into a shell, for eval "$(hedgerow sandbox env)".
+
+    KUBECONFIG names its kubeconfig, and PATH leads to kubectl if the machine has none of its own.
+    """
+    for name, value in Sandbox(directory).environment().items():
+        typer.echo(f"export {name}={shlex.quote(value)}")
+
+
+@contextmanager
+def _progress() -> Generator[Callable[[str], None]]:
+    """Show the latest line where there is a terminal, every line where there is none."""
+    console = Console(stderr=True, highlight=False, markup=False)
+    if not console.is_terminal:
+        yield lambda line: console.print(line, soft_wrap=True)
+        return
+    with console.status("") as spinner:
+        yield spinner.update
+
+
+def _show(found: Status) -> None:
+    if not found.components:
+        typer.echo(f"No sandbox is up in {found.directory}")
+        return
+    typer.echo(f"Kubernetes {found.version or '?'} at {found.server}, in {found.directory}")
+    table = Table("component", "pid", "health", "memory", box=None)
+    for component in found.components:
+        health = "healthy" if component.healthy else "unwell" if component.running else "down"
+        pid = "" if component.pid is None else str(component.pid)
+        table.add_row(component.name, pid, health, _megabytes(component.memory))
+    Console(highlight=False).print(table)
+    typer.echo(f"{_megabytes(found.memory)} of memory, {_megabytes(found.disk)} of disk")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.0f} MB"
+
+
+def _option(directory: Path) -> str:
+    """Repeat --dir where it is needed, so that the line can be copied."""
+    given = directory.absolute()
+    return "" if given == default_directory() else f" --dir {shlex.quote(str(given))}"

@@ -1,0 +1,84 @@
+"""Api: a sandbox's own short questions to the servers that it started."""
+
+import ssl
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import httpx
+from pydantic_core import from_json, to_json
+
+from hedgerow.sandbox.errors import SandboxError
+
+_TIMEOUT = 5.0
+_APPLY = "application/apply-patch+yaml"
+_FIELD_MANAGER = "hedgerow-sandbox"
+
+
+class Api:
+    """One server, one identity; every request has a timeout and none is repeated here.
+
+    The requests run in a thread: httpx's asynchronous client forgets the socket of a TLS handshake
+    that is cancelled, and here servers that do not answer yet are the rule.
+    """
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    async def answers(self, url: str) -> bool:
+        """Tell whether a GET is answered with success; a server that is not there answers none."""
+        response = await anyio.to_thread.run_sync(self._get, url)
+        return response is not None and response.is_success
+
+    async def read(self, url: str) -> dict[str, Any] | None:
+        """Give an object, None when the server does not (yet) give it."""
+        response = await anyio.to_thread.run_sync(self._get, url)
+        return from_json(response.content) if response and response.is_success else None
+
+    async def apply(self, url: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Apply an object, unforced; SandboxError says why it was refused."""
+        return await self._send("PATCH", f"{url}?fieldManager={_FIELD_MANAGER}", body, _APPLY)
+
+    async def request(self, url: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Post a virtual object, of which nothing persists; SandboxError says why not."""
+        return await self._send("POST", url, body, "application/json")
+
+    async def _send(
+        self, method: str, url: str, body: Mapping[str, Any], content_type: str
+    ) -> dict[str, Any]:
+        headers = {"Content-Type": content_type}
+        call = partial(self._client.request, method, url, content=to_json(body), headers=headers)
+        try:
+            response = await anyio.to_thread.run_sync(call)
+        except httpx.HTTPError as error:
+            raise SandboxError(f"{url}: {error}", "is the sandbox up?") from error
+        answer = from_json(response.content)
+        if response.is_error:
+            raise SandboxError(f"{url}: {answer.get('message')}", "correct the request")
+        return answer
+
+    def _get(self, url: str) -> httpx.Response | None:
+        try:
+            return self._client.get(url)
+        except httpx.HTTPError:
+            return None
+
+
+@contextmanager
+def connect(
+    *, authority: Path, client: tuple[Path, Path] | None = None, token: str = "", base: str = ""
+) -> Generator[Api]:
+    """Trust only this authority, and be known by this certificate and key, or this token."""
+    trust = ssl.create_default_context(cafile=authority)
+    if client:
+        trust.load_cert_chain(*client)
+    headers = {"User-Agent": "hedgerow-sandbox"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    with httpx.Client(
+        base_url=base, verify=trust, headers=headers, timeout=_TIMEOUT, trust_env=False
+    ) as session:
+        yield Api(session)

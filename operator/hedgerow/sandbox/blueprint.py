@@ -1,0 +1,87 @@
+"""Blueprint: what a sandbox was asked to be and what was chosen for it, kept in its directory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from hedgerow.sandbox.files import write
+from hedgerow.sandbox.ports import LOOPBACK
+
+ETCD, API_SERVER, KWOK = "etcd", "kube-apiserver", "kwok"
+CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
+PEER = "etcd-peer"
+"""Not a component: the second port of etcd."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a sandbox is to be.
+
+    `kubernetes` is a pinned version, "" the newest; `nodes` simulated nodes imply `controllers`
+    (kube-controller-manager and kube-scheduler); `audit` is the file of the API server's audit log,
+    which holds the bodies of requests, Secrets included; `feature_gates` is "A=true,B=false".
+    """
+
+    kubernetes: str = ""
+    nodes: int = 0
+    audit: Path | None = None
+    feature_gates: str = ""
+    controllers: bool = False
+
+    def components(self) -> tuple[str, ...]:
+        """Give the components in the order of their start."""
+        controllers = CONTROLLERS if self.controllers or self.nodes else ()
+        return (ETCD, API_SERVER, *controllers, *((KWOK,) if self.nodes else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """One cluster: its options, and the binaries, ports and tokens (by user) chosen for it."""
+
+    options: Options
+    version: str
+    binaries: Mapping[str, Path]
+    ports: Mapping[str, int]
+    tokens: Mapping[str, str]
+
+    @property
+    def server(self) -> str:
+        """Give the API server's address."""
+        return f"https://{LOOPBACK}:{self.ports[API_SERVER]}"
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Give the components in the order of their start."""
+        return self.options.components()
+
+    def differences(self, wanted: Options) -> list[str]:
+        """Tell what this cluster lacks of the wanted options; more than wanted is no difference."""
+        have = self.options
+        checks = {
+            f"Kubernetes {self.version}": f"{self.version}.".startswith(
+                wanted.kubernetes and f"{wanted.kubernetes.removeprefix('v')}."
+            ),
+            f"{have.nodes} nodes": wanted.nodes <= have.nodes,
+            "no controllers": set(wanted.components()) <= set(self.components),
+            f"audit log {have.audit or 'off'}": wanted.audit in (None, have.audit),
+            f"feature gates {have.feature_gates or 'as they come'}": wanted.feature_gates
+            in ("", have.feature_gates),
+        }
+        return [what for what, fits in checks.items() if not fits]
+
+    def save(self, path: Path) -> None:
+        """Keep it; the tokens make it private."""
+        write(path, _BLUEPRINT.dump_json(self, indent=2))
+
+    @staticmethod
+    def load(path: Path) -> "Blueprint | None":
+        """Read one; None when there is none or it cannot be read."""
+        try:
+            return _BLUEPRINT.validate_json(path.read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+
+_BLUEPRINT = TypeAdapter(Blueprint)

@@ -1,0 +1,178 @@
+"""Build: one pinned Go module into the cache, whole binaries or none."""
+
+import os
+import shutil
+import signal
+import sys
+from collections import deque
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+
+import anyio
+import anyio.to_thread
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from hedgerow.sandbox.errors import SandboxError
+from hedgerow.sandbox.locks import Progress, exclusive
+from hedgerow.sandbox.pins import Module
+from hedgerow.sandbox.toolchain import Go, platform_name
+
+_TELL_EVERY = 5.0
+_LONGEST_LINE = 1 << 20
+"""Bytes; a compiler's line is far shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Binaries by what they were built from: a changed pin never finds an old binary."""
+
+    root: Path
+
+    def entry(self, module: Module) -> Path:
+        """Give the directory of a module's binaries, which need not be there."""
+        name = module.directory.name.partition("-")[0]
+        return self.root / f"{name}-{module.version}-{platform_name()}-{module.digest}"
+
+    def find(self, module: Module, binary: str) -> Path | None:
+        """Give a finished binary, or None."""
+        path = self.entry(module) / binary
+        return path if os.access(path, os.X_OK) else None
+
+    def origin(self, command: Path) -> Path:
+        """Give the cached binary behind a link, for the link goes with its sandbox."""
+        target = command.resolve()
+        return target if target.is_relative_to(self.root.resolve()) else command
+
+
+async def build(
+    cache: Cache,
+    module: Module,
+    binaries: Collection[str],
+    go: Go,
+    *,
+    progress: Progress,
+    mark: Mapping[str, str],
+) -> None:
+    """Build what the cache still lacks; another program that builds the same is waited for.
+
+    `mark` is added to the build's environment. Raises SandboxError when the build fails; cancelled
+    it ends the compiler. A binary gets its name in the cache only when it is complete.
+    """
+    entry = cache.entry(module)
+    cache.root.mkdir(parents=True, exist_ok=True)
+    what = f"builds {entry.name}"
+    async with exclusive(entry.with_name(f"{entry.name}.lock"), progress, what=what):
+        # Whatever lies here was left by a build that was killed: we hold the lock.
+        workplace = entry.with_name(f"{entry.name}.partial")
+        missing = [name for name in binaries if cache.find(module, name) is None]
+        try:
+            for name in missing:
+                await anyio.to_thread.run_sync(_prepare, workplace, module)
+                await _compile(Compilation(module, name, go, workplace, mark), progress)
+                await anyio.to_thread.run_sync(_publish, workplace / "out" / name, entry)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(_clear, workplace)
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """One run of `go build`."""
+
+    module: Module
+    binary: str
+    go: Go
+    workplace: Path
+    mark: Mapping[str, str]
+
+    @property
+    def command(self) -> list[str | Path]:
+        """Give the command line; -v names each package as it is compiled."""
+        output = ["-o", self.workplace / "out" / self.binary]
+        flags = ["-v", "-ldflags", self.module.ldflags]
+        return [self.go.command, "build", *flags, *output, self.module.packages[self.binary]]
+
+    @property
+    def title(self) -> str:
+        """Name what is built."""
+        return f"building {self.binary} {self.module.version}"
+
+
+async def _compile(compilation: Compilation, progress: Progress) -> None:
+    process = await anyio.open_process(
+        compilation.command,
+        stdin=DEVNULL,
+        stdout=DEVNULL,
+        stderr=PIPE,
+        cwd=compilation.workplace,
+        env={**compilation.go.environment(), **compilation.mark},
+        start_new_session=True,
+    )
+    async with process:
+        try:
+            last = await _follow(process, compilation.title, progress)
+            code = await process.wait()
+        finally:
+            _end_group(process)
+    if code:
+        raise SandboxError(
+            f"{compilation.title} failed: {last[-1] if last else f'exit code {code}'}",
+            "see the lines before it, or let KUBEBUILDER_ASSETS name ready-made binaries",
+            log=last,
+        )
+
+
+async def _follow(process: Process, title: str, progress: Progress) -> list[str]:
+    """Tell how far the build is, and give its last lines."""
+    assert process.stderr is not None  # noqa: S101 -- it was opened as a pipe
+    stream, last = BufferedByteReceiveStream(process.stderr), deque[str](maxlen=20)
+    started = told = anyio.current_time()
+    compiled, fetched = 0, 0
+    progress(f"{title}, which takes minutes the first time")
+    with suppress(anyio.EndOfStream, anyio.IncompleteRead):
+        while True:
+            line = (await stream.receive_until(b"\n", _LONGEST_LINE)).decode(errors="replace")
+            last.append(line)
+            fetched += line.startswith("go: downloading")
+            compiled += " " not in line
+            now = anyio.current_time()
+            if now - told >= _TELL_EVERY:
+                told = now
+                counts = f"{fetched} modules fetched, {compiled} packages compiled"
+                progress(f"{title}: {counts}, {now - started:.0f} s")
+    return [*last]
+
+
+def _end_group(process: Process) -> None:
+    """Kill the compilers too, which `go` leaves to finish their file."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _prepare(workplace: Path, module: Module) -> None:
+    """Copy the module: an installed package may lie in a directory that is not writable."""
+    _clear(workplace)
+    (workplace / "out").mkdir(parents=True)
+    for name in ("go.mod", "go.sum"):
+        shutil.copyfile(module.directory / name, workplace / name)
+
+
+def _publish(binary: Path, entry: Path) -> None:
+    with binary.open("rb") as file:
+        os.fsync(file.fileno())
+    entry.mkdir(exist_ok=True)
+    binary.replace(entry / binary.name)
+
+
+def _clear(workplace: Path) -> None:
+    shutil.rmtree(workplace, ignore_errors=True)
+
+
+def default_cache() -> Cache:
+    """Give the user's own cache: $XDG_CACHE_HOME/hedgerow/sandbox, ~/.cache without it."""
+    fallback = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    return Cache(Path(os.environ.get("XDG_CACHE_HOME") or fallback) / "hedgerow" / "sandbox")

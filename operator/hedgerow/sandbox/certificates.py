@@ -1,0 +1,151 @@
+"""Certificates: one sandbox's own authorities, and what they sign."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from hedgerow.sandbox.files import write
+from hedgerow.sandbox.ports import LOOPBACK
+
+SERVICE_IP = "10.0.0.1"
+"""The first of the Service range: what the Service `kubernetes` gets."""
+
+_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+# A throwaway key on one machine has nothing to expire for, and no clock can be wrong about it.
+_SINCE, _UNTIL = datetime(2020, 1, 1, tzinfo=UTC), datetime(2120, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The files of a certificate and its private key."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Signs for one purpose; what another authority signed is refused where this one is asked."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+    @classmethod
+    def create(cls, directory: Path, name: str) -> "Authority":
+        """Make a new one and keep it as `name`.crt and `name`.key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = _name(f"hedgerow sandbox {name}", ())
+        certificate = (
+            _unsigned(subject, subject, key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_usage(signs=True), critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        _keep(directory, name, certificate, key)
+        return cls(certificate, key)
+
+    @classmethod
+    def load(cls, directory: Path, name: str) -> "Authority":
+        """Read one that `create` kept."""
+        certificate = x509.load_pem_x509_certificate((directory / f"{name}.crt").read_bytes())
+        key = load_pem_private_key((directory / f"{name}.key").read_bytes(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)  # noqa: S101 -- as created above
+        return cls(certificate, key)
+
+    def serving(self, directory: Path, name: str) -> Pair:
+        """Sign for a server on the loopback address, which may be its own peer's client too."""
+        addresses = [x509.IPAddress(ip_address(text)) for text in (LOOPBACK, SERVICE_IP)]
+        names = x509.SubjectAlternativeName([*map(x509.DNSName, _NAMES), *addresses])
+        usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        return self._issue(directory, name, _name(name, ()), usages, names)
+
+    def client(self, directory: Path, name: str, user: str, groups: tuple[str, ...] = ()) -> Pair:
+        """Sign for a client that is to be known as this user with these groups."""
+        usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
+        return self._issue(directory, name, _name(user, groups), usages, None)
+
+    def _issue(
+        self,
+        directory: Path,
+        name: str,
+        subject: x509.Name,
+        usages: list[x509.ObjectIdentifier],
+        names: x509.SubjectAlternativeName | None,
+    ) -> Pair:
+        key = ec.generate_private_key(ec.SECP256R1())
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
+        builder = (
+            _unsigned(subject, self.certificate.subject, key)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+            .add_extension(issuer, critical=False)
+        )
+        if names is not None:
+            builder = builder.add_extension(names, critical=False)
+        return _keep(directory, name, builder.sign(self.key, hashes.SHA256()), key)
+
+
+def signing_pair(directory: Path, name: str) -> Pair:
+    """Make the key pair that signs ServiceAccount tokens: `name`.pub verifies, `name`.key signs."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return Pair(write(directory / f"{name}.pub", public), _keep_key(directory, name, key))
+
+
+def _unsigned(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+) -> x509.CertificateBuilder:
+    public = key.public_key()
+    return (
+        x509.CertificateBuilder(issuer, subject, public, x509.random_serial_number())
+        .not_valid_before(_SINCE)
+        .not_valid_after(_UNTIL)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+    )
+
+
+def _name(common: str, organizations: tuple[str, ...]) -> x509.Name:
+    """Name a user as Kubernetes reads it: the common name, each organization a group."""
+    groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in organizations]
+    return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _keep(
+    directory: Path, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
+) -> Pair:
+    public = write(directory / f"{name}.crt", certificate.public_bytes(Encoding.PEM))
+    return Pair(public, _keep_key(directory, name, key))
+
+
+def _keep_key(directory: Path, name: str, key: ec.EllipticCurvePrivateKey) -> Path:
+    # Go reads an EC key of a server from PKCS#8 as well as a ServiceAccount signer's.
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return write(directory / f"{name}.key", private)

@@ -1,0 +1,16 @@
+"""SandboxError: what is wrong with a sandbox and what to do about it, in one line."""
+
+from collections.abc import Iterable
+
+
+class SandboxError(Exception):
+    """A problem and its remedy as one line; the last lines of a log, if any, are its notes."""
+
+    def __init__(self, problem: str, remedy: str, *, log: Iterable[str] = ()) -> None:
+        super().__init__(f"{problem}; {remedy}")
+        for line in log:
+            self.add_note(line)
+
+
+class PortTakenError(SandboxError):
+    """Another program took a port between its choice and its use: choose again."""

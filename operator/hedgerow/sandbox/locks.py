@@ -1,0 +1,74 @@
+"""Locks: one holder at a time among all programs of this machine, freed by any kind of death."""
+
+import fcntl
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import ExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio
+
+from hedgerow.sandbox.pauses import pauses
+
+Progress = Callable[[str], None]
+"""Takes one line that says what is going on; called at most every few seconds."""
+
+
+def _nothing() -> None:
+    """Leave the place of the lock as it is."""
+
+
+@asynccontextmanager
+async def exclusive(
+    path: Path, progress: Progress, *, what: str, prepare: Callable[[], None] = _nothing
+) -> AsyncGenerator[None]:
+    """Hold the lock file; waits for another holder and says so once, with its pid.
+
+    `prepare` runs before each opening, since the directory may be removed by the holder we wait
+    for; what it raises ends the wait.
+    """
+    pause, told = pauses(longest=1.0), False
+    prepare()
+    while (descriptor := _take(path)) is None:
+        if not told:
+            progress(f"waiting for process {_holder(path)}, which {what}")
+            told = True
+        await anyio.sleep(next(pause))
+        prepare()
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take(path: Path) -> int | None:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except FileNotFoundError:
+        return None
+    with ExitStack() as undone:
+        undone.callback(os.close, descriptor)
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is(path, descriptor):
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, str(os.getpid()).encode())
+                undone.pop_all()
+                return descriptor
+    return None
+
+
+def _is(path: Path, descriptor: int) -> bool:
+    """Tell whether the locked file still has its name: the last holder may have removed it."""
+    try:
+        named = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(named, os.fstat(descriptor))
+
+
+def _holder(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii") or "?"
+    except OSError:
+        return "?"

@@ -1,0 +1,101 @@
+"""Pins: the Kubernetes, etcd and kwok that a sandbox is built from, read from their go.mod."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hedgerow.sandbox.errors import SandboxError
+
+MODULES = Path(__file__).parent / "modules"
+CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+
+_KUBERNETES = {name: f"k8s.io/kubernetes/cmd/{name}" for name in (*CONTROL_PLANE, "kubectl")}
+_ETCD = {"etcd": "go.etcd.io/etcd/server/v3"}
+_KWOK = {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A pinned Go module: `packages` maps each binary to its main package, `go` is the least Go."""
+
+    directory: Path
+    version: str
+    packages: Mapping[str, str]
+    ldflags: str
+    go: str
+
+    @property
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that change with anything that changes the binaries."""
+        pinned = [(self.directory / name).read_bytes() for name in ("go.mod", "go.sum")]
+        return hashlib.sha256(b"\0".join([*pinned, self.ldflags.encode()])).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A pinned Kubernetes, and the modules that build a whole sandbox around it."""
+
+    version: str
+    kubernetes: Module
+    etcd: Module
+    kwok: Module
+
+    def module(self, binary: str) -> Module:
+        """Give the module that builds this binary."""
+        modules = (self.kubernetes, self.etcd, self.kwok)
+        return next(module for module in modules if binary in module.packages)
+
+
+def releases(modules: Path = MODULES) -> tuple[Release, ...]:
+    """Give every pinned Kubernetes, newest first."""
+    etcd = _module(modules / "etcd", _ETCD, "go.etcd.io/etcd/server/v3")
+    kwok = _module(modules / "kwok", _KWOK, "sigs.k8s.io/kwok")
+    found = [
+        _module(directory, _KUBERNETES, "k8s.io/kubernetes")
+        for directory in modules.glob("kubernetes-*")
+    ]
+    newest_first = sorted(found, key=lambda module: numbers(module.version), reverse=True)
+    return tuple(Release(module.version, module, etcd, kwok) for module in newest_first)
+
+
+def pick(wanted: str, modules: Path = MODULES) -> Release:
+    """Give the release for "1.36", "1.36.3" or "v1.36.3", the newest for "".
+
+    Raises SandboxError, which lists the pinned ones, for any other version.
+    """
+    choice = releases(modules)
+    named = re.fullmatch(r"v?(\d+\.\d+(?:\.\d+)?)", wanted or choice[0].version)
+    for release in choice:
+        if named and f"{release.version}.".startswith(f"{named[1]}."):
+            return release
+    pinned = ", ".join(release.version for release in choice)
+    raise SandboxError(f"Kubernetes {wanted!r} is not pinned", f"choose one of {pinned}")
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Give a version as numbers that sort: "1.36.3" is (1, 36, 3)."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+def _module(directory: Path, packages: Mapping[str, str], path: str) -> Module:
+    text = (directory / "go.mod").read_text(encoding="utf-8")
+    version = _first(rf"{re.escape(path)} v(\d\S*)", text)
+    return Module(directory, version, packages, _ldflags(path, version), _first(r"go (\S+)", text))
+
+
+def _first(pattern: str, text: str) -> str:
+    found = re.search(rf"^\s*{pattern}", text, re.MULTILINE)
+    if found is None:
+        raise ValueError(f"no {pattern!r} in a pinned go.mod")
+    return found[1]
+
+
+def _ldflags(path: str, version: str) -> str:
+    """Without these stamps the API server calls itself v0.0.0-master."""
+    if path != "k8s.io/kubernetes":
+        return "-s -w"
+    major, minor, *_ = version.split(".")
+    stamp = "-X k8s.io/component-base/version"
+    return f"-s -w {stamp}.gitVersion=v{version} {stamp}.gitMajor={major} {stamp}.gitMinor={minor}"

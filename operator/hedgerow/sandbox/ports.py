@@ -1,0 +1,48 @@
+"""Ports: free ones on the loopback address, out of the way of outgoing connections."""
+
+import secrets
+import socket
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+
+LOOPBACK = "127.0.0.1"
+
+_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_LOWEST = 10_000
+_ENOUGH = 1_000
+_TRIES = 64
+
+
+def choose(names: Iterable[str]) -> dict[str, int]:
+    """Give each name a port that nobody listens on at this moment.
+
+    Ports of the ephemeral range are avoided: while a server restarts, the connection attempt of a
+    waiting client could otherwise be given the server's own port and keep it.
+    """
+    with ExitStack() as held:
+        return {name: _free(held) for name in names}
+
+
+def _free(held: ExitStack) -> int:
+    highest = _ephemeral()
+    for _ in range(_TRIES if highest - _LOWEST >= _ENOUGH else 0):
+        port = _LOWEST + secrets.randbelow(highest - _LOWEST)
+        try:
+            return _bound(held, port)
+        except OSError:
+            continue
+    return _bound(held, 0)
+
+
+def _bound(held: ExitStack, port: int) -> int:
+    listener = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
+    listener.bind((LOOPBACK, port))
+    return int(listener.getsockname()[1])
+
+
+def _ephemeral() -> int:
+    try:
+        return int(_RANGE.read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0

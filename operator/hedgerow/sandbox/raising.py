@@ -1,0 +1,108 @@
+"""Raising: the one way from an empty directory to a cluster that is ready for its first command."""
+
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import anyio.to_thread
+
+from hedgerow.sandbox import nodes
+from hedgerow.sandbox.api import Api, connect
+from hedgerow.sandbox.binaries import Binaries
+from hedgerow.sandbox.blueprint import API_SERVER, ETCD, KWOK, PEER, Blueprint, Options
+from hedgerow.sandbox.components import ADMIN, USERS, write_configuration
+from hedgerow.sandbox.controlplane import PATIENCE, ControlPlane
+from hedgerow.sandbox.directory import Directory
+from hedgerow.sandbox.errors import PortTakenError, SandboxError
+from hedgerow.sandbox.leash import MARK
+from hedgerow.sandbox.locks import Progress
+from hedgerow.sandbox.pauses import until
+from hedgerow.sandbox.pins import Release
+from hedgerow.sandbox.ports import choose
+
+_ATTEMPTS = 5
+_FIRST = ("/api/v1/namespaces/default", "/api/v1/namespaces/default/services/kubernetes")
+_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
+
+
+@dataclass(frozen=True, slots=True)
+class Raising:
+    """One attempt to bring a cluster up; whoever starts it cleans up when it fails."""
+
+    directory: Directory
+    plane: ControlPlane
+    release: Release
+    options: Options
+    progress: Progress
+
+    async def run(self) -> None:
+        """Find the binaries, choose ports and start everything; choose again if one is taken."""
+        binaries = await self._binaries()
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await self._start(binaries)
+            except PortTakenError as error:
+                self.progress(f"choosing other ports, since {error}")
+                await self.plane.stop_all()
+        return await self._start(binaries)
+
+    async def _binaries(self) -> Mapping[str, Path]:
+        exact = bool(self.options.kubernetes)
+        mark = {MARK: self.directory.mark}
+        search = Binaries(self.release, self.progress, exact=exact, mark=mark)
+        return await search.find([*self.options.components(), "kubectl"])
+
+    async def _start(self, binaries: Mapping[str, Path]) -> None:
+        blueprint = Blueprint(
+            options=self.options,
+            version="",
+            binaries=binaries,
+            ports=choose([*self.options.components(), PEER]),
+            tokens={user: secrets.token_urlsafe(32) for user in USERS},
+        )
+        await anyio.to_thread.run_sync(self._furnish, blueprint)
+        self.progress(f"starting {', '.join(blueprint.components)}")
+        await self.plane.start(ETCD, blueprint)
+        await self.plane.start(API_SERVER, blueprint)
+        for component in blueprint.components[2:]:
+            self.plane.launch(component, blueprint)
+        for component in blueprint.components[2:]:
+            await self.plane.ready(component, blueprint)
+        version = await self._settle(blueprint)
+        # Only now: a blueprint without a version is a cluster that was never finished.
+        replace(blueprint, version=version).save(self.directory.blueprint)
+
+    def _furnish(self, blueprint: Blueprint) -> None:
+        self.directory.clear()
+        self.directory.furnish()
+        blueprint.save(self.directory.blueprint)
+        write_configuration(self.directory, blueprint)
+        if self.options.audit:
+            self.options.audit.parent.mkdir(parents=True, exist_ok=True)
+        kubectl = blueprint.binaries["kubectl"]
+        if shutil.which("kubectl") != str(kubectl):
+            (self.directory.bin / "kubectl").symlink_to(kubectl)
+
+    async def _settle(self, blueprint: Blueprint) -> str:
+        """Wait for what the first commands lean on, and give the API server's version."""
+        authority, token = self.directory.pki / "ca.crt", blueprint.tokens[ADMIN]
+        with connect(authority=authority, token=token, base=blueprint.server) as api:
+            wanted = _FIRST if len(blueprint.components) == len(_FIRST) else (*_FIRST, _ACCOUNT)
+            for url in wanted:
+                await self._appears(api, url)
+            if self.options.nodes:
+                log = self.directory.log(KWOK)
+                await nodes.register(api, self.options.nodes, seconds=PATIENCE, log=log)
+            answer = await api.read("/version") or {}
+        return str(answer.get("gitVersion", "")).removeprefix("v")
+
+    async def _appears(self, api: Api, url: str) -> None:
+        async def there() -> bool:
+            return await api.answers(url)
+
+        if not await until(there, seconds=PATIENCE):
+            raise SandboxError(
+                f"{url} did not appear in {PATIENCE:.0f} s", f"see {self.directory.logs}"
+            )

@@ -1,0 +1,50 @@
+"""Status: what of a sandbox runs, and what it costs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentStatus:
+    """One server: `pid` is None when it does not run, `memory` is resident, in bytes."""
+
+    name: str
+    pid: int | None
+    running: bool
+    healthy: bool
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A sandbox; without a cluster `server`, `version` and `components` are empty.
+
+    `version` is what the API server called itself, such as "1.36.3"; `disk` is in bytes.
+    """
+
+    directory: Path
+    server: str = ""
+    version: str = ""
+    components: tuple[ComponentStatus, ...] = ()
+    disk: int = 0
+
+    @property
+    def up(self) -> bool:
+        """Tell whether every component is healthy, and there is one."""
+        return bool(self.components) and all(c.healthy for c in self.components)
+
+    @property
+    def memory(self) -> int:
+        """Give the resident memory of all components, in bytes."""
+        return sum(component.memory for component in self.components)
+
+
+def disk(directory: Path) -> int:
+    """Give the bytes that the files below a directory occupy; one that vanishes counts nothing."""
+    total = 0
+    for path in directory.rglob("*"):
+        try:
+            total += path.lstat().st_blocks * 512
+        except FileNotFoundError:
+            continue
+    return total

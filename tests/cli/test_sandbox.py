@@ -1,0 +1,222 @@
+"""hedgerow sandbox, as it is typed."""
+
+import os
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hedgerow.cli.sandbox import app
+from hedgerow.sandbox.errors import SandboxError
+from support.eventually import eventually
+from support.fakes import Fakes
+from support.leftovers import nothing_left
+
+pytestmark = pytest.mark.usefixtures("fakes")
+
+HEDGEROW = [sys.executable, "-m", "hedgerow", "sandbox"]
+
+
+@pytest.fixture
+def fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    made = Fakes(tmp_path / "assets")
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(made.directory))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    yield made
+    run("down", "--dir", str(tmp_path / "it"))
+    run("down")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> str:
+    return str(tmp_path / "it")
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, words)
+
+
+class TestUp:
+    def test_it_says_how_to_go_on_in_lines_that_can_be_copied(self, directory) -> None:
+        result = run("up", "--dir", directory)
+
+        assert result.exit_code == 0, result.output
+        assert re.match(r"The sandbox is up at https://127\.0\.0\.1:\d+\n", result.stdout)
+        assert f'eval "$(hedgerow sandbox env --dir {directory})"\n' in result.stdout
+        assert f"hedgerow sandbox down --dir {directory}\n" in result.stdout
+        assert "starting etcd, kube-apiserver\n" in result.stderr
+
+    def test_in_its_usual_place_no_directory_is_named(self, tmp_path: Path) -> None:
+        result = run("up")
+
+        assert "--dir" not in result.stdout
+        assert (tmp_path / "state/hedgerow/sandbox/kubeconfig").exists()
+
+    def test_the_flags_reach_the_servers(self, directory, tmp_path: Path) -> None:
+        log = tmp_path / "logs/audit.log"
+        words = ("--nodes", "1", "--feature-gates", "A=true", "--audit", str(log))
+
+        result = run("up", "--dir", directory, *words)
+
+        assert "starting etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok" in (
+            result.stderr
+        )
+        kept = Path(directory, "blueprint.json").read_text()
+        assert '"A=true"' in kept
+        assert str(log) in kept
+
+    def test_controllers_come_without_nodes(self, directory) -> None:
+        assert "kube-scheduler\n" in run("up", "--dir", directory, "--controllers").stderr
+
+    @pytest.mark.parametrize(
+        "words", [("--nodes", "1", "--no-controllers"), ("--nodes", "-1"), ("--nodes", "x"), ("x",)]
+    )
+    def test_what_makes_no_sense_is_wrong_usage_and_starts_nothing(self, directory, words) -> None:
+        assert run("up", "--dir", directory, *words).exit_code == 2
+        assert not Path(directory).exists()
+
+    def test_an_error_is_left_to_be_told_in_one_line(self, directory) -> None:
+        result = run("up", "--dir", directory, "--kubernetes", "1.2")
+
+        assert isinstance(result.exception, SandboxError)
+
+    def test_as_a_program_an_error_is_one_line_and_exit_code_1(self, directory) -> None:
+        words = ["up", "--dir", directory, "--kubernetes", "1.2"]
+        answer = subprocess.run([*HEDGEROW, *words], capture_output=True, text=True, check=False)
+
+        assert answer.returncode == 1
+        assert answer.stderr.count("\n") == 1
+        assert "choose one of 1.36" in answer.stderr
+        assert answer.stdout == ""
+
+    def test_on_a_terminal_progress_takes_one_line_that_goes_again(self, directory) -> None:
+        ours, theirs = pty.openpty()
+        environment = {**os.environ, "TERM": "xterm-256color"}
+        command = [*HEDGEROW, "up", "--dir", directory]
+        subprocess.run(
+            command, stderr=theirs, stdout=subprocess.DEVNULL, env=environment, check=True
+        )
+        os.close(theirs)
+        shown = os.read(ours, 65536).decode()
+        os.close(ours)
+
+        assert "starting etcd, kube-apiserver" in shown
+        assert "\x1b[?25l" in shown
+        assert "\x1b[2K" in shown
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    def test_a_signal_leaves_nothing_and_says_so(self, fakes, directory, number) -> None:
+        fakes.wish("kube-apiserver", unwell=True)
+        command = [*HEDGEROW, "up", "--dir", directory]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as program:
+            try:
+                eventually(lambda: fakes.starts("kube-apiserver"))
+                program.send_signal(number)
+                _, told = program.communicate(timeout=30)
+            finally:
+                program.kill()
+
+        assert program.returncode == 128 + number
+        assert told.endswith(f"interrupted by {number.name}\n")
+        assert not Path(directory).exists()
+        nothing_left(fakes.directory)
+
+    def test_an_impatient_second_ctrl_c_does_not_spoil_the_cleaning_up(
+        self, fakes, directory
+    ) -> None:
+        fakes.wish("kube-apiserver", unwell=True, tarries=1.0)
+        command = [*HEDGEROW, "up", "--dir", directory]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as program:
+            try:
+                eventually(lambda: fakes.starts("kube-apiserver"))
+                program.send_signal(signal.SIGINT)
+                eventually((fakes.directory / "kube-apiserver.ending").exists)
+                program.send_signal(signal.SIGINT)
+                program.wait(60)
+            finally:
+                program.kill()
+
+        assert program.returncode == 128 + signal.SIGINT
+        nothing_left(fakes.directory)
+        assert not Path(directory).exists()
+
+
+class TestStatus:
+    def test_it_shows_each_component_and_what_it_costs(self, directory) -> None:
+        run("up", "--dir", directory)
+
+        result = run("status", "--dir", directory)
+
+        assert result.exit_code == 0
+        first, _, etcd, server, last = result.stdout.splitlines()
+        assert first.startswith("Kubernetes 1.36.3 at https://127.0.0.1:")
+        assert re.match(r" etcd +\d+ +healthy +\d+ MB", etcd)
+        assert re.match(r" kube-apiserver +\d+ +healthy", server)
+        assert re.match(r"\d+ MB of memory, \d+ MB of disk", last)
+
+    def test_what_is_down_or_unwell_is_shown_and_exit_code_1(self, fakes, directory) -> None:
+        run("up", "--dir", directory)
+        fakes.unwell("kube-apiserver")
+        os.kill(int(re.findall(r"etcd +(\d+)", run("status", "--dir", directory).stdout)[0]), 9)
+
+        result = run("status", "--dir", directory)
+
+        assert result.exit_code == 1
+        assert re.search(r" etcd +down +0 MB", result.stdout)
+        assert re.search(r" kube-apiserver +\d+ +unwell", result.stdout)
+
+    def test_where_nothing_is_up_it_says_so(self, directory) -> None:
+        result = run("status", "--dir", directory)
+
+        assert result.exit_code == 1
+        assert result.stdout == f"No sandbox is up in {directory}\n"
+
+
+class TestEnv:
+    def test_a_shell_can_evaluate_it_whatever_the_path(self, tmp_path: Path) -> None:
+        odd = str(tmp_path / "with space and 'quote'")
+        run("up", "--dir", odd)
+
+        lines = run("env", "--dir", odd).stdout
+        script = f'{lines}\nprintf "%s\\n" "$KUBECONFIG"'
+        shown = subprocess.run(
+            ["/bin/sh", "-c", script], capture_output=True, text=True, check=True
+        )
+        run("down", "--dir", odd)
+
+        assert shown.stdout == f"{odd}/kubeconfig\n"
+        assert f"export KUBECONFIG={shlex.quote(odd + '/kubeconfig')}" in lines
+
+    def test_where_nothing_is_up_it_prints_nothing_to_evaluate(self, directory) -> None:
+        result = run("env", "--dir", directory)
+
+        assert result.stdout == ""
+        assert isinstance(result.exception, SandboxError)
+
+
+class TestDown:
+    def test_it_ends_everything_and_may_be_repeated(self, fakes, directory) -> None:
+        run("up", "--dir", directory)
+
+        assert run("down", "--dir", directory).exit_code == 0
+        again = run("down", "--dir", directory)
+
+        assert again.exit_code == 0
+        assert again.stderr == f"no sandbox in {directory}\n"
+        nothing_left(fakes.directory)
+
+
+class TestHelp:
+    @pytest.mark.parametrize("command", ["up", "down", "status", "env"])
+    def test_every_command_and_flag_explains_itself(self, command) -> None:
+        result = run(command, "--help")
+
+        assert result.exit_code == 0
+        assert "--dir" in result.stdout

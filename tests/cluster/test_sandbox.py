@@ -1,0 +1,445 @@
+"""The sandbox's promises, kept by the real servers."""
+
+import os
+import signal
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+import yaml
+
+from hedgerow.sandbox import raising
+from hedgerow.sandbox.blueprint import Blueprint
+from hedgerow.sandbox.cluster import Options, Sandbox
+from hedgerow.sandbox.errors import SandboxError
+from hedgerow.sandbox.leash import marked
+from hedgerow.sandbox.ports import choose
+from support.api import Api
+from support.audit import WRITES, Audit
+from support.clusters import cluster
+from support.eventually import eventually
+from support.killed import killed
+from support.leftovers import leftovers, nothing_left
+
+pytestmark = [pytest.mark.cluster, pytest.mark.anyio]
+
+
+def session(kubeconfig: Path, **more: object) -> httpx.Client:
+    """Connect as whom the kubeconfig names, by token or by certificate."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    cluster_, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    trust = ssl.create_default_context(cafile=cluster_["certificate-authority"])
+    if "client-certificate" in user:
+        trust.load_cert_chain(user["client-certificate"], user["client-key"])
+    headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
+    return httpx.Client(
+        base_url=cluster_["server"], verify=trust, trust_env=False, headers={**headers, **more}
+    )
+
+
+@pytest.fixture
+def api(sandbox: Sandbox) -> Iterator[Api]:
+    connection = Api(sandbox.kubeconfig)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def nodes_api(nodes_sandbox: Sandbox) -> Iterator[Api]:
+    connection = Api(nodes_sandbox.kubeconfig)
+    yield connection
+    connection.close()
+
+
+class TestAccess:
+    def test_a_stranger_is_nobody_and_may_nothing(self, sandbox: Sandbox) -> None:
+        with session(sandbox.kubeconfig) as client:
+            del client.headers["Authorization"]
+            answer = client.get("/api/v1/namespaces")
+
+        assert answer.status_code == 403
+        assert "system:anonymous" in answer.json()["message"]
+
+    def test_a_made_up_token_is_refused(self, sandbox: Sandbox) -> None:
+        with session(sandbox.kubeconfig, Authorization="Bearer made-up") as client:
+            assert client.get("/api/v1/namespaces").status_code == 401
+
+    def test_two_sandboxes_do_not_share_the_administrator_s_token(
+        self, sandbox: Sandbox, nodes_sandbox: Sandbox
+    ) -> None:
+        tokens = [
+            yaml.safe_load(it.kubeconfig.read_text())["users"][0]["user"]["token"]
+            for it in (sandbox, nodes_sandbox)
+        ]
+
+        assert tokens[0] != tokens[1]
+        assert all(len(token) >= 32 for token in tokens)
+
+    def test_no_secret_file_is_readable_by_others(self, sandbox: Sandbox) -> None:
+        for folder in ("pki", "configuration", "kubeconfigs"):
+            for path in (sandbox.directory / folder).rglob("*"):
+                assert path.stat().st_mode & 0o077 == 0, path
+        assert sandbox.kubeconfig.stat().st_mode & 0o777 == 0o600
+
+    async def test_a_user_may_what_rbac_grants_to_the_group(
+        self, sandbox: Sandbox, api: Api, namespace: str
+    ) -> None:
+        kubeconfig = await sandbox.kubeconfig_for("jane", ["readers"])
+        url = f"/api/v1/namespaces/{namespace}/configmaps"
+        with session(kubeconfig) as client:
+            assert client.get(url).status_code == 403
+
+            for manifest in granted(namespace, "readers"):
+                api.apply(manifest, "test").must()
+
+            eventually(lambda: client.get(url).status_code == 200)
+            assert client.get("/api/v1/secrets").status_code == 403
+
+    async def test_a_service_account_s_token_works(
+        self, sandbox: Sandbox, api: Api, namespace: str
+    ) -> None:
+        metadata = {"name": "robot", "namespace": namespace}
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+        api.apply(account, "test").must()
+
+        kubeconfig = await sandbox.kubeconfig_for_service_account(namespace, "robot")
+
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        with session(kubeconfig) as client:
+            url = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+            told = client.post(url, json=review).json()["status"]["userInfo"]
+            denied = client.get("/api/v1/secrets").status_code
+        assert told["username"] == f"system:serviceaccount:{namespace}:robot"
+        assert denied == 403
+
+    async def test_a_service_account_that_is_not_there_is_told(self, sandbox: Sandbox) -> None:
+        with pytest.raises(SandboxError, match='serviceaccounts "nobody" not found'):
+            await sandbox.kubeconfig_for_service_account("default", "nobody")
+
+
+def granted(namespace: str, group: str) -> Iterator[dict[str, object]]:
+    """Let a group read ConfigMaps; the role `view` is empty without the controllers."""
+    metadata, rbac = {"name": "readers", "namespace": namespace}, "rbac.authorization.k8s.io"
+    identity = {"apiVersion": f"{rbac}/v1", "metadata": metadata}
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}
+    yield {**identity, "kind": "Role", "rules": [rule]}
+    role = {"apiGroup": rbac, "kind": "Role", "name": "readers"}
+    subject = {"apiGroup": rbac, "kind": "Group", "name": group}
+    yield {**identity, "kind": "RoleBinding", "roleRef": role, "subjects": [subject]}
+
+
+class TestEtcd:
+    @pytest.mark.parametrize(
+        ("pair", "let_in"), [(None, False), ("serving", False), ("etcd-client", True)]
+    )
+    def test_only_its_own_authority_s_clients_are_let_in(
+        self, sandbox: Sandbox, pair, let_in
+    ) -> None:
+        pki = sandbox.directory / "pki"
+        blueprint = Blueprint.load(sandbox.directory / "blueprint.json")
+        assert blueprint is not None
+        trust = ssl.create_default_context(cafile=pki / "etcd-ca.crt")
+        if pair:
+            trust.load_cert_chain(pki / f"{pair}.crt", pki / f"{pair}.key")
+        with httpx.Client(verify=trust, trust_env=False) as client:
+            try:
+                url = f"https://127.0.0.1:{blueprint.ports['etcd']}/health"
+                status = client.get(url).status_code
+            except httpx.TransportError:
+                status = 0
+
+        assert (status == 200) is let_in
+
+
+class TestServers:
+    @pytest.mark.parametrize("which", ["sandbox", "nodes_sandbox"])
+    def test_they_listen_on_the_loopback_address_alone(self, which, request) -> None:
+        it: Sandbox = request.getfixturevalue(which)
+        mark = (it.directory / ".hedgerow-sandbox").read_text()
+
+        listening = {
+            connection.laddr.ip
+            for pid in marked(mark)
+            for connection in psutil.Process(pid).net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        }
+        assert listening == {"127.0.0.1"}
+
+    def test_kubectl_works_with_the_environment_alone(self, sandbox: Sandbox) -> None:
+        answer = subprocess.run(
+            [sandbox.kubectl, "get", "namespace", "default", "-o", "name"],
+            env={**os.environ, **sandbox.environment()},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+        assert answer.stdout == "namespace/default\n"
+
+    def test_first_commands_find_what_a_cluster_has(self, api: Api, nodes_api: Api) -> None:
+        for path in (
+            "/api/v1/namespaces/default",
+            "/api/v1/namespaces/default/services/kubernetes",
+        ):
+            assert api.raw("GET", path).ok
+        account = "/api/v1/namespaces/default/serviceaccounts/default"
+        assert nodes_api.raw("GET", account).ok
+
+    async def test_the_version_is_the_pinned_one(self, sandbox: Sandbox, api: Api) -> None:
+        told = api.raw("GET", "/version").body
+
+        assert told["gitVersion"] == f"v{(await sandbox.status()).version}"
+        assert told["major"], told["minor"]
+
+    async def test_a_killed_api_server_comes_back_with_everything(
+        self, sandbox: Sandbox, api: Api, namespace: str
+    ) -> None:
+        before = sandbox.server
+
+        assert sandbox.kill("kube-apiserver", signal.SIGKILL)
+        with pytest.raises(httpx.TransportError):
+            eventually(lambda: not api.raw("GET", "/readyz").ok, 5)
+        await sandbox.start("kube-apiserver")
+
+        assert sandbox.server == before
+        again = Api(sandbox.kubeconfig)
+        assert again.raw("GET", f"/api/v1/namespaces/{namespace}").ok
+        again.close()
+
+
+class TestAudit:
+    def test_a_write_can_be_read_at_once_with_its_body(
+        self, api: Api, audit: Audit, namespace: str
+    ) -> None:
+        mark = audit.mark()
+        api.apply(config_map(namespace, {"key": "value"}), "audited").must()
+
+        (entry,) = audit.writes(mark, namespace=namespace)
+
+        assert entry["verb"] == "patch"
+        assert "fieldManager=audited" in entry["requestURI"]
+        assert entry["requestObject"]["data"] == {"key": "value"}
+        assert entry["user"]["username"] == "admin"
+        assert entry["responseStatus"]["code"] == 201
+
+    def test_a_write_that_changes_nothing_counts_as_a_write(
+        self, api: Api, audit: Audit, namespace: str
+    ) -> None:
+        api.apply(config_map(namespace, {"key": "value"}), "audited").must()
+        mark = audit.mark()
+
+        api.apply(config_map(namespace, {"key": "value"}), "audited").must()
+
+        assert len(audit.writes(mark, namespace=namespace)) == 1
+
+    def test_reads_are_there_without_bodies(self, api: Api, audit: Audit, namespace: str) -> None:
+        mark = audit.mark()
+        api.raw("GET", f"/api/v1/namespaces/{namespace}/configmaps")
+
+        (entry,) = audit.since(mark, namespace=namespace)
+
+        assert entry["verb"] == "list"
+        assert "requestObject" not in entry
+        assert audit.writes(mark, namespace=namespace) == []
+
+    def test_entries_are_chosen_by_agent_user_verb_and_resource(
+        self, api: Api, audit: Audit, sandbox: Sandbox, namespace: str
+    ) -> None:
+        mark = audit.mark()
+        with session(sandbox.kubeconfig, **{"User-Agent": "tester/1.0"}) as client:
+            client.get(f"/api/v1/namespaces/{namespace}/configmaps")
+            client.delete(f"/api/v1/namespaces/{namespace}/configmaps/none")
+        api.raw("GET", f"/api/v1/namespaces/{namespace}/secrets")
+
+        found = audit.since(mark, agent="tester", user="admin", resource="configmaps")
+        assert [entry["verb"] for entry in found] == ["list", "delete"]
+        assert len(audit.since(mark, agent="tester", verbs=WRITES)) == 1
+        assert audit.since(mark, agent="other") == []
+        assert audit.since(mark, user="jane") == []
+
+    def test_leases_are_kept_in_the_log_and_left_out_of_the_writes(
+        self, api: Api, audit: Audit, namespace: str
+    ) -> None:
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "it", "namespace": namespace},
+        }
+        mark = audit.mark()
+        api.apply(lease, "audited").must()
+
+        assert len(audit.since(mark, resource="leases", namespace=namespace)) == 1
+        assert audit.writes(mark, namespace=namespace) == []
+
+
+def config_map(namespace: str, content: dict[str, str]) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "it", "namespace": namespace},
+        "data": content,
+    }
+
+
+class TestNodes:
+    def test_a_deployment_becomes_available_and_its_pods_ready(
+        self, nodes_api: Api, nodes_namespace: str
+    ) -> None:
+        target = deployment(nodes_namespace, replicas=2)
+        nodes_api.apply(target, "test").must()
+
+        eventually(lambda: nodes_api.get(target).body["status"].get("availableReplicas") == 2)
+        for pod in pods(nodes_api, nodes_namespace):
+            assert pod["status"]["phase"] == "Running"
+            assert pod["status"]["podIP"]
+
+    def test_a_readiness_gate_decides_as_with_a_real_kubelet(
+        self, nodes_api: Api, nodes_namespace: str
+    ) -> None:
+        gates = [{"conditionType": "example.com/open"}]
+        target = deployment(nodes_namespace, readinessGates=gates)
+        nodes_api.apply(target, "test").must()
+
+        def ready() -> str:
+            (pod,) = pods(nodes_api, nodes_namespace)
+            conditions = {c["type"]: c for c in pod["status"].get("conditions", [])}
+            return conditions.get("Ready", {}).get("status", "")
+
+        def set_gate(value: str) -> None:
+            (pod,) = pods(nodes_api, nodes_namespace)
+            patch = {"status": {"conditions": [{"type": "example.com/open", "status": value}]}}
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"]}
+            nodes_api.merge(pod, patch, "test", "status", "strategic-merge").must()
+
+        eventually(lambda: pods(nodes_api, nodes_namespace) and ready() == "False")
+        set_gate("True")
+        eventually(lambda: ready() == "True")
+        eventually(lambda: nodes_api.get(target).body["status"].get("availableReplicas") == 1)
+        set_gate("False")
+        eventually(lambda: ready() == "False")
+        eventually(lambda: not nodes_api.get(target).body["status"].get("availableReplicas"))
+
+    def test_a_job_completes_after_the_time_its_annotation_says(
+        self, nodes_api: Api, nodes_namespace: str
+    ) -> None:
+        for name, delay in (("quick", "0s"), ("slow", "600s")):
+            nodes_api.apply(job(nodes_namespace, name, delay), "test").must()
+
+        quick, slow = (job(nodes_namespace, name, "") for name in ("quick", "slow"))
+        eventually(lambda: nodes_api.get(quick).body["status"].get("succeeded") == 1)
+        eventually(lambda: nodes_api.get(slow).body["status"].get("active") == 1)
+        assert not nodes_api.get(slow).body["status"].get("succeeded")
+
+    def test_children_are_garbage_collected_and_namespaces_end(self, nodes_api: Api) -> None:
+        name = nodes_api.namespace(f"ending-{os.getpid()}")
+        target = deployment(name)
+        nodes_api.apply(target, "test").must()
+        eventually(lambda: pods(nodes_api, name))
+
+        nodes_api.delete(target)
+        eventually(lambda: not pods(nodes_api, name))
+
+        nodes_api.raw("DELETE", f"/api/v1/namespaces/{name}")
+        eventually(lambda: nodes_api.raw("GET", f"/api/v1/namespaces/{name}").status == 404)
+
+
+def deployment(namespace: str, *, replicas: int = 1, **pod: object) -> dict[str, object]:
+    labels = {"app": "it"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": CONTAINERS, **pod}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "it", "namespace": namespace},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": template,
+        },
+    }
+
+
+def job(namespace: str, name: str, delay: str) -> dict[str, object]:
+    annotations = {"pod-complete.stage.kwok.x-k8s.io/delay": delay}
+    pod = {"restartPolicy": "Never", "containers": CONTAINERS}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"template": {"metadata": {"annotations": annotations}, "spec": pod}},
+    }
+
+
+def pods(api: Api, namespace: str) -> list[dict]:
+    return api.raw("GET", f"/api/v1/namespaces/{namespace}/pods").body["items"]
+
+
+CONTAINERS = [{"name": "it", "image": "example.com/it"}]
+
+
+class TestPortTaken:
+    async def test_the_real_servers_complaint_is_understood_and_other_ports_are_chosen(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        it, told = Sandbox(tmp_path / "it"), []
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            first = {"kube-apiserver": taken.getsockname()[1]}
+            monkeypatch.setattr(raising, "choose", lambda n: {**choose(n), **first})
+
+            def tell(line: str) -> None:
+                told.append(line)
+                if line.startswith("choosing other ports"):
+                    first.clear()
+
+            await it.up(Options(), tell)
+
+        assert (await it.status()).up
+        assert sum(line.startswith("choosing other ports") for line in told) == 1
+        await it.down()
+
+
+class TestFeatureGates:
+    def test_a_gate_reaches_the_server(self, tmp_path: Path) -> None:
+        options = Options(feature_gates=GATE)
+        with cluster(tmp_path / "it", options) as it, session(it.kubeconfig) as client:
+            metrics = client.get("/metrics").text
+
+        name, _, value = GATE.partition("=")
+        (line,) = [m for m in metrics.splitlines() if f'feature_enabled{{name="{name}"' in m]
+        assert line.endswith(" 1") is (value == "true")
+
+    async def test_an_unknown_gate_is_told_in_one_line(self, tmp_path: Path) -> None:
+        with pytest.raises(SandboxError, match="unrecognized feature gate: Teleport") as raised:
+            await Sandbox(tmp_path / "it").up(Options(feature_gates="Teleport=true"))
+
+        assert "\n" not in str(raised.value)
+        nothing_left(tmp_path)
+
+
+GATE = "UnknownVersionInteroperabilityProxy=true"
+
+UP = """
+import sys, anyio
+from pathlib import Path
+from hedgerow.sandbox.cluster import Options, Sandbox
+anyio.run(Sandbox(Path(sys.argv[1])).up, Options())
+"""
+
+
+class TestKilled:
+    async def test_a_killed_up_leaves_nothing_and_the_next_one_works(self, tmp_path: Path) -> None:
+        it = Sandbox(tmp_path / "it")
+        killed(UP, it.directory, once=(it.directory / "run/kube-apiserver.json").exists)
+
+        nothing_left(it.directory)
+        await it.up(Options())
+        assert (await it.status()).up
+        await it.down()
+        assert leftovers(it.directory) == []
+        assert not it.directory.exists()

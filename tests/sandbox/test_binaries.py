@@ -1,0 +1,164 @@
+"""Where binaries come from, and in what order."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hedgerow.sandbox import binaries as module
+from hedgerow.sandbox.binaries import Binaries
+from hedgerow.sandbox.build import Cache
+from hedgerow.sandbox.errors import SandboxError
+from hedgerow.sandbox.pins import pick
+from support.fakes import SERVERS, Fakes
+
+pytestmark = pytest.mark.anyio
+
+RELEASE = pick("")
+CONTROL_PLANE = SERVERS[1:4]
+
+
+@dataclass
+class World:
+    """A machine: KUBEBUILDER_ASSETS, a cache, a PATH, and what was said."""
+
+    root: Path
+    told: list[str]
+
+    @property
+    def assets(self) -> Path:
+        return self.root / "assets"
+
+    @property
+    def path(self) -> Path:
+        return self.root / "path"
+
+    @property
+    def cache(self) -> Cache:
+        return Cache(self.root / "cache")
+
+    def cached(self, *names: str) -> None:
+        for name in names:
+            entry = self.cache.entry(RELEASE.module(name))
+            Fakes(entry, names=[name])
+
+    async def find(self, *names: str, exact: bool = False) -> dict[str, str]:
+        """Give for each name the part of the world it was found in."""
+        search = Binaries(RELEASE, self.told.append, exact=exact, cache=self.cache)
+        found = await search.find(names)
+        assert list(found) == list(names)
+        return {n: p.relative_to(self.root).parts[0] for n, p in found.items()}
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World(tmp_path, [])
+    made.path.mkdir()
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(made.assets))
+    monkeypatch.setenv("PATH", str(made.path))
+    # No Go beside the Python that runs either: a build must find the fake one.
+    monkeypatch.setattr(module.toolchain, "_candidates", lambda: iter([made.path / "go"]))
+    return made
+
+
+class TestServers:
+    async def test_the_named_directory_comes_before_the_cache(self, world: World) -> None:
+        Fakes(world.assets)
+        world.cached(*SERVERS)
+
+        assert await world.find(*SERVERS) == dict.fromkeys(SERVERS, "assets")
+
+    async def test_the_cache_comes_before_a_build(self, world: World) -> None:
+        world.cached("etcd")
+        go = Fakes(world.path, names=["go"])
+
+        found = await world.find("etcd", "kwok")
+
+        assert found == {"etcd": "cache", "kwok": "cache"}
+        assert [asked["package"] for asked in go.builds()] == ["sigs.k8s.io/kwok/cmd/kwok"]
+
+    async def test_without_the_variable_only_the_cache_is_searched(
+        self, world: World, monkeypatch
+    ) -> None:
+        monkeypatch.delenv("KUBEBUILDER_ASSETS")
+        Fakes(world.assets)
+        world.cached(*SERVERS)
+
+        assert await world.find(*SERVERS) == dict.fromkeys(SERVERS, "cache")
+
+    async def test_the_control_plane_comes_from_one_place(self, world: World) -> None:
+        Fakes(world.assets, names=["etcd", "kube-apiserver"])
+        world.cached(*SERVERS)
+
+        found = await world.find(*SERVERS)
+
+        expected = {**dict.fromkeys(SERVERS, "cache"), "etcd": "assets"}
+        assert found == expected
+        assert any("has no kube-controller-manager, kube-scheduler" in line for line in world.told)
+
+    async def test_a_file_that_cannot_be_run_is_not_there(self, world: World) -> None:
+        Fakes(world.assets)
+        (world.assets / "etcd").chmod(0o644)
+        world.cached("etcd")
+
+        assert await world.find("etcd") == {"etcd": "cache"}
+
+    @pytest.mark.parametrize(
+        ("version", "exact", "place"),
+        [
+            ("Kubernetes v1.30.1", False, "assets"),
+            ("Kubernetes v1.30.1", True, "cache"),
+            (f"Kubernetes v{RELEASE.version}", True, "assets"),
+        ],
+    )
+    async def test_another_version_will_do_unless_one_was_asked_for(
+        self, world: World, version, exact, place
+    ) -> None:
+        Fakes(world.assets).wish("kube-apiserver", version=version)
+        world.cached(*CONTROL_PLANE)
+
+        found = await world.find(*CONTROL_PLANE, exact=exact)
+
+        assert found == dict.fromkeys(CONTROL_PLANE, place)
+
+    async def test_without_go_it_is_told_once_what_is_lacking(self, world: World) -> None:
+        with pytest.raises(SandboxError, match=r"no Go 1\.26\.0 or newer"):
+            await world.find(*SERVERS)
+
+
+class TestKubectl:
+    async def test_the_machine_s_own_comes_first(self, world: World) -> None:
+        Fakes(world.path, names=["kubectl"])
+        Fakes(world.assets)
+
+        assert await world.find("kubectl") == {"kubectl": "path"}
+
+    async def test_one_that_does_not_work_is_passed_over(self, world: World) -> None:
+        Fakes(world.path, names=["kubectl"]).wish("kubectl", exit=1)
+        world.cached("kubectl")
+
+        assert await world.find("kubectl") == {"kubectl": "cache"}
+
+    async def test_one_that_cannot_be_started_is_passed_over(self, world: World) -> None:
+        Fakes(world.path, names=["kubectl"])
+        (world.path / "kubectl").write_text("#!/nowhere/sh\n")
+        world.cached("kubectl")
+
+        assert await world.find("kubectl") == {"kubectl": "cache"}
+
+    async def test_one_that_never_answers_is_passed_over(self, world: World, monkeypatch) -> None:
+        monkeypatch.setattr(module, "_PATIENCE", 0.3)
+        Fakes(world.path, names=["kubectl"])
+        script = f"#!{sys.executable}\nimport time\ntime.sleep(600)\n"
+        (world.path / "kubectl").write_text(script)
+        world.cached("kubectl")
+
+        assert await world.find("kubectl") == {"kubectl": "cache"}
+
+    async def test_a_link_of_a_sandbox_is_taken_for_the_cached_binary(self, world: World) -> None:
+        world.cached("kubectl")
+        target = world.cache.entry(RELEASE.kubernetes) / "kubectl"
+        (world.path / "kubectl").symlink_to(target)
+
+        assert await world.find("kubectl") == {"kubectl": "cache"}

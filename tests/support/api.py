@@ -1,0 +1,157 @@
+"""Api: plain requests to a real API server, so that tests do not lean on the code under test."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer of the server: HTTP status and JSON body."""
+
+    status: int
+    body: Object
+
+    @property
+    def ok(self) -> bool:
+        return self.status < 300
+
+    @property
+    def causes(self) -> list[Object]:
+        return self.body.get("details", {}).get("causes", [])
+
+    @property
+    def conflicts(self) -> list[str]:
+        """The fields of a 409's causes, sorted, each once."""
+        return sorted({c["field"] for c in self.causes if c["reason"] == "FieldManagerConflict"})
+
+    @property
+    def version(self) -> str:
+        return self.body["metadata"]["resourceVersion"]
+
+    def must(self) -> Object:
+        assert self.ok, self.body
+        return self.body
+
+
+class Api:
+    """One connection as the kubeconfig's current user."""
+
+    def __init__(self, kubeconfig: str | Path) -> None:
+        config = yaml.safe_load(Path(kubeconfig).read_text("utf-8"))
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        self._http = httpx.Client(
+            base_url=cluster["server"],
+            headers={"Authorization": f"Bearer {user['token']}"},
+            verify=_trust(Path(kubeconfig).parent, cluster),
+            timeout=30,
+            trust_env=False,
+        )
+        self._plural = cache(self._discover)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def apply(
+        self,
+        manifest: Object,
+        manager: str,
+        *,
+        force: bool = False,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Reply:
+        params = {"fieldManager": manager, "fieldValidation": "Strict"}
+        if force:
+            params["force"] = "true"
+        if dry_run:
+            params["dryRun"] = "All"
+        return self._patch(manifest, "apply-patch+yaml", manifest, params, subresource)
+
+    def merge(
+        self, target: Object, patch: Any, manager: str, subresource: str = "", kind: str = "merge"
+    ) -> Reply:
+        params = {"fieldManager": manager}
+        return self._patch(target, f"{kind}-patch+json", patch, params, subresource)
+
+    def put(self, body: Object, manager: str, subresource: str = "") -> Reply:
+        params = {"fieldManager": manager}
+        return self._send("PUT", self.path(body, subresource), params=params, json=body)
+
+    def create(self, body: Object, manager: str) -> Reply:
+        collection = self.path(body).rpartition("/")[0]
+        return self._send("POST", collection, params={"fieldManager": manager}, json=body)
+
+    def get(self, target: Object) -> Reply:
+        return self._send("GET", self.path(target))
+
+    def delete(self, target: Object, **preconditions: str) -> Reply:
+        options = {"preconditions": preconditions, "propagationPolicy": "Background"}
+        return self._send("DELETE", self.path(target), json=options)
+
+    def namespace(self, name: str) -> str:
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        self.apply(manifest, "test").must()
+        return name
+
+    def path(self, target: Object, subresource: str = "") -> str:
+        """Give the URL path of an object, from its manifest."""
+        root, plural, namespaced = self._plural(target["apiVersion"], target["kind"])
+        namespace = target["metadata"].get("namespace")
+        scope = f"/namespaces/{namespace}" if namespaced and namespace else ""
+        tail = f"/{subresource}" if subresource else ""
+        return f"{root}{scope}/{plural}/{target['metadata']['name']}{tail}"
+
+    def raw(self, method: str, path: str, **more: Any) -> Reply:
+        return self._send(method, path, **more)
+
+    def served(self, api_version: str, within: float = 20) -> None:
+        """Wait until the server lists a group version, and the kinds in it, after a CRD came."""
+        deadline = time.monotonic() + within
+        while not self._send("GET", f"/apis/{api_version}").ok:
+            assert time.monotonic() < deadline, f"{api_version} is not served"
+            time.sleep(0.05)
+
+    def _discover(self, api_version: str, kind: str) -> tuple[str, str, bool]:
+        root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        for found in self._send("GET", root).must()["resources"]:
+            if found["kind"] == kind and "/" not in found["name"]:
+                return root, found["name"], found["namespaced"]
+        raise LookupError(f"{api_version} {kind}")
+
+    def _patch(
+        self, target: Object, content: str, body: Any, params: dict[str, str], subresource: str
+    ) -> Reply:
+        return self._send(
+            "PATCH",
+            self.path(target, subresource),
+            params=params,
+            content=json.dumps(body, ensure_ascii=False).encode(),
+            headers={"Content-Type": f"application/{content}"},
+        )
+
+    def _send(self, method: str, path: str, **more: Any) -> Reply:
+        response = self._http.request(method, path, **more)
+        if not response.headers.get("Content-Type", "").startswith("application/json"):
+            return Reply(response.status_code, {"message": response.text})
+        return Reply(response.status_code, response.json())
+
+
+def _trust(root: Path, cluster: Object) -> ssl.SSLContext:
+    if "certificate-authority-data" in cluster:
+        import base64
+
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        return ssl.create_default_context(cadata=authority)
+    return ssl.create_default_context(cafile=str(root / cluster["certificate-authority"]))

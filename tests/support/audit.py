@@ -1,0 +1,74 @@
+"""Audit: what the API server itself says was asked of it."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json
+
+Entry = dict[str, Any]
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+class Audit:
+    """Reads the audit log of a sandbox; the server writes an entry before its answer ends."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def mark(self) -> int:
+        """Give the present end of the log, to ask later what came `since`."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def since(
+        self,
+        mark: int = 0,
+        *,
+        agent: str = "",
+        user: str = "",
+        verbs: Collection[str] = (),
+        resource: str = "",
+        namespace: str = "",
+    ) -> list[Entry]:
+        """Give the finished requests (stage ResponseComplete) after a mark, oldest first.
+
+        `agent` is how the user agent begins; `user` and `resource` (a plural) are exact; `verbs`
+        are Kubernetes' own, such as WRITES. A request's body, if it was a write, is its
+        `requestObject`, its query is in `requestURI`, its answer's code is `responseStatus.code`.
+        """
+        wanted = {"agent": agent, "user": user, "resource": resource, "namespace": namespace}
+        return [e for e in self._entries(mark) if _matches(e, wanted, verbs)]
+
+    def writes(self, mark: int = 0, **filters: str) -> list[Entry]:
+        """Give the writes after a mark; Lease renewals and virtual reviews are left out."""
+        found = self.since(mark, verbs=WRITES, **filters)
+        return [entry for entry in found if not _is_exempt(_reference(entry))]
+
+    def _entries(self, mark: int) -> list[Entry]:
+        with self.path.open("rb") as file:
+            file.seek(mark)
+            whole = file.read().rpartition(b"\n")[0]
+        entries = [from_json(line) for line in whole.split(b"\n") if line]
+        return [entry for entry in entries if entry["stage"] == "ResponseComplete"]
+
+
+def _matches(entry: Entry, wanted: dict[str, str], verbs: Collection[str]) -> bool:
+    reference = _reference(entry)
+    return (
+        entry.get("userAgent", "").startswith(wanted["agent"])
+        and wanted["user"] in ("", entry["user"]["username"])
+        and wanted["resource"] in ("", reference.get("resource"))
+        and wanted["namespace"] in ("", reference.get("namespace"))
+        and (not verbs or entry["verb"] in verbs)
+    )
+
+
+def _is_exempt(reference: Entry) -> bool:
+    """Tell whether nothing persists of a request, or it renews a Lease."""
+    virtual = ("authorization.k8s.io", "authentication.k8s.io")
+    return reference.get("resource") == "leases" or reference.get("apiGroup") in virtual
+
+
+def _reference(entry: Entry) -> Entry:
+    return entry.get("objectRef") or {}
