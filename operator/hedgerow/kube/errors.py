@@ -1,0 +1,291 @@
+"""Errors: what the API server, or the way to it, answered: one class per situation.
+
+    KubeError
+      + ConfigError        no usable kubeconfig, context or credentials; nothing was asked yet
+      + Unreachable        no answer; `sent` tells whether the server may have acted all the same
+      |   + Dropped        an open watch was cut, or went silent
+      |   + Untrusted      the server's certificate is not signed by the authority that we trust
+      + Garbled            an answer that the protocol does not allow
+      + Unauthenticated    401
+      + Forbidden          403; `terminating` when only the namespace's end is in the way
+      + Missing            404; `served` is False when the server does not know the path itself
+      + Conflict           409 with causes: other field managers hold what we declare otherwise
+      + Stale              409 without, or another object of that name: our view is out of date
+      + AlreadyExists      409: created by somebody else in the meantime
+      + Gone               410: the resource version or continue token is too old
+      + Invalid            400, 405, 413, 415, 422 and the 500 that apply answers to a bad body
+      + Throttled          429
+      + Unavailable        500, 502, 503, 504
+
+`str(error)` is one line for a person: the request, then what was wrong.
+"""
+# ruff: noqa: N818  # named for the situation; the module says that they are errors
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from hedgerow.kube import wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from hedgerow_schemas.base import Object
+
+_HOLDER = re.compile(r'conflict with ("(?:[^"\\]|\\.)*")')
+_BAD_BODY = re.compile(r"failed to create typed patch object|failed to convert new object")
+_SHOWN = 4
+_PASSING = {
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """`details.causes[]` of a Status; `manager` only where a field manager is in the way."""
+
+    field: str
+    manager: str
+    message: str
+    reason: str = ""
+
+
+class KubeError(Exception):
+    """What went wrong with one request.
+
+    `status` is the server's Status object, empty when there was none; `code` the HTTP status, 0
+    without an answer; `after` the seconds that the server asked us to wait.
+    """
+
+    permanent: ClassVar[bool] = False
+    """The same request will be refused again, whoever sends it and whenever."""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        causes: Sequence[Cause] = (),
+        status: Object | None = None,
+        code: int = 0,
+        after: float = 0.0,
+        request: str = "",
+    ) -> None:
+        self.causes = tuple(causes)
+        self.status: Object = status or {}
+        self.code = code
+        self.after = after
+        self.request = request
+        self.message = one_line(message) or type(self).__name__
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        """Give one line: the request, then what was wrong."""
+        return f"{self.request}: {self.message}" if self.request else self.message
+
+    @property
+    def reason(self) -> str:
+        """The Status reason, such as `NotFound`; empty without one."""
+        return str(self.status.get("reason", ""))
+
+
+class ConfigError(KubeError):
+    """No usable kubeconfig, context or credentials; the message names the remedy."""
+
+    permanent = True
+
+
+class Unreachable(KubeError):
+    """No answer; when `sent`, the server may have acted all the same."""
+
+    def __init__(self, message: str = "", *, sent: bool, request: str = "") -> None:
+        super().__init__(message, request=request)
+        self.sent = sent
+
+
+class Dropped(Unreachable):
+    """An open watch was cut or went silent; it can go on from the last version seen."""
+
+    def __init__(self, message: str = "", *, sent: bool = True, request: str = "") -> None:
+        super().__init__(message, sent=sent, request=request)
+
+
+class Untrusted(Unreachable):
+    """The server's certificate is not signed by the authority that the kubeconfig names."""
+
+
+class Garbled(KubeError):
+    """An answer that the protocol does not allow: no JSON, a redirect, a line without end."""
+
+
+class Unauthenticated(KubeError):
+    """401: the server does not know these credentials, or no longer."""
+
+
+class Forbidden(KubeError):
+    """403: a result like any other; somebody may grant it later."""
+
+    @property
+    def terminating(self) -> bool:
+        """Whether it is refused only because the namespace is being deleted."""
+        return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
+
+
+class Missing(KubeError):
+    """404: no object, no namespace, or no such kind."""
+
+    @property
+    def served(self) -> bool:
+        """Whether the server serves the kind and named what is not there."""
+        return bool(_mapping(self.status.get("details")).get("name"))
+
+
+class Conflict(KubeError):
+    """409 with causes: other field managers hold fields that we declare with other values."""
+
+
+class Stale(KubeError):
+    """Our view is out of date: the resource version or the uid is no longer the object's."""
+
+
+class AlreadyExists(KubeError):
+    """409: somebody else created the object in the meantime."""
+
+
+class Gone(KubeError):
+    """410: the resource version or continue token is too old; list again."""
+
+
+class Invalid(KubeError):
+    """The request itself is wrong; `causes` name the fields where the server says so."""
+
+    permanent = True
+
+
+class Throttled(KubeError):
+    """429: wait `after` seconds; the request was not carried out."""
+
+
+class Unavailable(KubeError):
+    """The server, or what it depends on, failed; the request may have been carried out."""
+
+    @property
+    def passing(self) -> bool:
+        """Whether asking again at once may help: 502 to 504 and etcd's `ServerTimeout`."""
+        return self.code in _PASSING or self.reason == "ServerTimeout"
+
+
+_BY_CODE: Mapping[int, type[KubeError]] = {
+    HTTPStatus.UNAUTHORIZED: Unauthenticated,
+    HTTPStatus.FORBIDDEN: Forbidden,
+    HTTPStatus.NOT_FOUND: Missing,
+    HTTPStatus.REQUEST_TIMEOUT: Unavailable,
+    HTTPStatus.GONE: Gone,
+    HTTPStatus.TOO_MANY_REQUESTS: Throttled,
+}
+
+
+def from_answer(code: int, content: bytes, *, after: float = 0.0, request: str = "") -> KubeError:
+    """Turn an HTTP answer outside 200 to 299 into its error; `content` may be anything."""
+    try:
+        status = _mapping(wire.decode(content))
+    except ValueError:
+        status = {}
+    if status.get("kind") != "Status":
+        status = {"message": content[:300].decode("utf-8", "replace")}
+    return from_status({**status, "code": code}, after=after, request=request)
+
+
+def from_status(status: Object, *, after: float = 0.0, request: str = "") -> KubeError:
+    """Turn a Status object, as a watch's ERROR event carries it, into its error."""
+    causes = tuple(_causes(status))
+    code = _number(status.get("code"))
+    kind = _kind(code, status, causes)
+    asked = _number(_mapping(status.get("details")).get("retryAfterSeconds"))
+    return kind(
+        _message(kind, status, causes) or f"HTTP {code}",
+        causes=causes,
+        status=status,
+        code=code,
+        after=after or float(asked),
+        request=request,
+    )
+
+
+def one_line(text: str, limit: int = 500) -> str:
+    """Give `text` with every run of blanks and line ends as one blank, cut at `limit`."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _kind(code: int, status: Object, causes: Sequence[Cause]) -> type[KubeError]:
+    if code == HTTPStatus.CONFLICT:
+        return _conflict(status, causes)
+    if code == HTTPStatus.UNPROCESSABLE_ENTITY and any(
+        cause.field == "metadata.uid" for cause in causes
+    ):
+        # An apply that carries a uid meets another object of that name: "field is immutable".
+        return Stale
+    if code == HTTPStatus.INTERNAL_SERVER_ERROR and _BAD_BODY.search(
+        str(status.get("message", ""))
+    ):
+        return Invalid
+    if code < HTTPStatus.BAD_REQUEST:
+        return Garbled
+    failed = code >= HTTPStatus.INTERNAL_SERVER_ERROR
+    return _BY_CODE.get(code, Unavailable if failed else Invalid)
+
+
+def _conflict(status: Object, causes: Sequence[Cause]) -> type[KubeError]:
+    if any(cause.reason == "FieldManagerConflict" for cause in causes):
+        return Conflict
+    return AlreadyExists if status.get("reason") == "AlreadyExists" else Stale
+
+
+def _message(kind: type[KubeError], status: Object, causes: Sequence[Cause]) -> str:
+    said = str(status.get("message", ""))
+    if kind is Conflict:
+        return _held(causes)
+    if kind is Unauthenticated:
+        return f"the server does not accept these credentials ({said or 'Unauthorized'})"
+    if kind is Missing and not status.get("details"):
+        return f"the server does not serve this ({said.strip()}); is its CRD installed?"
+    return said
+
+
+def _held(causes: Sequence[Cause]) -> str:
+    held = [f"{cause.field} is held by {cause.manager}" for cause in causes[:_SHOWN]]
+    more = len(causes) - len(held)
+    return "; ".join([*held, f"and {more} more"] if more > 0 else held)
+
+
+def _causes(status: Object) -> Iterable[Cause]:
+    listed = _mapping(status.get("details")).get("causes")
+    for entry in cast("list[Any]", listed) if isinstance(listed, list) else ():
+        cause = _mapping(entry)
+        message, reason = str(cause.get("message", "")), str(cause.get("reason", ""))
+        manager = _manager(message) if reason == "FieldManagerConflict" else ""
+        yield Cause(str(cause.get("field", "")), manager, message, reason)
+
+
+def _manager(message: str) -> str:
+    """Read the manager's name, which the server gives only inside the prose, as Go's `%q`."""
+    found = _HOLDER.search(message)
+    if found is None:
+        return message
+    try:
+        return str(wire.decode(found[1].encode()))
+    except ValueError:
+        return found[1][1:-1]
+
+
+def _mapping(value: Any) -> Object:
+    return cast("Object", value) if isinstance(value, dict) else {}
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,262 @@
+"""Session: the way to one cluster: bounded, within a time budget, with retries and new logins."""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Protocol
+
+import anyio
+import httpx
+
+from hedgerow.kube import errors, wire
+from hedgerow.kube.errors import (
+    ConfigError,
+    Dropped,
+    Garbled,
+    KubeError,
+    Unauthenticated,
+    Unreachable,
+    Untrusted,
+)
+from hedgerow.kube.retry import Timing, pause
+from hedgerow.kube.wire import Answer, Request
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+
+READ = 30.0
+"""Seconds of silence that an answer may have."""
+LOGIN_EVERY = 10.0
+"""Seconds between two logins: credentials that were refused just now are not fetched again."""
+_UNSENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+    httpx.LocalProtocolError,
+)
+_LOST = (httpx.RequestError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError)
+
+
+class Login(Protocol):
+    """One set of credentials, and the connections that use it."""
+
+    @property
+    def server(self) -> str:
+        """The API server's URL."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the context, or of the pod."""
+        ...
+
+    @property
+    def closed(self) -> bool:
+        """Whether its connections are closed."""
+        ...
+
+    def call(
+        self, request: Request, *, read: float, watch: bool = False
+    ) -> AbstractAsyncContextManager[httpx.Response]:
+        """Send a request; a watch's body is still to be read. Raises what httpx raises."""
+        ...
+
+    async def retire(self) -> None:
+        """Close once the calls on their way have come to their end."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close now."""
+        ...
+
+
+class Session:
+    """Requests and watches on the current login.
+
+    `log_in` gives a new login to the same cluster, or raises ConfigError.
+    """
+
+    def __init__(
+        self,
+        login: Login,
+        log_in: Callable[[], Awaitable[Login]],
+        *,
+        concurrency: int,
+        timing: Timing,
+    ) -> None:
+        self._login = login
+        self._logins = [login]
+        self._log_in = log_in
+        self._timing = timing
+        self._slots = anyio.Semaphore(concurrency, fast_acquire=True)  # saves a turn of the loop
+        self._renewing = anyio.Lock()
+        self._renew_from = timing.now()
+
+    @property
+    def server(self) -> str:
+        """The API server's URL."""
+        return self._login.server
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the context, or of the pod."""
+        return self._login.namespace
+
+    async def send(self, request: Request, *, seconds: float) -> Answer:
+        """Send a request and give its successful answer; all attempts share `seconds`.
+
+        Raises a KubeError for every other answer, and for none.
+        """
+        deadline = self._timing.now() + seconds
+        attempt, renewed = 0, False
+        while True:
+            attempt += 1
+            login = self._login
+            try:
+                return await self._attempt(login, request, deadline - self._timing.now())
+            except (Unauthenticated, Untrusted):
+                if renewed:
+                    raise
+                with anyio.move_on_after(max(0.0, deadline - self._timing.now())):
+                    renewed = await self._renew(login)
+                if not renewed:
+                    raise
+            except KubeError as error:
+                wait = pause(
+                    error,
+                    attempt,
+                    repeatable=request.repeatable,
+                    remaining=deadline - self._timing.now(),
+                    draw=self._timing.draw(),
+                )
+                if wait is None:
+                    raise
+                await self._timing.sleep(wait)
+
+    async def _attempt(self, login: Login, request: Request, remaining: float) -> Answer:
+        sent = False
+        with anyio.move_on_after(max(0.0, remaining)):
+            async with self._slots:
+                sent = True
+                return await self._exchange(login, request)
+        waited = f"no answer from {login.server}" if sent else "no free request slot"
+        raise Unreachable(f"{waited} in time", sent=sent, request=str(request))
+
+    async def _exchange(self, login: Login, request: Request) -> Answer:
+        try:
+            async with login.call(request, read=READ) as response:
+                pass
+        except _LOST as error:
+            raise _lost(error, login.server, request) from error
+        if not response.is_success:
+            raise _refused(response, request)
+        return Answer(
+            response.status_code,
+            response.content,
+            response.headers.get("Content-Type", ""),
+            wire.warnings(response.headers.get_list("Warning")),
+        )
+
+    @asynccontextmanager
+    async def stream(
+        self, request: Request, *, idle: float
+    ) -> AsyncGenerator[AsyncIterator[bytes]]:
+        """Open a watch and give its bytes; raises Dropped when it is cut or silent for `idle`."""
+        login, opened = self._login, False
+        try:
+            async with AsyncExitStack() as stack:
+                response = await _open(stack, login, request, idle)
+                if response.status_code == HTTPStatus.UNAUTHORIZED and await self._renew(login):
+                    await stack.aclose()
+                    login = self._login
+                    response = await _open(stack, login, request, idle)
+                if response.is_success:
+                    opened = True
+                    yield response.aiter_bytes()
+                else:
+                    await response.aread()
+        except _LOST as error:
+            if opened:
+                raise _dropped(error, login.server, request, idle) from error
+            lost = _lost(error, login.server, request)
+            if isinstance(lost, Untrusted):
+                await self._renew(login)
+            raise lost from error
+        if not opened:
+            raise _refused(response, request)
+
+    async def _renew(self, stale: Login) -> bool:
+        """Log in again, once for all who found `stale` refused; tell whether it is replaced."""
+        async with self._renewing:
+            if self._login is not stale:
+                return True
+            if self._timing.now() < self._renew_from:
+                return False
+            fresh = await self._fresh()
+            self._renew_from = self._timing.now() + LOGIN_EVERY
+            if fresh is None:
+                return False
+            self._login = fresh
+            await stale.retire()
+            self._logins = [login for login in self._logins if not login.closed] + [fresh]
+            return True
+
+    async def _fresh(self) -> Login | None:
+        try:
+            return await self._log_in()
+        except ConfigError:
+            return None
+
+    async def aclose(self) -> None:
+        """Close every connection, those of earlier logins included."""
+        for login in self._logins:
+            await login.aclose()
+
+
+async def _open(
+    stack: AsyncExitStack, login: Login, request: Request, idle: float
+) -> httpx.Response:
+    """Wait for the headers, which come at once, and for less than for the first event."""
+    with anyio.move_on_after(READ):
+        return await stack.enter_async_context(login.call(request, read=idle, watch=True))
+    raise Unreachable(f"no answer from {login.server} in time", sent=True, request=str(request))
+
+
+def _refused(response: httpx.Response, request: Request) -> KubeError:
+    after = wire.seconds(response.headers.get("Retry-After"))
+    return errors.from_answer(
+        response.status_code, response.content, after=after, request=str(request)
+    )
+
+
+def _lost(error: Exception, server: str, request: Request) -> KubeError:
+    """Tell a lost exchange by whether it may have reached the server."""
+    said = str(error) or type(error).__name__
+    if isinstance(error, httpx.DecodingError):
+        return Garbled(f"{server} sent an undecodable answer: {said}", request=str(request))
+    if _causes_include(error, ssl.SSLCertVerificationError):
+        return Untrusted(
+            f"the certificate of {server} is not trusted: {said}", sent=False, request=str(request)
+        )
+    sent = not isinstance(error, _UNSENT)
+    lost = "lost the answer of" if sent else "cannot reach"
+    return Unreachable(f"{lost} {server}: {said}", sent=sent, request=str(request))
+
+
+def _dropped(error: Exception, server: str, request: Request, idle: float) -> Dropped:
+    said = f"{server} cut the watch: {str(error) or type(error).__name__}"
+    if isinstance(error, httpx.ReadTimeout):
+        said = f"{server} was silent for {idle:.0f} s"
+    return Dropped(said, request=str(request))
+
+
+def _causes_include(error: BaseException | None, kind: type[BaseException]) -> bool:
+    seen: set[int] = set()  # a timeout thrown into a generator comes back as its own context
+    while error is not None and id(error) not in seen and not isinstance(error, kind):
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return isinstance(error, kind)

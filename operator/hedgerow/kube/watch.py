@@ -1,0 +1,293 @@
+"""Watch: everything that happens to the objects of one kind, across drops, gaps and restarts.
+
+`reflect` is the thin driver; what it does next is decided by `step`, a pure function from (phase,
+arrival) to (outcome, phase), after kube-rs's watcher.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, assert_never
+
+from hedgerow.kube.errors import Dropped, Garbled, Gone, Invalid, KubeError, Missing
+from hedgerow.kube.retry import Timing, backoff
+from hedgerow_schemas.base import ApiResource, Object
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+STEADY = 30.0
+"""Seconds: a watch that stood as long has succeeded, even when nothing happened."""
+PATIENCE = 3
+"""A watch that is cut so often in a row, and right after it was opened, is a problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All objects there are as of `version`; what the consumer has besides is deleted."""
+
+    items: tuple[Object, ...]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One object was created, changed or deleted; `object` is its last form."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    object: Object
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Everything up to `version` was told; `synced` ends the initial events of a WatchList."""
+
+    version: str
+    synced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The objects of one kind as of `version`, each with its apiVersion and kind."""
+
+    items: tuple[Object, ...]
+    version: str
+
+
+WatchEvent = Changed | Bookmark
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The server closed the watch in good order after `lasted` seconds."""
+
+    lasted: float
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The list or the watch failed after `lasted` seconds."""
+
+    error: KubeError
+    lasted: float
+
+
+Arrival = Listing | Changed | Bookmark | Ended | Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """Nothing is told yet: a WatchList when `streaming`, else a paged list comes next.
+
+    `items` is filled in place: a copy for each of thousands of initial events would be quadratic.
+    """
+
+    failures: int = 0
+    streaming: bool = True
+    items: dict[tuple[str, str], Object] = field(default_factory=dict[tuple[str, str], Object])
+    gaps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A Snapshot was told, and everything since then up to `version`."""
+
+    version: str
+    failures: int = 0
+    gaps: int = 0
+
+
+Phase = Filling | Live
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an arrival means: an event to pass on, a problem to tell, a `wait` to begin anew.
+
+    `wait` in seconds; None while the stream goes on.
+    """
+
+    event: Snapshot | Changed | Bookmark | None = None
+    problem: KubeError | None = None
+    wait: float | None = None
+
+
+def step(phase: Phase, arrival: Arrival, draw: float) -> tuple[Outcome, Phase]:
+    """Take in one arrival; `draw` from [0, 1) is the jitter of the wait, if one follows."""
+    match arrival:
+        case Listing(items, version):
+            return Outcome(Snapshot(items, version)), Live(version, phase.failures, phase.gaps)
+        case Changed() | Bookmark():
+            return _told(phase, arrival)
+        case Ended(lasted):
+            return _stopped(phase, 0 if lasted >= STEADY else phase.failures + 1, draw)
+        case Failed(error, lasted):
+            return _failed(phase, error, 0 if lasted >= STEADY else phase.failures, draw)
+        case _:
+            assert_never(arrival)
+
+
+def _told(phase: Phase, arrival: Changed | Bookmark) -> tuple[Outcome, Phase]:
+    if isinstance(phase, Live):
+        return Outcome(arrival), Live(arrival.version)
+    if isinstance(arrival, Bookmark):
+        if not arrival.synced:
+            return Outcome(), phase
+        items = tuple(phase.items.values())
+        return Outcome(Snapshot(items, arrival.version)), Live(arrival.version)
+    metadata = arrival.object["metadata"]
+    key = (metadata.get("namespace", ""), metadata["name"])
+    if arrival.type == "DELETED":
+        phase.items.pop(key, None)
+    else:
+        phase.items[key] = arrival.object
+    return Outcome(), phase
+
+
+def _stopped(
+    phase: Phase, failures: int, draw: float, problem: KubeError | None = None
+) -> tuple[Outcome, Phase]:
+    """Go on where it stopped; a WatchList that never came to its end is not tried again."""
+    outcome = Outcome(problem=problem, wait=backoff(failures, draw))
+    if isinstance(phase, Live):
+        return outcome, Live(phase.version, failures)
+    return outcome, Filling(failures, streaming=False)
+
+
+def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[Outcome, Phase]:
+    # A server that answers 410 is back: an outage before it is no reason to wait any longer.
+    gaps = (phase.gaps if before else 0) + 1 if isinstance(error, Gone) else 0
+    failures = gaps or before + 1
+    if isinstance(error, Dropped):
+        return _stopped(phase, failures, draw, error if failures > PATIENCE else None)
+    if isinstance(phase, Filling) and phase.streaming and isinstance(error, Invalid):
+        # The server does not know sendInitialEvents, or its feature gate is off.
+        return Outcome(wait=0.0), Filling(before, streaming=False)
+    routine = isinstance(error, Gone) and failures <= PATIENCE
+    outcome = Outcome(None, None if routine else error, backoff(failures, draw, error.after))
+    if isinstance(phase, Live) and not isinstance(error, (Gone, Garbled, Invalid, Missing)):
+        return outcome, Live(phase.version, failures)
+    streaming = isinstance(phase, Live) or phase.streaming
+    return outcome, Filling(failures, streaming=streaming, gaps=gaps)
+
+
+class Source(Protocol):
+    """What `reflect` needs of a cluster."""
+
+    async def list(
+        self,
+        api: ApiResource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        reduce: Callable[[Object], Object] = ...,
+    ) -> Listing:
+        """List all objects, each reduced as its page arrives."""
+        ...
+
+    def watch(
+        self,
+        api: ApiResource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        since: str = "",
+        initial: bool = False,
+        seconds: int = ...,
+        idle: float = ...,
+    ) -> AsyncGenerator[WatchEvent]:
+        """Watch from a version on, or from the beginning."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What is reflected, and how long a silence may be."""
+
+    api: ApiResource
+    namespace: str
+    labels: str
+    reduce: Callable[[Object], Object]
+    seconds: int
+    idle: float
+
+
+def _whole(item: Object) -> Object:
+    return item
+
+
+def _unheard(_: KubeError) -> None:
+    return
+
+
+async def reflect(
+    cluster: Source,
+    api: ApiResource,
+    namespace: str = "",
+    *,
+    labels: str = "",
+    reduce: Callable[[Object], Object] = _whole,
+    on_problem: Callable[[KubeError], None] = _unheard,
+    seconds: int = 290,
+    idle: float = 90.0,
+    timing: Timing | None = None,
+) -> AsyncGenerator[Snapshot | Changed | Bookmark]:
+    """Tell for ever what there is and what happens; raises no KubeError.
+
+    After a gap that the server cannot fill comes a new Snapshot: whoever compares it with what it
+    has misses no deletion. `reduce` is applied to each object as it arrives and must keep
+    `metadata.name` and `metadata.namespace`. `on_problem` hears what keeps the watch from working
+    (no permission, no such kind, no server), each time that it is tried; drops and gaps that mend
+    at once are not told. Nothing for `idle` seconds, not even the bookmark that comes each minute,
+    counts as a drop. Whoever stops iterating early closes the generator (`contextlib.aclosing`).
+    """
+    timing = timing or Timing()
+    subject = _Subject(api, namespace, labels, reduce, seconds, idle)
+    phase: Phase = Filling()
+    while True:
+        outcome = Outcome()
+        async with aclosing(_arrivals(cluster, subject, phase, timing)) as arrivals:
+            async for arrival in arrivals:
+                outcome, phase = step(phase, arrival, timing.draw())
+                if outcome.problem is not None:
+                    on_problem(outcome.problem)
+                if outcome.event is not None:
+                    yield outcome.event
+        if outcome.wait is not None:
+            await timing.sleep(outcome.wait)
+
+
+async def _arrivals(
+    cluster: Source, subject: _Subject, phase: Phase, timing: Timing
+) -> AsyncGenerator[Arrival]:
+    """Do what `phase` asks for; all that comes of it, and how it ended."""
+    began = timing.now()
+    where = (subject.api, subject.namespace)
+    filling = isinstance(phase, Filling)
+    try:
+        if filling and not phase.streaming:
+            yield await cluster.list(*where, labels=subject.labels, reduce=subject.reduce)
+            return
+        watch = cluster.watch(
+            *where,
+            labels=subject.labels,
+            since="" if filling else phase.version,
+            initial=filling,
+            seconds=subject.seconds,
+            idle=subject.idle,
+        )
+        async with aclosing(watch) as events:
+            async for event in events:
+                yield _reduced(event, subject.reduce)
+    except KubeError as error:
+        yield Failed(error, timing.now() - began)
+    else:
+        yield Ended(timing.now() - began)
+
+
+def _reduced(event: WatchEvent, reduce: Callable[[Object], Object]) -> WatchEvent:
+    if isinstance(event, Bookmark):
+        return event
+    return Changed(event.type, reduce(event.object), event.version)

@@ -1,0 +1,354 @@
+"""The kube layer on a real API server: what was recorded still holds, and no event is missed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+import yaml
+
+from hedgerow.kube import errors
+from hedgerow.kube.client import Cluster, connect
+from hedgerow.kube.watch import Bookmark, reflect
+from hedgerow.sandbox.cluster import Options, Sandbox
+from hedgerow_schemas.base import ApiResource, Object
+from kube.recipes import RECIPES, Plain, configmap
+from kube.recordings import Recording
+from kube.worlds import CONFIG_MAP, Recorder, World, reflected
+from support.clusters import cluster as sandboxed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.cluster, pytest.mark.anyio, pytest.mark.timeout(240)]
+
+SERVER = "kube-apiserver"
+SECRET = ApiResource("v1", "Secret", "secrets")
+MANAGER = "hedgerow-test"
+
+
+def at(cluster: Sandbox, **more: Any) -> Any:
+    return connect(kubeconfig=str(cluster.kubeconfig), **more)
+
+
+@pytest.fixture
+def plain(sandbox: Sandbox, namespace: str) -> Iterator[Plain]:
+    plain = Plain(sandbox.kubeconfig, namespace)
+    yield plain
+    plain.close()
+
+
+@pytest.fixture(scope="module")
+def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """An API server that these tests may kill."""
+    with sandboxed(tmp_path_factory.mktemp("fragile") / "cluster", Options()) as up:
+        yield up
+
+
+@pytest.fixture(scope="module")
+def without_watch_list(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    options = Options(feature_gates="WatchList=false")
+    with sandboxed(tmp_path_factory.mktemp("without") / "cluster", options) as up:
+        yield up
+
+
+@pytest.fixture
+def at_risk(fragile: Sandbox, request: pytest.FixtureRequest) -> Iterator[Plain]:
+    """Plain requests to it, in a namespace of this test's own."""
+    plain = Plain(fragile.kubeconfig, request.node.name.replace("_", "-")[:60].strip("-"))
+    yield plain
+    plain.close()
+
+
+class TestRecordings:
+    @pytest.mark.parametrize("name", RECIPES)
+    def test_are_what_this_server_answers_too(self, plain, name):
+        live = Recording.of(RECIPES[name](plain))
+        if "HEDGEROW_RECORD" in os.environ:
+            live.save(name)
+
+        assert live.leaned_on() == Recording.load(name).leaned_on()
+
+
+def body(name: str, namespace: str, **data: str) -> Object:
+    return {"metadata": {"name": name, "namespace": namespace}, "data": data}
+
+
+RISKY = (*range(0xA1), *range(0x2000, 0x2070), 0xFEFF, 0xFFFD, 0xFFFE, 0xFFFF, 0x1F600, 0x10FFFF)
+
+
+class TestCluster:
+    async def test_every_character_arrives_as_it_was_sent(self, sandbox, namespace):
+        data = {f"c{point:x}": f"a {chr(point)} b{chr(point)}" for point in RISKY}
+
+        async with at(sandbox) as cluster:
+            applied = await cluster.apply(
+                CONFIG_MAP, body("text", namespace, **data), manager=MANAGER
+            )
+            read = await cluster.read(CONFIG_MAP, "text", namespace)
+
+        assert applied.object["data"] == data
+        assert read == applied.object
+
+    async def test_create_only_never_takes_over(self, sandbox, namespace):
+        async with at(sandbox) as cluster:
+            mine = body("mine", namespace, colour="blue")
+            mine["metadata"]["resourceVersion"] = "1"
+            first = await cluster.apply(CONFIG_MAP, mine, manager=MANAGER)
+            with pytest.raises(errors.Stale):
+                await cluster.apply(CONFIG_MAP, mine, manager=MANAGER)
+
+        assert first.created
+
+    async def test_deletes_that_very_object_or_none(self, sandbox, namespace):
+        async with at(sandbox) as cluster:
+            applied = await cluster.apply(CONFIG_MAP, body("x", namespace), manager=MANAGER)
+            uid = applied.object["metadata"]["uid"]
+            where = (CONFIG_MAP, "x", namespace)
+
+            with pytest.raises(errors.Stale):
+                await cluster.delete(*where, uid=uid, version="1")
+            assert not await cluster.delete(*where, uid="another")
+            assert await cluster.delete(*where, uid=uid)
+            assert not await cluster.delete(*where, uid=uid)
+
+    async def test_discovers_kinds_and_rights(self, sandbox):
+        async with at(sandbox) as cluster:
+            assert await cluster.resource("v1", "ConfigMap") == CONFIG_MAP
+            node = await cluster.resource("v1", "Node")
+            with pytest.raises(errors.Missing):
+                await cluster.resource("example.com/v1", "Widget")
+            assert await cluster.allowed("patch", CONFIG_MAP, "default")
+            assert (await cluster.get("/version"))["major"] == "1"
+            assert await cluster.get("/readyz") == "ok"
+
+        assert not node.namespaced
+
+    async def test_lists_1200_objects_page_by_page_and_by_watch_list(self, sandbox, namespace):
+        async with at(sandbox) as cluster:
+            async with anyio.create_task_group() as tasks:
+                for shard in range(8):
+                    tasks.start_soon(fill, cluster, namespace, range(shard, 1200, 8))
+            listing = await cluster.list(CONFIG_MAP, namespace, page=100)
+            async with reflected(cluster, namespace) as world:
+                pass
+
+        assert names(listing.items) == set(world.objects)
+        assert len(names(listing.items)) == len(listing.items) == 1200
+        assert {(i["apiVersion"], i["kind"]) for i in listing.items} == {("v1", "ConfigMap")}
+
+
+async def fill(cluster: Cluster, namespace: str, numbers: range) -> None:
+    for number in numbers:
+        await cluster.apply(CONFIG_MAP, body(f"n{number}", namespace), manager=MANAGER)
+
+
+def names(items: Any) -> set[str]:
+    return {item["metadata"]["name"] for item in items}
+
+
+def granted(plain: Plain, user: str) -> None:
+    """Let a user read ConfigMaps, and nothing else."""
+    root = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{plain.namespace}"
+    group = "rbac.authorization.k8s.io"
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}
+    meta = {"metadata": {"name": "reader"}}
+    plain.http.post(f"{root}/roles", json={**meta, "rules": [rule]}).raise_for_status()
+    role = {"apiGroup": group, "kind": "Role", "name": "reader"}
+    subject = {"apiGroup": group, "kind": "User", "name": user}
+    binding = {**meta, "roleRef": role, "subjects": [subject]}
+    plain.http.post(f"{root}/rolebindings", json=binding).raise_for_status()
+
+
+class TestRights:
+    async def test_a_403_disturbs_neither_watch_nor_requests(self, sandbox, plain):
+        user = f"reader-{plain.namespace}"
+        granted(plain, user)
+        path = await sandbox.kubeconfig_for(user)
+
+        async with connect(kubeconfig=str(path)) as cluster:
+            watch = cluster.watch(CONFIG_MAP, plain.namespace, initial=True)
+            while not isinstance(await anext(watch), Bookmark):
+                pass
+            for _ in range(30):
+                with pytest.raises(errors.Forbidden) as caught:
+                    await cluster.list(SECRET, plain.namespace)
+                await cluster.list(CONFIG_MAP, plain.namespace)
+            plain.configmap("after").raise_for_status()
+            event = await anext(watch)
+            await watch.aclose()
+
+        assert not caught.value.terminating
+        assert names([event.object]) == {"after"}
+
+    async def test_a_401_is_told_after_one_new_login(self, sandbox, tmp_path):
+        path = with_token(sandbox.kubeconfig, tmp_path, "unknown")
+
+        async with connect(kubeconfig=str(path)) as cluster:
+            with pytest.raises(errors.Unauthenticated):
+                await cluster.get("/version", timeout=5)
+            with pytest.raises(errors.Unauthenticated):
+                async for _ in cluster.watch(CONFIG_MAP):
+                    pass
+
+    async def test_a_rotated_token_is_taken_up_without_an_error(self, sandbox, plain, tmp_path):
+        """The account is made anew, which ends its old token before the file is due again."""
+        first = await account_token(sandbox, plain)
+        path = with_token(sandbox.kubeconfig, tmp_path, first)
+        async with connect(kubeconfig=str(path)) as cluster:
+            assert not await cluster.allowed("get", SECRET)
+            login = cluster._session._login
+            plain.http.delete(plain.path("serviceaccounts", "robot")).raise_for_status()
+            (tmp_path / "token").write_text(await account_token(sandbox, plain))
+            with anyio.fail_after(60):  # the server remembers the old token for ten seconds
+                while cluster._session._login is login:
+                    assert not await cluster.allowed("get", SECRET)
+                    await anyio.sleep(0.1)
+            assert not await cluster.allowed("get", SECRET)
+
+
+async def account_token(sandbox: Sandbox, plain: Plain) -> str:
+    """Make a service account `robot` and give a token of it."""
+    account = {"metadata": {"name": "robot"}}
+    plain.http.post(plain.path("serviceaccounts"), json=account).raise_for_status()
+    path = await sandbox.kubeconfig_for_service_account(plain.namespace, "robot")
+    return yaml.safe_load(path.read_text("utf-8"))["users"][0]["user"]["token"]
+
+
+def with_token(kubeconfig: Path, directory: Path, token: str) -> Path:
+    """Write a kubeconfig whose token is in a file beside it."""
+    config = yaml.safe_load(kubeconfig.read_text("utf-8"))
+    config["users"][0]["user"] = {"tokenFile": "token"}
+    (directory / "token").write_text(token)
+    (directory / "kubeconfig").write_text(yaml.safe_dump(config))
+    return directory / "kubeconfig"
+
+
+async def killed(fragile: Sandbox) -> None:
+    """Kill the API server, and wait until it has let go of its port."""
+    fragile.kill(SERVER, signal.SIGKILL)
+    await fragile.stop(SERVER)
+
+
+def seen(world: World, number: int) -> bool:
+    counted = world.objects.get("counted")
+    return counted is not None and counted["data"]["number"] == str(number)
+
+
+class TestReflect:
+    async def test_sees_every_change(self, sandbox, plain):
+        async with at(sandbox) as cluster, reflected(cluster, plain.namespace) as world:
+            plain.configmap("a", {"text": "a\x85b\u2028c"})
+            await world.until(lambda: "a" in world.objects)
+            plain.delete(plain.path("configmaps", "a"))
+            await world.until(lambda: "a" not in world.objects)
+
+        assert (world.snapshots, world.problems) == (1, [])
+
+    async def test_reads_next_line_characters(self, sandbox, plain):
+        text = "next\x85line and \u2028 separator"
+        escaped = {"text": text}
+        plain.http.post(plain.path("configmaps"), json=configmap("nel", escaped)).raise_for_status()
+
+        async with at(sandbox) as cluster, reflected(cluster, plain.namespace) as world:
+            assert world.objects["nel"]["data"]["text"] == text
+
+        assert world.problems == []
+
+    async def test_goes_on_where_it_was_when_the_server_ends_the_watch(self, sandbox, plain):
+        async with at(sandbox) as cluster:
+            recorder = Recorder(cluster)
+            async with reflected(recorder, plain.namespace, seconds=1) as world:
+                number = 0
+                while len(recorder.asked) < 4:
+                    number += 1
+                    plain.configmap("counted", {"number": str(number)})
+                    await world.until(partial(seen, world, number))
+
+        assert [initial for _, initial in recorder.asked] == [True, False, False, False]
+        assert (world.snapshots, world.problems) == (1, [])
+
+    async def test_survives_a_killed_server(self, fragile, at_risk):
+        at_risk.configmap("before")
+        async with at(fragile) as cluster, reflected(cluster, at_risk.namespace) as world:
+            await killed(fragile)
+            await world.until(lambda: world.problems)
+            await fragile.start(SERVER)
+            at_risk.delete(at_risk.path("configmaps", "before"))
+            at_risk.configmap("after")
+
+            await world.until(lambda: set(world.objects) == {"after"})
+
+        assert {type(problem) for problem in world.problems} == {errors.Unreachable}
+
+    async def test_notices_a_half_open_connection(self, fragile, at_risk):
+        """A stopped process keeps its connections open and answers nothing."""
+        async with (
+            at(fragile) as cluster,
+            reflected(cluster, at_risk.namespace, idle=2.0) as world,
+        ):
+            fragile.kill(SERVER, signal.SIGSTOP)
+            try:
+                await world.until(lambda: world.problems, within=60)
+            finally:
+                fragile.kill(SERVER, signal.SIGCONT)
+            at_risk.configmap("after")
+
+            await world.until(lambda: "after" in world.objects)
+
+        assert isinstance(world.problems[0], errors.Unreachable)
+        assert world.snapshots == 1
+
+    async def test_misses_no_deletion_while_it_is_disconnected(self, fragile, at_risk):
+        for name in ("kept", "deleted"):
+            at_risk.configmap(name)
+        world = World()
+        async with at(fragile) as cluster:
+            events = reflect(cluster, CONFIG_MAP, at_risk.namespace, on_problem=world.hear)
+            world.take(await anext(events))
+            await killed(fragile)
+            await fragile.start(SERVER)
+            at_risk.delete(at_risk.path("configmaps", "deleted"))
+            with anyio.fail_after(60):
+                while set(world.objects) != {"kept"}:
+                    world.take(await anext(events))
+            await events.aclose()
+
+    async def test_relists_once_when_its_version_is_too_old(self, fragile, at_risk):
+        """A fresh watch cache remembers nothing from before the server's start."""
+        at_risk.configmap("kept")
+        await killed(fragile)
+        await fragile.start(SERVER)
+        async with at(fragile) as cluster:
+            with pytest.raises(errors.Gone):
+                async for _ in cluster.watch(CONFIG_MAP, at_risk.namespace, since="1"):
+                    pass
+            ancient = Recorder(cluster)
+            ancient.since[1] = "1"
+            async with reflected(ancient, at_risk.namespace, seconds=1) as world:
+                await world.until(lambda: world.snapshots == 2)
+                at_risk.configmap("after")
+                await world.until(lambda: "after" in world.objects)
+
+        assert set(world.objects) == {"kept", "after"}
+        assert ancient.asked[:3] == [("", True), ("1", False), ("", True)]
+        assert world.problems == []
+
+    async def test_lists_where_the_server_has_no_watch_list(self, without_watch_list):
+        plain = Plain(without_watch_list.kubeconfig, "without")
+        plain.configmap("a")
+        async with at(without_watch_list) as cluster:
+            with pytest.raises(errors.Invalid):
+                await anext(cluster.watch(CONFIG_MAP, "without", initial=True))
+            async with reflected(cluster, "without") as world:
+                plain.configmap("b")
+                await world.until(lambda: "b" in world.objects)
+        plain.close()
+
+        assert set(world.objects) == {"a", "b"}
+        assert world.problems == []

@@ -1,0 +1,62 @@
+"""Conftest: a scripted API server, a kubeconfig that names it, and a clock of the test's own."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from hedgerow.kube.client import Cluster, connect
+from kube.fakes import Clock, Server, write_kubeconfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keep the machine's own clusters and the pod that may run this out of the tests."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Path:
+    return write_kubeconfig(tmp_path / "config")
+
+
+@pytest.fixture
+def connected(
+    server: Server, clock: Clock, kubeconfig: Path
+) -> Callable[..., AbstractAsyncContextManager[Cluster]]:
+    """Give `connect`, on the scripted server and the clock."""
+
+    def connected(**more: Any) -> AbstractAsyncContextManager[Cluster]:
+        given = {"kubeconfig": str(kubeconfig), "timing": clock.timing, **more}
+        return connect(transport=httpx.MockTransport(server.answer), **given)
+
+    return connected
+
+
+@pytest.fixture
+def temporary(monkeypatch, tmp_path) -> Path:
+    """Give the only place where temporary files can appear."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    return directory

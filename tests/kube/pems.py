@@ -1,0 +1,29 @@
+"""Pems: a certificate and its key, made on the spot."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+
+def certificate() -> tuple[bytes, bytes]:
+    """Give a self-signed certificate and its key, as PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "someone")])
+    begin = datetime(2020, 1, 1, tzinfo=UTC)
+    built = x509.CertificateBuilder().subject_name(name).issuer_name(name)
+    built = built.public_key(key.public_key()).serial_number(1)
+    built = built.not_valid_before(begin).not_valid_after(begin + timedelta(days=36500))
+    signed = built.sign(key, hashes.SHA256())
+    pem = serialization.Encoding.PEM
+    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return signed.public_bytes(pem), key.private_bytes(pem, *plain)
+
+
+def text(pem: bytes) -> str:
+    return base64.b64encode(pem).decode()

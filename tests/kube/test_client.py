@@ -1,0 +1,227 @@
+"""Client: logging in with every kind of credentials, and leaving nothing behind."""
+
+from __future__ import annotations
+
+import gc
+import ssl
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from hedgerow.kube import errors
+from hedgerow.kube import kubeconfig as kubeconfigs
+from hedgerow.kube.client import connect
+from hedgerow.kube.errors import ConfigError
+from hedgerow_schemas.base import ApiResource
+from kube.fakes import reply, write_kubeconfig
+from kube.pems import certificate, text
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("temporary")]
+
+CONFIG_MAP = ApiResource("v1", "ConfigMap", "configmaps")
+
+
+class TestConnect:
+    async def test_asks_nothing_of_the_server(self, server, connected):
+        async with connected() as cluster:
+            assert (cluster.server, cluster.namespace) == ("http://server", "default")
+
+        assert server.requests == []
+
+    async def test_says_who_it_is(self, server, connected):
+        server.answers = [reply()]
+
+        async with connected(user_agent="hedgerow/1") as cluster:
+            await cluster.read(CONFIG_MAP, "x", "ns")
+
+        headers = server.requests[0].headers
+        assert headers["User-Agent"] == "hedgerow/1"
+        assert headers["Authorization"] == "Bearer first"
+        assert headers["Accept"] == "application/json"
+        assert "Content-Type" not in headers
+
+    async def test_takes_the_context_that_is_named(self, tmp_path):
+        path = write_kubeconfig(tmp_path / "k", context={"namespace": "mine"})
+
+        async with connect(kubeconfig=str(path), context="here") as cluster:
+            assert cluster.namespace == "mine"
+
+    async def test_keeps_the_path_of_a_server_behind_a_gateway(self, server, connected, tmp_path):
+        path = write_kubeconfig(tmp_path / "k", cluster={"server": "https://gate/k8s/c-1/"})
+        server.answers = [reply()]
+
+        async with connected(kubeconfig=str(path)) as cluster:
+            await cluster.get("/version")
+
+        assert str(server.requests[0].url) == "https://gate/k8s/c-1/version"
+
+    async def test_asks_for_the_name_on_the_certificate(self, server, connected, tmp_path):
+        path = write_kubeconfig(tmp_path / "k", cluster={"tls-server-name": "other"})
+        server.answers = [reply()]
+
+        async with connected(kubeconfig=str(path)) as cluster:
+            await cluster.get("/version")
+
+        extensions = server.requests[0].extensions
+        assert extensions["sni_hostname"] == "other"
+        assert extensions["timeout"] == {"connect": 5.0, "read": 30.0, "write": 30.0, "pool": 5.0}
+
+    async def test_twice_gives_two_that_share_nothing(self, server, connected):
+        server.answers = [reply()]
+
+        async with connected() as outer:
+            async with connected() as inner:
+                await inner.get("/version")
+            with pytest.raises(errors.Unreachable, match="connection to the cluster is closed"):
+                await inner.get("/version")
+            await outer.get("/version")
+
+        assert len(server.requests) == 2
+
+    async def test_leaves_nothing_open(self, tmp_path):
+        cert, key = certificate()
+        user = {"client-certificate-data": text(cert), "client-key-data": text(key)}
+        path = write_kubeconfig(
+            tmp_path / "k", user=user, cluster={"server": "https://localhost:1"}
+        )
+
+        async with connect(kubeconfig=str(path)) as cluster:
+            with pytest.raises(errors.Unreachable):
+                await cluster.get("/version")
+        gc.collect()  # a ResourceWarning would fail the test
+
+    async def test_without_any_cluster_says_what_to_do(self):
+        with pytest.raises(ConfigError, match="name one with --kubeconfig or"):
+            async with connect():
+                pass
+
+
+class TestCredentials:
+    async def test_in_line_leave_no_file_behind(self, tmp_path, temporary):
+        cert, key = certificate()
+        user = {"client-certificate-data": text(cert), "client-key-data": text(key)}
+        authority = {"server": "https://s", "certificate-authority-data": text(cert)}
+        path = write_kubeconfig(tmp_path / "k", user=user, cluster=authority)
+
+        async with connect(kubeconfig=str(path)):
+            assert list(temporary.iterdir()) == []
+
+    async def test_in_line_that_cannot_be_used_leave_no_file_behind(self, tmp_path, temporary):
+        (cert, _), (_, key) = certificate(), certificate()
+        user = {"client-certificate-data": text(cert), "client-key-data": text(key)}
+        path = write_kubeconfig(tmp_path / "k", user=user)
+
+        with pytest.raises(
+            ConfigError, match=r"context here: the credentials cannot be used: .*match"
+        ):
+            async with connect(kubeconfig=str(path)):
+                pass
+
+        assert list(temporary.iterdir()) == []
+
+    async def test_may_be_files(self, tmp_path):
+        cert, key = certificate()
+        for name, pem in {"cert": cert, "key": key, "ca": cert}.items():
+            (tmp_path / name).write_bytes(pem)
+        path = write_kubeconfig(
+            tmp_path / "k",
+            user={"client-certificate": "cert", "client-key": "key"},
+            cluster={"server": "https://s", "certificate-authority": "ca"},
+        )
+
+        async with connect(kubeconfig=str(path)) as cluster:
+            assert cluster.server == "https://s"
+        assert (tmp_path / "key").exists()
+
+    async def test_without_an_authority_trust_whom_the_machine_trusts(self, tmp_path, monkeypatch):
+        loaded: list[ssl.SSLContext] = []
+
+        def load(context: ssl.SSLContext) -> None:
+            loaded.append(context)
+
+        monkeypatch.setattr(ssl.SSLContext, "load_default_certs", load)
+        cert, key = certificate()
+        user = {"client-certificate-data": text(cert), "client-key-data": text(key)}
+        alone = write_kubeconfig(tmp_path / "alone", user=user)
+        authority = {"server": "https://s", "certificate-authority-data": text(cert)}
+        both = write_kubeconfig(tmp_path / "both", user=user, cluster=authority)
+
+        async with connect(kubeconfig=str(both)):
+            assert loaded == []
+        async with connect(kubeconfig=str(alone)):
+            assert len(set(loaded)) == 2
+
+    async def test_may_be_a_token_file_that_is_read_again(self, server, connected, tmp_path, clock):
+        token = tmp_path / "token"
+        token.write_text("a")
+        path = write_kubeconfig(tmp_path / "k", user={"tokenFile": str(token), "token": "ignored"})
+        server.answers = [reply()]
+
+        async with connected(kubeconfig=str(path)) as cluster:
+            await cluster.get("/version")
+            token.write_text("b")
+            await cluster.get("/version")
+            clock.now += 60
+            await cluster.get("/version")
+
+        assert server.tokens == ["Bearer a", "Bearer a", "Bearer b"]
+
+    async def test_may_be_the_pods_own(self, server, connected, tmp_path, monkeypatch):
+        (tmp_path / "token").write_text("pod\n")
+        (tmp_path / "namespace").write_text("of-the-pod")
+        monkeypatch.setattr(kubeconfigs, "SERVICE_ACCOUNT", anyio.Path(tmp_path))
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+        server.answers = [reply()]
+
+        async with connected(kubeconfig=None) as cluster:
+            await cluster.get("/version")
+            assert (cluster.server, cluster.namespace) == ("https://10.0.0.1:443", "of-the-pod")
+
+        assert server.tokens == ["Bearer pod"]
+
+    @pytest.mark.parametrize(
+        ("user", "said"),
+        [
+            ({"username": "a", "password": "b"}, "username/password authentication was removed"),
+            ({"auth-provider": {"name": "gcp"}}, "was deprecated"),
+            ({"client-key-data": "AAAA", "client-certificate-data": "AAAA"}, "SSL"),
+        ],
+    )
+    async def test_that_cannot_be_used_are_told(self, tmp_path, user, said):
+        path = write_kubeconfig(tmp_path / "k", user=user)
+
+        with pytest.raises(ConfigError, match=said) as caught:
+            async with connect(kubeconfig=str(path)):
+                pass
+
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize("proxy", ["socks5://localhost:1", "nonsense"])
+    async def test_name_a_proxy_that_can_be_used(self, tmp_path, proxy):
+        path = write_kubeconfig(tmp_path / "k", cluster={"proxy-url": proxy})
+
+        with pytest.raises(ConfigError, match="cannot be used"):
+            async with connect(kubeconfig=str(path)):
+                pass
+
+
+class TestTransport:
+    async def test_is_http_1_without_the_environments_proxies(self, monkeypatch, kubeconfig):
+        monkeypatch.setenv("HTTP_PROXY", "http://proxy")
+        made: list[dict[str, Any]] = []
+        original = httpx.AsyncClient
+
+        def recorded(**given: Any) -> httpx.AsyncClient:
+            made.append(given)
+            return original(**given)
+
+        monkeypatch.setattr(httpx, "AsyncClient", recorded)
+        async with connect(kubeconfig=str(kubeconfig)):
+            pass
+
+        assert [(g["http2"], g["trust_env"], g["proxy"]) for g in made] == [
+            (False, False, None)
+        ] * 2

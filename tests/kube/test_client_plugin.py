@@ -1,0 +1,163 @@
+"""Client: credentials that a plugin gives (`exec` in a kubeconfig)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from hedgerow.kube import client, errors
+from hedgerow.kube.client import connect
+from hedgerow.kube.errors import ConfigError
+from kube.fakes import reply, status, write_kubeconfig
+from kube.pems import certificate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("temporary")]
+
+
+def plugin(path: Path, status: Any, *, code: int = 0, hint: str = "") -> dict[str, Any]:
+    """Give an exec plugin that counts its runs beside `path` and answers with `status`."""
+    lines = [
+        "import sys",
+        f"open({str(path.with_suffix('.runs'))!r}, 'a').write('x')",
+        f"print({json.dumps({'status': status})!r})",
+        "print('no such profile', file=sys.stderr)",
+        f"sys.exit({code})",
+    ]
+    path.write_text("\n".join(lines))
+    return {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": sys.executable,
+        "args": ["-S", str(path)],
+        "installHint": hint,
+    }
+
+
+class TestPlugin:
+    async def test_gives_a_token_and_is_run_once_per_login(self, server, connected, tmp_path):
+        user = {"exec": plugin(tmp_path / "p.py", {"token": "given"})}
+        path = write_kubeconfig(tmp_path / "k", user=user)
+        server.answers = [status(403), reply(), status(401), reply()]
+
+        async with connected(kubeconfig=str(path)) as cluster:
+            with pytest.raises(errors.Forbidden):
+                await cluster.get("/version")
+            await cluster.get("/version")
+            assert (tmp_path / "p.runs").read_text() == "x"
+            await cluster.get("/version")
+
+        assert (tmp_path / "p.runs").read_text() == "xx"
+        assert set(server.tokens) == {"Bearer given"}
+
+    async def test_gives_a_certificate_and_leaves_no_file_behind(self, tmp_path, temporary):
+        cert, key = certificate()
+        given = {"clientCertificateData": cert.decode(), "clientKeyData": key.decode()}
+        path = write_kubeconfig(
+            tmp_path / "k",
+            user={"exec": plugin(tmp_path / "p.py", given)},
+            cluster={"server": "https://s"},
+        )
+
+        async with connect(kubeconfig=str(path)):
+            assert list(temporary.iterdir()) == []
+
+    async def test_that_gave_a_certificate_may_be_interrupted_and_leaves_no_file_behind(
+        self, tmp_path, temporary, monkeypatch
+    ):
+        cert, key = certificate()
+        given = {"clientCertificateData": cert.decode(), "clientKeyData": key.decode()}
+        user = {"exec": plugin(tmp_path / "p.py", given)}
+        path = write_kubeconfig(tmp_path / "k", user=user)
+        written = anyio.Event()
+
+        async def hang(_: Any) -> Any:
+            written.set()
+            await anyio.sleep_forever()
+
+        async def log_in() -> None:
+            async with connect(kubeconfig=str(path)):
+                raise AssertionError
+
+        monkeypatch.setattr("kr8s._auth.KubeAuth.ssl_context", hang)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(log_in)
+            await written.wait()
+            assert list(temporary.iterdir())
+            tasks.cancel_scope.cancel()
+
+        assert list(temporary.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("given", "code", "said"),
+        [
+            ({"token": "t"}, 3, "non-zero code 3: no such profile; install it from the shop"),
+            ({}, 0, "Did not find credentials"),
+        ],
+    )
+    async def test_that_fails_is_told_with_its_own_hint(self, tmp_path, given, code, said):
+        user = {
+            "exec": plugin(tmp_path / "p.py", given, code=code, hint="install it from\nthe shop")
+        }
+        path = write_kubeconfig(tmp_path / "k", user=user)
+
+        with pytest.raises(ConfigError, match=said) as caught:
+            async with connect(kubeconfig=str(path)):
+                pass
+
+        assert "\n" not in str(caught.value)
+
+    async def test_that_answers_without_a_status_is_told(self, tmp_path):
+        found = plugin(tmp_path / "p.py", {})
+        (tmp_path / "p.py").write_text("print('{}')")
+        path = write_kubeconfig(tmp_path / "k", user={"exec": found})
+
+        with pytest.raises(ConfigError, match="'status' is missing"):
+            async with connect(kubeconfig=str(path)):
+                pass
+
+    async def test_that_is_not_installed_is_told(self, tmp_path):
+        found = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin"}
+        path = write_kubeconfig(tmp_path / "k", user={"exec": found})
+
+        with pytest.raises(ConfigError, match="No such file or directory: 'no-such-plugin'"):
+            async with connect(kubeconfig=str(path)):
+                pass
+
+    async def test_that_hangs_is_given_up(self, tmp_path, monkeypatch):
+        async def hang(*_: Any, **__: Any) -> str:
+            await anyio.sleep_forever()
+            raise AssertionError
+
+        monkeypatch.setattr("kr8s._auth.check_output", hang)
+        monkeypatch.setattr(client, "LOGIN", 0.01)
+        path = write_kubeconfig(tmp_path / "k", user={"exec": plugin(tmp_path / "p.py", {})})
+
+        with pytest.raises(ConfigError, match="credential plugin gave no answer"):
+            async with connect(kubeconfig=str(path)):
+                pass
+
+    async def test_that_hangs_can_be_interrupted(self, tmp_path, monkeypatch):
+        begun = anyio.Event()
+
+        async def hang(*_: Any, **__: Any) -> str:
+            begun.set()
+            await anyio.sleep_forever()
+            raise AssertionError
+
+        async def log_in() -> None:
+            async with connect(kubeconfig=str(path)):
+                raise AssertionError
+
+        monkeypatch.setattr("kr8s._auth.check_output", hang)
+        path = write_kubeconfig(tmp_path / "k", user={"exec": plugin(tmp_path / "p.py", {})})
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(log_in)
+            await begun.wait()
+            tasks.cancel_scope.cancel()

@@ -1,0 +1,154 @@
+"""Cluster: lists and watches, page by page and line by line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from hedgerow.kube import errors, wire
+from hedgerow.kube.watch import Bookmark, Changed
+from hedgerow_schemas.base import ApiResource
+from kube.fakes import Chunks, reply, status
+
+pytestmark = pytest.mark.anyio
+
+CONFIG_MAP = ApiResource("v1", "ConfigMap", "configmaps")
+PATH = "/api/v1/namespaces/ns/configmaps"
+BODY = {"metadata": {"name": "x", "namespace": "ns"}, "data": {"a": "\x85ä"}}
+
+
+def page(*names: str, version: str = "9", token: str = "") -> httpx.Response:
+    items = [{"metadata": {"name": name}} for name in names]
+    return reply(200, {"metadata": {"resourceVersion": version, "continue": token}, "items": items})
+
+
+class TestList:
+    async def test_goes_through_all_pages_and_names_every_items_kind(self, server, connected):
+        server.answers = [page("a", "b", token="more"), page("c")]
+
+        async with connected() as cluster:
+            listing = await cluster.list(
+                CONFIG_MAP, "ns", labels="a=b", fields="c=d", version="5", page=2
+            )
+
+        assert [item["metadata"]["name"] for item in listing.items] == ["a", "b", "c"]
+        assert {(i["apiVersion"], i["kind"]) for i in listing.items} == {("v1", "ConfigMap")}
+        assert listing.version == "9"
+        selected = {"labelSelector": "a=b", "fieldSelector": "c=d", "limit": "2"}
+        assert [dict(request.url.params) for request in server.requests] == [
+            {**selected, "resourceVersion": "5", "resourceVersionMatch": "NotOlderThan"},
+            {**selected, "continue": "more"},
+        ]
+
+    async def test_reduces_each_item(self, server, connected):
+        server.answers = [page("a")]
+
+        async with connected() as cluster:
+            listing = await cluster.list(CONFIG_MAP, reduce=lambda item: {"kind": item["kind"]})
+
+        assert listing.items == ({"kind": "ConfigMap"},)
+
+    async def test_is_taken_again_in_one_piece_when_its_token_expires(self, server, connected):
+        server.answers = [page("a", token="old"), status(410, "Expired"), page("b", "c")]
+
+        async with connected() as cluster:
+            listing = await cluster.list(CONFIG_MAP)
+
+        assert [item["metadata"]["name"] for item in listing.items] == ["b", "c"]
+        assert dict(server.requests[2].url.params) == {}
+
+    async def test_may_be_empty(self, server, connected):
+        server.answers = [reply(200, {"metadata": {"resourceVersion": "3"}, "items": None})]
+
+        async with connected() as cluster:
+            listing = await cluster.list(CONFIG_MAP)
+
+        assert (listing.items, listing.version) == ((), "3")
+
+
+def line(kind: str, **metadata: Any) -> bytes:
+    event = {"type": kind, "object": {"metadata": {"resourceVersion": "5", **metadata}}}
+    return json.dumps(event, ensure_ascii=False).encode() + b"\n"
+
+
+GARBLED = [
+    b"<html>\n",
+    b'{"type":"ADDED"\n',
+    b"7\n",
+    b'{"type":"ADDED","object":7}\n',
+    b'{"type":"ADDED","object":{"metadata":{}}}\n',
+    b'{"type":"ERROR","object":[]}\n',
+    b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1","annotations":3}}}\n',
+    line("SURPRISE"),
+]
+
+
+class TestWatch:
+    async def watch(self, server, connected, *pieces: Any, **more: Any) -> list[Any]:
+        server.answers = [httpx.Response(200, stream=Chunks(pieces))]
+        async with connected() as cluster:
+            return [event async for event in cluster.watch(CONFIG_MAP, "ns", **more)]
+
+    async def test_tells_changes_and_bookmarks(self, server, connected):
+        stream = line("ADDED", name="a\x85b") + line("BOOKMARK", annotations={"a": "b"})
+        stream += line("BOOKMARK", annotations={"k8s.io/initial-events-end": "true"})
+
+        events = await self.watch(server, connected, stream[:30], stream[30:31], stream[31:])
+
+        added = {"metadata": {"resourceVersion": "5", "name": "a\x85b"}}
+        assert events == [Changed("ADDED", added, "5"), Bookmark("5"), Bookmark("5", synced=True)]
+
+    async def test_asks_for_bookmarks_and_an_end(self, server, connected):
+        await self.watch(server, connected, since="7", labels="a=b", seconds=100)
+
+        assert server.requests[0].url.path == PATH
+        assert dict(server.requests[0].url.params) == {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": "100",
+            "resourceVersion": "7",
+            "labelSelector": "a=b",
+        }
+
+    async def test_asks_for_initial_events(self, server, connected):
+        await self.watch(server, connected, initial=True)
+
+        params = dict(server.requests[0].url.params)
+        assert params["sendInitialEvents"] == "true"
+        assert params["resourceVersionMatch"] == "NotOlderThan"
+        assert "resourceVersion" not in params
+
+    async def test_raises_what_an_error_event_stands_for(self, server, connected):
+        gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
+
+        with pytest.raises(errors.Gone):
+            await self.watch(server, connected, json.dumps(gone).encode() + b"\n")
+
+    @pytest.mark.parametrize("piece", GARBLED, ids=range(len(GARBLED)))
+    async def test_raises_garbled_for_a_line_that_is_no_event(self, server, connected, piece):
+        with pytest.raises(errors.Garbled, match="the watch sent no event"):
+            await self.watch(server, connected, piece)
+
+    async def test_raises_garbled_for_a_line_without_end(self, server, connected, monkeypatch):
+        monkeypatch.setattr(wire, "LINE_LIMIT", 10)
+
+        with pytest.raises(errors.Garbled, match="a line without end"):
+            await self.watch(server, connected, b"x" * 11)
+
+    async def test_takes_no_request_slot(self, server, connected):
+        async def endless(_: httpx.Request) -> httpx.Response:
+            await anyio.sleep_forever()
+            raise AssertionError
+
+        server.answers = [endless, endless, endless, reply()]
+        async with connected(concurrency=1) as cluster, anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(anext, cluster.watch(CONFIG_MAP))
+            await anyio.wait_all_tasks_blocked()
+
+            assert await cluster.read(CONFIG_MAP, "x", "ns")
+            tasks.cancel_scope.cancel()

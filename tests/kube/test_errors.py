@@ -1,0 +1,196 @@
+"""Errors: every answer that was recorded has the class that hedgerow decides by."""
+
+from __future__ import annotations
+
+import pytest
+
+from hedgerow.kube import errors
+from hedgerow.kube.errors import Cause
+from kube.recordings import DIRECTORY, Recording
+
+RECORDED = {
+    "already_exists": errors.AlreadyExists,
+    "bad_yaml": errors.Invalid,
+    "conflict": errors.Conflict,
+    "conflict_with_scale": errors.Conflict,
+    "conflict_with_update": errors.Conflict,
+    "create_only": errors.Stale,
+    "delete_of_another_uid": errors.Stale,
+    "delete_of_old_version": errors.Stale,
+    "duplicate_key": errors.Invalid,
+    "forbidden": errors.Forbidden,
+    "immutable_field": errors.Invalid,
+    "invalid_value": errors.Invalid,
+    "lease_time": errors.Invalid,
+    "managed_fields": errors.Invalid,
+    "method_not_allowed": errors.Invalid,
+    "missing_kind": errors.Missing,
+    "missing_namespace": errors.Missing,
+    "missing_object": errors.Missing,
+    "terminating": errors.Forbidden,
+    "too_large": errors.Invalid,
+    "uid_of_another": errors.Stale,
+    "uid_of_nothing": errors.Stale,
+    "unauthenticated": errors.Unauthenticated,
+    "unknown_field": errors.Invalid,
+    "version_too_large": errors.Unavailable,
+    "watch_list_unmatched": errors.Invalid,
+    "wrong_type": errors.Invalid,
+}
+
+
+class TestRecorded:
+    def test_every_recorded_refusal_is_in_the_table(self):
+        refusals = {path.stem for path in DIRECTORY.glob("*.json")} - {"created", "warned"}
+
+        assert refusals == set(RECORDED)
+
+    @pytest.mark.parametrize(("name", "kind"), RECORDED.items(), ids=RECORDED)
+    def test_has_its_class_its_code_and_one_line(self, name, kind):
+        recording = Recording.load(name)
+
+        error = recording.error("GET /somewhere")
+
+        assert type(error) is kind
+        assert error.code == recording.code
+        assert str(error).startswith("GET /somewhere: ")
+        assert "\n" not in str(error)
+
+    @pytest.mark.parametrize(("name", "kind"), RECORDED.items(), ids=RECORDED)
+    def test_is_permanent_exactly_when_the_request_itself_is_wrong(self, name, kind):
+        assert Recording.load(name).error().permanent is (kind is errors.Invalid)
+
+
+class TestConflict:
+    def test_names_field_and_manager(self):
+        error = Recording.load("conflict").error()
+
+        assert error.causes == (
+            Cause(
+                ".data.colour",
+                "hedgerow-recorder",
+                'conflict with "hedgerow-recorder"',
+                "FieldManagerConflict",
+            ),
+        )
+        assert str(error) == ".data.colour is held by hedgerow-recorder"
+
+    def test_reads_the_manager_out_of_subresource_and_time(self):
+        error = Recording.load("conflict_with_scale").error()
+
+        assert [cause.manager for cause in error.causes] == ["kubectl"]
+        assert 'subresource "scale"' in error.causes[0].message
+
+    @pytest.mark.parametrize(
+        ("message", "manager"),
+        [
+            (r'conflict with "a \"quoted\" one" using v1', 'a "quoted" one'),
+            (r'conflict with "bell\a" using v1', r"bell\a"),
+            ("conflicts in a way unheard of", "conflicts in a way unheard of"),
+        ],
+    )
+    def test_copes_with_every_way_to_write_a_manager(self, message, manager):
+        cause = {"reason": "FieldManagerConflict", "message": message, "field": ".x"}
+
+        error = errors.from_status({"code": 409, "details": {"causes": [cause]}})
+
+        assert error.causes[0].manager == manager
+
+    def test_shows_a_few_of_many(self):
+        causes = [
+            {"reason": "FieldManagerConflict", "message": 'conflict with "m"', "field": f".f{i}"}
+            for i in range(9)
+        ]
+
+        error = errors.from_status({"code": 409, "details": {"causes": causes}})
+
+        assert len(error.causes) == 9
+        assert str(error).endswith("; .f3 is held by m; and 5 more")
+
+
+class TestForbidden:
+    def test_tells_a_terminating_namespace_from_a_missing_permission(self):
+        ending = Recording.load("terminating").error()
+        refused = Recording.load("forbidden").error()
+
+        assert isinstance(ending, errors.Forbidden)
+        assert isinstance(refused, errors.Forbidden)
+        assert (ending.terminating, refused.terminating) == (True, False)
+
+
+class TestMissing:
+    def test_tells_an_absent_object_from_an_unknown_kind(self):
+        absent, unknown = (Recording.load(n).error() for n in ("missing_object", "missing_kind"))
+
+        assert isinstance(absent, errors.Missing)
+        assert isinstance(unknown, errors.Missing)
+        assert (absent.served, unknown.served) == (True, False)
+        assert "is its CRD installed?" in str(unknown)
+
+
+class TestUnavailable:
+    @pytest.mark.parametrize(
+        ("code", "reason", "passing"),
+        [
+            (500, "InternalError", False),
+            (500, "ServerTimeout", True),
+            (502, "", True),
+            (503, "ServiceUnavailable", True),
+            (504, "Timeout", True),
+            (507, "", False),
+        ],
+    )
+    def test_passes_by_itself_when_a_gateway_or_etcd_was_late(self, code, reason, passing):
+        error = errors.from_status({"code": code, "reason": reason})
+
+        assert isinstance(error, errors.Unavailable)
+        assert error.passing is passing
+
+    def test_knows_how_long_the_server_wants_us_to_wait(self):
+        assert Recording.load("version_too_large").error().after == 1.0
+
+
+class TestFromAnswer:
+    @pytest.mark.parametrize(
+        ("code", "content", "kind"),
+        [
+            (302, b"", errors.Garbled),
+            (408, b"", errors.Unavailable),
+            (410, b"", errors.Gone),
+            (418, b"", errors.Invalid),
+            (429, b"slow down", errors.Throttled),
+            (401, b'{"kind":"Other","message":{}}', errors.Unauthenticated),
+            (403, b'["no","status"]', errors.Forbidden),
+            (404, b'"a string"', errors.Missing),
+            (409, b'{"kind":"Status","details":{"causes":[7,{}]}}', errors.Stale),
+            (422, b'{"kind":"Status","details":[]}', errors.Invalid),
+            (503, b"<html>\xff</html>", errors.Unavailable),
+        ],
+    )
+    def test_takes_any_body_and_goes_by_the_code(self, code, content, kind):
+        error = errors.from_answer(code, content, after=3.0)
+
+        assert type(error) is kind
+        assert (error.code, error.after) == (code, 3.0)
+        assert str(error)
+
+    def test_says_the_code_when_nothing_else_was_said(self):
+        assert str(errors.from_answer(418, b"")) == "HTTP 418"
+
+    def test_ignores_a_code_that_is_no_number(self):
+        assert errors.from_status({"code": "x"}).code == 0
+
+
+class TestKubeError:
+    def test_falls_back_to_its_name(self):
+        assert str(errors.Stale()) == "Stale"
+
+    def test_is_cut_to_one_readable_line(self):
+        line = errors.one_line("a\n b\t" + "c" * 600, limit=10)
+
+        assert line == "a b ccccc…"
+
+    def test_dropped_was_sent_and_unreachable_says_so_itself(self):
+        assert errors.Dropped("x").sent
+        assert not errors.Unreachable("x", sent=False).sent
+        assert errors.Throttled("x", after=2.0).after == 2.0

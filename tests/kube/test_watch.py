@@ -1,0 +1,249 @@
+"""Watch: the machine, by value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hedgerow.kube import errors, watch
+from hedgerow.kube.retry import LONGEST
+from hedgerow.kube.watch import (
+    PATIENCE,
+    STEADY,
+    Bookmark,
+    Changed,
+    Ended,
+    Failed,
+    Filling,
+    Listing,
+    Live,
+    Outcome,
+    Snapshot,
+    step,
+)
+from hedgerow_schemas.base import ApiResource
+
+API = ApiResource("v1", "ConfigMap", "configmaps")
+
+
+def config(name: str, version: int, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "ns", "resourceVersion": str(version)}, **more}
+
+
+def changed(kind: Any, name: str, version: int) -> Changed:
+    return Changed(kind, config(name, version), str(version))
+
+
+def run(phase: watch.Phase, *arrivals: watch.Arrival) -> tuple[list[Outcome], watch.Phase]:
+    outcomes = []
+    for arrival in arrivals:
+        outcome, phase = step(phase, arrival, 0.0)
+        outcomes.append(outcome)
+    return outcomes, phase
+
+
+class TestFilling:
+    def test_tells_nothing_until_the_initial_events_have_ended(self):
+        outcomes, phase = run(Filling(), changed("ADDED", "a", 1), Bookmark("5"))
+
+        assert outcomes == [Outcome(), Outcome()]
+        assert isinstance(phase, Filling)
+
+    def test_becomes_a_snapshot_of_what_was_left_in_the_end(self):
+        outcomes, phase = run(
+            Filling(failures=4),
+            changed("ADDED", "a", 1),
+            changed("ADDED", "b", 2),
+            changed("MODIFIED", "a", 3),
+            changed("DELETED", "b", 4),
+            changed("DELETED", "never-seen", 5),
+            Bookmark("9", synced=True),
+        )
+
+        assert outcomes[-1] == Outcome(Snapshot((config("a", 3),), "9"))
+        assert phase == Live("9")
+
+    def test_takes_objects_without_namespace(self):
+        node = {"metadata": {"name": "n"}}
+
+        outcomes, _ = run(Filling(), Changed("ADDED", node, "1"), Bookmark("2", synced=True))
+
+        assert outcomes[-1].event == Snapshot((node,), "2")
+
+    def test_lists_when_the_server_does_not_know_watch_list(self):
+        refused = Failed(errors.Invalid("sendInitialEvents is forbidden"), 0.0)
+
+        (outcome,), phase = run(Filling(), refused)
+
+        assert outcome == Outcome(wait=0.0)
+        assert phase == Filling(streaming=False)
+
+    def test_reports_a_list_that_is_invalid_itself(self):
+        refused = Failed(errors.Invalid("bad selector"), 0.0)
+
+        (outcome,), phase = run(Filling(streaming=False), refused)
+
+        assert outcome.problem is refused.error
+        assert outcome.wait == pytest.approx(0.1)
+        assert phase == Filling(1, streaming=False)
+
+    @pytest.mark.parametrize("end", [Ended(1.0), Failed(errors.Dropped("cut"), 1.0)])
+    def test_begins_anew_with_a_list_when_it_never_came_to_its_end(self, end):
+        outcomes, phase = run(Filling(), changed("ADDED", "a", 1), end)
+
+        assert outcomes[-1] == Outcome(wait=pytest.approx(0.1))
+        assert phase == Filling(1, streaming=False)
+
+    def test_keeps_its_failures_over_a_list_until_the_watch_has_told_something(self):
+        outcomes, phase = run(Filling(3, streaming=False), Listing((config("a", 1),), "7"))
+
+        assert outcomes == [Outcome(Snapshot((config("a", 1),), "7"))]
+        assert phase == Live("7", 3)
+
+
+class TestLive:
+    @pytest.mark.parametrize("event", [changed("DELETED", "a", 8), Bookmark("8")])
+    def test_passes_on_what_happens_and_remembers_how_far_it_came(self, event):
+        outcomes, phase = run(Live("7", failures=3), event)
+
+        assert outcomes == [Outcome(event)]
+        assert phase == Live("8")
+
+    def test_goes_on_from_its_version_when_the_server_ends_the_watch(self):
+        outcomes, phase = run(Live("7"), Ended(STEADY))
+
+        assert outcomes == [Outcome(wait=pytest.approx(0.1))]
+        assert phase == Live("7")
+
+    def test_waits_longer_and_longer_when_watches_end_as_soon_as_they_begin(self):
+        outcomes, phase = run(Live("7"), *[Ended(0.0)] * 4)
+
+        assert [outcome.wait for outcome in outcomes] == [
+            pytest.approx(w) for w in (0.1, 0.2, 0.4, 0.8)
+        ]
+        assert phase == Live("7", 4)
+
+    def test_goes_on_from_its_version_when_the_watch_is_cut(self):
+        outcomes, phase = run(Live("7", 2), Failed(errors.Dropped("silent"), 95.0))
+
+        assert outcomes == [Outcome(wait=pytest.approx(0.1))]
+        assert phase == Live("7", 1)
+
+    def test_tells_of_a_watch_that_is_cut_again_and_again(self):
+        cut = Failed(errors.Dropped("cut"), 0.0)
+
+        outcomes, _ = run(Live("7"), *[cut] * (PATIENCE + 1))
+
+        assert [o.problem for o in outcomes] == [None] * PATIENCE + [cut.error]
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            errors.Gone("too old"),
+            errors.Garbled("half a line"),
+            errors.Invalid("no such version"),
+            errors.Missing("no CRD"),
+        ],
+    )
+    def test_fills_anew_when_its_version_is_worth_nothing_any_more(self, error):
+        (outcome,), phase = run(Live("7"), Failed(error, 0.0))
+
+        assert outcome.wait == pytest.approx(0.1)
+        assert phase == Filling(1, gaps=int(isinstance(error, errors.Gone)))
+
+    def test_does_not_spin_when_every_version_is_too_old(self):
+        gone = Failed(errors.Gone("too old"), 0.0)
+        phase: watch.Phase = Live("1")
+        waits, problems = [], 0
+        for _ in range(12):
+            (outcome,), phase = run(phase, gone)
+            problems += outcome.problem is not None
+            _, phase = run(phase, Listing((), "1"))
+            waits.append(outcome.wait)
+
+        assert waits == sorted(waits)
+        assert waits[-1] == LONGEST / 2
+        assert problems == 12 - PATIENCE
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            errors.Unreachable("refused", sent=False),
+            errors.Forbidden("no"),
+            errors.Unauthenticated("who"),
+            errors.Unavailable("later", code=503),
+        ],
+    )
+    def test_keeps_its_version_and_reports_what_keeps_it_from_opening(self, error):
+        outcomes, phase = run(Live("7"), Failed(error, 5.0), Failed(error, 5.0))
+
+        assert [o.problem for o in outcomes] == [error, error]
+        assert outcomes[1].wait > outcomes[0].wait > 0
+        assert phase == Live("7", 2)
+
+    def test_waits_as_long_as_the_server_asks(self):
+        (outcome,), _ = run(Live("7"), Failed(errors.Throttled("slow", after=20.0), 0.0))
+
+        assert outcome.wait == 20.0
+
+
+ERRORS = [
+    errors.Dropped(),
+    errors.Forbidden(),
+    errors.Garbled(),
+    errors.Gone(),
+    errors.Invalid(),
+    errors.Missing(),
+    errors.Throttled(after=1),
+    errors.Unauthenticated(),
+    errors.Unavailable(),
+    errors.Unreachable(sent=False),
+]
+ARRIVALS = st.one_of(
+    st.builds(Ended, st.floats(0, 400)),
+    st.builds(Failed, st.sampled_from(ERRORS), st.floats(0, 400)),
+    st.builds(Bookmark, st.just("1"), st.booleans()),
+    st.builds(changed, st.sampled_from(["ADDED", "MODIFIED", "DELETED"]), st.just("a"), st.just(1)),
+    st.just(Listing((), "1")),
+)
+
+
+class TestStep:
+    @given(st.lists(ARRIVALS), st.floats(0, 1, exclude_max=True))
+    def test_always_waits_after_an_end_but_for_the_one_turn_from_watch_list_to_list(
+        self, arrivals, draw
+    ):
+        phase: watch.Phase = Filling()
+        for arrival in arrivals:
+            before = phase
+            outcome, phase = step(phase, arrival, draw)
+            if isinstance(arrival, Ended | Failed):
+                assert outcome.wait is not None
+                turned = before != phase and isinstance(before, Filling) and before.streaming
+                assert outcome.wait >= 0.1 or (outcome.wait == 0 and turned)
+            else:
+                assert outcome.wait is None
+
+    @given(st.lists(ARRIVALS))
+    def test_tells_no_change_before_a_snapshot(self, arrivals):
+        phase: watch.Phase = Filling()
+        told: list[Any] = []
+        for arrival in arrivals:
+            outcome, phase = step(phase, arrival, 0.5)
+            told += [outcome.event] if outcome.event else []
+
+        assert not told or isinstance(told[0], Snapshot)
+
+
+class TestAfterAnOutage:
+    def test_a_gap_is_filled_soon_however_long_the_server_was_away(self):
+        away = Live("7", failures=12)
+
+        outcome, phase = step(away, Failed(errors.Gone("too old"), lasted=0.0), draw=0.99)
+
+        assert isinstance(phase, Filling)
+        assert outcome.wait is not None
+        assert outcome.wait <= 0.2
