@@ -310,7 +310,7 @@ class Interrupted:
                 self.scope.cancel()
             try:
                 step, given = inner.send, (yield pending)
-            except BaseException as error:  # noqa: BLE001 -- handed on, as `yield from` would
+            except BaseException as error:  # noqa: BLE001 - handed on as it is
                 step, given = inner.throw, error
 
 

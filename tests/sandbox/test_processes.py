@@ -36,7 +36,7 @@ def start(tmp_path: Path):
     yield run
     for started in begun:
         send(started, signal.SIGKILL)
-        eventually(lambda: not alive(started))  # noqa: B023
+        eventually(lambda pid=started: not alive(pid))
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ class TestAlive:
         assert not alive(Started(started.pid, "Thu Jan  1 00:00:00 1970"))
         assert birth(2**22 + 1) == ""
         send(started, signal.SIGKILL)
-        eventually(lambda: not alive(started))
+        eventually(lambda pid=started: not alive(pid))
 
 
 @pytest.mark.anyio

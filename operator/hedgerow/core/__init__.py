@@ -1,0 +1,1 @@
+"""Core: the pure vocabulary of controllers, plans and field ownership."""

@@ -1,0 +1,106 @@
+"""Conditions: what a resource's status says in the words that kstatus and kubectl wait read.
+
+`Ready` is always there. `Reconciling`, `Stalled` and `Contested` are there only while true:
+their absence is the healthy reading.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hedgerow_schemas.base import Condition, ContestedField
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+LONGEST_MESSAGE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a pass could not do all that was declared.
+
+    `stalled` says that waiting will not help: someone has to change something.
+    """
+
+    reason: str
+    message: str
+    stalled: bool = True
+
+
+def condition(kind: str, status: bool, reason: str, message: str = "") -> Condition:
+    """Give a condition as compose sees it."""
+    return Condition(
+        type=kind, status="True" if status else "False", reason=reason, message=message
+    )
+
+
+def ready(status: bool, reason: str, message: str = "") -> Condition:
+    """Give the `Ready` condition as compose sees it."""
+    return condition("Ready", status, reason, message)
+
+
+def stalled(reason: str, message: str) -> tuple[Condition, Condition]:
+    """Give what compose concludes from a bad spec: not ready, and waiting will not help."""
+    return condition("Stalled", True, reason, message), ready(False, reason, message)
+
+
+def conclude(
+    composed: Iterable[Condition],
+    contested: Sequence[ContestedField],
+    problems: Sequence[Problem],
+) -> tuple[Condition, ...]:
+    """Fold what the pass met into what compose concluded.
+
+    Ready stays True only when nothing is contested and no problem was met. What is not ready,
+    not contested and not stalled is reconciling.
+    """
+    conditions = {"Ready": ready(True, "Settled", "all is as declared")}
+    conditions |= {given.type: given for given in composed}
+    if contested:
+        message = _contested_message(contested)
+        conditions["Contested"] = condition("Contested", True, "FieldConflict", message)
+        conditions["Ready"] = ready(False, "FieldConflict", message)
+    if problems:
+        worst = next((p for p in problems if p.stalled), problems[0])
+        message = "; ".join(dict.fromkeys(p.message for p in problems))[:LONGEST_MESSAGE]
+        conditions["Ready"] = ready(False, worst.reason, message)
+        if worst.stalled:
+            conditions["Stalled"] = condition("Stalled", True, worst.reason, message)
+    verdict = conditions["Ready"]
+    if not (verdict.status == "True" or contested or "Stalled" in conditions):
+        conditions["Reconciling"] = condition("Reconciling", True, verdict.reason, verdict.message)
+    return tuple(conditions.values())
+
+
+def stamp(
+    conditions: Iterable[Condition],
+    previous: Iterable[Condition],
+    generation: int,
+    now: datetime,
+) -> tuple[Condition, ...]:
+    """Give every condition its observedGeneration and the time its status last changed."""
+    before = {condition.type: condition for condition in previous}
+
+    def since(condition: Condition) -> datetime:
+        old = before.get(condition.type)
+        same = old is not None and old.status == condition.status
+        return old.last_transition_time or now if old is not None and same else now
+
+    return tuple(
+        condition.model_copy(
+            update={
+                "last_transition_time": since(condition).replace(microsecond=0),
+                "observed_generation": generation,
+            }
+        )
+        for condition in conditions
+    )
+
+
+def _contested_message(contested: Sequence[ContestedField]) -> str:
+    first = f"{contested[0].object}: {contested[0].path} is held by {contested[0].manager}"
+    rest = f" (and {len(contested) - 1} more)" if len(contested) > 1 else ""
+    return (first + rest)[:LONGEST_MESSAGE]

@@ -1,0 +1,105 @@
+"""Contract: what a controller is given, what it answers, and what it declares of itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from hedgerow_schemas.base import CustomResource, Object, Status, View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime, timedelta
+
+R = TypeVar("R", bound=CustomResource)
+V = TypeVar("V", bound=View)
+
+Key = tuple[str, str]
+"""Namespace and name of a resource; the namespace is empty for a cluster-scoped one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What the caches show at one instant: the resource's own children, and what it relates to."""
+
+    now: datetime
+    children: tuple[View, ...] = ()
+    related: tuple[View, ...] = ()
+    refused: frozenset[tuple[str, str]] = frozenset()
+    """Kind and name of the children whose declaration the server refused: what they show is old."""
+
+    def child(self, kind: type[V], name: str) -> V | None:
+        """Give the owned object of that kind and name, or None."""
+        return next((child for child in self.all(kind) if child.name == name), None)
+
+    def all(self, kind: type[V]) -> tuple[V, ...]:
+        """Give every owned or related object of that kind."""
+        return tuple(v for v in (*self.children, *self.related) if isinstance(v, kind))
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Declare a child: `fields` is the manifest below its identity, fully spelled out."""
+
+    kind: type[View]
+    name: str
+    fields: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Leave a child as it is: neither applied nor pruned."""
+
+    kind: type[View]
+    name: str
+
+
+Child = Apply | Keep
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """An Event to publish on the resource, once per `reason` and `note`."""
+
+    reason: str
+    note: str
+    type: Literal["Normal", "Warning"] = "Normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """The whole answer of one compose: what is not named in `children` is pruned."""
+
+    children: tuple[Child, ...] = ()
+    status: Status | None = None
+    events: tuple[Notice, ...] = ()
+    requeue_after: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Objects that a controller reads without owning them.
+
+    `labels` is the selector of the watch, `of` names the resources that an object concerns, and
+    `reduce` drops on the way into the cache what nobody reads.
+    """
+
+    kind: type[View]
+    labels: str
+    of: Callable[[View], Iterable[Key]]
+    reduce: Callable[[Object], Object]
+
+
+@dataclass(frozen=True, slots=True)
+class Controller(Generic[R]):
+    """A controller: a pure function and what it reads and writes.
+
+    `name` is the suffix of its field manager, `hedgerow-<name>`, and the value of the label
+    `hedgerow.dev/controller` on its children.
+    """
+
+    name: str
+    resource: type[R]
+    compose: Callable[[R, Observed], Desired]
+    owns: tuple[type[View], ...]
+    relates: tuple[Relation, ...] = ()

@@ -1,0 +1,76 @@
+"""Declaration: the full manifest we apply for a child, and whether the live object settles it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hedgerow.core import ownership
+from hedgerow.core.meta import (
+    CONTROLLER_LABEL,
+    NORMAL_FORM_ANNOTATION,
+    ObjectRef,
+    annotation,
+    controller_reference,
+    digest,
+    identity,
+)
+
+if TYPE_CHECKING:
+    from hedgerow.core.contract import Apply
+    from hedgerow.core.ownership import Verdict
+    from hedgerow_schemas.base import Object
+
+
+def declare(child: Apply, owner: ObjectRef, label: str) -> Object:
+    """Give the manifest of a child: what compose declares, stamped with what marks it ours.
+
+    Nulls are dropped (server-side apply would own them); all else passes unaltered.
+    """
+    fields: Object = ownership.without_nulls(child.fields)
+    meta: Object = fields.pop("metadata", {})
+    body = identity(ObjectRef(child.kind.api, owner.namespace, child.name))
+    body["metadata"] = {
+        **meta,
+        **body["metadata"],
+        "labels": {**meta.get("labels", {}), CONTROLLER_LABEL: label},
+        "ownerReferences": [controller_reference(owner)],
+    }
+    return {**body, **fields}
+
+
+def unguarded(body: Object) -> Object:
+    """Give the declaration alone, without the uid or version that guards its write."""
+    meta = {k: v for k, v in body["metadata"].items() if k not in ("uid", "resourceVersion")}
+    return {**body, "metadata": meta}
+
+
+def normal_form(want: Object, verdict: Verdict) -> str:
+    """Give the mark of how the server spells a declaration; empty when it spells it as we do.
+
+    Kept as an annotation on the child, so that the knowledge survives a restart.
+    """
+    rest = ownership.residual(verdict)
+    return digest(want, rest) if rest else ""
+
+
+def with_normal_form(body: Object, mark: str) -> Object:
+    """Give the manifest that also declares the mark."""
+    meta = body["metadata"]
+    annotations = {**meta.get("annotations", {}), NORMAL_FORM_ANNOTATION: mark}
+    return {**body, "metadata": {**meta, "annotations": annotations}}
+
+
+def judge(want: Object, live: Object, field_manager: str) -> Verdict:
+    """Judge a declaration, taking the server's recorded spelling of it for ours.
+
+    A live object that carries the mark of exactly this declaration and exactly these
+    differences is settled, whatever the differences are.
+    """
+    verdict = ownership.judge(want, live, field_manager)
+    mark = annotation(live, NORMAL_FORM_ANNOTATION)
+    if verdict.settled or not mark:
+        return verdict
+    marked = ownership.judge(with_normal_form(want, mark), live, field_manager)
+    known = not marked.contested and normal_form(want, marked) == mark
+    return replace(marked, leaves=()) if known else verdict

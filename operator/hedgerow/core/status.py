@@ -1,0 +1,97 @@
+"""Status: what a resource's status is to say after a pass, and whether it says so already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import ValidationError
+
+from hedgerow.core import ownership
+from hedgerow.core.conditions import Problem, conclude, stamp
+from hedgerow.core.meta import digest, identity, metadata
+from hedgerow_schemas.base import ContestedField, Object, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hedgerow.core.plan import Scene
+
+EMPTIED = ("contested", "conditions")
+TIMES = ("lastTransitionTime", "since")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A status to apply, or None when the live one says it all; and all that is contested."""
+
+    body: Object | None
+    contested: tuple[ContestedField, ...]
+
+    @property
+    def gist(self) -> str:
+        """A digest of what the status says, apart from since when."""
+        return digest(_timeless((self.body or {}).get("status")))
+
+
+def said(live: Object) -> Status:
+    """Give what the live status says already; one that cannot be read says nothing."""
+    try:
+        return Status.model_validate(live.get("status") or {})
+    except ValidationError:
+        return Status()
+
+
+def report(
+    scene: Scene,
+    live: Object,
+    composed: Status,
+    contested: Sequence[ContestedField],
+    problems: Sequence[Problem],
+) -> Report:
+    """Fold a pass into the status that compose gave and hold it against the live one.
+
+    Status fields that another field manager holds with another value are contested like any
+    other: they are reported and left out.
+    """
+    told = {(field.object, field.path): field for field in contested}
+    while True:
+        want = _body(scene, live, composed, tuple(told.values()), problems)
+        taken = ownership.judge(want, live, scene.field_manager, "status").contested
+        fresh = [scene.report(str(scene.owner), leaf) for leaf in taken]
+        fresh = [field for field in fresh if (field.object, field.path) not in told]
+        if not fresh:
+            break
+        # To report them changes what the conditions say, which may meet yet another holder.
+        told |= {(field.object, field.path): field for field in fresh}
+    want = ownership.leave_out(want, taken)
+    settled = ownership.judge(want, live, scene.field_manager, "status").settled
+    return Report(None if settled else want, tuple(told.values()))
+
+
+def _timeless(value: Any) -> Any:
+    if isinstance(value, dict):
+        fields = cast("Object", value).items()
+        return {k: _timeless(v) for k, v in fields if k not in TIMES}
+    return [_timeless(v) for v in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+def _body(
+    scene: Scene,
+    live: Object,
+    composed: Status,
+    contested: Sequence[ContestedField],
+    problems: Sequence[Problem],
+) -> Object:
+    generation: int = metadata(live).get("generation", 0)
+    concluded = conclude(composed.conditions, contested, problems)
+    full = composed.model_copy(
+        update={
+            "observed_generation": generation,
+            "conditions": stamp(concluded, said(live).conditions, generation, scene.now),
+            "contested": tuple(contested),
+        }
+    )
+    # An empty granular list is owned by nobody: declaring it would never settle.
+    wire = {k: v for k, v in full.wire().items() if v or k not in EMPTIED}
+    return {**identity(scene.owner), "status": wire}

@@ -1,0 +1,91 @@
+"""Conformance: the model answers what the real server answers, whatever is asked."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from model.bodies import NAMESPACE, SUBJECTS
+from model.kinds import BUILTIN, bluegreen
+from model.programs import ModelWorld, Request, World, programs
+from model.server import Server
+from support.api import Api, Object
+from support.worlds import RealWorld, with_bluegreens
+
+pytestmark = pytest.mark.cluster
+
+RUN, NUMBERS = secrets.token_hex(3), itertools.count()
+
+
+@pytest.fixture(scope="module")
+def api(sandbox: Any) -> Iterator[Api]:
+    connection = with_bluegreens(Api(sandbox.kubeconfig))
+    connection.namespace(NAMESPACE)
+    yield connection
+    connection.close()
+
+
+class Pair:
+    """The same object in the model and on the real server."""
+
+    def __init__(self, api: Api, target: Object) -> None:
+        self.target = target
+        self.model: World = ModelWorld(Server((*BUILTIN, bluegreen()), [NAMESPACE]))
+        self.real: World = RealWorld(api)
+        self.before: list[Object | None] = [None, None]
+
+    def ask(self, request: Request) -> None:
+        """Send a request to both; compare the answers, what is stored, and whether it was."""
+        note(f"{request}")
+        expected, answered = (request.run(world, self.target) for world in (self.real, self.model))
+        after = [world.get(self.target) for world in (self.real, self.model)]
+
+        assert (expected.code, expected.error) == (answered.code, answered.error)
+        assert expected.conflicts == answered.conflicts
+        assert seen(after[0]) == seen(after[1])
+        if expected.body and answered.body:  # a delete answers with a Status or the object
+            assert seen(expected.body) == seen(answered.body)
+        # The real server may also rewrite what is stored in a spelling that is never shown.
+        changed = seen(self.before[0]) != seen(after[0])
+        assert (_version(self.before[1]) != _version(after[1])) == changed
+        self.before = after
+
+
+def seen(live: Object | None) -> Object | None:
+    """An object without what each server assigns by itself."""
+    if live is None:
+        return None
+    assigned = {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"}
+    metadata = {k: bool(v) if k in assigned else v for k, v in live["metadata"].items()}
+    entries = [{**entry, "time": ""} for entry in metadata.get("managedFields", ())]
+    entries.sort(key=lambda entry: json.dumps(entry, sort_keys=True))
+    shown = {**live, "metadata": {**metadata, "managedFields": entries}}
+    if live["kind"] == "Service" and "clusterIP" in live["spec"]:
+        shown["spec"] = {**live["spec"], "clusterIP": "given", "clusterIPs": ["given"]}
+    return shown
+
+
+def _version(live: Object | None) -> str | None:
+    return live and live["metadata"]["resourceVersion"]
+
+
+@pytest.mark.parametrize("kind", SUBJECTS)
+@pytest.mark.timeout(0)
+@given(data=st.data())
+def test_the_model_answers_as_the_server_does(api: Api, kind: str, data: st.DataObject) -> None:
+    subject = SUBJECTS[kind]
+    metadata = {"name": f"subject-{RUN}-{next(NUMBERS)}", "namespace": NAMESPACE}
+    pair = Pair(api, {"apiVersion": subject.api_version, "kind": kind, "metadata": metadata})
+    try:
+        for request in data.draw(programs(subject)):
+            pair.ask(request)
+    finally:
+        api.merge(pair.target, {"metadata": {"finalizers": None}}, "test")
+        api.delete(pair.target)

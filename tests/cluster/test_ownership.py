@@ -1,0 +1,267 @@
+"""Ownership on the real server: an unforced apply is the judge of `judge`."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from hedgerow.core.ownership import Verdict, judge, leave_out, residual
+from support.api import Api, Reply
+from support.edits import at, having, only, reversed_lists
+from support.manifests import CASES, HEDGE, Case, Field, Object
+
+pytestmark = pytest.mark.cluster
+
+OURS = "hedgerow-test"
+OTHER = "other"
+RUN = secrets.token_hex(3)
+Write = Callable[[Api, Object, Field], list[Reply]]
+
+
+@dataclass
+class Tally:
+    """What the checks found; every entry names the check."""
+
+    checks: int = 0
+    refused: list[str] = field(default_factory=list)
+    dangerous: list[str] = field(default_factory=list)
+    needless: list[str] = field(default_factory=list)
+    needless_with_recall: list[str] = field(default_factory=list)
+    other_paths: list[str] = field(default_factory=list)
+    still_refused: list[str] = field(default_factory=list)
+    conflicts: int = 0
+
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{k} {v if isinstance(v, int) else len(v)}" for k, v in vars(self).items()
+        )
+
+
+def _visible(live: Object) -> Object:
+    """All of an object that anyone can see but its version and the times of its entries.
+
+    Storage may be rewritten for a spelling that is never shown (a claim's `1024Mi`).
+    """
+    metadata = {k: v for k, v in live["metadata"].items() if k != "resourceVersion"}
+    entries = [{**e, "time": ""} for e in metadata.get("managedFields", ())]
+    return {**live, "metadata": {**metadata, "managedFields": sorted(entries, key=str)}}
+
+
+# --- what another manager may do to a field ---------------------------------------------------
+
+
+def merge_patch(api: Api, live: Object, changed: Field) -> list[Reply]:
+    return [api.put(having(live, changed.path, changed.other), OTHER)]
+
+
+def removal(api: Api, live: Object, changed: Field) -> list[Reply]:
+    return [api.put(having(live, changed.path, None), OTHER)]
+
+
+def forced_apply(api: Api, live: Object, changed: Field) -> list[Reply]:
+    return [api.apply(only(live, changed.path, changed.other), OTHER, force=True)]
+
+
+def equal_apply(api: Api, live: Object, changed: Field) -> list[Reply]:
+    return [api.apply(only(live, changed.path, at(live, changed.path)), OTHER)]
+
+
+def equal_apply_then_change(api: Api, live: Object, changed: Field) -> list[Reply]:
+    first = equal_apply(api, live, changed)
+    return first + [merge_patch(api, first[-1].body, changed)[0] for _ in first if first[-1].ok]
+
+
+def equal_apply_then_release(api: Api, live: Object, changed: Field) -> list[Reply]:
+    return [*equal_apply(api, live, changed), _release(api, live)]
+
+
+def forced_apply_then_release(api: Api, live: Object, changed: Field) -> list[Reply]:
+    return [*forced_apply(api, live, changed), _release(api, live)]
+
+
+def change_and_back(api: Api, live: Object, changed: Field) -> list[Reply]:
+    first = api.put(having(live, changed.path, changed.other), OTHER)
+    if not first.ok:
+        return [first]
+    return [first, api.put(having(first.body, changed.path, at(live, changed.path)), OTHER)]
+
+
+def change_by_two(api: Api, live: Object, changed: Field) -> list[Reply]:
+    first = api.apply(only(live, changed.path, changed.other), OTHER, force=True)
+    return [first, api.apply(only(live, changed.path, changed.other), "third")]
+
+
+def our_name_by_update(api: Api, live: Object, changed: Field) -> list[Reply]:
+    return [api.put(having(live, changed.path, changed.other), OURS)]
+
+
+def parent_removed(api: Api, live: Object, changed: Field) -> list[Reply]:
+    parent = tuple(itertools.takewhile(lambda step: isinstance(step, str), changed.path[:-1]))
+    if len(parent) < 2:
+        return []
+    return [api.put(having(live, parent, None), OTHER)]
+
+
+def lists_reversed(api: Api, live: Object, _changed: Field) -> list[Reply]:
+    return [api.put(reversed_lists(live), OTHER)]
+
+
+def list_item_removed(api: Api, live: Object, changed: Field) -> list[Reply]:
+    for index, step in enumerate(changed.path):
+        if isinstance(step, dict):
+            items = [
+                i
+                for i in at(live, changed.path[:index])
+                if i != at(live, changed.path[: index + 1])
+            ]
+            return [api.put(having(live, changed.path[:index], items or None), OTHER)]
+    return []
+
+
+def unrelated_labels(api: Api, live: Object, _changed: Field) -> list[Reply]:
+    return [api.merge(live, {"metadata": {"labels": {"unrelated": "yes"}}}, OTHER)]
+
+
+def unrelated_finalizer(api: Api, live: Object, _changed: Field) -> list[Reply]:
+    return [api.apply(only(live, ("metadata", "finalizers"), ["other.example/keep"]), OTHER)]
+
+
+def all_labels_removed(api: Api, live: Object, _changed: Field) -> list[Reply]:
+    return [api.merge(live, {"metadata": {"labels": None}}, OTHER)]
+
+
+def tracking_reset(api: Api, live: Object, _changed: Field) -> list[Reply]:
+    return [api.merge(live, {"metadata": {"managedFields": [{}]}}, OTHER)]
+
+
+def reset_and_change(api: Api, live: Object, changed: Field) -> list[Reply]:
+    first = tracking_reset(api, live, changed)[0]
+    return [first, api.put(having(first.body, changed.path, changed.other), OTHER)]
+
+
+def status(api: Api, live: Object, _changed: Field) -> list[Reply]:
+    if live["kind"] != "Deployment":
+        return []
+    patch = {"status": {"observedGeneration": 1, "replicas": 3, "updatedReplicas": 3}}
+    return [api.merge(live, patch, "kube-controller-manager", "status")]
+
+
+def scale(api: Api, live: Object, _changed: Field) -> list[Reply]:
+    if live["kind"] not in {"Deployment", "StatefulSet"}:
+        return []
+    patched = api.merge(live, {"spec": {"replicas": 7}}, "scaler", "scale")
+    return [patched] if not patched.ok else [api.get(live)]
+
+
+def nothing(_api: Api, live: Object, _changed: Field) -> list[Reply]:
+    return [Reply(200, live)]
+
+
+def _release(api: Api, live: Object) -> Reply:
+    metadata = {k: live["metadata"][k] for k in ("name", "namespace") if k in live["metadata"]}
+    identity = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": metadata}
+    return api.apply(identity, OTHER)
+
+
+WRITES: tuple[Write, ...] = (
+    nothing, merge_patch, removal, forced_apply, equal_apply, equal_apply_then_change,
+    equal_apply_then_release, forced_apply_then_release, change_and_back, change_by_two,
+    our_name_by_update, parent_removed, lists_reversed, list_item_removed, unrelated_labels,
+    unrelated_finalizer, all_labels_removed, tracking_reset, reset_and_change, status, scale,
+)  # fmt: skip
+
+
+# --- the checks -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def api(sandbox: Any) -> Iterator[Api]:
+    connection = Api(sandbox.kubeconfig)
+    connection.apply(HEDGE, "test").must()
+    connection.namespace("ownership")
+    connection.served("test.hedgerow.example/v1")
+    yield connection
+    connection.close()
+
+
+class Check:
+    """One object: our apply, a foreign write, the verdict, and what an unforced apply says."""
+
+    def __init__(self, api: Api, tally: Tally, title: str) -> None:
+        self.api, self.tally, self.title = api, tally, title
+
+    def run(self, want: Object, write: Write, changed: Field, edited: Object | None = None) -> None:
+        answer = self.api.apply(want, OURS).must()
+        replies = write(self.api, answer, changed)
+        if not replies or not all(reply.ok for reply in replies):
+            self.tally.refused.append(self.title)
+            return
+        live = replies[-1].body
+        hint = next(e["fieldsV1"] for e in answer["metadata"]["managedFields"])
+        declared = edited or want
+        verdict = judge(declared, live, OURS, hint=hint)
+        recalled = edited is None and residual(verdict) == residual(judge(want, answer, OURS))
+        self.compare(verdict, recalled, live, self.api.apply(declared, OURS))
+        if verdict.contested:
+            rest = self.api.apply(leave_out(declared, verdict.contested), OURS)
+            if rest.status == 409:
+                self.tally.still_refused.append(f"{self.title}: {rest.conflicts}")
+
+    def compare(self, verdict: Verdict, recalled: bool, live: Object, truth: Reply) -> None:
+        tally = self.tally
+        tally.checks += 1
+        rest = truth.ok and _visible(truth.body) == _visible(live)
+        said = verdict.settled or recalled
+        if said and not rest:
+            tally.dangerous.append(f"{self.title}: {truth.conflicts or truth.status}")
+        if rest and not verdict.settled:
+            tally.needless.append(f"{self.title}: {[leaf.path for leaf in verdict.leaves]}")
+        if rest and not said:
+            tally.needless_with_recall.append(tally.needless[-1])
+        paths = sorted({leaf.path for leaf in verdict.contested})
+        if truth.status == 409:
+            tally.conflicts += 1
+        if (truth.status == 409 or (truth.ok and paths)) and paths != truth.conflicts:
+            tally.other_paths.append(f"{self.title}: {paths} is not {truth.conflicts}")
+
+
+def _objects(case: Case) -> Iterator[Object]:
+    slug = str(case).replace(" ", "-")
+    return (case.named(f"{slug}-{RUN}-{number}", "ownership") for number in itertools.count())
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_an_unforced_apply_agrees_with_the_verdict(api: Api, case: Case) -> None:
+    tally, objects = Tally(), _objects(case)
+    for changed in case.fields:
+        for write in WRITES:
+            title = f"{case} {changed.path[-1]} {write.__name__}"
+            Check(api, tally, title).run(next(objects), write, changed)
+    print(f"\n{case}: {tally}")
+
+    assert [] == tally.dangerous
+    assert [] == tally.needless_with_recall
+    assert [] == tally.other_paths
+    assert [] == tally.still_refused
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_an_unforced_apply_agrees_after_our_own_declaration_changed(api: Api, case: Case) -> None:
+    tally, objects = Tally(), _objects(Case(f"{case} edited", case.manifest))
+    for changed in case.fields:
+        for write in (nothing, equal_apply, merge_patch, forced_apply):
+            for value in (changed.other, None):
+                want = next(objects)
+                title = f"{case} {changed.path[-1]} {write.__name__} edited to {value}"
+                edited = having(want, changed.path, value)
+                Check(api, tally, title).run(want, write, changed, edited)
+    print(f"\n{case}: {tally}")
+
+    assert [] == tally.dangerous
+    assert [] == tally.other_paths
+    assert [] == tally.still_refused

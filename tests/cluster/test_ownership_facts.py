@@ -1,0 +1,221 @@
+"""Ownership facts: who holds what after a write, and what `judge` makes of it, on both servers."""
+
+from __future__ import annotations
+
+import pytest
+
+from hedgerow.core.managed import entry, managers
+from hedgerow.core.ownership import judge, leave_out, residual
+from model.programs import World
+from support.api import Object
+from support.facts import (
+    OTHER,
+    OURS,
+    blue,
+    config_map,
+    deployment,
+    identity,
+    named,
+    open_world,
+    status,
+    with_meta,
+)  # fmt: skip
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(params=["model", "real"], scope="module")
+def world(request: pytest.FixtureRequest) -> World:
+    return open_world(request)
+
+
+class TestChanging:
+    @pytest.mark.parametrize("replicas", [{}, {"replicas": 2}])
+    def test_an_apply_that_changes_nothing_keeps_the_version(
+        self, world: World, replicas: Object
+    ) -> None:
+        body = deployment(**replicas)
+        first = world.apply(body, OURS)
+
+        assert world.apply(body, OURS).version == first.version
+
+    def test_so_does_one_in_another_spelling(self, world: World) -> None:
+        body = deployment(paused=False, minReadySeconds=0)
+        body["spec"]["template"]["spec"]["containers"][0]["resources"] = {
+            "limits": {"cpu": "1000m"}
+        }
+        first = world.apply(body, OURS)
+
+        assert world.apply(body, OURS).version == first.version
+
+    def test_a_dry_run_stores_nothing(self, world: World) -> None:
+        body = config_map(a="1")
+        first = world.apply(body, OURS)
+        dry = world.apply({**body, "data": {"a": "2"}}, OURS, dry_run=True)
+
+        assert dry.must()["data"] == {"a": "2"}
+        assert world.get(body) == first.must()
+
+    def test_the_generation_counts_specifications_only(self, world: World) -> None:
+        body = deployment(replicas=1)
+        world.apply(body, OURS)
+        labelled = world.apply(with_meta(body, labels={"a": "b"}), OURS).must()
+        scaled = world.apply(deployment(replicas=2) | {"metadata": body["metadata"]}, OURS).must()
+
+        assert labelled["metadata"]["generation"] == 1
+        assert scaled["metadata"]["generation"] == 2
+
+    def test_a_status_has_an_entry_of_its_own(self, world: World) -> None:
+        body = blue()
+        first = world.apply(body, OURS).must()
+        live = world.apply(status(body, {"routeTo": "Blue"}), OURS, subresource="status").must()
+
+        assert entry(live, OURS) == entry(first, OURS)
+        assert entry(live, OURS, "status") == {"f:status": {"f:routeTo": {}}}
+        assert live["metadata"]["generation"] == 1
+
+    def test_a_status_in_the_main_body_is_dropped_and_not_owned(self, world: World) -> None:
+        body = {**blue(), "status": {"routeTo": "Green"}}
+        live = world.apply(body, OURS).must()
+
+        assert "status" not in live
+        assert "f:status" not in (entry(live, OURS) or {})
+
+    def test_what_its_only_owner_releases_falls_back_to_the_default(self, world: World) -> None:
+        body = deployment(replicas=3)
+        world.apply(body, OURS)
+        released = deployment() | {"metadata": body["metadata"]}
+
+        assert world.apply(released, OURS).must()["spec"]["replicas"] == 1
+
+    def test_what_another_owns_too_stays(self, world: World) -> None:
+        body = config_map(a="1")
+        world.apply(body, OURS)
+        world.apply(body, OTHER)
+
+        assert world.apply(identity(body), OURS).must()["data"] == {"a": "1"}
+
+
+class TestConflicts:
+    def test_an_unforced_apply_takes_nothing(self, world: World) -> None:
+        body = config_map(a="1", b="1")
+        world.apply(body, OTHER)
+
+        answer = world.apply({**body, "data": {"a": "2", "c": "1"}}, OURS)
+
+        assert (answer.code, answer.error) == (409, "Conflict")
+        assert answer.conflicts == (".data.a",)
+        assert (world.get(body) or {})["data"] == {"a": "1", "b": "1"}
+
+    def test_a_conflict_comes_before_a_stale_version(self, world: World) -> None:
+        body = config_map(a="1")
+        world.apply(body, OTHER)
+
+        answer = world.apply(with_meta({**body, "data": {"a": "2"}}, resourceVersion="1"), OURS)
+
+        assert answer.error == "Conflict"
+
+    def test_what_is_contested_can_be_left_out_and_the_rest_applied(self, world: World) -> None:
+        body = deployment(replicas=2)
+        world.apply(body, OURS)
+        live = world.merge(body, {"spec": {"replicas": 5}}, "kubectl", "scale").must()
+        want = deployment(replicas=2, paused=True) | {"metadata": body["metadata"]}
+
+        contested = judge(want, live, OURS).contested
+        refused = world.apply(want, OURS)
+        rest = world.apply(leave_out(want, contested), OURS).must()
+
+        assert refused.conflicts == (".spec.replicas",) == tuple(leaf.path for leaf in contested)
+        assert [leaf.holders[0].subresource for leaf in contested] == ["scale"]
+        assert (rest["spec"]["replicas"], rest["spec"]["paused"]) == (5, True)
+
+    def test_a_scale_of_what_nobody_declares_leaves_no_trace(self, world: World) -> None:
+        body = deployment()
+        first = world.apply(body, OURS).must()
+        live = world.merge(body, {"spec": {"replicas": 5}}, "kubectl", "scale").must()
+
+        assert [h.manager for h in managers(live)] == [h.manager for h in managers(first)]
+        assert judge(body, live, OURS).settled
+
+    def test_an_atomic_field_is_contested_whole(self, world: World) -> None:
+        ports = [{"port": 80, "protocol": "TCP"}]
+        spec = {"ports": ports, "selector": {"app": "a", "tier": "x"}}
+        body = named("v1", "Service", {"spec": spec})
+        live = world.apply(body, OTHER).must()
+        want = {**body, "spec": {**spec, "selector": {"app": "b"}}}
+
+        assert [leaf.path for leaf in judge(want, live, OURS).contested] == [".spec.selector"]
+        assert world.apply(want, OURS).conflicts == (".spec.selector",)
+
+    def test_an_update_takes_the_field_and_says_so(self, world: World) -> None:
+        body = config_map(a="1", b="1")
+        world.apply(body, OURS)
+        live = world.merge(body, {"data": {"a": "2"}}, "kubectl-edit").must()
+
+        (leaf,) = judge(body, live, OURS).leaves
+        assert (leaf.path, leaf.why, leaf.want, leaf.live) == (".data.a", "lost", "1", "2")
+        assert (leaf.holders[0].manager, leaf.holders[0].operation) == ("kubectl-edit", "Update")
+
+    def test_a_removed_field_belongs_to_nobody(self, world: World) -> None:
+        body = config_map(a="1", b="1")
+        world.apply(body, OURS)
+        live = world.merge(body, {"data": {"a": None}}, "kubectl-edit").must()
+
+        (leaf,) = judge(body, live, OURS).leaves
+        assert (leaf.why, leaf.holders, leaf.live) == ("lost", (), None)
+        assert world.apply(body, OURS).must()["data"] == {"a": "1", "b": "1"}
+
+    def test_a_forced_apply_takes_only_what_it_declares(self, world: World) -> None:
+        body = config_map(a="1", b="1")
+        world.apply(body, OTHER)
+        live = world.apply({**body, "data": {"a": "2"}}, OURS, force=True).must()
+
+        assert entry(live, OTHER) == {"f:data": {"f:b": {}}}
+        assert entry(live, OURS) == {"f:data": {"f:a": {}}}
+
+    def test_after_a_reset_everything_conflicts_with_before_first_apply(self, world: World) -> None:
+        body = config_map(a="1")
+        hint = entry(world.apply(body, OURS).must(), OURS)
+        live = world.merge(body, {"metadata": {"managedFields": [{}]}}, OTHER).must()
+        want = {**body, "data": {"a": "2"}}
+
+        contested = judge(want, live, OURS, hint=hint).contested
+        assert [(leaf.path, leaf.holders[0].manager) for leaf in contested] == [
+            (".data.a", "before-first-apply")
+        ]
+        assert world.apply(want, OURS).conflicts == (".data.a",)
+
+
+class TestRecall:
+    """The residual of our apply's answer stays the same while a further apply would do nothing."""
+
+    def test_it_outlives_what_others_write_beside_us(self, world: World) -> None:
+        body = deployment(paused=False)
+        main = body["spec"]["template"]["spec"]["containers"][0]
+        main["env"] = [
+            {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "EMPTY", "value": ""},
+        ]
+        answer = world.apply(body, OURS).must()
+        world.merge(body, {"metadata": {"labels": {"foreign": "1"}}}, OTHER)
+        progress = {"status": {"observedGeneration": 1, "replicas": 1}}
+        world.merge(body, progress, "kube-controller-manager", "status")
+        later = world.apply(
+            status(body, {"updatedReplicas": 1}), OTHER, subresource="status"
+        ).must()
+
+        assert residual(judge(body, answer, OURS)) != ""
+        assert residual(judge(body, later, OURS)) == residual(judge(body, answer, OURS))
+        assert world.apply(body, OURS).version == later["metadata"]["resourceVersion"]
+
+    def test_it_ends_when_another_takes_hold_of_a_respelled_leaf(self, world: World) -> None:
+        """The server compares spellings: our next apply would meet a conflict."""
+        body = deployment(paused=False)
+        main = body["spec"]["template"]["spec"]["containers"][0]
+        main["env"] = [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
+        answer = world.apply(body, OURS).must()
+        later = world.apply({**answer, "metadata": body["metadata"]}, OTHER).must()
+
+        assert residual(judge(body, later, OURS)) != residual(judge(body, answer, OURS))
+        assert world.apply(body, OURS).error == "Conflict"
+        assert judge(body, later, OURS).contested != ()

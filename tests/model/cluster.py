@@ -1,0 +1,171 @@
+"""Cluster: the model behind the methods of `hedgerow.kube.cluster.Cluster`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hedgerow.kube import errors
+from hedgerow.kube.cluster import Applied
+from hedgerow.kube.watch import Listing
+from hedgerow_schemas.base import ApiResource
+from model.answers import Refused
+from model.schema import Object
+from model.server import Server
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One request: `verb` is apply, read, list or delete; `body` what it carried."""
+
+    verb: str
+    api: ApiResource
+    namespace: str
+    name: str
+    body: Mapping[str, Any]
+    manager: str = ""
+    subresource: str = ""
+    force: bool = False
+    dry_run: bool = False
+
+    @property
+    def writes(self) -> bool:
+        return self.verb in {"apply", "delete"} and not self.dry_run
+
+    def __str__(self) -> str:
+        tail = f"/{self.subresource}" if self.subresource else ""
+        return f"{self.verb} {self.api.kind} {self.namespace}/{self.name}{tail}"
+
+
+Hook = Callable[[Sent], Awaitable[None]]
+
+
+async def _pass(_sent: Sent) -> None:
+    """Let a request through."""
+
+
+class Cluster:
+    """One user of the model; every method raises the errors of `hedgerow.kube.errors`.
+
+    `before` and `after` are awaited around each request and may wait or raise: what `after` raises
+    is an answer lost on its way, the server has acted. `sent` is every request so far.
+    """
+
+    server = "https://model.invalid"
+
+    def __init__(
+        self,
+        model: Server,
+        *,
+        namespace: str = "default",
+        before: Hook = _pass,
+        after: Hook = _pass,
+    ) -> None:
+        self.model, self.namespace = model, namespace
+        self.before, self.after = before, after
+        self.sent: list[Sent] = []
+
+    @property
+    def writes(self) -> list[Sent]:
+        """The mutating requests so far, refused ones included."""
+        return [sent for sent in self.sent if sent.writes]
+
+    async def apply(
+        self,
+        api: ApiResource,
+        body: Mapping[str, Any],
+        *,
+        manager: str,
+        subresource: str = "",
+        force: bool = False,
+        dry_run: bool = False,
+        timeout: float = 10.0,
+    ) -> Applied:
+        """Apply; raises Conflict, Stale, Missing, Forbidden, Invalid."""
+        whole = {"apiVersion": api.group_version, "kind": api.kind, **body}
+        name, namespace = whole["metadata"]["name"], whole["metadata"].get("namespace", "")
+        sent = Sent("apply", api, namespace, name, whole, manager, subresource, force, dry_run)
+        live, created = await self._ask(
+            sent,
+            lambda: self.model.apply(
+                whole, manager, subresource=subresource, force=force, dry_run=dry_run
+            ),
+        )
+        return Applied(live, created)
+
+    async def read(
+        self, api: ApiResource, name: str, namespace: str = "", *, timeout: float = 10.0
+    ) -> Object | None:
+        """Give the object, or None."""
+        target = _target(api, name, namespace)
+        sent = Sent("read", api, namespace, name, {})
+        return await self._ask(sent, lambda: self.model.get(target))
+
+    async def list(
+        self,
+        api: ApiResource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        version: str = "",
+        page: int = 500,
+        reduce: Callable[[Object], Object] = lambda item: item,
+    ) -> Listing:
+        """Give all objects that the label selector (equalities and existence) selects."""
+        sent = Sent("list", api, namespace, "", {})
+        found = await self._ask(sent, lambda: self.model.list(api.group, api.kind, namespace))
+        chosen = tuple(reduce(item) for item in found.items if selects(labels, item))
+        return Listing(chosen, found.version)
+
+    async def delete(
+        self,
+        api: ApiResource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str,
+        version: str = "",
+        propagation: str = "Background",
+        timeout: float = 10.0,
+    ) -> bool:
+        """Delete the object of that uid; False if gone; raises Stale for another version."""
+        target = _target(api, name, namespace)
+        sent = Sent("delete", api, namespace, name, {"uid": uid, "version": version})
+        try:
+            await self._ask(sent, lambda: self.model.delete(target, uid=uid, version=version))
+        except errors.Missing:
+            return False
+        except errors.Stale:
+            live = self.model.get(target)
+            if live is not None and live["metadata"]["uid"] == uid:
+                raise
+            return False
+        return True
+
+    async def _ask(self, sent: Sent, act: Callable[[], Any]) -> Any:
+        self.sent.append(sent)
+        await self.before(sent)
+        try:
+            answer = act()
+        except Refused as refused:
+            await self.after(sent)
+            raise errors.from_status(refused.status, request=str(sent)) from None
+        await self.after(sent)
+        return answer
+
+
+def selects(labels: str, item: Object) -> bool:
+    """Tell whether a label selector of equalities and existence selects an object."""
+    have = item["metadata"].get("labels", {})
+    for requirement in filter(None, labels.split(",")):
+        name, equals, value = requirement.partition("=")
+        if name not in have or (equals and have[name] != value):
+            return False
+    return True
+
+
+def _target(api: ApiResource, name: str, namespace: str) -> Object:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": api.group_version, "kind": api.kind, "metadata": metadata}

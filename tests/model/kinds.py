@@ -1,0 +1,362 @@
+"""Kinds: what the model knows of each kind: its schema, defaults, validation and subresources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
+
+from hedgerow.core.canonical import time
+from hedgerow_schemas import crd
+from hedgerow_schemas.base import ApiResource
+from hedgerow_schemas.bluegreen import BlueGreen
+from model import podspec
+from model.podspec import ANY, FLAG, NUMBER, POD_SPEC, TCP, TEXT
+from model.schema import Atomic, Keyed, Map, Object, Scalar, Schema, SetOf, Struct
+from model.structural import shape, wrong
+
+Wrong = dict[str, str]
+"""Field to message, as the causes of a 422."""
+
+META = Struct(
+    {
+        "labels": Map(ANY),
+        "annotations": Map(ANY),
+        "ownerReferences": Keyed(("uid",), Atomic()),
+        "finalizers": SetOf(),
+        **dict.fromkeys(
+            [
+                "name",
+                "generateName",
+                "namespace",
+                "uid",
+                "resourceVersion",
+                "generation",
+                "creationTimestamp",
+                "deletionTimestamp",
+                "deletionGracePeriodSeconds",
+            ],
+            ANY,
+        ),
+    }
+)
+
+
+def _valid(_new: Object, _old: Object | None) -> Wrong:
+    return {}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind.
+
+    `status`: it has a status subresource, whose writes leave the paths `status_keeps` alone;
+    `generations`: which parts' changes raise `metadata.generation`; `admit` sets what the server
+    alone gives; `empty` is what Go writes for an object of which nothing is set.
+    """
+
+    api: ApiResource
+    parts: Mapping[str, Schema]
+    status: bool = False
+    status_keeps: tuple[tuple[str, ...], ...] = (("f:spec",),)
+    generations: tuple[str, ...] = ()
+    scale: bool = False
+    builtin: bool = True
+    empty: Mapping[str, Any] = field(default_factory=dict)
+    derive: Callable[[Object], Object] | None = None
+    validate: Callable[[Object, Object | None], Wrong] = _valid
+    server_sets: Callable[[Object, int], Object] = lambda body, _number: body
+    keeps: Callable[[Object, Object], Object] = lambda _old, new: new
+
+    @cached_property
+    def schema(self) -> Struct:
+        identity = {"apiVersion": ANY, "kind": ANY, "metadata": META}
+        return Struct({**identity, **self.parts}, derive=self.derive)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.api.group, self.api.kind
+
+
+def _service_ports(spec: Object) -> Object:
+    ports = [
+        {**port, "targetPort": port.get("targetPort", port.get("port"))}
+        for port in spec.get("ports", [])
+    ]
+    return {**spec, "ports": ports} if ports else spec
+
+
+def _allocated(body: Object, number: int) -> Object:
+    spec = body["spec"]
+    address = spec.get("clusterIP") or f"10.96.{number // 256}.{number % 256}"
+    given = {"clusterIP": address, "clusterIPs": [address]}
+    fixed = {"ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
+    return {**body, "spec": {**spec, **{k: v for k, v in fixed.items() if k not in spec}, **given}}
+
+
+def _keeps_address(old: Object, new: Object) -> Object:
+    """An update that leaves the allocated address out keeps it."""
+    given = {name: old["spec"][name] for name in ("clusterIP", "clusterIPs")}
+    spec = new.get("spec", {})
+    return new if "clusterIP" in spec else {**new, "spec": {**spec, **given}}
+
+
+def _service_wrong(new: Object, old: Object | None) -> Wrong:
+    wrong: Wrong = {}
+    spec = new.get("spec", {})
+    ports = spec.get("ports", [])
+    if not ports and spec.get("clusterIP") != "None":
+        wrong["spec.ports"] = "Required value"
+    names = [port.get("name") for port in ports]
+    if len(ports) > 1 and None in names:
+        wrong["spec.ports[].name"] = "Required value"
+    if len({name for name in names if name}) < len([name for name in names if name]):
+        wrong["spec.ports[].name"] = "Duplicate value"
+    if old and old["spec"].get("clusterIP") != spec.get("clusterIP"):
+        wrong["spec.clusterIPs[0]"] = "Invalid value: may not change once set"
+    return wrong
+
+
+SERVICE_PORT = Struct(
+    {
+        "name": TEXT,
+        "port": ANY,
+        "protocol": TEXT,
+        "targetPort": ANY,
+        "nodePort": NUMBER,
+        "appProtocol": ANY,
+    },
+    TCP,
+)
+SERVICE = Kind(
+    ApiResource("v1", "Service", "services"),
+    {
+        "spec": Struct(
+            {
+                "ports": Keyed(("port", "protocol"), SERVICE_PORT, defaults=TCP),
+                "selector": Atomic(omitempty=True),
+                "type": TEXT,
+                "sessionAffinity": TEXT,
+                "internalTrafficPolicy": ANY,
+                "publishNotReadyAddresses": FLAG,
+                "clusterIP": TEXT,
+                "clusterIPs": Atomic(omitempty=True),
+                "ipFamilies": Atomic(omitempty=True),
+                "ipFamilyPolicy": ANY,
+            },
+            {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"},
+            _service_ports,
+        ),
+        "status": Struct({"loadBalancer": Struct({}), "conditions": Keyed(("type",), Struct({}))}),
+    },
+    status=True,
+    empty={"spec": {}, "status": {"loadBalancer": {}}},
+    validate=_service_wrong,
+    server_sets=_allocated,
+    keeps=_keeps_address,
+)
+
+CONFIG_MAP = Kind(
+    ApiResource("v1", "ConfigMap", "configmaps"),
+    {"data": Map(ANY), "binaryData": Map(ANY), "immutable": ANY},
+)
+SECRET = Kind(
+    ApiResource("v1", "Secret", "secrets"),
+    {"data": Map(ANY), "immutable": ANY, "type": TEXT},
+    derive=lambda body: {"type": "Opaque", **body},
+)
+
+CONDITION = Struct(
+    dict.fromkeys(
+        [
+            "type",
+            "status",
+            "reason",
+            "message",
+            "observedGeneration",
+            "lastTransitionTime",
+            "lastUpdateTime",
+        ],
+        ANY,
+    ),
+    derive=lambda condition: {"lastUpdateTime": None, "lastTransitionTime": None, **condition},
+)
+
+
+def _rolling(strategy: Object) -> Object:
+    if strategy["type"] != "RollingUpdate":
+        return strategy
+    steps = {"maxUnavailable": "25%", "maxSurge": "25%", **strategy.get("rollingUpdate", {})}
+    return {**strategy, "rollingUpdate": steps}
+
+
+def _deployment_wrong(new: Object, old: Object | None) -> Wrong:
+    spec = new.get("spec", {})
+    wrong = podspec.wrong(spec.get("template", {}).get("spec", {}))
+    wanted = spec.get("selector", {}).get("matchLabels") or {}
+    labels = spec.get("template", {}).get("metadata", {}).get("labels") or {}
+    if not wanted:
+        wrong["spec.selector"] = "Required value"
+    if any(labels.get(name) != value for name, value in wanted.items()):
+        wrong["spec.template.metadata.labels"] = "`selector` does not match template `labels`"
+    if old and old["spec"]["selector"] != spec.get("selector"):
+        wrong["spec.selector"] = "field is immutable"
+    strategy = spec.get("strategy", {})
+    if strategy.get("type") == "Recreate" and "rollingUpdate" in strategy:
+        wrong["spec.strategy.rollingUpdate"] = "Forbidden"
+    return wrong
+
+
+STRATEGY = Struct(
+    {"type": TEXT, "rollingUpdate": Struct({"maxUnavailable": ANY, "maxSurge": ANY})},
+    {"type": "RollingUpdate"},
+    _rolling,
+)
+TEMPLATE = Struct({"metadata": META, "spec": POD_SPEC})
+DEPLOYMENT = Kind(
+    ApiResource("apps/v1", "Deployment", "deployments"),
+    {
+        "spec": Struct(
+            {
+                "replicas": ANY,
+                "selector": Atomic(),
+                "template": TEMPLATE,
+                "strategy": STRATEGY,
+                "revisionHistoryLimit": ANY,
+                "progressDeadlineSeconds": ANY,
+                "minReadySeconds": NUMBER,
+                "paused": FLAG,
+            },
+            {
+                "replicas": 1,
+                "strategy": {},
+                "revisionHistoryLimit": 10,
+                "progressDeadlineSeconds": 600,
+            },
+        ),
+        "status": Struct(
+            {
+                **dict.fromkeys(
+                    [
+                        "observedGeneration",
+                        "replicas",
+                        "updatedReplicas",
+                        "readyReplicas",
+                        "availableReplicas",
+                        "unavailableReplicas",
+                    ],
+                    NUMBER,
+                ),
+                "conditions": Keyed(("type",), CONDITION),
+            }
+        ),
+    },
+    status=True,
+    status_keeps=(("f:spec",), ("f:metadata", "f:labels")),
+    generations=("spec", "annotations"),
+    scale=True,
+    empty={
+        "spec": {
+            "selector": None,
+            "strategy": {},
+            "template": {"metadata": {}, "spec": {"containers": None}},
+        },
+        "status": {},
+    },
+    validate=_deployment_wrong,
+)
+
+
+def _event_wrong(new: Object, old: Object | None) -> Wrong:
+    if old is None:
+        return {name: "Required value" for name in ("eventTime", "reason") if not new.get(name)}
+    fixed = set(EVENT_FIELDS) - {"series"}
+    return {name: "field is immutable" for name in fixed if new.get(name) != old.get(name)}
+
+
+EVENT_FIELDS = {
+    "eventTime": Scalar(spell=lambda value: time(value, "microseconds")),
+    "reportingController": TEXT,
+    "reportingInstance": TEXT,
+    "action": TEXT,
+    "reason": TEXT,
+    "note": TEXT,
+    "type": TEXT,
+    "regarding": Atomic(),
+    "related": Atomic(),
+    "series": Struct({"count": ANY, "lastObservedTime": ANY}),
+    "deprecatedSource": Struct({"component": TEXT, "host": TEXT}),
+    "deprecatedFirstTimestamp": ANY,
+    "deprecatedLastTimestamp": ANY,
+    "deprecatedCount": NUMBER,
+}
+EVENT = Kind(
+    ApiResource("events.k8s.io/v1", "Event", "events"),
+    EVENT_FIELDS,
+    derive=lambda body: {
+        "regarding": {},
+        "deprecatedSource": {},
+        "deprecatedFirstTimestamp": None,
+        "deprecatedLastTimestamp": None,
+        **body,
+    },
+    validate=_event_wrong,
+)
+LEASE = Kind(
+    ApiResource("coordination.k8s.io/v1", "Lease", "leases"),
+    {
+        "spec": Struct(
+            {
+                "holderIdentity": ANY,
+                "acquireTime": ANY,
+                "renewTime": ANY,
+                "leaseDurationSeconds": ANY,
+                "leaseTransitions": ANY,
+            }
+        )
+    },
+)
+
+
+def custom(definition: Object, *, refuses: Callable[[Object], Wrong] = lambda _: {}) -> Kind:
+    """Read a kind from its CustomResourceDefinition; `refuses` stands for its CEL rules."""
+    spec, version = definition["spec"], definition["spec"]["versions"][0]
+    root = version["schema"]["openAPIV3Schema"]
+    names = spec["names"]
+    parts = {
+        name: shape(inner)
+        for name, inner in root["properties"].items()
+        if name not in {"apiVersion", "kind", "metadata"}
+    }
+
+    def validate(new: Object, _old: Object | None) -> Wrong:
+        return dict(wrong(root, new)) or refuses(new)
+
+    return Kind(
+        ApiResource(f"{spec['group']}/{version['name']}", names["kind"], names["plural"]),
+        parts,
+        status="status" in version.get("subresources", {}),
+        status_keeps=(("f:spec",), ("f:metadata",)),
+        generations=("spec",),
+        builtin=False,
+        validate=validate,
+    )
+
+
+def _unroutable(bluegreen: Object) -> Wrong:
+    spec = bluegreen["spec"]
+    field = f"{spec['routeTo'].lower()}Spec"
+    return {} if field in spec else {f"spec.{field}": "Required value"}
+
+
+@cache
+def bluegreen() -> Kind:
+    """Give BlueGreen as its own CRD describes it."""
+    document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
+    return custom(crd.render(BlueGreen, document, describe=False), refuses=_unroutable)
+
+
+BUILTIN = (SERVICE, DEPLOYMENT, CONFIG_MAP, SECRET, EVENT, LEASE)
