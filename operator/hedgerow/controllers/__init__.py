@@ -1,0 +1,1 @@
+"""Controllers: one pure function per custom resource."""

@@ -1,0 +1,126 @@
+"""BlueGreen: two revisions side by side, one Service that points at the chosen one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.core import conditions
+from hedgerow.core.contract import Apply, Controller, Desired, Keep, Observed, Relation
+from hedgerow.core.rollout import waits_for
+from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus, Phase
+from hedgerow_schemas.builtin import Deployment, Pod, Service
+
+if TYPE_CHECKING:
+    from hedgerow_schemas.base import Condition, Object, View
+
+PHASES: tuple[Phase, ...] = ("Blue", "Green")
+MANAGED_BY = "app.demo.kakao.com"
+
+
+def compose(bg: BlueGreen, observed: Observed) -> Desired:
+    """Declare a Deployment per colour, then the Service: it moves after what it moves to."""
+    selected = routed(bg, observed)
+    specs = dict(bg.spec.phases())
+    children: list[Apply | Keep] = [deployment(bg, phase, spec) for phase, spec in specs.items()]
+    # A colour that lost its spec goes only once the live Service is seen on the other one.
+    children += [
+        Keep(Deployment, deployment_name(bg, phase))
+        for phase in PHASES
+        if phase not in specs and selected in (None, phase)
+    ]
+    children.append(service(bg, destination(bg, observed)))
+    status = BlueGreenStatus(route_to=selected, conditions=health(bg, observed))
+    return Desired(children=tuple(children), status=status)
+
+
+def labels(bg: BlueGreen, phase: Phase) -> dict[str, str]:
+    """Give the labels of a colour's pods; they are its Deployment's and the Service's selector."""
+    return {
+        "app.kubernetes.io/managed-by": MANAGED_BY,
+        "app.kubernetes.io/name": bg.metadata.name,
+        "app.kubernetes.io/phase": phase,
+    }
+
+
+def deployment_name(bg: BlueGreen, phase: Phase) -> str:
+    """Give the name the original operator gave: no hyphen before the colour."""
+    return f"{bg.metadata.name}{phase.lower()}-deployment"
+
+
+def deployment(bg: BlueGreen, phase: Phase, pod_spec: Object) -> Apply:
+    """Declare a colour's Deployment; replicas stay undeclared, anyone may scale it."""
+    own = labels(bg, phase)
+    template = {"metadata": {"labels": own}, "spec": pod_spec}
+    fields = {"spec": {"selector": {"matchLabels": own}, "template": template}}
+    return Apply(Deployment, deployment_name(bg, phase), fields)
+
+
+def service(bg: BlueGreen, phase: Phase) -> Apply:
+    """Declare the Service, pointing at one colour."""
+    ports = [port.wire() for port in bg.spec.ports]
+    return Apply(
+        Service, bg.metadata.name, {"spec": {"ports": ports, "selector": labels(bg, phase)}}
+    )
+
+
+def routed(bg: BlueGreen, observed: Observed) -> Phase | None:
+    """Give the colour that the live Service really selects, or None."""
+    live = observed.child(Service, bg.metadata.name)
+    if live is None:
+        return None
+    return next((phase for phase in PHASES if live.selector == labels(bg, phase)), None)
+
+
+def destination(bg: BlueGreen, observed: Observed) -> Phase:
+    """Give the colour to declare: the chosen one, or the present one until that is available."""
+    # A Service made anew goes where the last one went.
+    last: Phase | None = next((p for p in PHASES if p == bg.status.route_to), None)
+    present, chosen = routed(bg, observed) or last, bg.spec.route_to
+    if present is None or present == chosen:
+        return chosen
+    gated = bg.spec.promotion == "WhenAvailable" and unavailable(bg, observed, chosen)
+    return present if gated or chosen not in dict(bg.spec.phases()) else chosen
+
+
+def unavailable(bg: BlueGreen, observed: Observed, phase: Phase) -> str:
+    """Say why a colour is not available as declared; empty when it is."""
+    name = deployment_name(bg, phase)
+    if (Deployment.api.kind, name) in observed.refused:
+        return "its declaration was refused"
+    return waits_for(observed.child(Deployment, name), observed.all(Pod))
+
+
+def health(bg: BlueGreen, observed: Observed) -> tuple[Condition, ...]:
+    """Conclude `Available` (the routed colour serves) and `Ready` (so does the chosen one)."""
+    selected, chosen = routed(bg, observed), bg.spec.route_to
+    lack = unavailable(bg, observed, selected) if selected else "the Service selects no colour"
+    reason = "Unavailable" if lack else "Serving"
+    words = f"{selected}: {lack}" if lack and selected else lack or f"{selected} is available"
+    available = conditions.condition("Available", not lack, reason, words)
+    if chosen not in dict(bg.spec.phases()):
+        # CEL refuses it; what was stored before the rule, or without it, is told here.
+        message = f"routeTo is {chosen}, so there must be a {chosen.lower()}Spec to route to"
+        return available, *conditions.stalled("NoSpec", message)
+    if selected == chosen:
+        ready = conditions.ready(not lack, reason, words)
+    elif (stays := destination(bg, observed)) != chosen:
+        message = f"{chosen}: {unavailable(bg, observed, chosen)}; the Service stays on {stays}"
+        ready = conditions.ready(False, "WaitingForAvailability", message)
+    else:
+        ready = conditions.ready(False, "Routing", f"the Service does not select {chosen} yet")
+    return available, ready
+
+
+def of(pod: View) -> tuple[tuple[str, str], ...]:
+    """Name the BlueGreen that a pod belongs to by the labels of its template."""
+    name = pod.text("metadata", "labels", "app.kubernetes.io/name")
+    return ((pod.namespace, name),) if name else ()
+
+
+CONTROLLER = Controller(
+    "bluegreen",
+    BlueGreen,
+    compose,
+    owns=(Deployment, Service),
+    relates=(Relation(Pod, f"app.kubernetes.io/managed-by={MANAGED_BY}", of, Pod.reduced),),
+)

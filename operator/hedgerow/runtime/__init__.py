@@ -1,0 +1,1 @@
+"""Runtime: the imperative shell that carries out what controllers desire."""

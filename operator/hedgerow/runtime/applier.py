@@ -1,0 +1,71 @@
+"""Applier: carries out planned writes, each an unforced apply or a guarded delete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hedgerow.core import ownership
+from hedgerow.core.declaration import normal_form, unguarded, with_normal_form
+from hedgerow.core.meta import ObjectRef, metadata
+
+if TYPE_CHECKING:
+    from hedgerow.core.plan import Deletion, Write
+    from hedgerow.kube.client import Cluster
+    from hedgerow_schemas.base import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The answer to an apply: the object, and whether it was made, changed or left."""
+
+    obj: Object
+    action: str
+
+
+class Applier:
+    """Writes as one field manager."""
+
+    def __init__(self, cluster: Cluster, field_manager: str) -> None:
+        self._cluster = cluster
+        self._field_manager = field_manager
+
+    async def apply(self, write: Write, before: Object | None) -> Applied:
+        """Apply a child, create-only or guarded by its uid.
+
+        Where the server spells the declaration in another way, a second apply leaves the mark
+        of that on the object, or every restart would send it again. Raises KubeError.
+        """
+        answer = await self._send(write.ref, write.body)
+        want = unguarded(write.body)
+        mark = normal_form(want, ownership.judge(want, answer, self._field_manager))
+        if mark:
+            guarded = {"metadata": {**want["metadata"], "uid": metadata(answer)["uid"]}}
+            answer = await self._send(write.ref, with_normal_form({**want, **guarded}, mark))
+        return Applied(answer, "created" if write.create else _action(before, answer))
+
+    async def apply_status(self, ref: ObjectRef, body: Object) -> Object:
+        """Apply a resource's status, guarded by its uid. Raises KubeError."""
+        applied = await self._cluster.apply(
+            ref.api, body, manager=self._field_manager, subresource="status"
+        )
+        return applied.object
+
+    async def delete(self, deletion: Deletion) -> bool:
+        """Delete exactly the object that was observed; False when it is gone. Raises KubeError."""
+        ref = deletion.ref
+        return await self._cluster.delete(
+            ref.api, ref.name, ref.namespace, uid=ref.uid, version=deletion.version
+        )
+
+    async def read(self, ref: ObjectRef) -> Object | None:
+        """Read an object by name, or None. Raises KubeError."""
+        return await self._cluster.read(ref.api, ref.name, ref.namespace)
+
+    async def _send(self, ref: ObjectRef, body: Object) -> Object:
+        return (await self._cluster.apply(ref.api, body, manager=self._field_manager)).object
+
+
+def _action(before: Object | None, after: Object) -> str:
+    old = metadata(before or {}).get("resourceVersion")
+    return "unchanged" if old == metadata(after).get("resourceVersion") else "configured"

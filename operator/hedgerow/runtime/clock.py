@@ -1,0 +1,41 @@
+"""Clock: the one place where time and randomness enter the program."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from typing import Protocol
+
+import anyio
+
+
+class Clock(Protocol):
+    """What the runtime asks of time; tests bring a virtual one."""
+
+    def now(self) -> datetime:
+        """Give the wall-clock time, in UTC."""
+        ...
+
+    def monotonic(self) -> float:
+        """Give the event loop's time, in seconds."""
+        ...
+
+    def jitter(self) -> float:
+        """Give a random number in [0, 1)."""
+        ...
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def now(self) -> datetime:
+        """Give the wall-clock time, in UTC."""
+        return datetime.now(UTC)  # noqa: TID251 - the one place
+
+    def monotonic(self) -> float:
+        """Give the event loop's time, in seconds."""
+        return anyio.current_time()
+
+    def jitter(self) -> float:
+        """Give a random number in [0, 1)."""
+        return random.random()  # noqa: S311 - spreads retries, guards nothing

@@ -1,0 +1,40 @@
+"""Logs: events with keys and values, for people on a terminal and as JSON lines elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Literal
+
+import structlog
+
+Format = Literal["auto", "human", "json"]
+
+
+def configure(form: Format = "auto", *, debug: bool = False) -> None:
+    """Send log events to standard error; `auto` means human when that is a terminal."""
+    human = form == "human" or (form == "auto" and sys.stderr.isatty())
+    renderer = (
+        structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(),
+            pad_event_to=24,
+            # The default prints the values of local variables: Secrets may be among them.
+            exception_formatter=structlog.dev.plain_traceback,
+        )
+        if human
+        else structlog.processors.JSONRenderer()
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="%H:%M:%S" if human else "iso", utc=not human),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.DEBUG if debug else logging.INFO
+        ),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )

@@ -1,0 +1,144 @@
+"""Observer: what the caches show of one resource, and what its controller makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from hedgerow.core.conditions import Problem
+from hedgerow.core.contract import Controller, Desired, Key, Observed
+from hedgerow.core.meta import CONTROLLER_LABEL, Installation, ObjectRef, is_going, metadata
+from hedgerow.core.plan import ChildId, Plan, Scene, is_unknown, plan
+from hedgerow.core.status import said
+from hedgerow.runtime import notices
+from hedgerow_schemas.base import CustomResource, Object, View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hedgerow.runtime.cache import Cache
+    from hedgerow.runtime.clock import Clock
+    from hedgerow.runtime.memory import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the caches: the resource, the scene, what is desired, and what that asks for."""
+
+    live: Object
+    scene: Scene
+    desired: Desired
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observer:
+    """Looks at the caches of one controller; `going` tells of namespaces that are being deleted."""
+
+    controller: Controller[CustomResource]
+    installation: Installation
+    cache: Cache
+    clock: Clock
+    going: Callable[[str], bool]
+
+    def writable(self, key: Key, memory: Memory) -> Object | None:
+        """Give the resource, or None when nothing may be written on its behalf any more.
+
+        It is going, was made anew, or its namespace is going.
+        """
+        live = self.cache.resource(key)
+        if live is None or is_going(live) or metadata(live)["uid"] != memory.uid:
+            return None
+        return None if memory.barred or self.going(key[0]) else live
+
+    def unseen(self, memory: Memory, namespace: str) -> list[ObjectRef]:
+        """Name what no watch tells of: names that others have, children that lost their label."""
+        kinds = {kind.api.kind: kind.api for kind in self.controller.owns}
+        return [ObjectRef(kinds[kind], namespace, name) for kind, name in memory.taken] + [
+            ObjectRef(kind.api, namespace, metadata(obj)["name"], metadata(obj)["uid"])
+            for kind, obj in self.cache.owned(memory.uid, namespace)
+            if not self.is_watched(obj)
+        ]
+
+    def is_watched(self, child: Object) -> bool:
+        """Tell whether the watches of children select an object."""
+        label = self.installation.label(self.controller.name)
+        return View(child).labels.get(CONTROLLER_LABEL) == label
+
+    def look(self, key: Key, memory: Memory, failed: frozenset[ChildId]) -> Look | None:
+        """Compose and plan over what the caches show now; None when nothing may be written.
+
+        `failed` are the children that this pass could not write.
+        """
+        live = self.writable(key, memory)
+        if live is None:
+            return None
+        scene = self._scene(live, memory)
+        try:
+            resource = self._read(live)
+        except ValidationError as error:
+            problem = Problem("InvalidSpec", notices.first_error(error))
+            return Look(live, scene, Desired(), Plan(problems=(problem,)))
+        owned = self.cache.owned(memory.uid, key[0])
+        refused = memory.refused
+        observed = Observed(
+            now=scene.now,
+            children=tuple(kind(obj) for kind, obj in owned),
+            related=tuple(self.cache.concerning(key)),
+            refused=refused | failed,
+        )
+        desired = self.controller.compose(resource, observed)
+        scene = replace(
+            scene,
+            live={(kind.api.kind, metadata(obj)["name"]): obj for kind, obj in owned},
+            homonyms=self._homonyms(desired, key[0]),
+        )
+        planned = plan(scene, desired, self.controller.owns)
+        memory.learn(planned.past, scene.live)
+        if memory.refused != refused:
+            # What was refused is declared no more, and compose was told that it is.
+            return self.look(key, memory, failed)
+        return Look(live, scene, desired, planned)
+
+    def _read(self, live: Object) -> CustomResource:
+        """Read the resource; raises ValidationError, but never for the status, which is ours."""
+        model = self.controller.resource
+        try:
+            return model.model_validate(live)
+        except ValidationError as error:
+            if any(item["loc"][:1] != ("status",) for item in error.errors()):
+                raise
+            return model.model_validate({**live, "status": {}})
+
+    def _scene(self, live: Object, memory: Memory) -> Scene:
+        meta = metadata(live)
+        before = said(live)
+        # A new declaration is worth a new attempt at what was given up under the old one.
+        anew = before.observed_generation != meta.get("generation")
+        return Scene(
+            owner=self._ref(live),
+            controller=self.controller.name,
+            installation=self.installation,
+            now=self.clock.now(),
+            live={},
+            past=memory.past,
+            reported=tuple(c for c in before.contested if not (anew and is_unknown(c))),
+        )
+
+    def _homonyms(self, desired: Desired, namespace: str) -> dict[ChildId, Object]:
+        """Give the cached objects of the children's names, whoever controls them."""
+        found: dict[ChildId, Object] = {}
+        for child in desired.children:
+            kind = child.kind.api.kind
+            store = self.cache.child_store(kind, namespace)
+            obj = store.get((namespace, child.name))
+            if obj is not None:
+                found[(kind, child.name)] = obj
+        return found
+
+    def _ref(self, live: Object) -> ObjectRef:
+        meta = metadata(live)
+        api = self.controller.resource.api
+        return ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])

@@ -1,0 +1,83 @@
+"""Recorder: Events on the resource, each once, written create-only like everything else."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import structlog
+
+from hedgerow.core.meta import ObjectRef, digest
+from hedgerow.kube.errors import KubeError
+from hedgerow_schemas.base import ApiResource, Object
+
+if TYPE_CHECKING:
+    from hedgerow.core.contract import Notice
+    from hedgerow.kube.client import Cluster
+    from hedgerow.runtime.clock import Clock
+
+EVENTS = ApiResource("events.k8s.io/v1", "Event", "events")
+LONGEST_NOTE = 1024
+"""Bytes; a longer note is refused."""
+LONGEST_PREFIX = 200
+REMEMBERED = 4096
+
+log = structlog.get_logger(__name__)
+
+
+class Recorder:
+    """Publishes Events.
+
+    An Event's name is a digest of what it tells, so that telling it again after a crash finds
+    it there. One that cannot be written is logged and given up: an Event is never worth a retry.
+    """
+
+    def __init__(self, cluster: Cluster, clock: Clock, field_manager: str) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._field_manager = field_manager
+        self._told: OrderedDict[str, None] = OrderedDict()
+
+    async def publish(self, regarding: ObjectRef, notice: Notice, occurrence: str) -> None:
+        """Write one Event; `occurrence` tells apart what is the same in words."""
+        name = event_name(regarding, notice, occurrence)
+        if name in self._told:
+            return
+        self._told[name] = None
+        if len(self._told) > REMEMBERED:
+            self._told.popitem(last=False)
+        body = self._body(regarding, notice, name)
+        try:
+            await self._cluster.apply(EVENTS, body, manager=self._field_manager)
+        except KubeError as error:
+            # 409 is the usual one: an earlier life of this process told it already.
+            log.debug("event not written", name=name, reason=notice.reason, error=str(error))
+
+    def _body(self, regarding: ObjectRef, notice: Notice, name: str) -> Object:
+        namespace = regarding.namespace or "default"
+        return {
+            "apiVersion": EVENTS.group_version,
+            "kind": EVENTS.kind,
+            "metadata": {"name": name, "namespace": namespace, "resourceVersion": "1"},
+            # metav1.MicroTime: six decimals, or the server answers 500.
+            "eventTime": self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "reportingController": "hedgerow.dev/controller",
+            "reportingInstance": self._field_manager,
+            "action": "Reconcile",
+            "reason": notice.reason,
+            "type": notice.type,
+            "note": notice.note.encode()[:LONGEST_NOTE].decode(errors="ignore"),
+            "regarding": {
+                "apiVersion": regarding.api.group_version,
+                "kind": regarding.api.kind,
+                "name": regarding.name,
+                "namespace": regarding.namespace,
+                "uid": regarding.uid,
+            },
+        }
+
+
+def event_name(regarding: ObjectRef, notice: Notice, occurrence: str) -> str:
+    """Name an Event by what it tells: telling the same again meets the same name."""
+    told = digest(regarding.uid, notice.reason, notice.note, notice.type, occurrence)
+    return f"{regarding.name[:LONGEST_PREFIX].rstrip('-.')}.{told}"

@@ -1,0 +1,167 @@
+"""Runner: one controller at work, its watches feeding its queue, its workers draining it."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import anyio
+import structlog
+
+from hedgerow.kube.errors import KubeError
+from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
+from hedgerow.runtime.applier import Applier
+from hedgerow.runtime.cache import Source, concerned
+from hedgerow.runtime.reconciler import Reconciler
+from hedgerow.runtime.recorder import Recorder
+from hedgerow.runtime.workqueue import Closed, WorkQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hedgerow.core.contract import Key
+    from hedgerow.kube.client import Cluster
+    from hedgerow.runtime.observer import Observer
+    from hedgerow.runtime.store import Change
+
+WORKERS = 8
+
+log = structlog.get_logger(__name__)
+
+
+class Runner:
+    """Runs one controller until it is cancelled or told to stop."""
+
+    def __init__(self, cluster: Cluster, observer: Observer) -> None:
+        self.controller = observer.controller
+        self.queue = WorkQueue(observer.clock)
+        self._cluster = cluster
+        self._cache = observer.cache
+        field_manager = observer.installation.field_manager(self.controller.name)
+        self._reconciler = Reconciler(
+            observer,
+            Applier(cluster, field_manager),
+            Recorder(cluster, observer.clock, field_manager),
+        )
+        self._unsynced = set(range(len(tuple(self._cache))))
+        self._ready = anyio.Event()
+        self._told: dict[Key | int, str] = {}
+
+    async def run(self) -> None:
+        """Watch, wait until every cache is filled, and work until the queue is closed."""
+        async with anyio.create_task_group() as watches:
+            for number, source in enumerate(self._cache):
+                watches.start_soon(self._follow, number, source)
+            await self._ready.wait()
+            if not self._unsynced:
+                log.info("caches are filled", controller=self.controller.name)
+            async with anyio.create_task_group() as workers:
+                for _ in range(WORKERS):
+                    workers.start_soon(self._work)
+            watches.cancel_scope.cancel()
+
+    def stop(self) -> None:
+        """Take no more work; `run` returns once the passes under way have ended."""
+        self.queue.close()
+        self._ready.set()
+
+    async def _follow(self, number: int, source: Source) -> None:
+        def trouble(error: KubeError) -> None:
+            self._trouble(number, source, error)
+
+        events = reflect(
+            self._cluster,
+            source.api,
+            source.namespace,
+            labels=source.labels,
+            reduce=source.reduce,
+            on_problem=trouble,
+        )
+        async with aclosing(events):
+            async for event in events:
+                self._enqueue(source, self._take(source, event))
+                self._recovered(number, source)
+                if isinstance(event, Snapshot):
+                    self._unsynced.discard(number)
+                    if not self._unsynced:
+                        self._ready.set()
+
+    def _take(self, source: Source, event: Snapshot | Changed | Bookmark) -> Sequence[Change]:
+        store = source.store
+        match event:
+            case Snapshot(items=items, version=version):
+                return store.replace(items, version)
+            case Bookmark(version=version):
+                store.bookmark(version)
+                return ()
+            case Changed(type="DELETED", object=obj):
+                change = store.remove(obj)
+            case _:
+                change = store.put(event.object)
+        return (change,) if change else ()
+
+    def _enqueue(self, source: Source, changes: Iterable[Change]) -> None:
+        for change in changes:
+            for obj in change:
+                for key in concerned(self.controller, source, obj) if obj is not None else ():
+                    self.queue.add(key)
+
+    def _trouble(self, number: int, source: Source, error: KubeError) -> None:
+        if self._is_news(number, f"{type(error).__name__}: {error}"):
+            log.warning(
+                "watch in trouble",
+                controller=self.controller.name,
+                watched=source.api.plural,
+                namespace=source.namespace or "*",
+                error=str(error),
+            )
+
+    def _recovered(self, number: int, source: Source) -> None:
+        if self._told.pop(number, None):
+            log.info("watch recovered", controller=self.controller.name, watched=source.api.plural)
+
+    def _is_news(self, about: Key | int, line: str) -> bool:
+        """Tell whether a trouble is to be logged: once, however often it is met in a row."""
+        known = self._told.get(about) == line
+        self._told[about] = line
+        return not known
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self.queue.get()
+            except Closed:
+                return
+            try:
+                await self._pass(key)
+            finally:
+                self.queue.done(key)
+
+    async def _pass(self, key: Key) -> None:
+        where = "/".join(filter(None, key))
+        try:
+            outcome = await self._reconciler.reconcile(key)
+        except KubeError as error:
+            delay = self.queue.retry(key)
+            if self._is_news(key, str(error)):
+                log.warning(
+                    "pass put off",
+                    controller=self.controller.name,
+                    resource=where,
+                    error=str(error),
+                    seconds=round(delay, 1),
+                )
+            return
+        except Exception as error:
+            # One resource's trouble is never another's: the rest goes on.
+            self.queue.retry(key)
+            if self._is_news(key, repr(error)):
+                log.exception("pass failed", controller=self.controller.name, resource=where)
+            return
+        self._told.pop(key, None)
+        if outcome.retry:
+            self.queue.retry(key)
+        else:
+            self.queue.forget(key)
+        if outcome.requeue_after is not None:
+            self.queue.add_after(key, outcome.requeue_after.total_seconds())

@@ -1,0 +1,132 @@
+"""Store: the cached objects of one watch, indexed, and never older than our own last write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from hedgerow.core.meta import metadata
+from hedgerow_schemas.base import Object
+
+if TYPE_CHECKING:
+    from hedgerow.core.contract import Key
+
+Index = Callable[[Object], Iterable[Hashable]]
+Change = tuple[Object | None, Object | None]
+"""What was cached before and what is cached now; None for what is not there."""
+
+
+def key_of(obj: Object) -> Key:
+    """Give the namespace and name under which an object is cached."""
+    meta = metadata(obj)
+    return meta.get("namespace", ""), meta["name"]
+
+
+def version_of(obj: Object) -> int:
+    """Give an object's resourceVersion as the number it is; 0 when it has none.
+
+    Versions of one kind are comparable as integers (KEP-5504).
+    """
+    text = str(metadata(obj).get("resourceVersion", ""))
+    return int(text) if text.isdecimal() else 0
+
+
+class Store:
+    """Objects by namespace and name.
+
+    Two sources feed it: the watch, in order, and the answers to our own writes, which may come
+    before or after the watch tells of them. `version` is how far the watch has told; an answer
+    at or below it is old news, and an event below what is cached is too.
+    """
+
+    def __init__(self, indices: Mapping[str, Index] | None = None) -> None:
+        self._objects: dict[Key, Object] = {}
+        self._indices = dict(indices or {})
+        self._indexed: dict[str, dict[Hashable, set[Key]]] = {name: {} for name in self._indices}
+        self.version = 0
+
+    def __len__(self) -> int:
+        """Count the cached objects."""
+        return len(self._objects)
+
+    def get(self, key: Key) -> Object | None:
+        """Give the cached object, or None."""
+        return self._objects.get(key)
+
+    def keys(self) -> tuple[Key, ...]:
+        """Give the keys of all that is cached."""
+        return tuple(self._objects)
+
+    def by(self, index: str, value: Hashable) -> list[Object]:
+        """Give the objects that an index files under `value`, ordered by key."""
+        return [self._objects[key] for key in sorted(self._indexed[index].get(value, ()))]
+
+    def replace(self, items: Iterable[Object], version: str) -> list[Change]:
+        """Take in a whole list: give every difference, deletions that no event told of included."""
+        fresh = {key_of(item): item for item in items}
+        self.version = max(self.version, int(version) if version.isdecimal() else 0)
+        changes = [change for item in fresh.values() if (change := self._take(item))]
+        for key in self.keys():
+            old = self._objects[key]
+            # What is newer than the list was written by us after the list was made.
+            if key not in fresh and version_of(old) <= self.version:
+                self._set(key, None)
+                changes.append((old, None))
+        return changes
+
+    def put(self, obj: Object) -> Change | None:
+        """Take in an ADDED or MODIFIED event: give the difference, or None for old news."""
+        self.version = max(self.version, version_of(obj))
+        return self._take(obj)
+
+    def remove(self, obj: Object) -> Change | None:
+        """Take in a DELETED event; an object made anew since stays."""
+        key, version = key_of(obj), version_of(obj)
+        self.version = max(self.version, version)
+        old = self._objects.get(key)
+        if old is None or version_of(old) > version:
+            return None
+        self._set(key, None)
+        return old, None
+
+    def bookmark(self, version: str) -> None:
+        """Note how far the watch has told."""
+        self.version = max(self.version, int(version) if version.isdecimal() else 0)
+
+    def absorb(self, obj: Object) -> None:
+        """Take in the answer to our own write, unless the watch is past it already."""
+        if version_of(obj) > self.version:
+            self._take(obj)
+
+    def adopt(self, obj: Object) -> None:
+        """Take in an object that was read by name, which the watch does not show."""
+        self._take(obj)
+
+    def forget(self, key: Key, uid: str) -> None:
+        """Drop an object that the server says is gone, unless it was made anew since."""
+        old = self._objects.get(key)
+        if old is not None and metadata(old).get("uid") == uid:
+            self._set(key, None)
+
+    def _take(self, obj: Object) -> Change | None:
+        key = key_of(obj)
+        old = self._objects.get(key)
+        if old is not None and version_of(old) >= version_of(obj):
+            return None
+        self._set(key, obj)
+        return old, obj
+
+    def _set(self, key: Key, obj: Object | None) -> None:
+        old = self._objects.get(key)
+        for name, index in self._indices.items():
+            filed = self._indexed[name]
+            for value in set(index(old)) if old is not None else ():
+                filed[value].discard(key)
+                if not filed[value]:
+                    del filed[value]
+            for value in index(obj) if obj is not None else ():
+                filed.setdefault(value, set()).add(key)
+        if obj is None:
+            del self._objects[key]
+        else:
+            self._objects[key] = obj

@@ -1,0 +1,136 @@
+"""WorkQueue: each key at most once, never two passes of one key at a time, failures backed off."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+
+if TYPE_CHECKING:
+    from hedgerow.core.contract import Key
+    from hedgerow.runtime.clock import Clock
+
+FIRST_RETRY = 0.1
+LONGEST_RETRY = 300.0
+
+
+class Closed(Exception):  # noqa: N818 - a state, not an error
+    """The queue takes no more work and has none left to hand out."""
+
+
+class WorkQueue:
+    """Keys that await a pass.
+
+    A key added while its pass runs is handed out once more after it. The queue is bounded by
+    the number of distinct keys, which is that of resources in the cache.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ready: dict[Key, None] = {}
+        self._active: set[Key] = set()
+        self._again: set[Key] = set()
+        self._delayed: dict[Key, float] = {}
+        self._heap: list[tuple[float, Key]] = []
+        self._failures: dict[Key, int] = {}
+        self._closed = False
+        self._wake = anyio.Event()
+
+    def __len__(self) -> int:
+        """Count the keys that are ready to be handed out."""
+        return len(self._ready)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is ready and no pass runs; delayed keys may remain."""
+        return not self._ready and not self._active
+
+    def add(self, key: Key) -> None:
+        """Ask for a pass now."""
+        if self._closed:
+            return
+        if key in self._active:
+            self._again.add(key)
+        else:
+            self._ready[key] = None
+            self._rouse()
+
+    def add_after(self, key: Key, seconds: float) -> None:
+        """Ask for a pass in `seconds`; the earliest of several requests counts."""
+        due = self._clock.monotonic() + seconds
+        if self._closed or (key in self._delayed and self._delayed[key] <= due):
+            return
+        self._delayed[key] = due
+        heapq.heappush(self._heap, (due, key))
+        if len(self._heap) > 2 * len(self._delayed):
+            # Overtaken entries would else stay until they are due, however far off that is.
+            self._heap = [(due, key) for key, due in self._delayed.items()]
+            heapq.heapify(self._heap)
+        self._rouse()
+
+    def retry(self, key: Key) -> float:
+        """Ask for a pass after the key's backoff; give the delay in seconds.
+
+        Doubles from 0.1 s to 300 s, each delay spread over its upper half.
+        """
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        delay = min(LONGEST_RETRY, FIRST_RETRY * 2 ** min(failures, 16))
+        delay *= 0.5 + self._clock.jitter() / 2
+        self.add_after(key, delay)
+        return delay
+
+    def forget(self, key: Key) -> None:
+        """Reset the key's backoff after a pass that succeeded."""
+        self._failures.pop(key, None)
+
+    async def get(self) -> Key:
+        """Wait for a key; `done` must follow. Raises Closed."""
+        # A backlog whose passes find all settled must not keep the loop to itself.
+        await anyio.lowlevel.checkpoint()
+        while True:
+            self._mature()
+            if self._ready:
+                key = next(iter(self._ready))
+                del self._ready[key]
+                # The pass that follows decides anew when to look again.
+                self._delayed.pop(key, None)
+                self._active.add(key)
+                return key
+            if self._closed:
+                raise Closed
+            wake = self._wake
+            with anyio.move_on_after(self._until_next()):
+                await wake.wait()
+
+    def done(self, key: Key) -> None:
+        """End the key's pass; hand it out again if it was added meanwhile."""
+        self._active.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+
+    def close(self) -> None:
+        """Take no more work; passes that run may end, waiting workers get Closed."""
+        self._closed = True
+        self._ready.clear()
+        self._rouse()
+
+    def _rouse(self) -> None:
+        self._wake.set()
+        self._wake = anyio.Event()
+
+    def _mature(self) -> None:
+        now = self._clock.monotonic()
+        while self._heap and self._heap[0][0] <= now:
+            due, key = heapq.heappop(self._heap)
+            if self._delayed.get(key) == due:
+                del self._delayed[key]
+                self.add(key)
+
+    def _until_next(self) -> float | None:
+        while self._heap and self._delayed.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return max(0.0, self._heap[0][0] - self._clock.monotonic()) if self._heap else None

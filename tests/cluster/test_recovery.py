@@ -1,0 +1,124 @@
+"""The operator through the loss of its API server: it comes back by itself and misses nothing."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import anyio
+import pytest
+import yaml
+
+from hedgerow.sandbox.cluster import Options, Sandbox
+from support.api import Api
+from support.audit import Audit
+from support.bluegreens import USER, World, prepare
+from support.clusters import cluster
+from support.eventually import eventually
+from support.proxy import Proxy
+from support.running import Operator
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+
+API_SERVER = "kube-apiserver"
+
+
+@pytest.fixture(scope="module")
+def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """An API server that these tests may kill."""
+    root = tmp_path_factory.mktemp("fragile")
+    with cluster(root / "cluster", Options(audit=root / "audit.log")) as up:
+        api = Api(up.kubeconfig)
+        prepare(api)
+        api.close()
+        yield up
+
+
+@pytest.fixture
+def kubeconfig(fragile: Sandbox) -> Path:
+    return anyio.run(fragile.kubeconfig_for, USER)
+
+
+@pytest.fixture
+def world(fragile: Sandbox) -> Iterator[World]:
+    api = Api(fragile.kubeconfig)
+    yield World(api, api.namespace(f"recovery-{secrets.token_hex(4)}"))
+    api.close()
+
+
+def follows(world: World, colour: str) -> None:
+    """The operator is at work: the Service follows a flip."""
+    world.apply(route_to=colour)
+    eventually(lambda: world.selected() == colour, within=60, what=f"selects {colour}")
+
+
+class TestCounting:
+    def test_a_bluegreen_takes_four_writes_to_create_and_two_to_flip(
+        self, fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
+    ):
+        audit = Audit(fragile.directory.with_name("audit.log"))
+        with Operator(kubeconfig, tmp_path / "log"):
+            mark = audit.mark()
+            world.apply()
+            eventually(lambda: world.status().get("routeTo") == "Blue")
+            assert len(audit.writes(mark, user=USER)) == 4
+
+            mark = audit.mark()
+            world.apply(route_to="Green")
+            eventually(lambda: world.status().get("routeTo") == "Green")
+            assert len(audit.writes(mark, user=USER)) == 2
+
+
+class TestLosingTheServer:
+    def test_a_killed_server_is_waited_for(
+        self, fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
+    ):
+        with Operator(kubeconfig, tmp_path / "log") as operator:
+            follows(world, "Blue")
+
+            fragile.kill(API_SERVER, signal.SIGKILL)
+            eventually(lambda: operator.logged("watch in trouble"))
+            anyio.run(fragile.start, API_SERVER)
+
+            follows(world, "Green")
+            assert operator.stop() == 0
+
+    def test_what_was_deleted_meanwhile_is_made_again(
+        self, fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
+    ):
+        """The watch cannot tell of it: the operator is frozen and its old versions compacted."""
+        with Operator(kubeconfig, tmp_path / "log") as operator:
+            follows(world, "Blue")
+            os.kill(operator.pid, signal.SIGSTOP)
+            fragile.kill(API_SERVER, signal.SIGKILL)
+            anyio.run(fragile.start, API_SERVER)
+            gone = world.get("Service", "demo")["metadata"]["uid"]
+            world.delete("Service", "demo")
+            os.kill(operator.pid, signal.SIGCONT)
+
+            def again() -> bool:
+                live = world.get("Service", "demo")
+                return live is not None and live["metadata"]["uid"] != gone
+
+            eventually(again, within=90)
+
+    def test_half_open_connections_are_noticed(
+        self, fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path
+    ):
+        """Nothing comes any more and nothing closes: only the missing bookmarks tell."""
+        with Proxy(urlsplit(fragile.server).port or 443) as proxy:
+            through = yaml.safe_load(kubeconfig.read_text("utf-8"))
+            through["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{proxy.port}"
+            path = kubeconfig.with_name(f"{kubeconfig.name}-proxied")
+            path.write_text(yaml.safe_dump(through), "utf-8")
+            with Operator(path, tmp_path / "log"):
+                follows(world, "Blue")
+
+                assert proxy.freeze() >= 4
+                world.apply(route_to="Green")
+
+                eventually(lambda: world.selected() == "Green", within=150)

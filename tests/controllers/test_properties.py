@@ -1,0 +1,195 @@
+"""What holds for every controller, whatever it is given."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controllers.worlds import NOW, SUBJECTS, Subject
+from hedgerow.core import ownership
+from hedgerow.core.contract import Apply, Desired, Observed
+from hedgerow.core.declaration import normal_form, with_normal_form
+from hedgerow.core.meta import Installation, ObjectRef
+from hedgerow.core.plan import Past, Scene, plan
+from hedgerow_schemas.base import CustomResource
+from model import kinds
+from model.server import Server
+
+Object = dict[str, Any]
+
+SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+subjects = pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+
+
+def observe(data: st.DataObject, subject: Subject) -> tuple[CustomResource, Observed]:
+    resource = subject.read(data.draw(subject.resources))
+    return resource, data.draw(subject.hostile(resource.metadata.name))
+
+
+@subjects
+class TestCompose:
+    @given(data=st.data())
+    def test_it_is_total_and_deterministic_and_changes_nothing_it_is_given(self, subject, data):
+        resource, observed = observe(data, subject)
+        before = copy.deepcopy((resource, observed.children, observed.related))
+
+        first = subject.controller.compose(resource, observed)
+        again = subject.controller.compose(copy.deepcopy(resource), copy.deepcopy(observed))
+
+        assert first == again
+        raws = [[v.raw for v in views] for views in (observed.children, observed.related)]
+        assert [[v.raw for v in views] for views in before[1:]] == raws
+        assert before[0] == resource
+
+    @given(data=st.data())
+    def test_no_child_is_named_twice_and_every_kind_is_owned(self, subject, data):
+        desired = subject.controller.compose(*observe(data, subject))
+        named = [(child.kind, child.name) for child in desired.children]
+
+        assert len(set(named)) == len(named)
+        assert {kind for kind, _ in named} <= set(subject.controller.owns)
+
+    @given(data=st.data())
+    def test_every_name_is_one_that_the_server_takes(self, subject, data):
+        desired = subject.controller.compose(*observe(data, subject))
+
+        for child in desired.children:
+            assert SUBDOMAIN.fullmatch(child.name)
+            assert len(child.name) <= 253
+            if child.kind.api.kind == "Service":
+                assert LABEL_1035.fullmatch(child.name)
+                assert len(child.name) <= 63
+
+    @given(data=st.data())
+    def test_what_is_declared_is_json_below_the_identity(self, subject, data):
+        desired = subject.controller.compose(*observe(data, subject))
+
+        for child in desired.children:
+            if isinstance(child, Apply):
+                assert json.loads(json.dumps(child.fields)) == child.fields
+                assert not {"apiVersion", "kind", "status"} & child.fields.keys()
+
+    @given(data=st.data())
+    def test_it_always_says_whether_it_is_ready_each_condition_once(self, subject, data):
+        status = subject.controller.compose(*observe(data, subject)).status
+
+        types = [condition.type for condition in status.conditions]
+        assert "Ready" in types
+        assert len(set(types)) == len(types)
+
+
+class Converger:
+    """Carries plans out on the cluster in memory, as purely as the plans were made."""
+
+    def __init__(self, subject: Subject, resource: Object) -> None:
+        self.subject = subject
+        self.server = Server((*kinds.BUILTIN, kinds.bluegreen()))
+        body = {k: v for k, v in resource.items() if k != "status"}
+        identity = {k: v for k, v in body["metadata"].items() if k != "uid"}
+        self.live = self.server.apply({**body, "metadata": identity}, "user")[0]
+        self.resource = subject.read(self.live)
+        meta = self.live["metadata"]
+        api = subject.controller.resource.api
+        self.owner = ObjectRef(api, meta["namespace"], meta["name"], meta["uid"])
+        self.past: dict[tuple[str, str], Past] = {}
+
+    def roll_out(self) -> None:
+        """Do what the Deployment controller does once every pod is available."""
+        for live in self.server.list("apps", "Deployment").items:
+            wanted = live["spec"]["replicas"]
+            names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+            available = {"type": "Available", "status": "True", "reason": "", "message": ""}
+            status = {
+                "observedGeneration": live["metadata"]["generation"],
+                **dict.fromkeys(names, wanted),
+                "conditions": [available],
+            }
+            self.server.update({**live, "status": status}, "kube-controller-manager", "status")
+
+    def look(self) -> tuple[Desired, Scene]:
+        controller = self.subject.controller
+        owned = [
+            (kind, item)
+            for kind in controller.owns
+            for item in self.server.list(kind.api.group, kind.api.kind).items
+        ]
+        observed = Observed(NOW, tuple(kind(item) for kind, item in owned))
+        live = {(kind.api.kind, item["metadata"]["name"]): item for kind, item in owned}
+        scene = Scene(self.owner, controller.name, Installation(), NOW, live, past=self.past)
+        return controller.compose(self.resource, observed), scene
+
+    def step(self) -> bool:
+        """Make the first planned write or deletion; give whether there was one."""
+        self.roll_out()
+        desired, scene = self.look()
+        planned = plan(scene, desired, self.subject.controller.owns)
+        assert (planned.contested, planned.problems) == ((), ())
+        self.past = dict(planned.past)
+        if planned.writes:
+            self.write(planned.writes[0].body, scene.field_manager)
+            return True
+        for deletion in planned.deletions:
+            ref = deletion.ref
+            target = {"apiVersion": ref.api.group_version, "kind": ref.api.kind}
+            self.server.delete(
+                {**target, "metadata": {"name": ref.name, "namespace": ref.namespace}}
+            )
+        return bool(planned.deletions)
+
+    def converge(self) -> None:
+        for _ in range(20):
+            if not self.step():
+                return
+        raise AssertionError("it does not settle")
+
+    def write(self, body: Object, manager: str) -> None:
+        answer, _ = self.server.apply(body, manager)
+        meta = {k: v for k, v in body["metadata"].items() if k not in ("uid", "resourceVersion")}
+        want = {**body, "metadata": meta}
+        mark = normal_form(want, ownership.judge(want, answer, manager))
+        if mark:
+            self.server.apply(with_normal_form(want, mark), manager)
+
+
+@subjects
+class TestConvergence:
+    @settings(max_examples=settings().max_examples * 2 // 5)
+    @given(data=st.data())
+    def test_it_settles_and_a_settled_world_is_a_fixpoint(self, subject, data):
+        world = Converger(subject, data.draw(subject.resources))
+        world.converge()
+        settled, version = world.look()[0], world.server.version
+
+        world.past = {}
+        assert not world.step()
+        assert world.look()[0] == settled
+        assert world.server.version == version
+
+    @settings(max_examples=settings().max_examples * 2 // 5)
+    @given(data=st.data())
+    def test_another_declaration_settles_as_if_it_had_always_been_so(self, subject, data):
+        first, then = data.draw(subject.resources), data.draw(subject.resources)
+        then = {**then, "metadata": first["metadata"]}
+        world, fresh = Converger(subject, first), Converger(subject, then)
+        world.converge()
+        fresh.converge()
+        body = {k: v for k, v in then.items() if k != "status"}
+        identity = {k: v for k, v in body["metadata"].items() if k != "uid"}
+        world.resource = subject.read(world.server.apply({**body, "metadata": identity}, "user")[0])
+        world.converge()
+
+        assert shape(world) == shape(fresh)
+
+
+def shape(world: Converger) -> dict[tuple[str, str], Any]:
+    """What we hold of each child; what the server defaulted meanwhile is nobody's."""
+    _, scene = world.look()
+    return {key: ownership.entry(item, scene.field_manager) for key, item in scene.live.items()}

@@ -1,0 +1,131 @@
+"""Scenes: what several of the reconciler's tests begin with, upset, and look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hedgerow.kube import errors
+from model.cluster import Sent
+from runtime.world import World
+
+Object = dict[str, Any]
+
+BLUE, GREEN = "Deployment default/demoblue-deployment", "Deployment default/demogreen-deployment"
+CREATION = [
+    f"apply {BLUE}",
+    f"apply {GREEN}",
+    "apply Service default/demo",
+    "apply BlueGreen default/demo/status",
+]
+IMAGE = '.spec.template.spec.containers[name="blue"].image'
+
+# A PodSpec that the server spells in its own way, and one with everything that may be empty.
+RESPELLED = {
+    "containers": [
+        {
+            "name": "blue",
+            "image": "example/echo:1",
+            "resources": {"limits": {"cpu": "1000m", "memory": "1024Mi"}},
+            "env": [{"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+            "ports": [{"containerPort": 80}],
+        }
+    ],
+    "volumes": [{"name": "scratch", "emptyDir": {}}],
+    "securityContext": {},
+}
+SELECTOR = {"spec": {"selector": {"app.kubernetes.io/phase": "Grey"}}}
+DISK = {"disk": "ssd"}
+
+
+async def settled(**spec: Any) -> World:
+    world = World()
+    world.apply(**spec)
+    await world.settle()
+    return world
+
+
+async def writes_of(world: World, act: Callable[[], Any]) -> list[str]:
+    """What the operator writes because of `act`."""
+    before = len(world.writes)
+    act()
+    await world.settle()
+    assert world.failures == []
+    return world.writes[before:]
+
+
+def take_image(world: World) -> None:
+    container = {"name": "blue", "image": "theirs:9"}
+    body = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    target = world.target("Deployment", "demoblue-deployment")
+    world.server.apply({**target, **body}, "helm", force=True)
+
+
+def take_service_name(world: World) -> None:
+    """Somebody else's Service stands where ours is to stand."""
+    world.delete("Service")
+    world.server.create(
+        {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1, "protocol": "TCP"}]}},
+        "kubectl-create",
+    )
+
+
+def take_status(world: World) -> None:
+    live = world.the("BlueGreen")
+    status = {**live["status"], "routeTo": "Grey"}
+    world.server.update({**live, "status": status}, "meddler", "status")
+
+
+def take_label(world: World) -> None:
+    label = {"metadata": {"labels": {"hedgerow.dev/controller": "mine"}}}
+    world.edit("Deployment", "demoblue-deployment", label)
+
+
+def nothing(_world: World) -> None:
+    """All is left as it is."""
+
+
+def refuse(
+    world: World, error: errors.KubeError, name: str, *, times: int = 1000, verb: str = ""
+) -> None:
+    """Let the server answer so to writes whose line ends in that name."""
+    left = times
+
+    async def hook(sent: Sent) -> None:
+        nonlocal left
+        if sent.writes and left and verb in (sent.verb, "") and str(sent).endswith(name):
+            left -= 1
+            raise error
+
+    world.cluster.before = hook
+
+
+def forbid_reads(world: World) -> None:
+    async def hook(sent: Sent) -> None:
+        if sent.verb == "read":
+            raise errors.Forbidden("may not read", code=403)
+
+    world.cluster.before = hook
+
+
+def meddle(world: World, number: int) -> None:
+    """Take our whole entry away, as a client does that resets managed fields."""
+    live = world.the("Deployment", "demoblue-deployment")
+    live["metadata"]["managedFields"] = [{}]
+    live["metadata"]["annotations"] = {"meddler": str(number)}
+    world.server.update(live, "meddler")
+    world.deliver(kind="Deployment")
+
+
+def everything(world: World) -> dict[str, Any]:
+    """All objects but Events, without what time and chance gave them."""
+    found = {}
+    for key, live in world.server._objects.items():
+        if key[1] != "Event":
+            spec = {k: v for k, v in live["spec"].items() if not k.startswith("clusterIP")}
+            conditions = [
+                (c["type"], c["status"], c["reason"])
+                for c in live.get("status", {}).get("conditions", [])
+            ]
+            found["/".join(key)] = (spec, conditions, live["metadata"].get("labels"))
+    return found

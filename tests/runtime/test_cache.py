@@ -1,0 +1,129 @@
+"""The stores of one controller, and whom a change concerns."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from hedgerow.controllers import bluegreen
+from hedgerow.core.contract import Controller
+from hedgerow.core.meta import Installation
+from hedgerow.runtime.cache import Cache, Source, build, concerned
+from hedgerow_schemas.base import CustomResource
+from hedgerow_schemas.builtin import Deployment, Pod
+
+Object = dict[str, Any]
+
+CONTROLLER = cast("Controller[CustomResource]", bluegreen.CONTROLLER)
+
+
+def built(*namespaces: str, instance: str = "") -> Cache:
+    return build(CONTROLLER, Installation(instance), namespaces)
+
+
+def source(cache: Cache, kind: str) -> Source:
+    return next(source for source in cache if source.api.kind == kind)
+
+
+def child(**owner: Any) -> Object:
+    reference = {"kind": "BlueGreen", "name": "demo", "uid": "u", "controller": True} | owner
+    meta = {"name": "x", "namespace": "ns", "resourceVersion": "1", "ownerReferences": [reference]}
+    return {"metadata": meta}
+
+
+class TestLayout:
+    def test_all_namespaces_are_one_watch_a_kind(self):
+        watched = [(s.api.kind, s.namespace, s.labels) for s in built()]
+
+        assert watched == [
+            ("BlueGreen", "", ""),
+            ("Deployment", "", "hedgerow.dev/controller=bluegreen"),
+            ("Service", "", "hedgerow.dev/controller=bluegreen"),
+            ("Pod", "", "app.kubernetes.io/managed-by=app.demo.kakao.com"),
+        ]
+
+    def test_some_namespaces_are_a_watch_each_and_none_twice(self):
+        watched = [(s.api.kind, s.namespace) for s in built("a", "b", "a")]
+
+        assert len(watched) == len(set(watched)) == 8
+        assert {namespace for _, namespace in watched} == {"a", "b"}
+
+    def test_another_installation_watches_its_own_children(self):
+        assert source(built(instance="two"), "Service").labels == (
+            "hedgerow.dev/controller=two.bluegreen"
+        )
+
+    def test_related_objects_are_reduced_and_our_own_are_not(self):
+        pod = {"metadata": {"name": "p", "managedFields": [{}]}, "spec": {"a": "b"}}
+        cache = built()
+
+        assert "spec" not in source(cache, "Pod").reduce(pod)
+        assert source(cache, "Service").reduce(pod) is pod
+
+
+class TestLooking:
+    @pytest.mark.parametrize("namespaces", [(), ("ns",), ("other", "ns")])
+    def test_objects_are_found_in_the_store_of_their_namespace(self, namespaces):
+        cache = built(*namespaces)
+        resource = {"metadata": {"name": "demo", "namespace": "ns", "resourceVersion": "1"}}
+        cache.resource_store("ns").put(resource)
+        cache.child_store("Deployment", "ns").put(child())
+
+        assert cache.resource(("ns", "demo")) is resource
+        assert [kind for kind, _ in cache.owned("u", "ns")] == [Deployment]
+        assert cache.owned("other", "ns") == []
+
+    def test_what_is_out_of_scope_has_no_store(self):
+        cache = built("ns")
+
+        for look in (
+            lambda: cache.resource_store("other"),
+            lambda: cache.resource(("other", "demo")),
+            lambda: cache.child_store("Deployment", "other"),
+            lambda: cache.child_store("ConfigMap", "ns"),
+        ):
+            with pytest.raises(LookupError, match="not watched by this controller"):
+                look()
+
+    def test_an_object_without_controller_belongs_to_nobody(self):
+        cache = built()
+        cache.child_store("Deployment", "ns").put(child(controller=False))
+
+        assert cache.owned("u", "ns") == []
+
+    def test_related_objects_are_found_by_the_resource_that_they_concern(self):
+        cache = built()
+        labels = {"app.kubernetes.io/name": "demo"}
+        meta = {"name": "p", "namespace": "ns", "resourceVersion": "1", "labels": labels}
+        source(cache, "Pod").store.put({"metadata": meta})
+
+        (found,) = cache.concerning(("ns", "demo"))
+        assert isinstance(found, Pod)
+        assert cache.concerning(("ns", "other")) == []
+
+
+class TestConcerned:
+    def of(self, kind: str, obj: Object) -> list[tuple[str, str]]:
+        return list(concerned(CONTROLLER, source(built(), kind), obj))
+
+    def test_a_resource_concerns_itself(self):
+        obj = {"metadata": {"name": "demo", "namespace": "ns"}}
+
+        assert self.of("BlueGreen", obj) == [("ns", "demo")]
+
+    def test_a_child_concerns_the_resource_of_its_controllers_name_whatever_the_uid(self):
+        assert self.of("Service", child(uid="former")) == [("ns", "demo")]
+
+    @pytest.mark.parametrize("owner", [{"kind": "Other"}, {"controller": False}])
+    def test_a_child_of_another_concerns_nobody(self, owner):
+        assert self.of("Service", child(**owner)) == []
+
+    def test_a_child_without_owner_concerns_nobody(self):
+        assert self.of("Service", {"metadata": {"name": "x", "namespace": "ns"}}) == []
+
+    def test_a_related_object_concerns_whom_its_relation_names(self):
+        labels = {"app.kubernetes.io/name": "demo"}
+        obj = {"metadata": {"name": "p", "namespace": "ns", "labels": labels}}
+
+        assert self.of("Pod", obj) == [("ns", "demo")]

@@ -1,0 +1,162 @@
+"""Any interleaving of edits, lag, loss and crashes ends well."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.answers import Refused
+from runtime.people import COLOURS, SPECS, People, unreported
+from runtime.virtual import run
+from runtime.world import Crash, World
+
+colours = st.sampled_from(COLOURS)
+kinds = st.sampled_from(["", "BlueGreen", "Deployment", "Service"])
+
+
+def step(name: str, *args: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.tuples(st.just(name), *args)
+
+
+USER = st.one_of(
+    step("apply", st.integers(0, len(SPECS) - 1)),
+    step("apply", st.integers(0, len(SPECS) - 1)),
+    step("touch", st.sampled_from(["1", "2"])),
+)
+FOREIGN = st.one_of(
+    step("force_image", colours, st.sampled_from(["theirs:1", "mine:2"])),
+    step("release_image", colours),
+    step("set_image", colours, st.sampled_from(["theirs:1", "theirs:2", "mine:2"])),
+    step("set_node_selector", colours, st.sampled_from(["ssd", "hdd", None])),
+    step("set_selector", st.sampled_from(["Grey", "Green"])),
+    step("set_target_port", st.sampled_from([8080, 9090])),
+    step("set_label", colours, st.sampled_from(["mine", None])),
+    step("scale", colours, st.integers(0, 3)),
+    step("delete_child", st.sampled_from(["Service", "Deployment"]), colours),
+    step("meddle_with_status", st.sampled_from(["Grey", "Blue"])),
+    step("replace_status"),
+    step("wipe_managed_fields", colours),
+    step("roll_out", colours, st.integers(0, 1)),
+)
+DRASTIC = st.one_of(step("delete"), step("collect"), step("orphan", colours))
+EDIT = st.one_of(USER, FOREIGN, FOREIGN, DRASTIC)
+SYSTEM = st.one_of(
+    step("deliver", st.integers(1, 4), kinds),
+    step("lose", kinds),
+    step("work"),
+    step("work"),
+    step("restart"),
+    step("wait", st.sampled_from([1, 31, 301, 700])),
+)
+STORY = st.lists(
+    st.one_of(
+        EDIT,
+        SYSTEM,
+        st.tuples(st.just("crash"), st.integers(0, 4), st.sampled_from(["before", "after"])),
+        st.tuples(st.just("meanwhile"), st.integers(0, 4), EDIT, st.booleans()),
+    ),
+    max_size=25,
+)
+
+
+class Story:
+    """One example: people and the operator, step by step."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.people = People(self.world)
+
+    async def begin(self, spec: int | None) -> None:
+        """Begin with a settled world, or with one where nothing was done yet."""
+        self.people.apply(spec or 0)
+        if spec is not None:
+            await self.world.settle()
+
+    async def tell(self, name: str, *args: Any) -> None:
+        world = self.world
+        match name, args:
+            case "deliver", (most, kind):
+                world.deliver(most, kind)
+            case "lose", (kind,):
+                world.lose_and_relist(kind)
+            case "work", ():
+                await self.work()
+            case "restart", ():
+                world.restart()
+            case "wait", (seconds,):
+                world.server.now += seconds
+            case "crash", (number, when):
+                world.during(number, self.crash, when=when)
+                await self.work()
+            case "meanwhile", (number, edit, told):
+                world.during(number, lambda: self.meanwhile(edit, told=told))
+                await self.work()
+            case _:
+                self.edit(name, *args)
+
+    async def work(self) -> None:
+        try:
+            await self.world.work()
+        except Crash:
+            self.world.restart()
+
+    def crash(self) -> None:
+        raise Crash
+
+    def meanwhile(self, edit: tuple[Any, ...], *, told: bool) -> None:
+        self.edit(*edit)
+        if told:
+            self.world.deliver()
+
+    def edit(self, name: str, *args: Any) -> None:
+        # An edit of what is not there, or that the server refuses, is no edit.
+        with suppress(Refused, AssertionError):
+            self.people.act(name, *args)
+
+    async def end(self) -> None:
+        """Let time pass until nothing happens any more."""
+        world = self.world
+        world.cluster.before = world.cluster.after = _calm
+        for _ in range(3):
+            world.server.collect()
+            await world.settle(rounds=12)
+
+
+async def _calm(_sent: object) -> None:
+    """Nothing happens any more."""
+
+
+class TestAnyStory:
+    @settings(max_examples=settings().max_examples * 3 // 2)
+    @given(st.one_of(st.none(), st.integers(0, len(SPECS) - 1)), STORY)
+    def test_it_ends_settled_with_nothing_overwritten_and_nothing_untold(self, first, story):
+        async def told() -> None:
+            it = Story()
+            world, people = it.world, it.people
+            await it.begin(first)
+            for name, *args in story:
+                await it.tell(name, *args)
+            await it.end()
+
+            assert world.failures == []
+            assert not any(sent.force for sent in world.cluster.writes)
+            assert people.overwritten() == []
+            assert unreported(world) == []
+            await self.rests(world)
+
+        run(told)
+
+    async def rests(self, world: World) -> None:
+        """Nothing is written any more: not in time, not after a restart; no orphan is left."""
+        version, before = world.server.version, len(world.writes)
+        for _ in range(2):
+            world.server.now += 3601
+            world.restart()
+            await world.settle()
+
+        assert world.writes[before:] == []
+        assert world.server.version == version
+        assert world.server.collect() == 0

@@ -1,0 +1,155 @@
+"""What is known of one resource besides the caches."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from hedgerow.core.conditions import Problem
+from hedgerow.core.meta import ObjectRef
+from hedgerow.core.ownership import Leaf
+from hedgerow.core.plan import Past, Write
+from hedgerow.runtime.memory import (
+    MOST_REPEATS,
+    RECHECK_NAME,
+    REPEATED_WITHIN,
+    STATUS,
+    Memory,
+)
+from hedgerow_schemas.builtin import Service
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+DEMO = ("Service", "demo")
+PROBLEM = Problem("Rejected", "no")
+
+
+def memory(**status: Any) -> Memory:
+    return Memory.of("u", {"status": status})
+
+
+def write(*restores: str) -> Write:
+    leaves = tuple(Leaf(path, (), "lost", 1, None, (), equal=False) for path in restores)
+    return Write(ObjectRef(Service.api, "ns", "demo"), {}, "mark", create=False, restores=leaves)
+
+
+class TestBeginning:
+    @pytest.mark.parametrize(
+        ("status", "wary"),
+        [
+            ({}, False),
+            ({"conditions": [{"type": "Ready", "status": "False", "reason": "NameTaken"}]}, True),
+            ({"conditions": [{"type": "Ready", "status": "True", "reason": "Serving"}]}, False),
+            ({"contested": [{"object": "o", "path": ".spec.selector", "manager": "m"}]}, False),
+            ({"contested": [{"object": "o", "path": ".metadata.labels", "manager": "m"}]}, True),
+            ({"conditions": "nonsense"}, False),
+        ],
+    )
+    def test_names_are_read_first_when_the_status_tells_of_what_no_watch_shows(self, status, wary):
+        assert memory(**status).wary is wary
+
+
+class TestNames:
+    def test_taken_names_are_read_every_half_minute(self):
+        known = memory()
+
+        assert known.may_read_names(NOW)
+        assert not known.may_read_names(NOW + RECHECK_NAME - timedelta(seconds=1))
+        assert known.may_read_names(NOW + RECHECK_NAME)
+        assert not known.may_read_names(NOW + RECHECK_NAME)
+
+    def test_taken_names_are_told(self):
+        known = memory()
+        known.past = {DEMO: Past(taken=True), ("Service", "other"): Past()}
+
+        assert known.taken == (DEMO,)
+
+
+class TestWrites:
+    def test_a_refusal_is_remembered_until_a_write_is_taken(self):
+        known = memory()
+
+        assert known.refuse(write(), PROBLEM) is PROBLEM
+        assert known.refused == {DEMO}
+        assert known.past[DEMO].refused == ("mark", PROBLEM)
+        known.accept(write(), NOW)
+        assert known.refused == frozenset()
+
+    def test_what_was_restored_is_remembered_with_its_time(self):
+        known = memory()
+        known.accept(write(".a"), NOW)
+        known.accept(write(".b"), NOW + timedelta(seconds=1))
+
+        assert known.past[DEMO].restored == {".a": NOW, ".b": NOW + timedelta(seconds=1)}
+
+    def test_another_declaration_forgets_what_was_restored(self):
+        known = memory()
+        known.renew(1)
+        known.accept(write(".a"), NOW)
+        known.renew(1)
+        assert known.past[DEMO].restored
+        known.renew(2)
+        assert known.past[DEMO].restored == {}
+
+
+class TestLearning:
+    def test_what_planning_learned_is_taken_over(self):
+        known = memory()
+        known.learn({DEMO: Past(taken=True)}, ())
+
+        assert known.taken == (DEMO,)
+
+    def test_what_is_gone_is_forgotten(self):
+        known = memory()
+        known.past, known.pruned = {DEMO: Past()}, {DEMO: "u"}
+        known.made = {DEMO: ("g", (NOW,)), STATUS: ("g", (NOW,))}
+        known.learn({}, ())
+
+        assert (known.past, known.pruned, list(known.made)) == ({}, {}, [STATUS])
+
+    def test_of_a_child_that_is_not_declared_no_refusal_is_kept(self):
+        known = memory()
+        known.past = {DEMO: Past(refused=("m", PROBLEM), restored={".a": NOW})}
+        known.pruned = {DEMO: "u"}
+        known.learn({}, {DEMO})
+
+        assert known.past[DEMO] == Past(restored={".a": NOW})
+        assert known.pruned == {DEMO: "u"}
+
+    def test_a_declared_childs_repetitions_are_counted_while_it_is_away(self):
+        known = memory()
+        known.made = {DEMO: ("g", (NOW,))}
+        known.learn({DEMO: Past()}, ())
+
+        assert known.made == {DEMO: ("g", (NOW,))}
+
+
+class TestRepetition:
+    def tired(self) -> Memory:
+        known = memory()
+        for _ in range(MOST_REPEATS):
+            assert not known.is_tired(DEMO, "g", NOW)
+            known.note(DEMO, "g", NOW)
+        return known
+
+    def test_the_same_write_is_made_only_so_often(self):
+        assert self.tired().is_tired(DEMO, "g", NOW + REPEATED_WITHIN - timedelta(seconds=1))
+
+    def test_after_a_while_it_may_be_made_again(self):
+        assert not self.tired().is_tired(DEMO, "g", NOW + REPEATED_WITHIN)
+
+    def test_another_write_begins_to_count_anew(self):
+        known = self.tired()
+
+        assert not known.is_tired(DEMO, "h", NOW)
+        assert not known.is_tired(("Service", "other"), "g", NOW)
+        known.note(DEMO, "h", NOW)
+        assert not known.is_tired(DEMO, "g", NOW)
+
+    def test_what_is_remembered_is_bounded(self):
+        known = self.tired()
+        for day in range(100):
+            known.note(DEMO, "g", NOW + timedelta(days=day))
+
+        assert len(known.made[DEMO][1]) == 1

@@ -1,0 +1,94 @@
+"""Which namespaces are going."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import anyio
+import pytest
+from structlog.testing import capture_logs
+
+from hedgerow.kube import errors
+from hedgerow.kube.watch import Bookmark, Changed
+from hedgerow.runtime.namespaces import Namespaces, reduced
+
+pytestmark = pytest.mark.anyio
+
+Object = dict[str, Any]
+
+
+def namespace(name: str, version: int, *, going: bool = False) -> Object:
+    meta: Object = {"name": name, "resourceVersion": str(version), "labels": {"a": "b"}}
+    if going:
+        meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return {"metadata": meta, "spec": {"finalizers": ["kubernetes"]}}
+
+
+def changed(kind: Any, name: str, version: int, *, going: bool = False) -> Changed:
+    return Changed(kind, namespace(name, version, going=going), str(version))
+
+
+class Script:
+    """A cluster whose watch of namespaces tells what the test wrote."""
+
+    def __init__(self, *events: Any) -> None:
+        self.events = list(events)
+
+    async def watch(self, *_: Any, **__: Any) -> Any:
+        for event in self.events:
+            if isinstance(event, Exception):
+                raise event
+            yield event
+        await anyio.sleep_forever()
+
+
+async def told(*events: Any) -> Namespaces:
+    found = Namespaces()
+    with anyio.move_on_after(1):
+        await found.follow(cast("Any", Script(*events)))
+    return found
+
+
+SYNCED = Bookmark("2", synced=True)
+
+
+class TestNamespaces:
+    async def test_those_that_go_already_are_known_from_the_start(self):
+        found = await told(changed("ADDED", "a", 1, going=True), changed("ADDED", "b", 2), SYNCED)
+
+        assert (found.is_going("a"), found.is_going("b")) == (True, False)
+
+    async def test_one_that_begins_to_go_is_known_until_it_is_gone(self):
+        begins = changed("MODIFIED", "b", 3, going=True)
+
+        assert (await told(SYNCED, begins)).is_going("b")
+        gone = changed("DELETED", "b", 4, going=True)
+        assert not (await told(SYNCED, begins, Bookmark("4"), gone)).is_going("b")
+
+    async def test_one_of_the_same_name_made_anew_is_not_going(self):
+        begins, anew = changed("MODIFIED", "b", 3, going=True), changed("MODIFIED", "b", 5)
+
+        assert not (await told(SYNCED, begins, anew)).is_going("b")
+
+    async def test_without_the_right_to_watch_none_is_going_and_that_is_told_once(self):
+        refused = errors.Forbidden("may not watch namespaces", code=403)
+        found = Namespaces()
+        with capture_logs() as logs, anyio.move_on_after(600):
+            await found.follow(cast("Any", Script(refused)))
+
+        assert not found.is_going("a")
+        assert [(e["event"], e["log_level"]) for e in logs] == [
+            ("namespaces are not watched", "info")
+        ]
+
+    def test_of_a_namespace_only_what_is_needed_is_kept(self):
+        kept = reduced(namespace("a", 1, going=True))
+
+        assert kept == {
+            "metadata": {
+                "name": "a",
+                "resourceVersion": "1",
+                "deletionTimestamp": "2026-01-01T00:00:00Z",
+            }
+        }
+        assert "deletionTimestamp" not in reduced(namespace("a", 1))["metadata"]

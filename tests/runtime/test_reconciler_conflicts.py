@@ -1,0 +1,202 @@
+"""Fields that others hold: shown, never overwritten; and fields that vanish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runtime.scenes import (
+    CREATION,
+    DISK,
+    IMAGE,
+    settled,
+    take_image,
+    writes_of,
+)
+from runtime.world import DEMO, World, pods
+
+Object = dict[str, Any]
+
+pytestmark = pytest.mark.anyio
+
+
+class TestConflicts:
+    async def test_a_taken_field_is_reported_and_never_written(self):
+        world = await settled()
+
+        written = await writes_of(world, lambda: take_image(world))
+
+        assert written[-1] == CREATION[3]
+        assert all("Event" in write for write in written[:-1])
+        assert world.contested() == [("Deployment/demoblue-deployment", IMAGE, "helm")]
+        assert world.condition("Contested") == "True/FieldConflict"
+        assert world.condition("Ready") == "False/FieldConflict"
+        assert world.events() == ["FieldConflict"]
+
+    async def test_another_field_of_the_same_object_still_follows(self):
+        world = await settled()
+        take_image(world)
+        await world.settle()
+
+        world.apply(blueSpec=pods("blue", "mine:2", terminationGracePeriodSeconds=7))
+        await world.settle()
+
+        spec = world.the("Deployment", "demoblue-deployment")["spec"]["template"]["spec"]
+        assert spec["terminationGracePeriodSeconds"] == 7
+        assert spec["containers"][0]["image"] == "theirs:9"
+
+    async def test_what_is_contested_no_longer_is_taken_off(self):
+        world = await settled()
+        take_image(world)
+        await world.settle()
+
+        world.apply(blueSpec=pods("blue", "theirs:9"))
+        await world.settle()
+
+        assert (world.contested(), world.condition("Contested")) == ([], "")
+
+    async def test_the_event_is_told_once_and_not_again_after_a_restart(self):
+        world = await settled()
+        take_image(world)
+        await world.settle()
+        for _ in range(3):
+            world.restart()
+            world.server.now += 3600
+            await world.settle()
+
+        assert world.events() == ["FieldConflict"]
+        assert sum("Event" in write for write in world.writes) == 1
+
+    async def test_a_conflict_that_nobody_saw_coming_is_told_and_not_repeated(self):
+        # The watch is behind: the write is refused, and sent again only when the watch has told.
+        world = await settled()
+        take_image(world)
+        world.apply(blueSpec=pods("blue", "mine:2"))
+        world.deliver(kind="BlueGreen")
+        before = len(world.writes)
+        await world.work()
+
+        assert world.writes[before:] == [CREATION[0], CREATION[3]]
+        assert world.condition("Ready") == "False/FieldConflict"
+        world.runner.queue.add(DEMO)
+        await world.work()
+        assert world.writes[before:] == [CREATION[0], CREATION[3]]
+
+        await world.settle()
+        assert world.contested() == [("Deployment/demoblue-deployment", IMAGE, "helm")]
+
+    async def test_scaling_is_honoured_and_not_reported(self):
+        world = await settled()
+        target = world.target("Deployment", "demoblue-deployment")
+
+        world.server.scale(target, 5, "kubectl-scale")
+        await world.settle()
+
+        assert world.the("Deployment", "demoblue-deployment")["spec"]["replicas"] == 5
+        assert world.contested() == []
+
+    async def test_a_patient_flip_does_not_move_on_a_template_that_was_refused(self):
+        world = await settled(promotion="WhenAvailable")
+        world.make_ready("blue")
+        world.make_ready("green")
+        await world.settle()
+        take_image_of_green = {
+            "spec": {"template": {"spec": {"containers": [{"name": "green", "image": "x"}]}}}
+        }
+        target = world.target("Deployment", "demogreen-deployment")
+        world.server.apply({**target, **take_image_of_green}, "helm", force=True)
+        world.apply(promotion="WhenAvailable", routeTo="Green", greenSpec=pods("green", "mine:2"))
+        world.deliver(kind="BlueGreen")
+
+        await world.work()
+
+        assert world.selected() == "Blue"
+
+
+class TestVanishedFields:
+    SPEC = pods("blue", nodeSelector=DISK)
+
+    async def gone(self) -> World:
+        world = await settled(blueSpec=self.SPEC)
+        self.remove(world)
+        await world.settle()
+        return world
+
+    @staticmethod
+    def remove(world: World) -> None:
+        spec = {"template": {"spec": {"nodeSelector": None}}}
+        world.edit("Deployment", "demoblue-deployment", {"spec": spec})
+
+    @staticmethod
+    def disk(world: World) -> object:
+        spec = world.the("Deployment", "demoblue-deployment")["spec"]["template"]["spec"]
+        return spec.get("nodeSelector")
+
+    async def test_it_is_put_back_and_told(self):
+        world = await self.gone()
+
+        assert (self.disk(world), world.contested()) == (DISK, [])
+        assert world.events() == ["FieldRestored"]
+
+    async def test_gone_again_it_is_reported_and_left_alone(self):
+        world = await self.gone()
+        self.remove(world)
+        await world.settle()
+
+        assert self.disk(world) is None
+        (leaf,) = world.contested()
+        assert leaf == (
+            "Deployment/demoblue-deployment",
+            ".spec.template.spec.nodeSelector",
+            "unknown",
+        )
+        assert sorted(world.events()) == ["FieldConflict", "FieldRestored"]
+
+    async def test_it_stays_left_alone_after_a_restart(self):
+        world = await self.gone()
+        self.remove(world)
+        await world.settle()
+
+        assert await writes_of(world, world.restart) == []
+        assert self.disk(world) is None
+
+    @pytest.mark.parametrize("restarted", [True, False])
+    async def test_a_new_declaration_is_a_new_attempt(self, restarted):
+        world = await self.gone()
+        self.remove(world)
+        await world.settle()
+        if restarted:
+            world.restart()
+
+        world.apply(blueSpec=self.SPEC, routeTo="Green")
+        await world.settle()
+
+        assert (self.disk(world), world.contested()) == (DISK, [])
+
+    async def test_gone_again_much_later_it_is_put_back_again(self):
+        world = await self.gone()
+        world.server.now += 601
+
+        self.remove(world)
+        await world.settle()
+
+        assert (self.disk(world), world.contested()) == (DISK, [])
+
+    async def test_a_label_of_our_own_is_put_back_once_as_well(self):
+        world = await settled()
+        gone = {"metadata": {"labels": {"hedgerow.dev/controller": None}}}
+
+        def labels() -> Object:
+            return world.the("Deployment", "demoblue-deployment")["metadata"].get("labels", {})
+
+        world.edit("Deployment", "demoblue-deployment", gone)
+        await world.settle()
+        assert labels() == {"hedgerow.dev/controller": "bluegreen"}
+        assert world.events() == ["FieldRestored"]
+
+        world.edit("Deployment", "demoblue-deployment", gone)
+        await world.settle()
+        assert labels() == {}
+        assert [path for _, path, _ in world.contested()] == [".metadata.labels"]
+        assert await writes_of(world, world.restart) == []

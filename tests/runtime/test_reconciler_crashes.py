@@ -1,0 +1,192 @@
+"""Crashes, lag and resources that cannot be read: the next pass mends it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.scenes import (
+    CREATION,
+    RESPELLED,
+    SELECTOR,
+    everything,
+    settled,
+    writes_of,
+)
+from runtime.virtual import run
+from runtime.world import DEMO, Crash, World, pods
+
+Object = dict[str, Any]
+
+pytestmark = pytest.mark.anyio
+
+
+class TestBadResources:
+    def ruin(self, world: World, **change: Any) -> None:
+        """Write a resource as only a CRD without a schema lets it through."""
+        key = ("app.demo.kakao.com", "BlueGreen", *DEMO)
+        live = world.server._objects[key]
+        meta = {**live["metadata"], "generation": live["metadata"]["generation"] + 1}
+        world.server._put(key, {**live, "metadata": meta, **change}, "MODIFIED")
+
+    async def test_a_bad_spec_is_told_and_children_stay_as_they_are(self):
+        world = await settled()
+        self.ruin(world, spec={"routeTo": "Grey", "blueSpec": pods("b")})
+        world.deliver()
+        before = len(world.writes)
+        await world.work()
+
+        live = world.server._objects["app.demo.kakao.com", "BlueGreen", *DEMO]
+        (stalled,) = [c for c in live["status"]["conditions"] if c["type"] == "Stalled"]
+        assert stalled["reason"] == "InvalidSpec"
+        assert "spec.routeTo" in stalled["message"]
+        assert [w for w in world.writes[before:] if "Event" not in w] == [CREATION[3]]
+
+    async def test_a_bad_status_is_ours_to_write_anew(self):
+        world = await settled()
+        self.ruin(world, status={"routeTo": 7, "conditions": "none", "contested": [{}]})
+        world.deliver()
+        await world.work()
+
+        assert world.failures == []
+        assert [w for w in world.writes[4:] if "Deployment" in w] == []
+
+    async def test_a_resource_whose_generation_is_behind_the_cache_is_not_said_to_be_observed(self):
+        # The spec changes while a pass over the old one runs.
+        world = World()
+        world.apply()
+        world.deliver()
+
+        def flip() -> None:
+            world.apply(routeTo="Green")
+            world.deliver(kind="BlueGreen")
+
+        world.during(2, flip)
+        await world.work()
+
+        assert world.status()["observedGeneration"] == 2
+        assert world.selected() == "Green"
+
+
+class TestCrashes:
+    """A process that dies between any two requests leaves nothing that the next does not mend."""
+
+    SCENES: tuple[tuple[str, Object, Object], ...] = (
+        ("creation", {}, {}),
+        ("a flip", {}, {"routeTo": "Green"}),
+        ("a flip and a removal", {}, {"routeTo": "Green", "blueSpec": None}),
+        ("respelled", {"greenSpec": None}, {"blueSpec": RESPELLED, "greenSpec": None}),
+    )
+
+    @pytest.mark.parametrize("scene", SCENES[1:], ids=lambda scene: scene[0])
+    @pytest.mark.parametrize("when", ["before", "after"])
+    @pytest.mark.parametrize("number", range(5))
+    async def test_a_crash_around_any_request_is_mended(self, scene, when, number):
+        _, first, then = scene
+        calm, world = await settled(**first), await settled(**first)
+        calm.apply(**then)
+        await calm.settle()
+        world.apply(**then)
+        world.deliver()
+
+        def crash() -> None:
+            raise Crash
+
+        world.during(number, crash, when=when)
+        try:
+            await world.settle()
+        except Crash:
+            world.restart()
+            await world.settle()
+
+        assert everything(world) == everything(calm)
+        assert world.failures == []
+
+    @pytest.mark.parametrize("when", ["before", "after"])
+    @pytest.mark.parametrize("number", range(4))
+    async def test_a_crash_during_creation_doubles_nothing(self, when, number):
+        world = World()
+        world.apply()
+        world.deliver()
+
+        def crash() -> None:
+            raise Crash
+
+        world.during(number, crash, when=when)
+        with pytest.raises(Crash):
+            await world.work()
+        world.restart()
+        await world.settle()
+
+        assert len(world.server.list("apps", "Deployment").items) == 2
+        assert len(world.server.list("", "Service").items) == 1
+        assert len(world.writes) == (5 if when == "before" else 4)
+
+    @settings(max_examples=settings().max_examples // 2)
+    @given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["before", "after"])), max_size=4))
+    def test_any_number_of_crashes_is_mended(self, crashes):
+        async def story() -> None:
+            calm, world = await settled(blueSpec=RESPELLED), World()
+            world.apply(blueSpec=RESPELLED)
+
+            def crash() -> None:
+                raise Crash
+
+            for number, when in crashes:
+                world.during(number, crash, when=when)
+                with suppress(Crash):
+                    await world.settle()
+                world.restart()
+            await world.settle()
+            assert everything(world) == everything(calm)
+
+        run(story)
+
+
+class TestLag:
+    """Caches that are behind never make a second object or undo what somebody did."""
+
+    async def test_passes_over_a_cache_that_hears_nothing_write_once(self, world):
+        world.apply()
+        world.deliver()
+        for _ in range(5):
+            world.runner.queue.add(DEMO)
+            await world.work()
+
+        assert world.writes == CREATION
+
+    async def test_our_own_writes_are_told_back_without_another_pass(self, world):
+        world.apply()
+        world.deliver()
+        await world.work()
+        world.deliver()
+
+        assert len(world.runner.queue) == 0
+
+    async def test_a_watch_that_lost_everything_lists_and_finds_nothing_to_do(self):
+        world = await settled()
+
+        assert await writes_of(world, world.lose_and_relist) == []
+
+    async def test_a_deletion_that_no_event_told_is_found_by_the_list(self):
+        world = await settled()
+        world.delete("Service")
+        world.lose_and_relist()
+
+        await world.work()
+
+        assert world.selected() == "Blue"
+
+    async def test_an_edit_that_the_cache_has_not_seen_is_not_overwritten(self):
+        world = await settled()
+        world.edit("Service", "demo", SELECTOR)
+        world.apply(routeTo="Green")
+        world.deliver(kind="BlueGreen")
+
+        await world.work()
+
+        assert world.the("Service")["spec"]["selector"]["app.kubernetes.io/phase"] == "Grey"

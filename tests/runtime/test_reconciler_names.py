@@ -1,0 +1,185 @@
+"""Names that others have, and children that no watch shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runtime.scenes import (
+    BLUE,
+    IMAGE,
+    settled,
+    take_image,
+    take_label,
+    take_service_name,
+)
+from runtime.world import World, pods
+
+Object = dict[str, Any]
+
+pytestmark = pytest.mark.anyio
+
+
+class TestUnwatchedChildren:
+    """A child whose label somebody took: no watch tells of it, and yet it is ours."""
+
+    async def test_it_is_managed_all_the_same(self):
+        world = await settled()
+        take_label(world)
+        await world.settle()
+
+        world.apply(blueSpec=pods("blue", "mine:2"))
+        await world.settle()
+
+        (container,) = world.the("Deployment", "demoblue-deployment")["spec"]["template"]["spec"][
+            "containers"
+        ]
+        assert container["image"] == "mine:2"
+        assert [manager for _, _, manager in world.contested()] == ["kubectl-edit"]
+
+    async def test_what_others_take_of_it_is_found_within_half_a_minute(self):
+        world = await settled()
+        take_label(world)
+        await world.settle()
+        take_image(world)
+
+        world.server.now += 31
+        await world.settle()
+
+        assert IMAGE in [path for _, path, _ in world.contested()]
+
+    async def test_its_deletion_is_found_too(self):
+        world = await settled()
+        take_label(world)
+        await world.settle()
+        world.delete("Deployment", "demoblue-deployment")
+
+        world.server.now += 31
+        await world.settle()
+
+        assert world.get("Deployment", "demoblue-deployment") is not None
+        assert world.contested() == []
+
+    async def test_busy_neighbours_do_not_hide_our_own_answers(self):
+        # The watch of its kind is past our write before the answer to that is here.
+        world = await settled()
+        world.apply("neighbour")
+        take_label(world)
+        await world.settle()
+        world.apply(blueSpec=pods("blue", "mine:2"))
+        world.deliver(kind="BlueGreen")
+
+        def busy() -> None:
+            world.make_ready("blue", "neighbour")
+            world.deliver(kind="Deployment")
+
+        world.during(0, busy)
+        before = len(world.writes)
+        await world.work()
+
+        assert world.writes[before:].count(f"apply {BLUE}") == 1
+        assert world.condition("Stalled") == ""
+
+
+class TestNames:
+    async def test_somebody_elses_object_is_never_written_and_the_rest_goes_on(self, world):
+        service = {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}]}}
+        theirs = world.server.create(service, "kubectl-create")
+        world.apply()
+
+        await world.settle()
+
+        assert world.the("Service") == theirs
+        assert world.condition("Stalled") == "True/NameTaken"
+        assert world.the("Deployment", "demoblue-deployment")
+        assert sum("Service" in write for write in world.writes) == 1
+
+    @pytest.mark.parametrize("field", ["same", "other"])
+    async def test_a_taken_name_is_told_whether_or_not_its_fields_would_conflict(
+        self, world, field
+    ):
+        port = {"name": "http" if field == "same" else "other", "port": 80, "protocol": "TCP"}
+        selector = {"app": field}
+        spec = {"ports": [port], "selector": selector}
+        world.server.create({**world.target("Service", "demo"), "spec": spec}, "kubectl-create")
+        world.apply()
+
+        await world.settle()
+
+        assert world.condition("Stalled") == "True/NameTaken"
+        assert world.the("Service")["spec"]["selector"] == selector
+
+    async def test_a_taken_name_is_read_now_and_then_and_taken_over_once_free(self, world):
+        world.server.create(
+            {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}]}}, "kubectl"
+        )
+        world.apply()
+        await world.settle()
+        world.delete("Service")
+
+        world.server.now += 31
+        await world.settle()
+
+        assert world.selected() == "Blue"
+        assert world.condition("Stalled") == ""
+
+    async def test_a_name_that_is_free_again_before_we_look_is_taken_at_the_next_attempt(
+        self, world
+    ):
+        world.server.create(
+            {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}]}}, "kubectl"
+        )
+        world.apply()
+        world.deliver()
+        world.during(2, lambda: world.delete("Service"))  # after the create was refused
+        await world.work()
+        assert world.condition("Stalled") == ""
+
+        await world.settle()
+
+        assert world.selected() == "Blue"
+
+    async def test_the_name_may_be_lost_while_we_run(self):
+        world = await settled()
+        take_service_name(world)
+        world.deliver(kind="BlueGreen")  # the Service's watch lags
+        world.apply(ports=[{"name": "x", "port": 9}])
+
+        await world.settle()
+
+        assert world.condition("Stalled") == "True/NameTaken"
+        assert [port["port"] for port in world.the("Service")["spec"]["ports"]] == [1]
+
+    async def test_a_child_of_ours_that_no_watch_shows_is_adopted(self, world):
+        # The original operator's child: our resource's uid controls it, but it has no label.
+        resource = world.apply()
+        meta = resource["metadata"]
+        owner = {
+            "apiVersion": resource["apiVersion"],
+            "kind": "BlueGreen",
+            "name": "demo",
+            "uid": meta["uid"],
+            "controller": True,
+        }
+        target = world.target("Service", "demo")
+        target["metadata"]["ownerReferences"] = [owner]
+        spec = {"ports": [{"name": "old", "port": 1, "protocol": "TCP"}], "selector": {"a": "b"}}
+        world.server.create({**target, "spec": spec}, "original")
+        world.restart()
+
+        await world.settle()
+
+        service = world.the("Service")
+        assert service["metadata"]["labels"]["hedgerow.dev/controller"] == "bluegreen"
+        assert service["spec"]["selector"] == {"a": "b"}
+        assert ("Service/demo", ".spec.selector", "original") in world.contested()
+
+    async def test_two_installations_do_not_take_each_others_children(self):
+        world = World(instance="two")
+        world.apply()
+        await world.settle()
+
+        assert {sent.manager for sent in world.cluster.writes} == {"hedgerow-two-bluegreen"}
+        labels = world.the("Service")["metadata"]["labels"]
+        assert labels == {"hedgerow.dev/controller": "two.bluegreen"}

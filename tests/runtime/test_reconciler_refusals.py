@@ -1,0 +1,275 @@
+"""What a server refuses becomes a condition; what passes by itself is waited for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hedgerow.kube import errors
+from hedgerow.runtime.memory import MOST_REPEATS
+from model.cluster import Sent
+from runtime.scenes import (
+    BLUE,
+    CREATION,
+    GREEN,
+    forbid_reads,
+    meddle,
+    refuse,
+    settled,
+    take_image,
+    writes_of,
+)
+from runtime.world import DEMO, World, pods
+
+Object = dict[str, Any]
+
+pytestmark = pytest.mark.anyio
+
+
+class TestRefusals:
+    async def test_what_is_forbidden_is_told_and_tried_again_with_patience(self):
+        world = World()
+        refuse(world, errors.Forbidden("may not", code=403), "Service default/demo", times=3)
+        world.apply()
+        world.deliver()
+
+        await world.work()
+
+        assert world.condition("Stalled") == "True/Forbidden"
+        assert world.the("Deployment", "demogreen-deployment")
+        await world.settle(rounds=20)
+        assert world.condition("Stalled") == ""
+        assert world.selected() == "Blue"
+
+    async def test_a_forbidden_deletion_is_told_and_tried_again(self):
+        world = await settled()
+        refuse(world, errors.Forbidden("may not", code=403), "demogreen-deployment", times=1)
+        world.apply(greenSpec=None)
+        world.deliver()
+
+        await world.work()
+
+        assert world.condition("Stalled") == "True/Forbidden"
+        await world.settle()
+        assert world.condition("Stalled") == ""
+        assert world.get("Deployment", "demogreen-deployment") is None
+
+    async def test_a_forbidden_look_at_a_name_is_told(self, world):
+        world.server.create(
+            {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}]}}, "kubectl"
+        )
+        forbid_reads(world)
+        world.apply()
+
+        await world.settle()
+
+        assert world.condition("Stalled") == "True/Forbidden"
+        assert world.the("Deployment", "demoblue-deployment")
+
+    async def test_a_forbidden_second_look_at_a_name_changes_nothing(self, world):
+        world.server.create(
+            {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}]}}, "kubectl"
+        )
+        world.apply()
+        await world.settle()
+        forbid_reads(world)
+        world.apply(blueSpec=pods("blue", "x:2"))
+        world.server.now += 60
+
+        await world.settle()
+
+        assert world.condition("Stalled") == "True/NameTaken"
+        assert "x:2" in str(world.the("Deployment", "demoblue-deployment"))
+
+    async def test_what_is_invalid_is_told_and_not_sent_again(self):
+        world = World()
+        refuse(world, errors.Invalid("bad pod", code=422), "demoblue-deployment")
+        world.apply()
+        await world.settle()
+        for _ in range(5):
+            world.runner.queue.add(DEMO)
+            world.server.now += 600
+            await world.settle()
+
+        assert world.condition("Stalled") == "True/Rejected"
+        assert world.writes.count(f"apply {BLUE}") == 1
+        assert world.events() == ["Rejected"]
+
+    async def test_what_is_invalid_is_sent_again_with_another_declaration(self):
+        world = World()
+        refuse(world, errors.Invalid("bad pod", code=422), "demoblue-deployment", times=1)
+        world.apply()
+        await world.settle()
+
+        world.apply(blueSpec=pods("blue", "x:2"))
+        await world.settle()
+
+        assert world.condition("Stalled") == ""
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            errors.Throttled("later", code=429, after=1.0),
+            errors.Unavailable("down", code=503),
+            errors.Unreachable("gone", sent=True),
+            errors.Unauthenticated("who", code=401),
+        ],
+        ids=lambda error: type(error).__name__,
+    )
+    @pytest.mark.parametrize("name", ["demoblue-deployment", "demo"])
+    async def test_what_passes_by_itself_puts_the_pass_off(self, error, name):
+        world = World()
+        refuse(world, error, name, times=2)
+        world.apply()
+        world.deliver()
+        await world.work()
+        assert [e["event"] for e in world.logs.entries if e["log_level"] == "warning"] == [
+            "pass put off"
+        ]
+
+        await world.settle(rounds=10)
+
+        assert sorted(set(world.writes)) == sorted(CREATION)
+        assert world.condition("Stalled") == ""
+        assert world.runner.queue._failures == {}
+
+    async def test_a_server_that_was_away_for_long_finds_us_at_work_at_once(self):
+        world = World()
+        refuse(world, errors.Unreachable("away", sent=False), "", times=12)
+        world.apply()
+        world.deliver()
+        for _ in range(13):
+            await world.work()
+            world.server.now += 301
+
+        assert sorted(set(world.writes)) == sorted(CREATION)
+        assert world.condition("Stalled") == ""
+        assert world.selected() == "Blue"
+
+    async def test_an_answer_lost_on_its_way_is_found_by_looking(self, world):
+        lost = False
+
+        async def lose(sent: Sent) -> None:
+            nonlocal lost
+            if sent.name == "demoblue-deployment" and sent.verb == "apply" and not lost:
+                lost = True
+                raise errors.Unreachable("gone", sent=True)
+
+        world.cluster.after = lose
+        world.apply()
+        world.deliver()
+        await world.work()
+        world.server.now += 1
+        await world.work()  # the watch has told nothing yet
+
+        assert world.condition("Stalled") == ""
+        assert world.writes.count(f"apply {BLUE}") == 2
+        assert await writes_of(world, lambda: None) == []
+
+    async def test_a_status_that_is_refused_is_not_sent_again_until_the_resource_changes(self):
+        world = World()
+
+        async def hook(sent: Sent) -> None:
+            if sent.subresource == "status":
+                raise errors.Invalid("no", code=422)
+
+        world.cluster.before = hook
+        world.apply()
+        await world.settle()
+        for _ in range(3):
+            world.runner.queue.add(DEMO)
+            await world.settle()
+
+        assert world.writes.count(CREATION[3]) == 1
+        world.apply(routeTo="Green")
+        await world.settle()
+        assert world.writes.count(CREATION[3]) == 2
+
+    async def test_a_status_that_is_forbidden_puts_the_pass_off(self):
+        world = World()
+        refuse(world, errors.Forbidden("may not", code=403), "demo/status", times=1)
+        world.apply()
+        world.deliver()
+        await world.work()
+        assert world.runner.queue._failures == {DEMO: 1}
+
+        await world.settle()
+        assert world.condition("Ready") != ""
+
+    async def test_a_kind_that_the_server_does_not_serve_puts_the_pass_off(self):
+        world = World()
+        refuse(world, errors.Missing("no such path", code=404), "demo/status", times=1)
+        world.apply()
+        world.deliver()
+        await world.work()
+
+        (told,) = [e for e in world.logs.entries if e["log_level"] == "warning"]
+        assert (told["event"], told["error"]) == ("pass put off", "no such path")
+
+    async def test_an_event_that_cannot_be_written_does_not_keep_the_status_from_saying_it(self):
+        world = await settled()
+
+        async def hook(sent: Sent) -> None:
+            if sent.api.kind == "Event":
+                raise errors.Forbidden("no", code=403)
+
+        world.cluster.before = hook
+        take_image(world)
+        await world.settle()
+
+        assert world.condition("Contested") == "True/FieldConflict"
+
+    async def test_a_child_that_never_settles_is_given_up_for_this_pass(self, world):
+        # Admission that keeps changing its mind: no mark ever fits.
+        version = 0
+
+        async def hook(sent: Sent) -> None:
+            nonlocal version
+            if sent.name == "demoblue-deployment" and sent.writes:
+                version += 1
+                live = world.get("Deployment", "demoblue-deployment")
+                if live is not None:
+                    meddle(world, version)
+
+        world.cluster.after = hook
+        world.apply()
+        world.deliver()
+        await world.work()
+
+        assert world.condition("Stalled") == "True/NotSettling"
+        assert world.selected() == "Blue"
+        assert world.writes.count(f"apply {BLUE}") <= 2 * MOST_REPEATS
+        assert (await writes_of(world, lambda: None)).count(f"apply {BLUE}") <= 2 * MOST_REPEATS
+
+    async def test_a_status_that_another_program_keeps_undoing_is_given_up_for_a_while(self):
+        # The original operator replaces the whole status in every pass of its own.
+        world = await settled()
+
+        async def hook(sent: Sent) -> None:
+            if sent.subresource == "status":
+                live = world.the("BlueGreen")
+                world.server.update({**live, "status": {"routeTo": "Blue"}}, "original", "status")
+                world.deliver(kind="BlueGreen")
+
+        world.cluster.after = hook
+        live = world.the("BlueGreen")
+        world.server.update({**live, "status": {"routeTo": "Blue"}}, "original", "status")
+        world.deliver()
+        await world.work()
+
+        assert world.writes.count(CREATION[3]) == MOST_REPEATS
+        world.cluster.after = world.cluster.before
+        world.server.now += 601
+        await world.settle()
+        assert world.condition("Ready") != ""
+
+    async def test_a_deletion_that_is_refused_is_told(self):
+        world = await settled()
+        refuse(world, errors.Invalid("denied", code=422), "demogreen-deployment", verb="delete")
+        world.apply(greenSpec=None)
+
+        await world.settle()
+
+        assert world.condition("Stalled") == "True/Rejected"
+        assert world.writes.count(f"delete {GREEN}") <= MOST_REPEATS

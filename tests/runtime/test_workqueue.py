@@ -1,0 +1,321 @@
+"""The work queue, on a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+import pytest
+
+from hedgerow.core.contract import Key
+from hedgerow.runtime.workqueue import FIRST_RETRY, LONGEST_RETRY, Closed, WorkQueue
+from runtime.virtual import VirtualClock
+
+A, B, C = ("ns", "a"), ("ns", "b"), ("ns", "c")
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def queue() -> WorkQueue:
+    return WorkQueue(VirtualClock())
+
+
+async def soon(queue: WorkQueue) -> Key | None:
+    """Give the key that is to be had without waiting, or None."""
+    with anyio.move_on_after(0.001):
+        return await queue.get()
+    return None
+
+
+class TestHandingOut:
+    async def test_keys_come_in_the_order_they_were_added(self, queue):
+        for key in (B, A, C):
+            queue.add(key)
+
+        assert [await queue.get() for _ in range(3)] == [B, A, C]
+
+    async def test_a_key_added_twice_is_handed_out_once(self, queue):
+        queue.add(A)
+        queue.add(A)
+
+        assert len(queue) == 1
+        assert await queue.get() == A
+        assert await soon(queue) is None
+
+    async def test_a_key_added_again_keeps_its_place(self, queue):
+        for key in (A, B, A):
+            queue.add(key)
+
+        assert [await queue.get(), await queue.get()] == [A, B]
+
+    async def test_a_key_is_not_handed_out_while_its_pass_runs(self, queue):
+        queue.add(A)
+        await queue.get()
+        queue.add(A)
+
+        assert await soon(queue) is None
+
+    async def test_a_key_added_during_its_pass_is_handed_out_once_more_after_it(self, queue):
+        queue.add(A)
+        await queue.get()
+        queue.add(A)
+        queue.add(A)
+        queue.done(A)
+
+        assert await soon(queue) == A
+        queue.done(A)
+        assert await soon(queue) is None
+
+    async def test_a_pass_that_nobody_asked_for_anew_is_not_repeated(self, queue):
+        queue.add(A)
+        await queue.get()
+        queue.done(A)
+
+        assert await soon(queue) is None
+
+    async def test_one_keys_pass_keeps_no_other_key_waiting(self, queue):
+        queue.add(A)
+        await queue.get()
+        queue.add(B)
+
+        assert await soon(queue) == B
+
+    async def test_idle_means_nothing_ready_and_no_pass_under_way(self, queue):
+        assert queue.idle
+        queue.add(A)
+        assert not queue.idle
+        await queue.get()
+        assert not queue.idle
+        queue.done(A)
+        assert queue.idle
+
+    async def test_a_backlog_leaves_the_loop_to_others(self, queue):
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await anyio.lowlevel.checkpoint()
+
+        for number in range(50):
+            queue.add(("ns", str(number)))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(other)
+            for _ in range(50):
+                queue.done(await queue.get())
+            tasks.cancel_scope.cancel()
+
+        assert turns >= 50
+
+
+class TestDelays:
+    async def test_a_delayed_key_comes_when_it_is_due_and_not_before(self, queue):
+        queue.add_after(A, 60)
+        with anyio.move_on_after(59.9) as early:
+            await queue.get()
+
+        assert early.cancelled_caught
+        assert await queue.get() == A
+        assert anyio.current_time() == pytest.approx(60)
+
+    @pytest.mark.parametrize("delays", [(5, 60), (60, 5), (60, 5, 30)])
+    async def test_the_earliest_of_several_delays_counts(self, queue, delays):
+        for seconds in delays:
+            queue.add_after(A, seconds)
+
+        assert await queue.get() == A
+        assert anyio.current_time() == pytest.approx(5)
+        queue.done(A)
+        with anyio.move_on_after(1000) as rest:
+            await queue.get()
+        assert rest.cancelled_caught
+
+    async def test_a_shorter_delay_wakes_a_worker_that_waits_for_a_longer_one(self, queue):
+        queue.add_after(A, 100)
+        got: list[tuple[Key, float]] = []
+
+        async def worker() -> None:
+            got.append((await queue.get(), anyio.current_time()))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(worker)
+            await anyio.sleep(1)
+            queue.add_after(B, 2)
+
+        assert got == [(B, pytest.approx(3))]
+
+    async def test_a_pass_takes_back_the_delays_asked_for_before_it(self, queue):
+        queue.add_after(A, 10)
+        queue.add(A)
+        await queue.get()
+        queue.done(A)
+
+        with anyio.move_on_after(1000) as waited:
+            await queue.get()
+        assert waited.cancelled_caught
+
+    async def test_a_delay_that_ends_during_the_keys_pass_asks_for_one_more(self, queue):
+        queue.add(A)
+        await queue.get()
+        queue.add_after(A, 1)
+        assert await soon(queue) is None
+        await anyio.sleep(2)
+        assert await soon(queue) is None
+        queue.done(A)
+
+        assert await soon(queue) == A
+
+    async def test_delays_are_kept_apart_by_key_and_come_in_their_order(self, queue):
+        queue.add_after(A, 3)
+        queue.add_after(B, 1)
+        queue.add_after(C, 2)
+
+        assert [await queue.get() for _ in range(3)] == [B, C, A]
+
+    async def test_a_delay_of_nothing_is_due_at_once(self, queue):
+        queue.add_after(A, 0)
+
+        assert await soon(queue) == A
+
+    async def test_delays_that_were_overtaken_do_not_pile_up(self, queue):
+        for _ in range(1000):
+            queue.add_after(A, 30 * 86400)
+            queue.add(A)
+            queue.done(await queue.get())
+
+        assert len(queue._heap) <= 2
+
+
+class TestBackoff:
+    async def test_delays_double_up_to_five_minutes(self):
+        queue = WorkQueue(VirtualClock(jitter=iter([1.0] * 40)))
+
+        delays = [queue.retry(A) for _ in range(40)]
+
+        assert delays[:4] == pytest.approx([0.1, 0.2, 0.4, 0.8])
+        assert delays[11] == pytest.approx(204.8)
+        assert delays[12:] == [LONGEST_RETRY] * 28
+
+    @pytest.mark.parametrize(("draw", "delay"), [(0.0, 0.05), (0.5, 0.075), (1.0, 0.1)])
+    async def test_a_delay_is_spread_over_its_upper_half(self, draw, delay):
+        assert WorkQueue(VirtualClock(jitter=iter([draw]))).retry(A) == pytest.approx(delay)
+
+    async def test_the_key_comes_again_after_the_delay(self, queue):
+        delay = queue.retry(A)
+
+        assert await queue.get() == A
+        assert anyio.current_time() == pytest.approx(delay)
+
+    async def test_success_resets_the_backoff(self, queue):
+        for _ in range(10):
+            queue.retry(A)
+        queue.forget(A)
+
+        assert queue.retry(A) <= FIRST_RETRY
+
+    async def test_each_key_has_its_own_backoff(self, queue):
+        for _ in range(10):
+            queue.retry(A)
+
+        assert queue.retry(B) <= FIRST_RETRY
+
+    async def test_forgetting_a_key_that_never_failed_is_harmless(self, queue):
+        queue.forget(A)
+
+
+class TestClosing:
+    async def test_every_waiting_worker_gets_closed(self, queue):
+        ended = 0
+
+        async def worker() -> None:
+            nonlocal ended
+            with pytest.raises(Closed):
+                await queue.get()
+            ended += 1
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(worker)
+            await anyio.sleep(1)
+            queue.close()
+
+        assert ended == 3
+
+    async def test_what_was_ready_delayed_or_asked_for_again_is_dropped(self, queue):
+        queue.add(A)
+        await queue.get()
+        queue.add(A)
+        queue.add(B)
+        queue.add_after(C, 0)
+        queue.close()
+        queue.done(A)
+
+        with pytest.raises(Closed):
+            await queue.get()
+
+    async def test_a_closed_queue_takes_nothing(self, queue):
+        queue.close()
+        queue.add(A)
+        queue.add_after(B, 0)
+        queue.retry(C)
+
+        with pytest.raises(Closed):
+            await queue.get()
+        assert queue.idle
+
+    async def test_closing_twice_is_closing_once(self, queue):
+        queue.close()
+        queue.close()
+
+        with pytest.raises(Closed):
+            await queue.get()
+
+
+class TestWorkers:
+    async def test_keys_that_come_at_once_go_to_different_waiting_workers(self, queue):
+        got: list[Key] = []
+
+        async def worker() -> None:
+            got.append(await queue.get())
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(worker)
+            await anyio.sleep(1)
+            for key in (A, B, C):
+                queue.add(key)
+
+        assert sorted(got) == [A, B, C]
+
+    @pytest.mark.parametrize("add_first", [True, False])
+    async def test_a_get_that_is_cancelled_as_its_key_arrives_loses_nothing(self, queue, add_first):
+        got: list[Key] = []
+
+        async def worker() -> None:
+            got.append(await queue.get())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(worker)
+            await anyio.sleep(1)
+            steps: list[Callable[[], None]] = [lambda: queue.add(A), tasks.cancel_scope.cancel]
+            for step in steps if add_first else reversed(steps):
+                step()
+
+        assert (got or [await soon(queue)]) == [A]
+
+    async def test_a_cancelled_get_leaves_delays_in_place(self, queue):
+        queue.add_after(A, 5)
+        assert await soon(queue) is None
+
+        assert await queue.get() == A
+
+    async def test_a_cancelled_get_that_finds_a_key_ready_leaves_it_there(self, queue):
+        queue.add(A)
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await queue.get()
+
+        assert scope.cancelled_caught
+        assert await queue.get() == A

@@ -1,0 +1,24 @@
+"""Things: the plain objects that the store's tests keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hedgerow.runtime.store import Store
+
+Object = dict[str, Any]
+
+
+def thing(name: str = "a", version: int = 1, uid: str = "u", owner: str = "") -> Object:
+    meta = {"namespace": "ns", "name": name, "uid": uid, "resourceVersion": str(version)}
+    return {"metadata": {**meta, "labels": {"owner": owner}}}
+
+
+def owners(obj: Object) -> tuple[str, ...]:
+    owner = obj["metadata"]["labels"]["owner"]
+    return (owner, owner) if owner else ()
+
+
+def contents(store: Store) -> dict[Any, Any]:
+    keys = store.keys()
+    return {key: store.get(key) for key in keys}

@@ -1,0 +1,289 @@
+"""World: one operator over the cluster in memory, its watches lagging as far as a test wants."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import structlog
+from structlog.testing import LogCapture
+
+from hedgerow.controllers import bluegreen
+from hedgerow.core.contract import Controller, Key
+from hedgerow.core.meta import Installation
+from hedgerow.kube.watch import Changed, Snapshot
+from hedgerow.runtime.cache import Source, build
+from hedgerow.runtime.observer import Observer
+from hedgerow.runtime.runner import Runner
+from hedgerow.runtime.store import key_of
+from hedgerow_schemas.base import CustomResource
+from model import kinds
+from model.cluster import Cluster, Sent, selects
+from model.server import Server
+
+Object = dict[str, Any]
+
+CONTROLLER = cast("Controller[CustomResource]", bluegreen.CONTROLLER)
+BLUEGREEN = "app.demo.kakao.com/v1"
+GROUPS = {"BlueGreen": BLUEGREEN, "Deployment": "apps/v1", "Service": "v1"}
+EVENTS = "events.k8s.io"
+NS = "default"
+DEMO: Key = (NS, "demo")
+
+
+class Crash(BaseException):
+    """The process ends here, as a SIGKILL would end it."""
+
+
+class ModelClock:
+    """The model's time; every jitter is the middle one."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self._server.now, UTC)
+
+    def monotonic(self) -> float:
+        return float(self._server.now)
+
+    def jitter(self) -> float:
+        return 0.5
+
+
+class Feed:
+    """One watch: it tells of the server's events in order, as late as `step` is called."""
+
+    def __init__(self, server: Server, source: Source) -> None:
+        self._server, self._source = server, source
+        self._position = 0
+        self._shown: dict[Key, Object] = {}
+
+    def relist(self) -> Snapshot:
+        api = self._source.api
+        found = self._server.list(api.group, api.kind, self._source.namespace)
+        items = [item for item in found.items if selects(self._source.labels, item)]
+        self._shown = {key_of(item): item for item in items}
+        self._position = int(found.version)
+        return Snapshot(tuple(map(self._source.reduce, items)), found.version)
+
+    def step(self) -> Changed | None:
+        """Give the next event that the selector lets through, if there is one."""
+        for event in self._server.events_since(self._position, self._source.api.kind):
+            self._position = int(event.version)
+            told = self._through(event)
+            if told is not None:
+                return told
+        return None
+
+    def _through(self, event: Changed) -> Changed | None:
+        key, before = key_of(event.object), self._shown.get(key_of(event.object))
+        if self._source.namespace not in ("", key[0]):
+            return None
+        if event.type != "DELETED" and selects(self._source.labels, event.object):
+            self._shown[key] = event.object
+            kind = "MODIFIED" if before else "ADDED"
+            return Changed(kind, self._source.reduce(event.object), event.version)
+        if before is None:
+            return None
+        # What the selector selects no more is told as deleted: its last form, at the new version.
+        last = copy.deepcopy(self._shown.pop(key))
+        last["metadata"]["resourceVersion"] = event.version
+        return Changed("DELETED", self._source.reduce(last), event.version)
+
+
+async def _quiet(_sent: Sent) -> None:
+    """Nothing happens."""
+
+
+class World:
+    """A server, one life of the operator after another, and the people who edit things."""
+
+    def __init__(self, *, namespaces: tuple[str, ...] = (), instance: str = "") -> None:
+        self.server = Server((*kinds.BUILTIN, kinds.bluegreen()), namespaces=(NS, "other"))
+        self.cluster = Cluster(self.server)
+        self.clock = ModelClock(self.server)
+        self.going: set[str] = set()
+        self.logs = LogCapture()
+        structlog.configure(processors=[self.logs])
+        self._scope, self._installation = namespaces, Installation(instance)
+        self.controller = CONTROLLER
+        self.runner = self._new_life()
+
+    def _new_life(self) -> Runner:
+        observer = Observer(
+            controller=self.controller,
+            installation=self._installation,
+            cache=build(self.controller, self._installation, self._scope),
+            clock=self.clock,
+            going=self.going.__contains__,
+        )
+        self.cache = observer.cache
+        runner = Runner(cast("Any", self.cluster), observer)
+        self.feeds = [(source, Feed(self.server, source)) for source in observer.cache]
+        self.runner = runner
+        for source, feed in self.feeds:
+            runner._enqueue(source, runner._take(source, feed.relist()))
+        return runner
+
+    # --- the operator -------------------------------------------------------------------------
+
+    def restart(self) -> None:
+        """End this life, whatever it was at, and begin another."""
+        self.cluster.before = self.cluster.after = _quiet
+        self._new_life()
+
+    def deliver(self, most: int = 10_000, kind: str = "") -> int:
+        """Let the watches tell at most so many events; give how many they told."""
+        told = 0
+        for source, feed in self.feeds:
+            while kind in ("", source.api.kind) and told < most:
+                event = feed.step()
+                if event is None:
+                    break
+                told += 1
+                self.runner._enqueue(source, self.runner._take(source, event))
+        return told
+
+    def lose_and_relist(self, kind: str = "") -> None:
+        """Lose all events not told yet; the watches list again."""
+        for source, feed in self.feeds:
+            if kind in ("", source.api.kind):
+                self.runner._enqueue(source, self.runner._take(source, feed.relist()))
+
+    async def work(self) -> int:
+        """Make a pass over every key that is due; give how many were made."""
+        queue, passes = self.runner.queue, 0
+        queue._mature()
+        while len(queue):
+            key = await queue.get()
+            try:
+                await self.runner._pass(key)
+            finally:
+                queue.done(key)
+            passes += 1
+            assert passes < 500, "passes without end"
+            queue._mature()
+        return passes
+
+    async def settle(self, rounds: int = 8) -> None:
+        """Let everything be told and everything that waits come due, until nothing happens."""
+        for _ in range(rounds):
+            before = self.server.version
+            self.deliver()
+            await self.work()
+            self.deliver()
+            await self.work()
+            if self.server.version == before and not self.runner.queue._delayed:
+                return
+            self.server.now += 61
+
+    @property
+    def failures(self) -> list[Any]:
+        """Passes that ended in an unexpected exception."""
+        return [entry for entry in self.logs.entries if entry["event"] == "pass failed"]
+
+    def during(self, number: int, act: Callable[[], Any], *, when: str = "after") -> None:
+        """Do `act` around the request of that number from now on; 0 is the next one."""
+        asked = -1
+
+        async def hook(_sent: Sent) -> None:
+            nonlocal asked
+            asked += 1
+            if asked == number:
+                result = act()
+                if isinstance(result, Awaitable):
+                    await result
+
+        self.cluster.before = self.cluster.after = _quiet
+        setattr(self.cluster, when, hook)
+
+    # --- people -------------------------------------------------------------------------------
+
+    def apply(self, name: str = "demo", namespace: str = NS, **spec: Any) -> Object:
+        """Apply a BlueGreen as its user; None takes a field of the usual spec away."""
+        usual = {"routeTo": "Blue", "blueSpec": pods("blue"), "greenSpec": pods("green")}
+        body = {
+            "apiVersion": BLUEGREEN,
+            "kind": "BlueGreen",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {k: v for k, v in (usual | spec).items() if v is not None},
+        }
+        return self.server.apply(body, "user")[0]
+
+    def target(self, kind: str, name: str, namespace: str = NS) -> Object:
+        metadata = {"name": name, "namespace": namespace}
+        return {"apiVersion": GROUPS[kind], "kind": kind, "metadata": metadata}
+
+    def get(self, kind: str, name: str = "demo", namespace: str = NS) -> Object | None:
+        return self.server.get(self.target(kind, name, namespace))
+
+    def the(self, kind: str, name: str = "demo", namespace: str = NS) -> Object:
+        found = self.get(kind, name, namespace)
+        assert found is not None, f"there is no {kind} {name}"
+        return found
+
+    def edit(self, kind: str, name: str, patch: Object, by: str = "kubectl-edit") -> Object:
+        return self.server.merge(self.target(kind, name), patch, by)
+
+    def delete(self, kind: str, name: str = "demo") -> None:
+        self.server.delete(self.target(kind, name))
+
+    def make_ready(self, colour: str, name: str = "demo", **how: int) -> None:
+        """Write a Deployment's status as its controller does once all pods are available."""
+        live = self.the("Deployment", f"{name}{colour}-deployment")
+        wanted = live["spec"]["replicas"]
+        status = {
+            "observedGeneration": live["metadata"]["generation"],
+            "replicas": wanted,
+            "updatedReplicas": wanted,
+            "readyReplicas": wanted,
+            "availableReplicas": how.get("available", wanted),
+            "conditions": [
+                {
+                    "type": "Available",
+                    "status": "True" if how.get("available", wanted) else "False",
+                    "reason": "MinimumReplicasAvailable",
+                    "message": "",
+                    "lastUpdateTime": "2026-01-01T00:00:00Z",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }
+            ],
+        }
+        self.server.update({**live, "status": status}, "kube-controller-manager", "status")
+
+    # --- looks --------------------------------------------------------------------------------
+
+    @property
+    def writes(self) -> list[str]:
+        """The operator's mutating requests so far, refused ones and Events included."""
+        return [str(sent) for sent in self.cluster.writes]
+
+    def status(self, name: str = "demo") -> Object:
+        return self.the("BlueGreen", name).get("status", {})
+
+    def condition(self, kind: str, name: str = "demo") -> str:
+        """Give a condition as status/reason; empty when it is absent."""
+        for condition in self.status(name).get("conditions", []):
+            if condition["type"] == kind:
+                return f"{condition['status']}/{condition['reason']}"
+        return ""
+
+    def contested(self, name: str = "demo") -> list[tuple[str, str, str]]:
+        return [
+            (c["object"], c["path"], c["manager"]) for c in self.status(name).get("contested", [])
+        ]
+
+    def events(self) -> list[str]:
+        """The reasons of the Events there are, in the order of their names."""
+        return [event["reason"] for event in self.server.list(EVENTS, "Event").items]
+
+    def selected(self, name: str = "demo") -> str:
+        return self.the("Service", name)["spec"]["selector"]["app.kubernetes.io/phase"]
+
+
+def pods(name: str, image: str = "example/echo:1", **more: Any) -> Object:
+    """Give a PodSpec of one container, named so that every field has one path."""
+    return {"containers": [{"name": name, "image": image}], **more}

@@ -1,0 +1,140 @@
+"""Bluegreens: manifests, rights and looks that the tests of BlueGreen on a real server share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from support.api import Api, Object
+
+ROOT = Path(__file__).parents[2]
+USER = "hedgerow-under-test"
+FIELD_MANAGER = "hedgerow-bluegreen"
+RBAC = "rbac.authorization.k8s.io/v1"
+
+RULES = [
+    {
+        "apiGroups": ["app.demo.kakao.com"],
+        "resources": ["bluegreens"],
+        "verbs": ["get", "list", "watch"],
+    },
+    {"apiGroups": ["app.demo.kakao.com"], "resources": ["bluegreens/status"], "verbs": ["patch"]},
+    {
+        "apiGroups": ["", "apps"],
+        "resources": ["services", "deployments"],
+        "verbs": ["get", "list", "watch", "create", "patch", "delete"],
+    },
+    {"apiGroups": [""], "resources": ["pods", "namespaces"], "verbs": ["get", "list", "watch"]},
+    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+]
+"""All that the operator may do in these tests: no `update`, no wildcard."""
+
+
+def prepare(api: Api) -> None:
+    """Install the CRD and grant the operator its rights."""
+    crd = ROOT / "manifests" / "crds" / "app.demo.kakao.com_bluegreens.yaml"
+    api.apply(yaml.safe_load(crd.read_text("utf-8")), "hedgerow-install").must()
+    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": USER}, "rules": RULES}
+    api.apply(role, "test").must()
+    binding = {
+        "apiVersion": RBAC,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": USER},
+        "roleRef": {"apiGroup": RBAC.partition("/")[0], "kind": "ClusterRole", "name": USER},
+        "subjects": [{"apiGroup": RBAC.partition("/")[0], "kind": "User", "name": USER}],
+    }
+    api.apply(binding, "test").must()
+    api.served("app.demo.kakao.com/v1")
+
+
+def pods(name: str, image: str = "example/echo:1", **more: Any) -> Object:
+    """Give a PodSpec of one container."""
+    return {"containers": [{"name": name, "image": image}], **more}
+
+
+def bluegreen(namespace: str, name: str = "demo", route_to: str = "Blue", **spec: Any) -> Object:
+    """Give a BlueGreen; both colours have pods unless the spec says otherwise."""
+    full = {"routeTo": route_to, "blueSpec": pods("blue"), "greenSpec": pods("green"), **spec}
+    return {
+        "apiVersion": "app.demo.kakao.com/v1",
+        "kind": "BlueGreen",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {key: value for key, value in full.items() if value is not None},
+    }
+
+
+class World:
+    """One namespace of a cluster, seen and edited as people do."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        self.api = api
+        self.namespace = namespace
+
+    def apply(self, name: str = "demo", route_to: str = "Blue", **spec: Any) -> Object:
+        """Apply a BlueGreen as a user."""
+        manifest = bluegreen(self.namespace, name, route_to, **spec)
+        return self.api.apply(manifest, "user").must()
+
+    def delete(self, kind: str, name: str) -> None:
+        """Delete an object as a user."""
+        self.api.delete(self.target(kind, name)).must()
+
+    def target(self, kind: str, name: str) -> Object:
+        """Give the identity of an object."""
+        versions = {"Deployment": "apps/v1", "BlueGreen": "app.demo.kakao.com/v1"}
+        metadata = {"name": name, "namespace": self.namespace}
+        return {"apiVersion": versions.get(kind, "v1"), "kind": kind, "metadata": metadata}
+
+    def get(self, kind: str, name: str) -> Object | None:
+        """Give an object, or None."""
+        reply = self.api.get(self.target(kind, name))
+        return None if reply.status == 404 else reply.must()
+
+    def edit(self, kind: str, name: str, patch: Object, manager: str = "kubectl-edit") -> Object:
+        """Change an object as `kubectl edit` does: by an Update of the changed fields."""
+        return self.api.merge(self.target(kind, name), patch, manager).must()
+
+    def set_image(self, deployment: str, container: str, image: str) -> Object:
+        """Change an image as `kubectl set image` does."""
+        containers = [{"name": container, "image": image}]
+        patch = {"spec": {"template": {"spec": {"containers": containers}}}}
+        target = self.target("Deployment", deployment)
+        return self.api.merge(target, patch, "kubectl-set", kind="strategic-merge").must()
+
+    def scale(self, deployment: str, replicas: int) -> Object:
+        """Scale as `kubectl scale` does."""
+        target = self.target("Deployment", deployment)
+        return self.api.merge(target, {"spec": {"replicas": replicas}}, "kubectl", "scale").must()
+
+    def status(self, name: str = "demo") -> Object:
+        """Give a BlueGreen's status; empty when there is none."""
+        return (self.get("BlueGreen", name) or {}).get("status", {})
+
+    def condition(self, kind: str, name: str = "demo") -> str:
+        """Give `status/reason` of a condition; empty when it is absent."""
+        for condition in self.status(name).get("conditions", []):
+            if condition["type"] == kind:
+                return f"{condition['status']}/{condition['reason']}"
+        return ""
+
+    def selected(self, name: str = "demo") -> str:
+        """Give the colour that the Service selects; empty when there is none."""
+        service = self.get("Service", name) or {}
+        return service.get("spec", {}).get("selector", {}).get("app.kubernetes.io/phase", "")
+
+    def image(self, deployment: str) -> str:
+        """Give the image of a Deployment's first container."""
+        live = self.get("Deployment", deployment)
+        return live["spec"]["template"]["spec"]["containers"][0]["image"] if live else ""
+
+    def events(self, name: str = "demo") -> list[Object]:
+        """Give the Events on a BlueGreen that the operator published."""
+        found = self.api.raw("GET", f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
+        return [
+            event
+            for event in found.must()["items"]
+            if event.get("regarding", {}).get("kind") == "BlueGreen"
+            and event["regarding"]["name"] == name
+        ]

@@ -1,0 +1,75 @@
+"""Operator: `hedgerow run` as a process of its own, as a user starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Self
+
+from support.eventually import eventually
+
+
+class Operator:
+    """One operator process; its log is JSON lines in a file."""
+
+    def __init__(self, kubeconfig: Path, log: Path, *flags: str) -> None:
+        self._log = log
+        self._command = [
+            *(sys.executable, "-m", "hedgerow", "run", "--log-format", "json"),
+            *("--kubeconfig", str(kubeconfig), *flags),
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._begins = 0
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(10)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it and wait until its caches are filled."""
+        self._begins = len(self._text())
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=os.environ
+            )
+        eventually(lambda: self.logged("caches are filled") or self._ended(), what="start")
+        assert self._process.poll() is None, self._text()
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and give the exit code."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        return self._process.wait(20)
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        """Give the log's entries of that event since the last start."""
+        return [entry for entry in self.entries() if entry.get("event") == event]
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Give every log entry since the last start."""
+        lines = self._text()[self._begins :].splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+
+    def complaints(self) -> list[dict[str, Any]]:
+        """Give what was logged as a warning or worse since the last start."""
+        return [entry for entry in self.entries() if entry.get("level") not in ("info", "debug")]
+
+    def _ended(self) -> bool:
+        return self._process is not None and self._process.poll() is not None
+
+    def _text(self) -> str:
+        return self._log.read_text("utf-8") if self._log.exists() else ""

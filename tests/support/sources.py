@@ -1,0 +1,100 @@
+"""Sources: the modules under `operator/` and `schemas/`, read and parsed once."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Module:
+    """One Python file."""
+
+    path: Path
+    text: str
+    tree: ast.Module
+
+    @property
+    def name(self) -> str:
+        """The path below the source root, which is what a person calls it."""
+        return "/".join(self.path.relative_to(ROOT).parts[1:])
+
+    @property
+    def lines(self) -> int:
+        return len(self.text.splitlines())
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function or method; `lines` counts neither signature nor docstring."""
+
+    where: str
+    lines: int
+    nesting: int
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    paths = sorted([*(ROOT / "operator").rglob("*.py"), *(ROOT / "schemas").rglob("*.py")])
+    return tuple(
+        Module(path, text := path.read_text("utf-8"), ast.parse(text, str(path))) for path in paths
+    )
+
+
+def functions() -> Iterator[Function]:
+    for module in modules():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                first, last = (body[0].lineno, body[-1].end_lineno or 0) if body else (0, -1)
+                where = f"{module.name}:{node.lineno} {node.name}"
+                yield Function(where, last - first + 1, _depth(node))
+
+
+def committed(*suffixes: str) -> list[Path]:
+    """Give the files that are, or are about to be, in the repository."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    paths = [ROOT / line for line in listed.stdout.splitlines()] or _all_files()
+    return sorted(p for p in paths if p.is_file() and (not suffixes or p.suffix in suffixes))
+
+
+def _all_files() -> list[Path]:
+    """Stand in for git where the tree is no clone."""
+    return [p for p in ROOT.rglob("*") if not any(part in _SKIPPED for part in p.parts)]
+
+
+_SKIPPED = {".git", ".venv", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__"}
+_BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def _depth(node: ast.AST) -> int:
+    """Count the decisions and loops inside each other.
+
+    A `with` decides nothing, an `elif` is on the level of its `if`, and what is defined inside
+    is counted on its own.
+    """
+    deepest = 0
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, _SCOPES):
+            deepest = max(deepest, _depth(child) - _is_elif(node, child))
+    return deepest + isinstance(node, _BLOCKS)
+
+
+def _is_elif(node: ast.AST, child: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(child, ast.If) and node.orelse == [child]

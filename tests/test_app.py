@@ -1,0 +1,192 @@
+"""One operator process: what it starts with, and how it stops."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from structlog.testing import capture_logs
+
+from hedgerow import app
+from hedgerow.kube import errors
+from hedgerow.settings import Settings
+from model import kinds
+from model.cluster import Sent
+from model.server import Server
+from runtime.watched import Watched
+
+pytestmark = pytest.mark.anyio
+
+BLUEGREEN = {
+    "apiVersion": "app.demo.kakao.com/v1",
+    "kind": "BlueGreen",
+    "metadata": {"name": "demo", "namespace": "default"},
+    "spec": {
+        "routeTo": "Blue",
+        "blueSpec": {"containers": [{"name": "c", "image": "example/echo:1"}]},
+    },
+}
+
+
+class Process:
+    """The operator on the cluster in memory, as this very process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        server = Server((*kinds.BUILTIN, kinds.bluegreen()))
+        self.cluster = Watched(server)
+        self.server = server
+        self.asked: list[dict[str, Any]] = []
+        self.closed = False
+
+        @asynccontextmanager
+        async def connect(**how: Any) -> AsyncGenerator[Watched, None]:
+            self.asked.append(how)
+            try:
+                yield self.cluster
+            finally:
+                self.closed = True
+
+        monkeypatch.setattr(app, "connect", connect)
+
+    def hold_writes(self) -> anyio.Event:
+        """Let no write come to its end before the event is set."""
+        gate = anyio.Event()
+
+        async def hook(_sent: Sent) -> None:
+            await gate.wait()
+
+        self.cluster.before = hook
+        return gate
+
+    async def until(self, fact: Callable[[], object]) -> None:
+        with anyio.fail_after(10):
+            while not fact():
+                await anyio.lowlevel.checkpoint()
+
+
+@pytest.fixture
+def process(monkeypatch) -> Process:
+    return Process(monkeypatch)
+
+
+async def version(_path: str) -> dict[str, str]:
+    return {"gitVersion": "v1.36.3"}
+
+
+@pytest.fixture(autouse=True)
+def _versioned(process, monkeypatch) -> None:
+    monkeypatch.setattr(process.cluster, "get", version, raising=False)
+
+
+class TestStarting:
+    async def test_it_says_what_it_is_and_where(self, process):
+        settings = Settings(kubeconfig="k", context="c", namespaces=("default",))
+        with capture_logs() as logs:
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(app.run, settings)
+                signal.raise_signal(signal.SIGTERM)
+
+        started = next(entry for entry in logs if entry["event"] == "started")
+        assert started["server"] == "https://model.invalid"
+        assert started["kubernetes"] == "v1.36.3"
+        assert (started["controllers"], started["namespaces"]) == (["bluegreen"], ["default"])
+        (asked,) = process.asked
+        assert (asked["kubeconfig"], asked["context"]) == ("k", "c")
+        assert asked["user_agent"].startswith("hedgerow/")
+
+    async def test_a_controller_named_twice_runs_once(self, process):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(app.run, Settings(controllers=("bluegreen", "bluegreen")))
+            await process.until(lambda: "bluegreens" in process.cluster.tried)
+            signal.raise_signal(signal.SIGTERM)
+
+        assert process.cluster.tried.count("bluegreens") == 1
+
+    @pytest.mark.parametrize(("namespaces", "watched"), [((), True), (("default",), False)])
+    async def test_namespaces_are_watched_only_where_all_of_them_are(
+        self, process, namespaces, watched
+    ):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(app.run, Settings(namespaces=namespaces))
+            await process.until(lambda: "pods" in process.cluster.tried)
+            signal.raise_signal(signal.SIGTERM)
+
+        assert ("namespaces" in process.cluster.tried) is watched
+
+    async def test_without_a_cluster_it_does_not_begin(self, process, monkeypatch):
+        async def away(_path: str) -> None:
+            raise errors.Unreachable("connection refused", sent=False)
+
+        monkeypatch.setattr(process.cluster, "get", away)
+
+        with pytest.raises(errors.Unreachable, match="connection refused"):
+            await app.run(Settings())
+        assert process.closed
+
+    async def test_the_instance_is_part_of_what_is_written(self, process):
+        process.server.apply(BLUEGREEN, "user")
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(app.run, Settings(instance="two"))
+            await process.until(lambda: len(process.cluster.writes) >= 3)
+            signal.raise_signal(signal.SIGTERM)
+
+        assert {sent.manager for sent in process.cluster.writes} == {"hedgerow-two-bluegreen"}
+
+
+class TestStopping:
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    async def test_the_first_signal_lets_passes_under_way_end(self, process, number):
+        process.server.apply(BLUEGREEN, "user")
+        gate = process.hold_writes()
+        with capture_logs() as logs:
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(app.run, Settings())
+                await process.until(lambda: process.cluster.writes)
+                signal.raise_signal(number)
+                await process.until(lambda: any(e["event"] == "stopping" for e in logs))
+                assert not process.closed
+                gate.set()
+
+        assert len(process.cluster.writes) == 3
+        assert [entry["event"] for entry in logs][-1] == "stopped"
+        assert (process.cluster.open, process.closed) == (0, True)
+        stopping = next(entry for entry in logs if entry["event"] == "stopping")
+        assert stopping["signal"] == number.name
+
+    async def test_the_second_signal_stops_at_once(self, process):
+        process.server.apply(BLUEGREEN, "user")
+        process.hold_writes()
+        with capture_logs() as logs:
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(app.run, Settings(grace_seconds=3600))
+                await process.until(lambda: process.cluster.writes)
+                signal.raise_signal(signal.SIGTERM)
+                await process.until(lambda: any(e["event"] == "stopping" for e in logs))
+                signal.raise_signal(signal.SIGINT)
+
+        assert len(process.cluster.writes) == 1
+        assert (process.cluster.open, process.closed) == (0, True)
+
+    async def test_passes_that_do_not_end_are_abandoned_after_the_grace(self, process):
+        process.server.apply(BLUEGREEN, "user")
+        process.hold_writes()
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(app.run, Settings(grace_seconds=0.01))
+            await process.until(lambda: process.cluster.writes)
+            signal.raise_signal(signal.SIGTERM)
+
+        assert len(process.cluster.writes) == 1
+        assert process.closed
+
+    async def test_idle_it_stops_at_the_first_signal(self, process):
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(app.run, Settings(grace_seconds=3600))
+                signal.raise_signal(signal.SIGINT)
+
+        assert process.closed
