@@ -1,0 +1,89 @@
+"""Command line: `hedgerow`, its commands, and the one place where an error ends as a line."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hedgerow.cli.commands import Commands
+from hedgerow.cli.exits import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DEBUG = "--debug"
+
+app = typer.Typer(
+    name="hedgerow",
+    cls=Commands,
+    invoke_without_command=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=(
+        "Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 another field manager is in"
+        " the way, 4 no cluster answers or it does not know you, 130 interrupted. Every error is"
+        f" one line on standard error that says what to do; `{DEBUG}`, anywhere on the line, adds"
+        " the traceback."
+    ),
+)
+
+
+@app.callback()
+def hedgerow(
+    context: typer.Context,
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option(DEBUG, help="Show tracebacks; `run` logs every detail too.")
+    ] = False,
+) -> None:
+    """Operate Kubernetes resources without ever overwriting another field manager's fields.
+
+    Every write is an unforced server-side apply. Where somebody else holds a field, it is left as
+    it is and shown: a condition, status.contested and an Event name the holder.
+
+    - See it work, on a throwaway cluster of its own: `hedgerow demo`
+    - Get such a cluster to play with: `hedgerow sandbox up --nodes 1`, then
+      `eval "$(hedgerow sandbox env)"`
+    - Run it on your current context: `hedgerow install`, then `hedgerow run`
+    """
+    context.obj = debug
+    if version:
+        show_version()
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("version")
+def show_version() -> None:
+    """Print the version of hedgerow."""
+    from hedgerow import __version__  # noqa: PLC0415 - reading it takes longer than the help
+
+    typer.echo(f"hedgerow {__version__}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit; an error becomes one line and an exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = DEBUG in given
+    words = [DEBUG, *(word for word in given if word != DEBUG)] if debug else given
+    try:
+        code = app(words, prog_name="hedgerow", standalone_mode=False)
+    except Exception as error:  # noqa: BLE001 - nothing may reach the user as a traceback
+        from hedgerow.cli.errors import explain  # noqa: PLC0415 - it knows every error there is
+
+        if debug:
+            traceback.print_exc()
+        line, code = explain(error)
+        typer.echo(f"hedgerow: {line}", err=True)
+    except KeyboardInterrupt:
+        code = Exit.INTERRUPTED
+    sys.exit(code if isinstance(code, int) else Exit.DONE)

@@ -1,0 +1,76 @@
+"""Commands: the subcommands by name, each imported only when it is the one that runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """Where a command is: a function, or a Typer app of several, and what the list says of it."""
+
+    module: str
+    name: str
+    help: str
+
+    def stub(self, name: str) -> Any:
+        """Give a command that can be listed and nothing more."""
+        listed = typer.Typer(add_completion=False)
+        listed.command(name, help=self.help)(_nothing)
+        return typer.main.get_command(listed)
+
+    def load(self, name: str) -> Any:
+        """Import the command."""
+        found = getattr(import_module(self.module), self.name)
+        if isinstance(found, typer.Typer):
+            command = typer.main.get_group(found)
+            command.name = name
+            return command
+        single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        single.command(name)(found)
+        return typer.main.get_command(single)
+
+
+LAZY: Mapping[str, Lazy] = {
+    "demo": Lazy("hedgerow.cli.demo", "app", "Show the operator at work, from nothing to clean."),
+    "sandbox": Lazy("hedgerow.cli.sandbox", "app", "A throwaway cluster of real servers, here."),
+    "install": Lazy(
+        "hedgerow.cli.install", "install_command", "Install the custom resources in a cluster."
+    ),
+    "uninstall": Lazy(
+        "hedgerow.cli.install", "uninstall_command", "Remove the custom resources again."
+    ),
+    "run": Lazy("hedgerow.cli.run", "run", "Run the operator here, against a cluster."),
+}
+
+
+def _nothing() -> None:
+    """Stand in for a command until it is called."""
+
+
+class Commands(TyperGroup):
+    """A group whose members cost nothing until they are called."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        stubs = {name: lazy.stub(name) for name, lazy in LAZY.items()}
+        self.commands = {**stubs, **self.commands}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Import the command that is called, then find it as any other."""
+        name = args[0]
+        if name in LAZY:
+            self.commands[name] = LAZY[name].load(name)
+        return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the library's signature
+        """Give the names in the order that a newcomer needs them."""
+        return list(self.commands)

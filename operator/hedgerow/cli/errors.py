@@ -1,0 +1,101 @@
+"""Errors: every error that can reach the user as one line with its remedy, and its exit code."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import typer
+from pydantic import ValidationError
+
+from hedgerow.cli.exits import Exit
+from hedgerow.demo import DemoError
+from hedgerow.install import InstallError
+from hedgerow.kube import errors as kube
+from hedgerow.sandbox.errors import SandboxError
+
+_REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
+    (kube.ConfigError, Exit.USAGE, ""),
+    (
+        kube.Untrusted,
+        Exit.NO_CLUSTER,
+        "the kubeconfig's certificate-authority is not the one of this server",
+    ),
+    (
+        kube.Unreachable,
+        Exit.NO_CLUSTER,
+        "is the cluster up, and the one you mean? choose another with --context or --kubeconfig",
+    ),
+    (
+        kube.Unauthenticated,
+        Exit.NO_CLUSTER,
+        "log in again, or choose another user with --context",
+    ),
+    (
+        kube.Forbidden,
+        Exit.FAILED,
+        "have it granted, or choose another user with --context",
+    ),
+    (kube.Missing, Exit.FAILED, "run `hedgerow install` if it is one of hedgerow's own"),
+    (kube.Throttled, Exit.FAILED, "the server has too much to do; try again later"),
+    (kube.KubeError, Exit.FAILED, "--debug shows where it happened"),
+)
+
+_SETTINGS = {
+    "namespaces": "--namespace takes a namespace's name: a-z, 0-9 and '-', 63 characters at most",
+    "instance": "--instance takes a short name: a-z, 0-9 and '-', 20 characters at most",
+}
+
+
+def explain(error: BaseException) -> tuple[str, int]:
+    """Give an error as one line with its remedy, and the exit code that goes with it.
+
+    Where a component failed, the last lines of its log follow.
+    """
+    cause = _first(error)
+    line, code = _explained(cause)
+    notes: list[str] = getattr(cause, "__notes__", []) if isinstance(cause, SandboxError) else []
+    return "\n".join([kube.one_line(line, 2000), *(f"  | {note}" for note in notes)]), code
+
+
+def _explained(error: BaseException) -> tuple[str, Exit]:
+    match error:
+        case typer.Abort():
+            return "interrupted", Exit.INTERRUPTED
+        case SandboxError() | InstallError() | DemoError():
+            return str(error), Exit.FAILED
+        case kube.KubeError():
+            code, remedy = next((c, r) for kind, c, r in _REMEDIES if isinstance(error, kind))
+            line = f"{error}; {remedy}" if remedy else str(error)
+        case ValidationError():
+            line, code = _setting(error), Exit.USAGE
+        case OSError(filename=str(name)) if name:
+            line, code = f"{name}: {error.strerror}; see that it is there and yours", Exit.FAILED
+        case _ if hasattr(error, "format_message"):
+            line, code = _usage(error), Exit.USAGE
+        case _:
+            told = f"{type(error).__name__}: {error}"
+            line, code = f"{told}; this is a mistake in hedgerow: --debug shows where", Exit.FAILED
+    return line, code
+
+
+def _first(error: BaseException) -> BaseException:
+    """Look into groups: tasks fail in company, but one of them failed first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def _setting(error: ValidationError) -> str:
+    """Put a refused setting into the words of the command line."""
+    first = error.errors()[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    refused = f"{first['input']!r} will not do"
+    return f"{refused}: {_SETTINGS.get(name) or name + ': ' + first['msg']}"
+
+
+def _usage(error: Any) -> str:
+    """Put what the command line's own library complains of into one line."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "hedgerow"
+    message = error.format_message().rstrip(".")
+    return f"{message}; see `{command} --help`"

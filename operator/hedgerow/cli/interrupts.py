@@ -1,0 +1,54 @@
+"""Interrupts: an action that a signal cancels, and whose cleaning up no signal disturbs."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from typing import TYPE_CHECKING
+
+import anyio
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+EXIT_BY_SIGNAL = 128
+
+
+def run(action: Callable[[], Awaitable[None]]) -> None:
+    """Run to the end, or to the end of cleaning up after a signal.
+
+    Raises what `action` raises, and Exit with 128 + the signal's number.
+    """
+    # A command that is cancelled is ended and reaped at once; asyncio then warns that it is gone.
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
+    caught, failed = anyio.run(_until_signalled, action)
+    if failed:
+        raise failed
+    if caught:
+        raise typer.Exit(EXIT_BY_SIGNAL + caught)
+
+
+async def _until_signalled(
+    action: Callable[[], Awaitable[None]],
+) -> tuple[int, BaseException | None]:
+    caught: list[int] = []
+    failed: BaseException | None = None
+    with anyio.open_signal_receiver(*SIGNALS) as signals:
+
+        async def listen(scope: anyio.CancelScope) -> None:
+            async for number in signals:
+                if not caught:
+                    typer.echo(f"interrupted by {signal.Signals(number).name}", err=True)
+                caught.append(number)
+                scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(listen, group.cancel_scope)
+            try:
+                await action()
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - out of the group, bare
+                failed = error
+            group.cancel_scope.cancel()
+    return next(iter(caught), 0), failed

@@ -1,0 +1,55 @@
+"""Samples: the BlueGreen of the demo, step by step, as files that kubectl applies."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from hedgerow.manifest import to_yaml
+
+if TYPE_CHECKING:
+    from hedgerow_schemas.base import Object
+
+SAMPLE = "samples/bluegreen.yaml"
+IMAGE = "busybox:1.37"
+"""What somebody else puts into the green container."""
+VARIABLE = {"name": "GREETING", "value": "hello"}
+
+
+def sample() -> Object:
+    """Read the sample that comes with hedgerow."""
+    packaged = Path(str(files("hedgerow"))) / "manifests"
+    manifests = packaged if packaged.exists() else Path(__file__).parents[3] / "manifests"
+    return yaml.safe_load((manifests / SAMPLE).read_text(encoding="utf-8"))
+
+
+def write(directory: Path) -> None:
+    """Write a file for each step: the sample, and what is changed in it from then on."""
+    blue = sample()
+    green = _changed(blue)
+    green["spec"]["routeTo"] = "Green"
+    greeting = _changed(green)
+    _container(greeting)["env"] = [VARIABLE]
+    agreed = _changed(greeting)
+    _container(agreed)["image"] = IMAGE
+    steps = {"blue": blue, "green": green, "greeting": greeting, "agreed": agreed}
+    for name, manifest in steps.items():
+        (directory / f"{name}.yaml").write_text(to_yaml(manifest), encoding="utf-8")
+
+
+def container() -> tuple[str, str]:
+    """Give the name and the image of the green container."""
+    green = _container(sample())
+    return green["name"], green["image"]
+
+
+def _changed(manifest: Object) -> Object:
+    return deepcopy(manifest)
+
+
+def _container(manifest: Object) -> Object:
+    return manifest["spec"]["greenSpec"]["containers"][0]

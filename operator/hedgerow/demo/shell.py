@@ -1,0 +1,82 @@
+"""Shell: runs the very lines that the demo shows, in one directory and environment."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from subprocess import DEVNULL, PIPE, STDOUT
+from typing import TYPE_CHECKING
+
+import anyio
+
+from hedgerow.demo.errors import DemoError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from hedgerow.demo.page import Page
+
+PATIENCE = 180.0
+"""Seconds for one command; deleting a namespace waits for all that is in it."""
+ENVIRONMENT = "env"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended: its exit code and all that it printed."""
+
+    code: int
+    printed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """Where commands run; `exports` is what they find beyond the user's own environment."""
+
+    page: Page
+    directory: Path
+    exports: Mapping[str, str]
+    inherited: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        """Write the file that puts another terminal into the same place."""
+        lines = [f"export {name}={shlex.quote(value)}\n" for name, value in self.exports.items()]
+        (self.directory / ENVIRONMENT).write_text("".join(lines), encoding="utf-8")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Give the environment of a command."""
+        return {**self.inherited, **self.exports}
+
+    async def run(self, line: str) -> str:
+        """Show a line, run it, show what it printed, and give that.
+
+        Raises DemoError, with the last of what it printed, when it fails or takes too long.
+        """
+        ended = await self.attempt(line)
+        if ended.code:
+            last = ended.printed.splitlines()[-1] if ended.printed else "it printed nothing"
+            raise DemoError(f"`{line}` exits with {ended.code}", last)
+        return ended.printed
+
+    async def attempt(self, line: str) -> Ended:
+        """Show a line that may fail, run it, show what it printed, and give how it ended.
+
+        Raises DemoError when it takes too long.
+        """
+        self.page.typed(line)
+        with anyio.move_on_after(PATIENCE):
+            answer = await anyio.run_process(
+                ["sh", "-c", line],
+                stdin=DEVNULL,
+                stdout=PIPE,
+                stderr=STDOUT,
+                cwd=self.directory,
+                env=self.environment,
+                check=False,
+            )
+            ended = Ended(answer.returncode, answer.stdout.decode(errors="replace").rstrip())
+            self.page.output(ended.printed)
+            return ended
+        raise DemoError(f"`{line}` does not end within {PATIENCE:.0f} s", "look at the cluster")

@@ -1,0 +1,192 @@
+"""Stage: the cluster that the demo plays on, a sandbox of its own or one that was given."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import shutil
+import sys
+import tempfile
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from hedgerow import __version__
+from hedgerow.demo.errors import DemoError, UnheardError
+from hedgerow.demo.shell import Shell
+from hedgerow.kube.client import Cluster, connect
+from hedgerow.sandbox import pins
+from hedgerow.sandbox.binaries import Binaries
+from hedgerow.sandbox.cluster import Options, Sandbox
+from hedgerow.sandbox.directory import Directory
+from hedgerow.sandbox.leash import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from hedgerow.demo.page import Page
+
+AGENT = f"hedgerow-demo/{__version__}"
+AUDIT = "audit.log"
+PATIENCE = 120.0
+"""Seconds for each part of the cleaning up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What was asked for: a given cluster, or a sandbox when neither is named; `keep` leaves it."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    keep: bool = False
+
+    @property
+    def given(self) -> bool:
+        """Whether a cluster was named."""
+        return bool(self.kubeconfig or self.context)
+
+    @property
+    def exports(self) -> dict[str, str]:
+        """What leads another directory's commands to the kubeconfig that was named."""
+        return {"KUBECONFIG": str(Path(self.kubeconfig).absolute())} if self.kubeconfig else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A cluster, a namespace in it, and a shell that is led to both.
+
+    `flags` is what every typed line carries, `mark` what ends a process with the sandbox.
+    """
+
+    page: Page
+    shell: Shell
+    cluster: Cluster
+    target: Target
+    namespace: str
+    sandbox: Sandbox | None = None
+
+    @property
+    def directory(self) -> Path:
+        """Where the demo's files are."""
+        return self.shell.directory
+
+    @property
+    def context(self) -> str:
+        """The flag that names the context, for kubectl and hedgerow alike."""
+        name = self.target.context
+        return f" --context {shlex.quote(name)}" if name else ""
+
+    @property
+    def flags(self) -> str:
+        """The flags that lead kubectl into the demo's namespace."""
+        return f" -n {self.namespace}{self.context}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a process that ends with the sandbox at the latest."""
+        mark = {MARK: Directory(self.sandbox.directory).mark} if self.sandbox else {}
+        return {**self.shell.environment, **mark}
+
+
+@asynccontextmanager
+async def folder(page: Page, *, keep: bool) -> AsyncGenerator[Path]:
+    """Make the directory that everything of the demo is in.
+
+    It is removed at the end unless it is to be kept, or is worth reading after a failure.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="hedgerow-demo-"))
+    page.say(f"Everything is in {directory}")
+    try:
+        yield directory
+    except Exception as error:
+        worth_reading = await anyio.to_thread.run_sync(_has_logs, directory)
+        if worth_reading and not isinstance(error, UnheardError):
+            page.say(f"What there is to read about the failure is in {directory}")
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
+        raise
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    if not keep:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _has_logs(directory: Path) -> bool:
+    return any(directory.rglob("*.log"))
+
+
+@asynccontextmanager
+async def sandboxed(page: Page, directory: Path, target: Target) -> AsyncGenerator[Stage]:
+    """Bring a sandbox up, with one simulated node and the API server's audit log."""
+    page.act("A cluster of its own")
+    sandbox = Sandbox(directory / "sandbox")
+    page.typed(f"hedgerow sandbox up --nodes 1 --audit {AUDIT} --dir sandbox")
+    began = anyio.current_time()
+    with page.waiting("starting") as progress:
+        await sandbox.up(Options(nodes=1, audit=directory / AUDIT, controllers=True), progress)
+    finished = False
+    try:
+        with sandbox.leash():
+            shell = Shell(page, directory, _exports(sandbox.environment()), dict(os.environ))
+            async with connect(kubeconfig=str(sandbox.kubeconfig), user_agent=AGENT) as cluster:
+                stage = Stage(page, shell, cluster, target, "demo", sandbox)
+                await _greet(stage, f" (after {anyio.current_time() - began:.0f} s)")
+                page.say("Its node is simulated: pods get ready, but nothing is pulled or run.")
+                yield stage
+        finished = True
+    finally:
+        if not (finished and target.keep):
+            await _take_down(page, sandbox)
+
+
+async def _take_down(page: Page, sandbox: Sandbox) -> None:
+    with anyio.move_on_after(PATIENCE, shield=True):
+        page.typed("hedgerow sandbox down --dir sandbox")
+        with page.waiting("stopping") as progress:
+            await sandbox.down(progress)
+        if sandbox.directory.exists():
+            raise DemoError(f"{sandbox.directory} is still there", "look what holds it")
+        page.claim("nothing of the sandbox is left")
+
+
+@asynccontextmanager
+async def given(page: Page, directory: Path, target: Target) -> AsyncGenerator[Stage]:
+    """Use the cluster that was named, in a namespace of the demo's own."""
+    page.act("The cluster that you named, and a namespace of the demo's own")
+    exports = {**target.exports, "PATH": os.environ.get("PATH", os.defpath)}
+    if shutil.which("kubectl") is None:
+        exports["PATH"] = f"{await _kubectl(page)}{os.pathsep}{exports['PATH']}"
+    shell = Shell(page, directory, _exports(exports), dict(os.environ))
+    async with connect(
+        kubeconfig=target.kubeconfig, context=target.context, user_agent=AGENT
+    ) as cluster:
+        name = f"hedgerow-demo-{secrets.token_hex(3)}"
+        stage = Stage(page, shell, cluster, target, name)
+        await _greet(stage)
+        yield stage
+
+
+async def _kubectl(page: Page) -> Path:
+    """Give the directory of a kubectl; it is built where the machine has none."""
+    with page.waiting("looking for kubectl") as progress:
+        found = await Binaries(pins.pick(""), progress).find(["kubectl"])
+    return found["kubectl"].parent
+
+
+def _exports(wanted: dict[str, str]) -> dict[str, str]:
+    """Put this hedgerow before any other into PATH."""
+    path = wanted.get("PATH") or os.environ.get("PATH", os.defpath)
+    return {**wanted, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{path}"}
+
+
+async def _greet(stage: Stage, after: str = "") -> None:
+    version = (await stage.cluster.get("/version"))["gitVersion"]
+    stage.page.claim(f"Kubernetes {version} answers at {stage.cluster.server}{after}")
+    stage.page.say("To type along in another terminal:")
+    stage.page.typed(f"cd {stage.directory} && . ./env")

@@ -1,0 +1,183 @@
+"""Story: the whole demo in its order, and that it leaves behind what it found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from pydantic_core import from_json
+
+from hedgerow.core.managed import managers
+from hedgerow.demo import acts
+from hedgerow.demo.errors import DemoError
+from hedgerow.demo.player import LOG, operator
+from hedgerow.demo.stage import AUDIT, PATIENCE, Stage, Target, folder, given, sandboxed
+from hedgerow.demo.witness import NAME, Witness, deployment_name
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.builtin import Deployment, Service
+from hedgerow_schemas.crd import CRD, crd_name
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from hedgerow.demo.page import Page
+    from hedgerow.sandbox.processes import Started
+    from hedgerow_schemas.base import ApiResource
+
+INSTALLER = "hedgerow-install"
+
+
+async def perform(page: Page, target: Target) -> None:
+    """Play everything and clean up, or leave it running when that was asked for.
+
+    Raises DemoError when the API server does not show what is claimed, SandboxError and KubeError.
+    """
+    page.title("hedgerow: an operator that overwrites nobody's fields")
+    async with AsyncExitStack() as ground:
+        directory = await ground.enter_async_context(folder(page, keep=target.keep))
+        enter = given if target.given else sandboxed
+        stage = await ground.enter_async_context(enter(page, directory, target))
+        await ground.enter_async_context(resources(stage))
+        await ground.enter_async_context(namespace(stage))
+        process = await ground.enter_async_context(operator(stage))
+        for act in (acts.sample, acts.flip, acts.contest, acts.follow, acts.agree):
+            await act(stage)
+        if stage.sandbox:
+            await audit(stage)
+        if target.keep:
+            farewell(stage, process)
+        else:
+            await leave(stage)
+
+
+@asynccontextmanager
+async def resources(stage: Stage) -> AsyncGenerator[None]:
+    """Install the custom resources if they are not there; remove them if it was us."""
+    stage.page.act("The custom resource, by server-side apply, and a namespace")
+    name = crd_name(BlueGreen)
+    if await stage.cluster.read(CRD, name) is not None:
+        stage.page.say(f"{name} is installed already, and is left as it is.")
+        yield
+        return
+    finished = False
+    try:
+        await stage.shell.run(f"hedgerow install{stage.context}")
+        await _claim_installed(stage, name)
+        yield
+        finished = True
+    finally:
+        if not stage.sandbox and not (finished and stage.target.keep):
+            await _uninstall(stage)
+
+
+async def _claim_installed(stage: Stage, name: str) -> None:
+    witness = Witness(stage)
+    live: Any = await stage.cluster.read(CRD, name) or {}
+    conditions = {c["type"]: c["status"] for c in live.get("status", {}).get("conditions", ())}
+    established = conditions.get("Established") == "True"
+    witness.claim(f"{name} is Established", established, conditions)
+    appliers = [holder.manager for holder in managers(live) if holder.operation == "Apply"]
+    witness.claim(f"{INSTALLER} applied it", appliers == [INSTALLER], appliers)
+
+
+async def _uninstall(stage: Stage) -> None:
+    with anyio.move_on_after(PATIENCE, shield=True):
+        try:
+            await stage.shell.run(f"hedgerow uninstall{stage.context}")
+        except DemoError as error:
+            # Somebody uses it by now: then it is theirs.
+            stage.page.say(f"It stays: {error}")
+
+
+@asynccontextmanager
+async def namespace(stage: Stage) -> AsyncGenerator[None]:
+    """Make the demo's namespace; deleted at the end, with all that is in it."""
+    finished = False
+    line = f"kubectl create namespace {stage.namespace}{stage.context}"
+    try:
+        await stage.shell.run(line)
+        yield
+        finished = True
+    finally:
+        if not stage.sandbox and not (finished and stage.target.keep):
+            with anyio.move_on_after(PATIENCE, shield=True):
+                gone = f"kubectl delete namespace {stage.namespace} --ignore-not-found"
+                await stage.shell.run(f"{gone}{stage.context}")
+
+
+async def audit(stage: Stage) -> None:
+    """Tell from the API server's audit log what the operator wrote, and how."""
+    stage.page.act("What the API server itself noted of all this")
+    stage.page.say(f"{AUDIT} holds every request, with the body of every write.")
+    pick = f"grep -o 'fieldManager=hedgerow[^\"]*' {AUDIT} | sed 's/.u0026/ /g'"
+    await stage.shell.run(f"{pick} \\\n  | sort | uniq -c")
+    requests = _written(stage)
+    uris = [request["requestURI"] for request in requests]
+    applies = all(
+        request["verb"] == "patch" and f"fieldManager={acts.MANAGER}" in request["requestURI"]
+        for request in requests
+    )
+    witness = Witness(stage)
+    witness.claim(f"the operator wrote {_counted(requests)}", requests, requests)
+    witness.claim(f"each time by apply as {acts.MANAGER}, never another way", applies, uris)
+    forced = [uri for uri in uris if "force=" in uri]
+    witness.claim("and never with force", not forced, forced)
+
+
+def _counted(requests: list[dict[str, Any]]) -> str:
+    kinds = Counter(
+        "/".join(filter(None, (ref["resource"], ref.get("subresource"))))
+        for ref in (request["objectRef"] for request in requests)
+    )
+    return ", ".join(f"{kind} {count} times" for kind, count in sorted(kinds.items()))
+
+
+def _written(stage: Stage) -> list[dict[str, Any]]:
+    lines = (stage.directory / AUDIT).read_text(encoding="utf-8").splitlines()
+    requests = [from_json(line) for line in lines if acts.MANAGER in line]
+    return [
+        request
+        for request in requests
+        if request["stage"] == "ResponseComplete"
+        and request["verb"] not in {"get", "list", "watch"}
+        and request.get("userAgent", "").startswith("hedgerow/")
+    ]
+
+
+async def leave(stage: Stage) -> None:
+    """Delete the BlueGreen and see its children go; the rest goes as the contexts are left."""
+    stage.page.act("Cleaning up")
+    witness = Witness(stage)
+    await stage.shell.run(f"kubectl delete bluegreen {NAME}{stage.flags}")
+    stage.page.say("Kubernetes's garbage collector takes up to half a minute for a new kind.")
+
+    async def children() -> list[str]:
+        names: list[tuple[ApiResource, str]] = [
+            (Service.api, NAME),
+            (Deployment.api, deployment_name("Blue")),
+            (Deployment.api, deployment_name("Green")),
+        ]
+        return [name for api, name in names if await witness.live(api, name)]
+
+    left = await witness.until("its children to go", children, lambda found: not found, ", ".join)
+    witness.claim("its Service and Deployments are gone with it", not left, left)
+
+
+def farewell(stage: Stage, process: Started) -> None:
+    """Say how to go on by hand, and how to end what is left running."""
+    page = stage.page
+    page.act("It stays as it is: go on by hand")
+    page.typed(f"cd {stage.directory} && . ./env")
+    page.typed(f"kubectl get bluegreens,deployments,services{stage.flags}")
+    page.typed(f"kubectl edit bluegreen {NAME}{stage.flags}")
+    page.typed(f"tail -f {LOG}")
+    page.say("To end it:")
+    page.typed(f"kill {process.pid}")
+    if stage.sandbox:
+        page.typed(f"hedgerow sandbox down --dir {stage.sandbox.directory}")
+    else:
+        page.typed(f"kubectl delete namespace {stage.namespace}{stage.context}")
+        page.typed(f"hedgerow uninstall{stage.context}")
+    page.typed(f"rm -r {stage.directory}")

@@ -1,0 +1,127 @@
+"""Witness: reads from the API server and holds what the demo claims against it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hedgerow.core.managed import entries
+from hedgerow.demo.errors import DemoError
+from hedgerow.sandbox.pauses import until
+from hedgerow_schemas.base import View
+from hedgerow_schemas.bluegreen import BlueGreen, Phase
+from hedgerow_schemas.builtin import Deployment, Service
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from hedgerow.demo.stage import Stage
+    from hedgerow_schemas.base import ApiResource, Condition, Object
+
+T = TypeVar("T")
+NAME = "demo"
+PATIENCE = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Looks at the demo's objects, each time anew."""
+
+    stage: Stage
+
+    async def bluegreen(self) -> BlueGreen:
+        """Give the BlueGreen; raises DemoError when somebody deleted it."""
+        live = await self.live(BlueGreen.api, NAME)
+        if not live:
+            raise DemoError(f"the BlueGreen {NAME} is gone", "somebody deleted it: start again")
+        return BlueGreen.model_validate(live)
+
+    async def service(self) -> Service:
+        """Give the Service, an empty one when it is not there."""
+        return Service(await self.live(Service.api, NAME))
+
+    async def deployment(self, phase: Phase) -> Deployment:
+        """Give a colour's Deployment, an empty one when it is not there."""
+        return Deployment(await self.live(Deployment.api, deployment_name(phase)))
+
+    async def live(self, api: ApiResource, name: str) -> Object:
+        """Give an object as it is now, an empty map when it is not there."""
+        return await self.stage.cluster.read(api, name, self.stage.namespace) or {}
+
+    async def events(self, reason: str) -> list[str]:
+        """Give the notes of the BlueGreen's Events for a reason."""
+        path = f"/apis/events.k8s.io/v1/namespaces/{self.stage.namespace}/events"
+        params = {"fieldSelector": f"reason={reason}"}
+        listed = await self.stage.cluster.get(path, params=params)
+        return [str(item.get("note")) for item in listed["items"]]
+
+    async def until(
+        self,
+        what: str,
+        read: Callable[[], Awaitable[T]],
+        fits: Callable[[T], object],
+        told: Callable[[T], str],
+    ) -> T:
+        """Read until it fits and give what fitted; shows meanwhile what `told` makes of it.
+
+        Raises DemoError with what was read last.
+        """
+        last: list[T] = []
+        with self.stage.page.waiting(f"waiting for {what}") as progress:
+            tty = self.stage.page.lively
+
+            async def look() -> bool:
+                last[:] = [await read()]
+                if tty:
+                    progress(f"waiting for {what}: {told(last[0])}")
+                return bool(fits(last[0]))
+
+            if await until(look, seconds=PATIENCE):
+                return last[0]
+        seen = told(last[0]) if last else "nothing"
+        raise DemoError(
+            f"waited {PATIENCE:.0f} s in vain for {what}", f"the API server says: {seen}"
+        )
+
+    def claim(self, text: str, holds: object, shown: Any) -> None:
+        """Print a statement if what was read bears it out; raises DemoError if not."""
+        if holds:
+            self.stage.page.claim(text)
+            return
+        self.stage.page.broken(text)
+        raise DemoError(f"not so: {text}", f"the API server says: {shown}")
+
+
+def deployment_name(phase: Phase) -> str:
+    """Name a colour's Deployment."""
+    return f"{NAME}{phase.lower()}-deployment"
+
+
+def selected(service: Service) -> str:
+    """Give the colour that a Service selects; empty when there is none."""
+    return str(service.selector.get("app.kubernetes.io/phase", ""))
+
+
+def condition(bg: BlueGreen, kind: str) -> Condition | None:
+    """Give a condition of the BlueGreen that is about its present spec, or None."""
+    fitting = (
+        c
+        for c in bg.status.conditions
+        if c.type == kind and c.observed_generation == bg.metadata.generation
+    )
+    return next(fitting, None)
+
+
+def says(bg: BlueGreen) -> str:
+    """Put the Ready condition into a line."""
+    ready = condition(bg, "Ready")
+    return f"{ready.reason}: {ready.message}" if ready else "no word about this generation yet"
+
+
+def holders(live: Mapping[str, Any], *steps: str) -> list[str]:
+    """Name the managers whose entry holds the field at these fieldsV1 steps."""
+    found: list[str] = []
+    for holder, _, tree in entries(dict(live)):
+        if View(tree).at(*steps) is not None:
+            found.append(f"{holder.manager} ({holder.operation})")
+    return found

@@ -1,0 +1,104 @@
+"""What the documents say, as far as a program can tell whether it is so."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+from packaging.requirements import Requirement
+
+from support.sources import ROOT, committed
+
+README = (ROOT / "README.md").read_text("utf-8")
+CI = (ROOT / ".ci/run").read_text("utf-8")
+PINS = (ROOT / ".ci/constraints.txt").read_text("utf-8").splitlines()
+DECISIONS = sorted((ROOT / "docs/adr").glob("*.md"))
+HOSTS = re.compile(r"https?://(?:[\w-]+\.)*(?:pypi|pythonhosted|npmjs|golang|docker)\.\w+")
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def pins() -> dict[str, Requirement]:
+    found = [Requirement(line) for line in PINS if line]
+    return {requirement.name.lower().replace("_", "-"): requirement for requirement in found}
+
+
+class TestLockFile:
+    def test_every_line_is_one_exact_version(self):
+        loose = [
+            str(pin) for pin in pins().values() if not re.fullmatch(r"==[\w.]+", str(pin.specifier))
+        ]
+
+        assert loose == []
+
+    def test_it_covers_what_pyproject_asks_for_within_its_bounds(self):
+        asked = [*project()["dependencies"], *project()["optional-dependencies"]["dev"]]
+        missing = []
+        for wanted in map(Requirement, asked):
+            pin = pins().get(wanted.name.lower())
+            version = str(pin.specifier).removeprefix("==") if pin else ""
+            if not version or not wanted.specifier.contains(version):
+                missing.append(str(wanted))
+
+        assert missing == []
+
+    def test_it_names_no_host(self):
+        assert [line for line in PINS if "/" in line or "--" in line] == []
+
+
+class TestReadme:
+    def test_its_set_up_is_what_ci_runs(self):
+        lines = readme_block("set-up")
+
+        assert lines
+        for line in lines:
+            assert line in CI
+
+    def test_its_two_commands_are_tasks_and_ci_runs_the_second(self):
+        assert readme_block("two commands") == ["task demo", "task test"]
+        assert "task test" in CI
+
+
+def readme_block(name: str) -> list[str]:
+    """Give the lines of the code block that a comment in the README marks by name."""
+    found = re.search(rf"<!-- {name} -->\n+```sh\n(.*?)```", README, re.DOTALL)
+    assert found, f"no block marked {name!r}"
+    commands = [line.partition("#")[0].strip() for line in found[1].splitlines()]
+    return [command for line in commands for command in line.split(" && ") if command]
+
+
+class TestDecisions:
+    def test_there_are_some_numbered_without_a_gap(self):
+        numbers = [int(path.name[:4]) for path in DECISIONS]
+
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert numbers
+
+    @pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
+    def test_each_has_its_four_parts_on_one_page(self, path):
+        text = path.read_text("utf-8")
+
+        headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        assert headings == ["Context", "Decision", "Consequences", "Evidence"]
+        assert len(text.splitlines()) <= 60
+
+
+@pytest.mark.parametrize("path", committed(".md"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(path):
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text("utf-8"))
+    local = [target for target in targets if "://" not in target]
+
+    assert [target for target in local if not (path.parent / target).exists()] == []
+
+
+def test_no_file_names_a_package_registry():
+    named = [
+        str(path.relative_to(ROOT))
+        for path in committed(".py", ".toml", ".txt", ".yml", ".yaml", ".md", "")
+        if HOSTS.search(path.read_text("utf-8", errors="replace"))
+    ]
+
+    assert named == []

@@ -1,0 +1,78 @@
+"""Every error that can reach the user: one line, its remedy, its exit code."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+
+from hedgerow.cli.errors import explain
+from hedgerow.cli.exits import Exit
+from hedgerow.demo import DemoError
+from hedgerow.install import InstallError
+from hedgerow.kube import errors as kube
+from hedgerow.sandbox.errors import SandboxError
+from hedgerow.settings import Settings
+
+CASES = {
+    "no kubeconfig": (kube.ConfigError("none; name one"), 2, "none; name one"),
+    "no server": (kube.Unreachable("cannot reach it", sent=False), 4, "choose another with"),
+    "another authority": (kube.Untrusted("bad", sent=False), 4, "certificate-authority"),
+    "unknown credentials": (kube.Unauthenticated("who?"), 4, "log in again"),
+    "no permission": (kube.Forbidden("you may not"), 1, "have it granted"),
+    "no such kind": (kube.Missing("not served"), 1, "`hedgerow install`"),
+    "a busy server": (kube.Throttled("slower"), 1, "try again later"),
+    "any other answer": (kube.Garbled("no JSON"), 1, "--debug shows where"),
+    "the sandbox": (SandboxError("no Go", "install it"), 1, "no Go; install it"),
+    "the installer": (InstallError("being deleted", "wait"), 1, "being deleted; wait"),
+    "the demo": (DemoError("not so", "look"), 1, "not so; look"),
+    "a file": (FileNotFoundError(2, "No such file", "/x/y"), 1, "/x/y: No such file"),
+    "an error without a file": (OSError("odd"), 1, "a mistake in hedgerow"),
+    "a mistake": (ValueError("boo"), 1, "ValueError: boo; this is a mistake in hedgerow"),
+    "an abort": (typer.Abort(), 130, "interrupted"),
+    "a bad parameter": (typer.BadParameter("no good"), 2, "no good; see `hedgerow --help`"),
+}
+
+
+@pytest.mark.parametrize(("error", "code", "said"), CASES.values(), ids=CASES)
+def test_each_is_one_line_with_its_remedy_and_exit_code(error, code, said):
+    line, given = explain(error)
+
+    assert given == code
+    assert said in line
+    assert "\n" not in line
+
+
+def test_the_first_of_several_is_told():
+    group = ExceptionGroup("tasks", [ExceptionGroup("more", [DemoError("a", "b")]), ValueError()])
+
+    assert explain(group) == ("a; b", Exit.FAILED)
+
+
+def test_the_end_of_a_components_log_follows():
+    error = SandboxError("etcd exited", "see its log", log=["first", "last"])
+
+    assert explain(error)[0] == "etcd exited; see its log\n  | first\n  | last"
+
+
+def test_notes_that_others_attach_are_not_shown():
+    error = DemoError("a", "b")
+    error.add_note("from a library")
+
+    assert explain(error)[0] == "a; b"
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"namespaces": ("Shop_",)}, "'Shop_' will not do: --namespace takes a namespace's name"),
+        ({"instance": "x" * 21}, "--instance takes a short name"),
+        ({"grace_seconds": 0}, "0 will not do: grace_seconds: Input should be greater than 0"),
+    ],
+)
+def test_a_refused_setting_is_told_in_the_words_of_the_command_line(setting, said):
+    with pytest.raises(ValueError, match="validation error") as refused:
+        Settings(**setting)
+    line, code = explain(refused.value)
+
+    assert code == Exit.USAGE
+    assert said in line

@@ -1,0 +1,150 @@
+"""hedgerow, as it is typed: help, version, exit codes, and errors of one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from hedgerow import __version__
+from hedgerow.cli import commands, main
+from hedgerow.cli.commands import LAZY
+from hedgerow.demo import DemoError
+
+
+@pytest.fixture
+def typed(capsys):
+    """Type a line; give the exit code, standard output and standard error."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        shown = capsys.readouterr()
+        return int(ended.value.code or 0), shown.out, shown.err
+
+    return run
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Let `hedgerow install` raise."""
+
+    def raising(error: BaseException):
+        def command() -> None:
+            raise error
+
+        monkeypatch.setattr(commands.Lazy, "load", lambda _lazy, _name: _command(command))
+
+    return raising
+
+
+def _command(function):
+    import typer
+
+    app = typer.Typer()
+    app.command()(function)
+    return typer.main.get_command(app)
+
+
+class TestHelp:
+    @pytest.mark.parametrize("words", [(), ("--help",), ("-h",)])
+    def test_it_names_every_command_and_the_exit_codes(self, typed, words):
+        code, out, err = typed(*words)
+
+        assert (code, err) == (0, "")
+        assert "Exit codes: 0 done, 1 failed, 2 wrong usage" in out
+        for name in (*LAZY, "version"):
+            assert f" {name} " in out
+
+    def test_it_begins_with_what_a_newcomer_needs_first(self, typed):
+        _, out, _ = typed()
+
+        assert out.index(" demo ") < out.index(" sandbox ") < out.index(" run ")
+
+    @pytest.mark.parametrize(
+        ("command", "said"),
+        [
+            ("demo", "--keep"),
+            ("run", "--controllers"),
+            ("install", "--dry-run"),
+            ("uninstall", "--delete-resources"),
+            ("sandbox", "env"),
+            ("version", "Print the version"),
+        ],
+    )
+    def test_each_command_has_its_own(self, typed, command, said):
+        code, out, _ = typed(command, "--help")
+
+        assert code == 0
+        assert said in out
+        assert f"hedgerow {command}" in out
+
+    def test_it_loads_nothing_that_only_a_command_needs(self):
+        program = (
+            "import sys\nfrom hedgerow.cli import main\ntry: main(['--help'])\n"
+            "except SystemExit: pass\n"
+            "print([m for m in ('anyio', 'httpx', 'kr8s', 'cryptography') if m in sys.modules])"
+        )
+        shown = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        )
+
+        assert shown.stdout.splitlines()[-1] == "[]"
+
+    def test_the_list_says_what_the_commands_say_of_themselves(self):
+        for name, lazy in LAZY.items():
+            assert lazy.load(name).name == name
+
+
+class TestVersion:
+    @pytest.mark.parametrize("word", ["version", "--version"])
+    def test_it_is_one_line(self, typed, word):
+        assert typed(word) == (0, f"hedgerow {__version__}\n", "")
+
+    def test_python_finds_hedgerow_where_no_script_is(self):
+        shown = subprocess.run(
+            [sys.executable, "-m", "hedgerow", "version"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+        assert shown.stdout == f"hedgerow {__version__}\n"
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (("bogus",), "No such command 'bogus'; see `hedgerow --help`"),
+            (("run", "--bogus"), "No such option: --bogus; see `hedgerow run --help`"),
+            (("sandbox", "up", "--nodes", "x"), "see `hedgerow sandbox up --help`"),
+        ],
+    )
+    def test_wrong_usage_is_one_line_that_names_the_help_and_exit_code_2(self, typed, words, said):
+        code, out, err = typed(*words)
+
+        assert (code, out) == (2, "")
+        assert err.startswith("hedgerow: ")
+        assert err.endswith(f"{said}\n")
+        assert err.count("\n") == 1
+
+    def test_a_failure_is_one_line_without_traceback(self, typed, failing):
+        failing(DemoError("it is not so", "look there"))
+
+        assert typed("install") == (1, "", "hedgerow: it is not so; look there\n")
+
+    @pytest.mark.parametrize("words", [("--debug", "install"), ("install", "--debug")])
+    def test_debug_anywhere_on_the_line_adds_the_traceback(self, typed, failing, words):
+        failing(DemoError("it is not so", "look there"))
+        code, _, err = typed(*words)
+
+        assert code == 1
+        assert err.startswith("Traceback (most recent call last)")
+        assert err.endswith("hedgerow: it is not so; look there\n")
+
+    def test_an_interrupted_command_exits_as_a_shell_expects(self, typed, failing):
+        failing(KeyboardInterrupt())
+
+        assert typed("install")[0] == 130

@@ -1,0 +1,189 @@
+"""What a user meets when something is wrong: one clear line, on real servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Self
+
+import anyio
+import pytest
+import yaml
+
+from hedgerow.sandbox.cluster import Options
+from support.clusters import cluster as sandboxed
+from support.eventually import eventually
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.cluster
+
+HEDGEROW = [sys.executable, "-m", "hedgerow"]
+COMMANDS = {
+    "run": ["run", "--log-format", "json"],
+    "install": ["install"],
+    "uninstall": ["uninstall"],
+    "demo": ["demo"],
+}
+each_command = pytest.mark.parametrize(
+    "words", [COMMANDS[name] for name in ("run", "install", "demo")], ids=lambda words: words[0]
+)
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory):
+    """A server on which nothing was ever installed."""
+    with sandboxed(tmp_path_factory.mktemp("errors") / "cluster", Options()) as up:
+        yield up
+
+
+@pytest.fixture
+def nobody(sandbox) -> Path:
+    """A user who may do nothing."""
+    return anyio.run(sandbox.kubeconfig_for, "nobody")
+
+
+@pytest.fixture
+def altered(sandbox, tmp_path):
+    """The administrator's kubeconfig with other values."""
+
+    def altered(section: str, inner: str, **values: str) -> Path:
+        config = yaml.safe_load(sandbox.kubeconfig.read_text("utf-8"))
+        entry = config[section][0][inner]
+        entry.update(values)
+        authority = config["clusters"][0]["cluster"]["certificate-authority"]
+        whole = str(sandbox.kubeconfig.parent / authority)
+        config["clusters"][0]["cluster"]["certificate-authority"] = whole
+        path = tmp_path / "kubeconfig"
+        path.write_text(yaml.safe_dump(config), encoding="utf-8")
+        return path
+
+    return altered
+
+
+def typed(words: list[str], kubeconfig: Path, tmp_path: Path) -> tuple[int, list[str]]:
+    """Type a line; give the exit code and the lines on standard error."""
+    ended = subprocess.run(
+        [*HEDGEROW, *words, "--kubeconfig", str(kubeconfig)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    return ended.returncode, ended.stderr.splitlines()
+
+
+class Running:
+    """`hedgerow run` as somebody, its log as entries."""
+
+    def __init__(self, kubeconfig: Path, log: Path) -> None:
+        self._log = log
+        self._command = [*HEDGEROW, *COMMANDS["run"], "--kubeconfig", str(kubeconfig)]
+
+    def __enter__(self) -> Self:
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(self._command, stderr=log, stdin=subprocess.DEVNULL)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+    def entries(self, event: str) -> list[dict]:
+        lines = self._log.read_text("utf-8").splitlines(keepends=True)
+        entries = [json.loads(line) for line in lines if line.endswith("}\n")]
+        return [entry for entry in entries if entry["event"] == event]
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)
+
+
+class TestNoCluster:
+    @each_command
+    def test_a_kubeconfig_that_is_not_there(self, words, tmp_path):
+        code, lines = typed(words, tmp_path / "none", tmp_path)
+
+        assert (code, lines) == (
+            2,
+            [f"hedgerow: kubeconfig {tmp_path}/none does not exist; name another file"],
+        )
+
+    @each_command
+    def test_a_kubeconfig_that_is_none(self, words, tmp_path):
+        path = tmp_path / "kubeconfig"
+        path.write_text("{", encoding="utf-8")
+        code, [line] = typed(words, path, tmp_path)
+
+        assert code == 2
+        assert line.startswith(f"hedgerow: kubeconfig {path} is no YAML")
+
+    @each_command
+    def test_a_server_that_is_not_there(self, words, altered, tmp_path):
+        path = altered("clusters", "cluster", server="https://127.0.0.1:1")
+        code, [line] = typed(words, path, tmp_path)
+
+        assert code == 4
+        assert "cannot reach https://127.0.0.1:1" in line
+        assert "choose another with --context or --kubeconfig" in line
+
+    @each_command
+    def test_credentials_that_the_server_does_not_know(self, words, altered, tmp_path):
+        code, [line] = typed(words, altered("users", "user", token="wrong"), tmp_path)
+
+        assert code == 4
+        assert "does not accept these credentials" in line
+        assert "log in again" in line
+
+    def test_nothing_is_left_behind(self, altered, tmp_path):
+        path = altered("clusters", "cluster", server="https://127.0.0.1:1")
+        typed(["demo"], path, tmp_path)
+
+        assert [found.name for found in tmp_path.iterdir()] == ["kubeconfig"]
+
+
+class TestPermissions:
+    @pytest.mark.parametrize("command", ["install", "uninstall"])
+    def test_a_command_says_what_is_not_permitted(self, nobody, command, tmp_path):
+        code, [line] = typed(COMMANDS[command], nobody, tmp_path)
+
+        assert code == 1
+        assert 'User "nobody" cannot' in line
+        assert "have it granted" in line
+
+    def test_the_operator_says_each_thing_once_and_waits(self, nobody, tmp_path):
+        with Running(nobody, tmp_path / "log") as running:
+            eventually(lambda: running.entries("started"))
+            missing = running.entries("permission missing")
+            eventually(lambda: len(running.entries("watch in trouble")) == 4)
+            code = running.stop()
+
+        assert code == 0
+        assert [entry["resource"] for entry in missing] == [
+            "bluegreens.app.demo.kakao.com",
+            "pods",
+            "deployments.apps",
+            "services",
+        ]
+        assert missing[2]["verbs"] == "list,watch,get,create,patch,delete"
+        assert running.entries("pass failed") == []
+
+
+class TestMissingDefinitions:
+    def test_the_operator_names_them_and_goes_on_once_they_are_there(self, sandbox, tmp_path):
+        with Running(sandbox.kubeconfig, tmp_path / "log") as running:
+            [named] = eventually(lambda: running.entries("custom resource not installed"))
+            eventually(lambda: running.entries("watch in trouble"))
+            assert typed(COMMANDS["install"], sandbox.kubeconfig, tmp_path)[0] == 0
+            eventually(lambda: running.entries("caches are filled"))
+            code = running.stop()
+
+        assert code == 0
+        assert named["resource"] == "bluegreens.app.demo.kakao.com"
+        assert named["remedy"] == "`hedgerow install`"
+        assert len(running.entries("watch recovered")) == 1

@@ -1,0 +1,89 @@
+"""The CRD lesson on a real server of its own, with the real kubectl."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from hedgerow.cli.crd_lesson import LAST_APPLIED, NAME, lesson, perform
+from hedgerow.demo.page import Page
+from hedgerow.demo.shell import Shell
+from hedgerow.demo.stage import Stage, Target
+from hedgerow.kube.client import connect
+from hedgerow.sandbox.cluster import Options
+from hedgerow_schemas.crd import CRD
+from support.clusters import cluster as sandboxed
+
+REFUSED = "metadata.annotations: Too long: may not be more than 262144 bytes"
+pytestmark = [pytest.mark.cluster, pytest.mark.anyio]
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory):
+    with sandboxed(tmp_path_factory.mktemp("demo") / "cluster", Options()) as up:
+        yield up
+
+
+@pytest.fixture
+def console():
+    return Console(width=300, record=True, file=io.StringIO())
+
+
+@pytest.fixture
+async def cluster(sandbox):
+    async with connect(kubeconfig=str(sandbox.kubeconfig)) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def target(sandbox, monkeypatch):
+    """The sandbox as a cluster that was given, with kubectl where a machine has it."""
+    monkeypatch.setenv("PATH", f"{sandbox.kubectl.parent}:{os.environ['PATH']}")
+    return Target(kubeconfig=str(sandbox.kubeconfig))
+
+
+@pytest.fixture
+def stage(sandbox, console, cluster, tmp_path):
+    """The sandbox as one of the lesson's own."""
+    programs = [Path(sys.executable).parent, sandbox.kubectl.parent]
+    exports = {
+        "KUBECONFIG": str(sandbox.kubeconfig),
+        "PATH": ":".join([*map(str, programs), os.environ["PATH"]]),
+    }
+    page = Page(console)
+    shell = Shell(page, tmp_path, exports, dict(os.environ))
+    return Stage(page, shell, cluster, Target(), "demo", sandbox)
+
+
+async def test_a_given_cluster_is_as_it_was(target, console, cluster):
+    await perform(Page(console), target)
+    told = console.export_text()
+
+    assert REFUSED in told
+    assert "your cluster is as it was" in told
+    assert await cluster.read(CRD, NAME) is None
+
+
+async def test_client_side_apply_fails_and_server_side_apply_succeeds(stage, console, cluster):
+    await lesson(stage)
+    told = console.export_text()
+    live = await cluster.read(CRD, NAME)
+    refused, accepted = told.index("$ kubectl apply -f described.yaml"), told.index("--server-side")
+
+    assert REFUSED in told
+    assert refused < told.index("(exit code 1)") < accepted < told.rindex("(exit code 0)")
+    assert LAST_APPLIED not in live["metadata"].get("annotations", {})
+
+
+async def test_a_definition_that_was_there_before_is_no_obstacle(stage, target, console, cluster):
+    await lesson(stage)
+    before = await cluster.read(CRD, NAME)
+    await perform(Page(console), target)
+
+    assert "nothing came of it: it is as it was" in console.export_text()
+    assert await cluster.read(CRD, NAME) == before

@@ -1,0 +1,439 @@
+"""The definitions on the real server: what it accepts, refuses, keeps and shows.
+
+Each flavour of the definition stands in an API group of its own, so that nobody else's BlueGreen
+in the shared cluster is touched.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from hedgerow.generate import CRDS, crd_file, sandbox_document
+from hedgerow.install import packaged_document, size
+from hedgerow_schemas.base import ApiResource
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.crd import crd_name, render
+from hedgerow_schemas.openapi import DOCUMENT_PATH, excerpt
+from hedgerow_schemas.resources import needed_types
+from support.api import Api
+from support.eventually import eventually
+from support.specimen import paths, specimen
+
+pytestmark = pytest.mark.cluster
+
+REPOSITORY = Path(__file__).parents[2]
+POD_SPEC = "io.k8s.api.core.v1.PodSpec"
+PODS = {"containers": [{"name": "blue", "image": "ealen/echo-server"}]}
+MANAGER = "hedgerow-test"
+
+
+class Plain(BlueGreen):
+    """BlueGreen as committed."""
+
+    api = ApiResource("plain.hedgerow.test/v1", "BlueGreen", "bluegreens")
+
+
+class Described(BlueGreen):
+    """BlueGreen as `hedgerow install` renders it."""
+
+    api = ApiResource("described.hedgerow.test/v1", "BlueGreen", "bluegreens")
+
+
+class Legacy(BlueGreen):
+    """BlueGreen as it was before there were rules."""
+
+    api = ApiResource("legacy.hedgerow.test/v1", "BlueGreen", "bluegreens")
+
+
+@pytest.fixture(scope="module")
+def api(sandbox):
+    api = Api(sandbox.kubeconfig)
+    yield api
+    api.close()
+
+
+@pytest.fixture(scope="module")
+def kubectl(sandbox):
+    def run(*args, given=None):
+        command = [str(sandbox.kubectl), "--kubeconfig", str(sandbox.kubeconfig), *args]
+        ended = subprocess.run(
+            command, input=given, capture_output=True, text=True, timeout=60, check=False
+        )
+        return SimpleNamespace(code=ended.returncode, out=ended.stdout, err=ended.stderr)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def document(api):
+    return api.raw("GET", DOCUMENT_PATH).must()
+
+
+@pytest.fixture(scope="module")
+def install(api, kubectl):
+    def apply(crd):
+        applied = api.apply(crd, MANAGER).must()
+        collection = f"/apis/{crd['spec']['group']}/v1/bluegreens"
+        eventually(lambda: kubectl("get", "--raw", collection).code == 0, what=collection)
+        return applied
+
+    return apply
+
+
+@pytest.fixture(scope="module")
+def plain(install):
+    install(render(Plain, packaged_document(), describe=False))
+    return Plain
+
+
+@pytest.fixture(scope="module")
+def described(install, document):
+    install(render(Described, document, describe=True))
+    return Described
+
+
+def manifest(resource, namespace, name="demo", **spec):
+    return {
+        "apiVersion": resource.api.group_version,
+        "kind": "BlueGreen",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"routeTo": "Blue", "blueSpec": PODS, **spec},
+    }
+
+
+class TestTheCommittedFiles:
+    def test_the_packaged_types_are_those_of_this_server(self, document):
+        assert packaged_document() == excerpt(document, needed_types())
+
+    @pytest.mark.anyio
+    async def test_generate_takes_the_types_from_a_sandbox_of_the_newest_kubernetes(
+        self,
+        sandbox,
+    ):
+        document = await sandbox_document()
+
+        assert excerpt(document, needed_types()) == packaged_document()
+
+    def test_the_definition_is_accepted_and_applying_it_again_changes_nothing(self, api):
+        text = (REPOSITORY / CRDS / crd_file(BlueGreen)).read_text("utf-8")
+        crd = yaml.safe_load(text.replace(BlueGreen.api.group, "committed.hedgerow.test"))
+        first = api.apply(crd, MANAGER).must()
+        second = api.apply(crd, MANAGER).must()
+
+        assert second["spec"] == first["spec"]
+        assert second["metadata"]["generation"] == first["metadata"]["generation"] == 1
+
+    @pytest.mark.parametrize(
+        "path",
+        sorted((REPOSITORY / "manifests" / "samples").glob("bluegreen*.yaml")),
+        ids=lambda path: path.name,
+    )
+    def test_the_samples_are_accepted(self, plain, path, kubectl, namespace):
+        text = path.read_text("utf-8").replace(BlueGreen.api.group, plain.api.group)
+        for how in ((), ("--server-side",)):
+            applied = kubectl(
+                "apply", "--dry-run=server", *how, "-n", namespace, "-f", "-", given=text
+            )
+            assert applied.code == 0, applied.err
+            assert "Warning" not in applied.err
+
+
+class TestSizes:
+    def test_the_plain_definition_fits_into_an_annotation_and_the_described_does_not(
+        self, document
+    ):
+        limit = 256 * 1024
+
+        assert size(render(BlueGreen, document, describe=False)) < 160_000 < limit
+        assert limit < size(render(BlueGreen, document, describe=True)) < 800_000
+
+
+class TestPruning:
+    """What the user writes arrives as it was written."""
+
+    @pytest.fixture(params=["plain", "described"])
+    def resource(self, request):
+        return request.getfixturevalue(request.param)
+
+    def test_every_field_of_a_pod_specification_survives(self, resource, api, document, namespace):
+        pods = specimen(document, POD_SPEC)
+        given = manifest(resource, namespace, blueSpec=pods, greenSpec=pods)
+        kept = api.apply(given, MANAGER).must()["spec"]
+
+        for colour in ("blueSpec", "greenSpec"):
+            assert set(paths(kept[colour])) == set(paths(pods))
+            assert kept[colour] == pods
+        assert len(paths(pods)) > 500
+
+    def test_what_is_empty_stays_empty_and_nothing_is_added(self, resource, api, namespace):
+        pods = {
+            "containers": [{"name": "blue", "args": [], "resources": {}, "securityContext": {}}],
+            "volumes": [{"name": "scratch", "emptyDir": {}}],
+            "nodeSelector": {},
+            "affinity": {"podAffinity": {}},
+            "hostname": "",
+        }
+        kept = api.apply(manifest(resource, namespace, blueSpec=pods), MANAGER).must()["spec"]
+
+        assert kept == {"routeTo": "Blue", "promotion": "Immediate", "blueSpec": pods}
+
+    def test_numbers_and_text_stay_what_they_are(self, resource, api, namespace):
+        limits = {"cpu": 1, "memory": "1Gi", "ephemeral-storage": "0.5Gi"}
+        probe = {"httpGet": {"port": "web"}, "terminationGracePeriodSeconds": 5}
+        container = {"name": "c", "resources": {"limits": limits}, "livenessProbe": probe}
+        given = manifest(resource, namespace, blueSpec={"containers": [container]})
+
+        assert api.apply(given, MANAGER).must()["spec"]["blueSpec"]["containers"] == [container]
+
+    def test_a_container_port_without_protocol_is_tcp_since_a_list_key_must_be_known(
+        self, resource, api, namespace
+    ):
+        pods = {"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]}
+        kept = api.apply(manifest(resource, namespace, blueSpec=pods), MANAGER).must()["spec"]
+
+        assert kept["blueSpec"]["containers"][0]["ports"] == [
+            {"containerPort": 80, "protocol": "TCP"}
+        ]
+
+
+class TestPorts:
+    def test_the_server_adds_no_port_so_that_none_is_left_behind(self, plain, api, namespace):
+        assert "ports" not in api.apply(manifest(plain, namespace), MANAGER).must()["spec"]
+
+    def test_ports_are_told_apart_by_port_and_protocol(self, plain, api, namespace):
+        mine = manifest(plain, namespace, ports=[{"name": "dns", "port": 53}])
+        theirs = manifest(
+            plain, namespace, ports=[{"name": "dns-udp", "port": 53, "protocol": "UDP"}]
+        )
+        api.apply(mine, MANAGER).must()
+        del theirs["spec"]["blueSpec"]
+        kept = api.apply(theirs, "other").must()
+
+        assert kept["spec"]["ports"] == [
+            {"name": "dns", "port": 53, "protocol": "TCP"},
+            {"name": "dns-udp", "port": 53, "protocol": "UDP"},
+        ]
+
+
+def two(**more):
+    return [{"port": 80, "name": "http"}, {"port": 81, **more}]
+
+
+NAMES = (
+    "metadata.name: Invalid value: the name must be a DNS-1035 label of at most 47 characters (a-z,"
+    " 0-9 and '-', beginning with a letter, not ending with '-'): a Service and two Deployments"
+    " are named after it"
+)
+REFUSED = {
+    "green without green": (
+        {"routeTo": "Green"},
+        "spec.greenSpec: Required value: routeTo is Green, so there must be a greenSpec to",
+    ),
+    "blue without blue": (
+        {"blueSpec": None, "greenSpec": PODS},
+        "spec.blueSpec: Required value: routeTo is Blue, so there must be a blueSpec to route to",
+    ),
+    "another colour": (
+        {"routeTo": "Purple"},
+        'spec.routeTo: Unsupported value: "Purple": supported values: "Blue", "Green"',
+    ),
+    "no colour": ({"routeTo": None}, "spec.routeTo: Required value"),
+    "another promotion": ({"promotion": "Never"}, "spec.promotion: Unsupported value"),
+    "no port": ({"ports": []}, "spec.ports in body should have at least 1 items"),
+    "unnamed ports": (
+        {"ports": two()},
+        "spec.ports: Required value: every port needs a name when there are several",
+    ),
+    "ports of one name": (
+        {"ports": two(name="http")},
+        "spec.ports: Invalid value: the names of ports must be unique",
+    ),
+    "too many ports": (
+        {"ports": [{"port": n, "name": f"p{n}"} for n in range(1, 34)]},
+        "spec.ports: Too many: 33: must have at most 32 items",
+    ),
+    "port beyond": ({"ports": [{"port": 65536}]}, "should be less than or equal to 65535"),
+    "target port beyond": ({"ports": [{"port": 1, "targetPort": 0}]}, "spec.ports[0].targetPort"),
+    "number as text": ({"ports": [{"port": 1, "targetPort": "80"}]}, "spec.ports[0].targetPort"),
+    "no container": ({"blueSpec": {}}, "spec.blueSpec.containers: Required value"),
+    "fraction": (
+        {"blueSpec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": 0.5}}}]}},
+        "spec.blueSpec.containers[0].resources.limits.cpu in body must be of type integer,string",
+    ),
+    "no quantity": (
+        {"blueSpec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "1Gb"}}}]}},
+        "spec.blueSpec.containers[0].resources.limits.cpu in body should match",
+    ),
+    "twice the same container": (
+        {"blueSpec": {"containers": [{"name": "c"}, {"name": "c"}]}},
+        'spec.blueSpec.containers[1]: Duplicate value: {"name":"c"}',
+    ),
+}
+
+
+class TestRefusals:
+    """Each refusal as `kubectl create` shows it."""
+
+    @pytest.mark.parametrize(("spec", "said"), REFUSED.values(), ids=REFUSED)
+    def test_a_bad_specification_is_refused_with_the_field_and_the_reason(
+        self, plain, kubectl, namespace, spec, said
+    ):
+        given = manifest(plain, namespace, **spec)
+        given["spec"] = {key: value for key, value in given["spec"].items() if value is not None}
+        created = kubectl("create", "-f", "-", given=json.dumps(given))
+
+        assert created.code == 1
+        assert said in created.err
+
+    @pytest.mark.parametrize("name", ["1demo", "d" * 48, "demo.two"])
+    def test_a_name_that_children_cannot_have_is_refused(self, plain, kubectl, namespace, name):
+        given = manifest(plain, namespace, name)
+        created = kubectl("create", "-f", "-", given=json.dumps(given))
+
+        assert NAMES in created.err
+
+    def test_a_name_of_47_characters_is_accepted(self, plain, api, namespace):
+        assert api.create(manifest(plain, namespace, "d" * 47), MANAGER).ok
+
+    def test_an_unknown_field_is_refused_by_name(self, plain, kubectl, namespace):
+        given = manifest(plain, namespace, blueSpec={"containers": [{"name": "c", "imag": "x"}]})
+        created = kubectl("create", "-f", "-", given=json.dumps(given))
+
+        assert 'unknown field "spec.blueSpec.containers[0].imag"' in created.err
+
+
+class TestWhatIsOlderThanTheRules:
+    """A resource made before a rule existed can still be edited, reported on and finished."""
+
+    @pytest.fixture(params=["1-bad-name", "bad-route"])
+    def legacy(self, request, install, api, namespace):
+        full = render(Legacy, packaged_document(), describe=False)
+        install(without_rules(full))
+        given = manifest(Legacy, namespace, request.param)
+        if request.param == "bad-route":
+            given["spec"]["routeTo"] = "Green"
+        given["metadata"]["finalizers"] = ["hedgerow.test/keep"]
+        eventually(lambda: api.create(given, MANAGER).ok, what="the rules are gone")
+        install(full)
+        new = manifest(Legacy, namespace, "2-refused")
+        eventually(lambda: not api.apply(new, MANAGER, dry_run=True).ok, what="the rules")
+        return given
+
+    def test_its_status_can_be_written(self, legacy, api):
+        status = identity(legacy) | {"status": {"routeTo": "Green"}}
+
+        assert api.apply(status, MANAGER, subresource="status").must()["status"] == {
+            "routeTo": "Green"
+        }
+
+    def test_its_labels_can_be_written(self, legacy, api):
+        labelled = identity(legacy)
+        labelled["metadata"]["labels"] = {"team": "shop"}
+
+        assert api.apply(labelled, "other").ok
+
+    def test_its_finalizer_can_be_removed(self, legacy, api):
+        api.delete(legacy).must()
+        api.merge(legacy, {"metadata": {"finalizers": None}}, MANAGER).must()
+
+        assert api.get(legacy).status == 404
+
+
+class TestKubectl:
+    def test_the_columns_say_what_is_wanted_and_what_is_so(self, plain, api, kubectl, namespace):
+        given = manifest(plain, namespace, promotion="WhenAvailable")
+        api.apply(given, MANAGER).must()
+        conditions = [
+            {"type": "Ready", "status": "False", "reason": "FieldConflict"},
+            {"type": "Contested", "status": "True", "reason": "FieldConflict"},
+        ]
+        status = {"routeTo": "Green", "conditions": conditions}
+        api.apply(identity(given) | {"status": status}, MANAGER, subresource="status").must()
+        plural = crd_name(plain)
+        short = kubectl("get", plural, "-n", namespace).out.splitlines()
+        wide = kubectl("get", plural, "-n", namespace, "-o", "wide").out.splitlines()
+
+        assert short[0].split() == ["NAME", "WANTED", "ROUTETO", "READY", "CONTESTED", "AGE"]
+        assert short[1].split()[:5] == ["demo", "Blue", "Green", "False", "True"]
+        assert wide[0].split()[5:] == ["REASON", "PROMOTION", "AGE"]
+        assert wide[1].split()[5:7] == ["FieldConflict", "WhenAvailable"]
+
+    def test_short_name_and_category_lead_to_it(self, plain, kubectl):
+        listed = kubectl("api-resources", f"--api-group={plain.api.group}", "-o", "wide").out
+
+        assert listed.splitlines()[1].split()[:2] == ["bluegreens", "bg"]
+        assert "hedgerow" in listed
+
+    @pytest.mark.parametrize("flavour", ["plain", "described"])
+    def test_explain_knows_every_level(self, flavour, request, kubectl):
+        resource = request.getfixturevalue(flavour)
+        whole = explain(kubectl, resource, "spec", "--recursive")
+
+        assert "readinessProbe" in whole
+        assert "<[]ContainerPort>" in whole or "containerPort" in whole
+
+    def test_explain_tells_of_our_fields_always_and_of_theirs_when_described(
+        self, plain, described, kubectl
+    ):
+        ours = "The colour that the Service selects."
+        theirs = "List of containers belonging to the pod."
+
+        for resource in (plain, described):
+            assert ours in explain(kubectl, resource, "spec")
+        assert theirs not in explain(kubectl, plain, "spec.blueSpec")
+        assert theirs in explain(kubectl, described, "spec.blueSpec")
+
+
+class TestStatus:
+    def test_status_is_written_only_through_its_own_endpoint(self, plain, api, namespace):
+        given = manifest(plain, namespace) | {"status": {"routeTo": "Blue"}}
+
+        assert "status" not in api.create(given, MANAGER).must()
+
+    def test_conditions_and_contested_fields_have_an_owner_each(self, plain, api, namespace):
+        given = manifest(plain, namespace)
+        api.apply(given, MANAGER).must()
+        ready = {"type": "Ready", "status": "True", "reason": "Available"}
+        ours = {"conditions": [ready], "contested": [contested(".spec.a"), contested(".spec.b")]}
+        theirs = {"conditions": [{**ready, "type": "Other"}], "contested": [contested(".spec.c")]}
+        api.apply(identity(given) | {"status": ours}, MANAGER, subresource="status").must()
+        kept = api.apply(identity(given) | {"status": theirs}, "other", subresource="status").must()
+
+        assert [c["type"] for c in kept["status"]["conditions"]] == ["Ready", "Other"]
+        assert [c["path"] for c in kept["status"]["contested"]] == [".spec.a", ".spec.b", ".spec.c"]
+
+
+def contested(path):
+    return {"object": "Deployment/demo", "path": path, "manager": "kubectl"}
+
+
+def identity(given):
+    name, namespace = given["metadata"]["name"], given["metadata"]["namespace"]
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": given["apiVersion"], "kind": given["kind"], "metadata": metadata}
+
+
+def without_rules(crd):
+    """Give a definition in which every CEL rule is missing."""
+
+    def strip(node):
+        if isinstance(node, dict):
+            return {k: strip(v) for k, v in node.items() if k != "x-kubernetes-validations"}
+        return [strip(v) for v in node] if isinstance(node, list) else node
+
+    return strip(copy.deepcopy(crd))
+
+
+def explain(kubectl, resource, path, *more):
+    kind = f"{resource.api.plural}.{path}"
+    version = f"--api-version={resource.api.group_version}"
+    explained = kubectl("explain", kind, version, *more)
+    assert explained.code == 0, explained.err
+    return explained.out

@@ -1,0 +1,314 @@
+"""The demo as a user runs it: what it prints holds, its lines work, and it leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from support.api import Api
+from support.eventually import eventually
+from support.leftovers import nothing_left
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+
+DEMO = [sys.executable, "-m", "hedgerow", "demo"]
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "bluegreens.app.demo.kakao.com"},
+}
+ACTS = [
+    "A cluster of its own",
+    "The custom resource, by server-side apply, and a namespace",
+    "The operator",
+    "One BlueGreen gives two Deployments and a Service",
+    "routeTo is flipped, and the Service follows",
+    "Somebody else takes a field, and nothing is overwritten",
+    "The fields beside it still follow the spec",
+    "To agree is one way to end it",
+    "What the API server itself noted of all this",
+    "Cleaning up",
+]
+CLAIMS = [
+    "the Service selects Blue",
+    "each was written by hedgerow-bluegreen, by server-side apply",
+    "the Service selects Green",
+    "the Deployments were left alone",
+    "a Warning Event says so too",
+    "the image still is busybox:1.37",
+    "the field is held by kubectl-set (Update)",
+    "the Deployment has GREETING",
+    "and never with force",
+    "its Service and Deployments are gone with it",
+    "the operator stopped in good order",
+    "nothing of the sandbox is left",
+]
+
+
+@dataclass(frozen=True)
+class Played:
+    """How a demo ended and what it printed; `root` is where it made its directory."""
+
+    code: int
+    printed: str
+    errors: str
+    root: Path
+
+    @property
+    def acts(self) -> list[str]:
+        return re.findall(r"^ ?\d+  (.+)$", self.printed, re.MULTILINE)
+
+    @property
+    def text(self) -> str:
+        """What was printed, with the lines that were broken to fit put together again."""
+        return " ".join(self.printed.split())
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines that were typed."""
+        found = re.findall(r"^    \$ (.+(?:(?<=\\)\n.+)*)$", self.printed, re.MULTILINE)
+        return [line.replace("\\\n", " ") for line in found]
+
+    def pid(self) -> int:
+        found = re.search(r"it runs as process (\d+)", self.printed)
+        assert found
+        return int(found[1])
+
+
+def play(root: Path, *flags: str) -> Played:
+    ended = subprocess.run(
+        [*DEMO, *flags],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TMPDIR": str(root)},
+        timeout=300,
+    )
+    return Played(ended.returncode, ended.stdout, ended.stderr, root)
+
+
+def in_shell(directory: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """Type a line in another terminal, as the demo invites one to."""
+    script = f"cd {directory} && . ./env && {line}"
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+
+
+def gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.fixture(scope="module")
+def played(nodes_sandbox, tmp_path_factory) -> Played:
+    """One whole demo."""
+    return play(tmp_path_factory.mktemp("played"))
+
+
+class TestOnItsOwnCluster:
+    def test_it_plays_to_the_end(self, played):
+        assert (played.code, played.errors) == (0, "")
+        assert played.acts == ACTS
+
+    @pytest.mark.parametrize("claim", CLAIMS)
+    def test_it_claims_what_was_read_back(self, played, claim):
+        assert f"✓ {claim}" in played.text
+
+    def test_the_conflict_names_field_object_and_holder(self, played):
+        path = '.spec.template.spec.containers[name="green"].image'
+        assert f"{path} of Deployment/demogreen-deployment, kubectl-set (Update)" in played.text
+
+    def test_it_is_readable_on_a_narrow_page_and_plain_without_a_terminal(self, played):
+        wide = [line for line in played.printed.splitlines() if len(line) > 80]
+
+        # The directory is made under a long path here.
+        assert [line for line in wide if str(played.root) not in line] == []
+        assert "\x1b" not in played.printed
+
+    def test_nothing_is_left(self, played):
+        assert list(played.root.iterdir()) == []
+        nothing_left(played.root)
+        assert gone(played.pid())
+
+
+@pytest.fixture(scope="class")
+def kept(nodes_sandbox, tmp_path_factory):
+    """A demo that was told to leave everything running."""
+    root = tmp_path_factory.mktemp("kept")
+    played = play(root, "--keep")
+    yield played
+    for directory in root.iterdir():
+        in_shell(directory, f"kill {played.pid()}; hedgerow sandbox down --dir sandbox")
+
+
+class TestKept:
+    """In this order: each test goes on where the one before it stopped."""
+
+    @pytest.fixture
+    def directory(self, kept) -> Path:
+        [directory] = kept.root.iterdir()
+        return directory
+
+    @pytest.fixture
+    def api(self, directory):
+        api = Api(directory / "sandbox" / "kubeconfig")
+        yield api
+        api.close()
+
+    def test_it_says_how_to_go_on_and_leaves_everything_running(self, kept, directory):
+        assert (kept.code, kept.errors) == (0, "")
+        assert kept.acts[-1] == "It stays as it is: go on by hand"
+        assert f"cd {directory} && . ./env" in kept.lines
+        assert not gone(kept.pid())
+
+    def test_its_lines_work_as_typed(self, kept, directory):
+        begins = (
+            *("kubectl get", "kubectl events", "kubectl set", "kubectl apply"),
+            *("grep", "hedgerow install"),
+        )
+        repeatable = [line for line in kept.lines if line.startswith(begins)]
+        failed = {
+            line: ended.stderr
+            for line in repeatable
+            if (ended := in_shell(directory, line)).returncode
+        }
+
+        assert len(repeatable) > 10
+        assert failed == {}
+
+    def test_a_definition_and_resources_that_were_there_before_are_left(self, api, directory):
+        before = api.get(CRD).must()
+        played = play(directory, "--kubeconfig", str(directory / "sandbox" / "kubeconfig"))
+
+        assert (played.code, played.errors) == (0, "")
+        assert "is installed already, and is left as it is" in played.text
+        assert api.get(CRD).must() == before
+        assert self.namespaces(api) == ["demo"]
+        assert [path.name for path in directory.glob("hedgerow-demo-*")] == []
+
+    def test_a_definition_that_it_installed_goes_with_it(self, api, kept, directory):
+        os.kill(kept.pid(), signal.SIGTERM)
+        eventually(lambda: gone(kept.pid()))
+        for line in ("kubectl delete bluegreens --all -n demo", "hedgerow uninstall"):
+            assert in_shell(directory, line).returncode == 0
+        played = play(directory, "--kubeconfig", str(directory / "sandbox" / "kubeconfig"))
+
+        assert (played.code, played.errors) == (0, "")
+        assert api.get(CRD).status == 404
+        assert self.namespaces(api) == ["demo"]
+
+    def test_it_ends_as_it_says(self, kept, directory):
+        for line in kept.lines[-3:]:
+            # The operator was ended by the test before this one.
+            assert in_shell(directory, line).returncode == 0 or line.startswith("kill ")
+
+        assert list(kept.root.iterdir()) == []
+        nothing_left(kept.root)
+
+    def namespaces(self, api) -> list[str]:
+        items = api.raw("GET", "/api/v1/namespaces").must()["items"]
+        return [item["metadata"]["name"] for item in items if "demo" in item["metadata"]["name"]]
+
+
+class Running:
+    """A demo under way, its output in a file."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.output = root, root.with_name(f"{root.name}.txt")
+
+    def __enter__(self):
+        with self.output.open("wb") as output:
+            environment = {**os.environ, "TMPDIR": str(self.root), "PYTHONUNBUFFERED": "1"}
+            self.process = subprocess.Popen(DEMO, stdout=output, stderr=output, env=environment)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+    def until(self, text: str) -> str:
+        def shown() -> str:
+            printed = self.output.read_text("utf-8")
+            return printed if text in printed else ""
+
+        return eventually(shown, 90, text)
+
+
+@pytest.fixture
+def running(nodes_sandbox, tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    with Running(root) as running:
+        yield running
+
+
+class TestInterrupted:
+    @pytest.mark.parametrize("moment", ["$ hedgerow sandbox up", "One BlueGreen gives"])
+    def test_ctrl_c_leaves_nothing(self, running, moment):
+        running.until(moment)
+        running.process.send_signal(signal.SIGINT)
+
+        assert running.process.wait(60) == 130
+        assert running.output.read_text("utf-8").count("interrupted by SIGINT") == 1
+        assert list(running.root.iterdir()) == []
+        nothing_left(running.root)
+
+    def test_killed_it_takes_everything_that_it_started_with_it(self, running):
+        shown = running.until("it runs as process")
+        running.process.kill()
+        pid = Played(0, shown, "", running.root).pid()
+
+        eventually(lambda: gone(pid))
+        nothing_left(running.root)
+        shutil.rmtree(running.root)
+
+
+class TestFailing:
+    def test_what_fails_is_told_in_one_line_and_everything_is_stopped(self, running):
+        """Somebody makes the demo's namespace before the demo does."""
+        running.until("$ hedgerow install")
+        [directory] = running.root.iterdir()
+        assert in_shell(directory, "kubectl create namespace demo").returncode == 0
+
+        assert running.process.wait(60) == 1
+        *shown, last = running.output.read_text("utf-8").splitlines()
+        assert f"What there is to read about the failure is in {directory}" in " ".join(
+            " ".join(shown).split()
+        )
+        assert last.startswith("hedgerow: `kubectl create namespace demo` exits with 1; Error")
+        assert (directory / "audit.log").exists()
+        nothing_left(running.root)
+
+    def test_a_reader_that_goes_away_ends_it_and_everything_is_stopped(
+        self,
+        nodes_sandbox,
+        tmp_path,
+    ):
+        with subprocess.Popen(
+            DEMO,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
+        ) as demo:
+            assert demo.stdout
+            assert demo.stderr
+            while "✓ Kubernetes" not in demo.stdout.readline():
+                assert demo.poll() is None
+            demo.stdout.close()
+            errors = demo.stderr.read()
+
+        assert demo.returncode == 1
+        assert errors == ("hedgerow: nobody reads on; let the pipe take all that it says\n")
+        assert list(tmp_path.iterdir()) == []
+        nothing_left(tmp_path)

@@ -1,0 +1,170 @@
+"""Install on the real server: created, left alone, refused, and gone again.
+
+Each test has API groups of its own: nobody else's definitions are touched.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hedgerow.install import FIELD_MANAGER, InstallError, install, packaged_document, uninstall
+from hedgerow.kube.client import connect
+from hedgerow_schemas.base import ApiResource
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.crd import CRD, crd_name, render
+from support.api import Api
+
+if TYPE_CHECKING:
+    from hedgerow_schemas.base import Object
+
+pytestmark = [pytest.mark.cluster, pytest.mark.anyio]
+
+
+@pytest.fixture
+def both():
+    """Two resources that nobody has installed yet."""
+    groups = [f"g{secrets.token_hex(4)}.hedgerow.test/v1" for _ in range(2)]
+    return tuple(
+        type("Fresh", (BlueGreen,), {"api": ApiResource(group, "BlueGreen", "bluegreens")})
+        for group in groups
+    )
+
+
+@pytest.fixture
+def first(both):
+    return both[0]
+
+
+@pytest.fixture
+async def cluster(sandbox, both):
+    async with connect(kubeconfig=str(sandbox.kubeconfig)) as cluster:
+        yield cluster
+        for resource in both:
+            live = await cluster.read(CRD, crd_name(resource))
+            if live is not None:
+                await cluster.delete(CRD, crd_name(resource), uid=live["metadata"]["uid"])
+
+
+@pytest.fixture
+def api(sandbox):
+    api = Api(sandbox.kubeconfig)
+    yield api
+    api.close()
+
+
+def named(name: str, **more: str) -> Object:
+    return {"metadata": {"name": name, **more}}
+
+
+def definition(resource, manager_says: str) -> Object:
+    crd = render(resource, packaged_document(), describe=False)
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = manager_says
+    return crd
+
+
+def actions(changes):
+    return [change.action for change in changes]
+
+
+async def test_what_is_installed_is_served_and_ours(cluster, both):
+    changes = await install(cluster, resources=both)
+    live = await cluster.read(CRD, crd_name(both[0]))
+
+    assert actions(changes) == ["created", "created"]
+    for resource in both:
+        assert (await cluster.list(resource.api)).items == ()
+    entries = [e for e in live["metadata"]["managedFields"] if e.get("subresource") != "status"]
+    assert [(e["manager"], e["operation"]) for e in entries] == [(FIELD_MANAGER, "Apply")]
+
+
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "described"])
+async def test_the_second_run_changes_nothing(cluster, first, plain):
+    await install(cluster, plain=plain, resources=(first,))
+    before = await cluster.read(CRD, crd_name(first))
+    changes = await install(cluster, plain=plain, resources=(first,))
+    after = await cluster.read(CRD, crd_name(first))
+
+    assert actions(changes) == ["unchanged"]
+    assert after == before
+
+
+async def test_from_plain_to_described_and_back_is_a_change_each_time(cluster, first):
+    runs = [await install(cluster, plain=p, resources=(first,)) for p in (True, False, True, True)]
+
+    assert [actions(run) for run in runs] == [
+        ["created"],
+        ["configured"],
+        ["configured"],
+        ["unchanged"],
+    ]
+
+
+async def test_a_dry_run_foretells_and_changes_nothing(cluster, first):
+    assert actions(await install(cluster, resources=(first,), dry_run=True)) == ["created"]
+    assert await cluster.read(CRD, crd_name(first)) is None
+
+    await install(cluster, plain=True, resources=(first,))
+    before = await cluster.read(CRD, crd_name(first))
+
+    for plain, foretold in ((True, "unchanged"), (False, "configured")):
+        changes = await install(cluster, plain=plain, resources=(first,), dry_run=True)
+        assert actions(changes) == [foretold]
+    assert await cluster.read(CRD, crd_name(first)) == before
+
+
+async def test_what_another_manager_holds_is_told_and_kept_and_the_rest_goes_on(api, cluster, both):
+    api.apply(definition(both[0], "theirs"), "other").must()
+    changes = await install(cluster, resources=both)
+    kept = await cluster.read(CRD, crd_name(both[0]))
+
+    assert actions(changes) == ["conflicted", "created"]
+    assert [(held.path, held.manager) for held in changes[0].conflicts] == [
+        (".spec.versions", "other")
+    ]
+    schema = kept["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert schema["description"] == "theirs"
+
+
+async def test_uninstalling_removes_what_was_installed_and_finds_nothing_after_that(cluster, first):
+    await install(cluster, plain=True, resources=(first,))
+
+    assert actions(await uninstall(cluster, resources=(first,))) == ["deleted"]
+    assert await cluster.read(CRD, crd_name(first)) is None
+    assert actions(await uninstall(cluster, resources=(first,))) == ["absent"]
+
+
+async def test_uninstalling_is_refused_while_resources_exist_unless_told(
+    api, cluster, both, namespace
+):
+    first, second = both
+    await install(cluster, plain=True, resources=both)
+    spec = {"routeTo": "Blue", "blueSpec": {"containers": [{"name": "blue"}]}}
+    for number in range(7):
+        given = {
+            "apiVersion": first.api.group_version,
+            "kind": "BlueGreen",
+            **named(f"demo-{number}", namespace=namespace),
+            "spec": spec,
+        }
+        api.apply(given, "test").must()
+
+    with pytest.raises(InstallError) as refusal:
+        await uninstall(cluster, resources=both)
+
+    assert f"7 bluegreens exist ({namespace}/demo-0, " in str(refusal.value)
+    assert "--delete-resources" in str(refusal.value)
+    assert await cluster.read(CRD, crd_name(second)) is not None
+
+    changes = await uninstall(cluster, resources=both, delete_resources=True)
+    assert actions(changes) == ["deleted", "deleted"]
+
+
+async def test_a_definition_of_another_manager_is_not_uninstalled(api, cluster, first):
+    api.apply(definition(first, "theirs"), "other").must()
+
+    with pytest.raises(InstallError, match="not installed by hedgerow"):
+        await uninstall(cluster, resources=(first,), delete_resources=True)
+    assert await cluster.read(CRD, crd_name(first)) is not None

@@ -1,0 +1,108 @@
+"""What the demo prints: readable in 80 columns, plain where there is no terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from hedgerow.demo.page import WIDTH, Page, folded
+
+pytestmark = pytest.mark.anyio
+LONG = "word " * 40
+
+
+@pytest.fixture
+def shown():
+    return io.StringIO()
+
+
+@pytest.fixture
+def page(shown):
+    return Page(Console(file=shown, width=WIDTH, highlight=False))
+
+
+def on_a_terminal(shown) -> Page:
+    return Page(Console(file=shown, width=WIDTH, force_terminal=True))
+
+
+class TestPage:
+    @pytest.mark.parametrize("print_with", ["say", "output", "claim", "broken"])
+    def test_what_does_not_fit_hangs_below_and_no_line_is_too_wide(self, page, shown, print_with):
+        getattr(page, print_with)(LONG)
+        lines = shown.getvalue().splitlines()
+
+        assert len(lines) > 2
+        assert all(len(line) <= WIDTH for line in lines)
+        assert all(line.startswith("      ") for line in lines[1:])
+        assert shown.getvalue().count("word") == 40
+
+    def test_what_has_no_blanks_is_not_broken(self, page, shown):
+        page.say(f"it is in {'/x' * 50}")
+
+        assert shown.getvalue() == f"    it is in\n      {'/x' * 50}\n"
+
+    def test_there_are_no_colours_and_no_blanks_at_the_end_without_a_terminal(self, page, shown):
+        page.title("This")
+        page.act("Something")
+        page.claim("so it is")
+        page.output("NAME   \n  a")
+
+        assert "\x1b" not in shown.getvalue()
+        assert all(line == line.rstrip() for line in shown.getvalue().splitlines())
+
+    def test_parts_are_numbered(self, page, shown):
+        for title in ("One", "Two"):
+            page.act(title)
+
+        assert shown.getvalue() == "\n 1  One\n\n 2  Two\n"
+
+    def test_an_empty_output_prints_nothing(self, page, shown):
+        page.output("")
+
+        assert shown.getvalue() == ""
+
+    def test_markup_in_what_is_shown_is_only_text(self, page, shown):
+        page.output("[bold]containers[name=x][/bold]")
+
+        assert "[bold]containers[name=x][/bold]" in shown.getvalue()
+
+    async def test_without_a_terminal_a_step_is_told_once_and_then_now_and_then(self, page, shown):
+        with page.waiting("building") as progress:
+            for seconds in range(3):
+                progress(f"building etcd: {seconds} s")
+            progress("building kwok: 0 s")
+
+        assert shown.getvalue() == "    building etcd: 0 s\n    building kwok: 0 s\n"
+
+    async def test_on_a_terminal_the_latest_line_is_shown_and_goes_again(self, shown):
+        page = on_a_terminal(shown)
+        with page.waiting("waiting") as progress:
+            progress("at [this]")
+
+        assert page.lively
+        assert "\x1b[?25l" in shown.getvalue()
+
+    def test_a_page_without_a_terminal_is_not_lively(self, page):
+        assert not page.lively
+
+
+class TestTypedLines:
+    def test_a_short_one_is_left_as_it_is(self, page, shown):
+        page.typed("kubectl get pods -n demo")
+
+        assert shown.getvalue() == "    $ kubectl get pods -n demo\n"
+
+    def test_a_long_one_is_broken_as_a_shell_takes_it(self, page, shown):
+        line = f"kubectl set image deploy/{'x' * 20} green=busybox:1 -n hedgerow-demo-123456"
+        page.typed(line)
+        first, second = shown.getvalue().splitlines()
+
+        assert first.endswith(" \\")
+        assert len(first) <= WIDTH
+        assert second.strip() == "-n hedgerow-demo-123456"
+
+    @pytest.mark.parametrize("line", ["x" * 200, "first \\\n  second"])
+    def test_one_that_cannot_be_broken_or_is_already_is_left_alone(self, line):
+        assert folded(line) == line

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic_core import from_json
+from typer import Typer
+from typer.testing import CliRunner
+
+from hedgerow import generate
+from hedgerow.install import packaged_document
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.crd import render
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def run():
+    app = Typer()
+    app.command()(generate.main)
+    return lambda *args: CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture
+def root(tmp_path, run):
+    document = REPOSITORY / generate.OPENAPI
+    assert run("--root", tmp_path, "--openapi", document).exit_code == 0
+    return tmp_path
+
+
+class TestTheRepository:
+    def test_its_generated_files_are_what_the_models_say(self):
+        files = generate.generated(packaged_document())
+
+        assert generate.drifted(files, REPOSITORY) == []
+
+    def test_its_definition_is_yaml_of_what_is_rendered(self):
+        crd = yaml.safe_load(
+            (REPOSITORY / generate.CRDS / generate.crd_file(BlueGreen)).read_text()
+        )
+
+        assert crd == render(BlueGreen, packaged_document(), describe=False)
+
+    def test_its_kustomization_names_every_definition(self):
+        folder = REPOSITORY / generate.CRDS
+        kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
+        others = {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}
+
+        assert set(kustomization["resources"]) == others
+
+
+class TestGenerate:
+    def test_it_names_what_it_writes_and_writes_nothing_twice(self, root, run):
+        (root / generate.CRDS / "kustomization.yaml").unlink()
+
+        assert run("--root", root).output == "manifests/crds/kustomization.yaml written\n"
+        assert run("--root", root).output == ""
+
+    def test_a_check_without_drift_says_nothing(self, root, run):
+        result = run("--root", root, "--check")
+
+        assert (result.exit_code, result.output) == (0, "")
+
+    def test_a_check_names_what_drifted_and_changes_nothing(self, root, run):
+        crd = root / generate.CRDS / generate.crd_file(BlueGreen)
+        crd.write_text("edited by hand")
+        result = run("--root", root, "--check")
+
+        assert result.exit_code == 1
+        assert crd.name in result.output
+        assert crd.read_text() == "edited by hand"
+
+    def test_types_from_a_server_are_taken_over_without_descriptions(self, root, run, tmp_path):
+        whole = from_json((root / generate.OPENAPI).read_bytes())
+        whole["info"]["version"] = "1.99"
+        whole["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["description"] = "theirs"
+        whole["components"]["schemas"]["io.k8s.Unused"] = {"type": "object"}
+        given = tmp_path / "server.json"
+        given.write_bytes(generate.to_json(whole))
+
+        result = run("--root", root, "--openapi", given)
+
+        assert result.output == f"{generate.OPENAPI} written\n"
+        kept = (root / generate.OPENAPI).read_text()
+        assert '"1.99"' in kept
+        assert "theirs" not in kept
+        assert "Unused" not in kept
+
+    def test_types_can_be_taken_from_a_sandbox(self, root, run, monkeypatch):
+        async def document():
+            return {**from_json((root / generate.OPENAPI).read_bytes()), "info": {"version": "2"}}
+
+        monkeypatch.setattr(generate, "sandbox_document", document)
+
+        assert run("--root", root, "--sandbox").output == f"{generate.OPENAPI} written\n"
