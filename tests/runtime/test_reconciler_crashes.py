@@ -181,6 +181,17 @@ class TestLag:
 
         assert world.selected() == "Blue"
 
+    async def test_a_child_that_the_cache_believes_in_is_made_anew_at_once(self):
+        world = await settled()
+        world.delete("Service")
+        world.apply(routeTo="Green")
+        world.deliver(kind="BlueGreen")
+
+        await world.work()
+
+        assert world.selected() == "Green"
+        assert [entry for entry in world.logs.entries if entry["log_level"] != "info"] == []
+
     async def test_an_edit_that_the_cache_has_not_seen_is_not_overwritten(self):
         world = await settled()
         world.edit("Service", "demo", SELECTOR)

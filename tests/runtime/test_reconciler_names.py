@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from model.cluster import Sent
 from runtime.scenes import (
     BLUE,
     IMAGE,
@@ -70,11 +71,12 @@ class TestUnwatchedChildren:
         world.apply(blueSpec=pods("blue", "mine:2"))
         world.deliver(kind="BlueGreen")
 
-        def busy() -> None:
-            world.make_ready("blue", "neighbour")
-            world.deliver(kind="Deployment")
+        async def busy(sent: Sent) -> None:
+            if str(sent) == f"apply {BLUE}":
+                world.make_ready("blue", "neighbour")
+                world.deliver(kind="Deployment")
 
-        world.during(0, busy)
+        world.cluster.after = busy
         before = len(world.writes)
         await world.work()
 
@@ -143,8 +145,12 @@ class TestNames:
     async def test_the_name_may_be_lost_while_we_run(self):
         world = await settled()
         take_service_name(world)
-        world.deliver(kind="BlueGreen")  # the Service's watch lags
         world.apply(ports=[{"name": "x", "port": 9}])
+        world.deliver(kind="BlueGreen")  # the Service's watch lags
+        before = len(world.writes)
+        await world.work()
+        assert world.writes[before:].count("apply Service default/demo") == 1
+        assert world.condition("Stalled") == "True/NameTaken"
 
         await world.settle()
 

@@ -1,0 +1,73 @@
+"""Scenery: one declared child, and the scenes in which it is planned for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from core.made import live
+from hedgerow.core.contract import Apply, Child, Desired
+from hedgerow.core.declaration import declare
+from hedgerow.core.meta import Installation, ObjectRef
+from hedgerow.core.plan import ChildId, Past, Plan, Scene, Write, plan
+from hedgerow_schemas.base import ApiResource, ContestedField, View
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.builtin import Deployment, Service
+
+Object = dict[str, Any]
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OWNER = ObjectRef(BlueGreen.api, "ns", "demo", "owner-uid")
+
+
+class ConfigMap(View):
+    api = ApiResource("v1", "ConfigMap", "configmaps")
+    __slots__ = ()
+
+
+OWNS = (ConfigMap, Deployment, Service)
+ID: ChildId = ("ConfigMap", "settings")
+DATA = {"a": "1", "b": "2"}
+CHILD = Apply(ConfigMap, "settings", {"data": DATA})
+WANT = declare(CHILD, OWNER, "bluegreen")
+
+
+def scene(
+    there: Object | None = None,
+    *,
+    past: Past | None = None,
+    homonym: Object | None = None,
+    reported: tuple[ContestedField, ...] = (),
+    now: datetime = NOW,
+    **others: Object,
+) -> Scene:
+    objects = {ID: there} if there else {}
+    objects |= {("ConfigMap", name): obj for name, obj in others.items()}
+    return Scene(
+        OWNER,
+        "bluegreen",
+        Installation(),
+        now,
+        objects,
+        homonyms={ID: homonym} if homonym else {},
+        past={ID: past} if past else {},
+        reported=reported,
+    )
+
+
+def planned(made: Scene, *children: Child) -> Plan:
+    return plan(made, Desired(children=children or (CHILD,)), OWNS)
+
+
+def only_write(made: Plan) -> Write:
+    (write,) = made.writes
+    return write
+
+
+def settled_past(want: Object = WANT, seen: Object | None = None) -> Past:
+    """What a pass remembers that found the child settled."""
+    return planned(scene(seen or live(want))).past[ID]
+
+
+def unknown(path: str = ".data.a") -> ContestedField:
+    return ContestedField(object="ConfigMap/settings", path=path, manager="unknown", since=NOW)

@@ -1,0 +1,64 @@
+"""Shop: a world whose operator is a running Runner."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
+
+from hedgerow.core.contract import Desired
+from hedgerow.core.meta import Installation
+from hedgerow.runtime.cache import build
+from hedgerow.runtime.observer import Observer
+from hedgerow.runtime.runner import Runner
+from runtime.virtual import VirtualClock
+from runtime.watched import Watched
+from runtime.world import CONTROLLER, World
+
+
+class Shop:
+    """A world whose operator is a running Runner."""
+
+    def __init__(self, *namespaces: str, compose: Callable[..., Desired] | None = None) -> None:
+        self.world = World()
+        self.cluster = Watched(self.world.server)
+        self.controller = (
+            dataclasses.replace(CONTROLLER, compose=compose) if compose else CONTROLLER
+        )
+        observer = Observer(
+            controller=self.controller,
+            installation=Installation(),
+            cache=build(self.controller, Installation(), namespaces),
+            clock=VirtualClock(),
+            going=lambda _: False,
+        )
+        self.runner = Runner(cast("Any", self.cluster), observer)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncGenerator[None, None]:
+        """Run it for as long as the block lasts, then stop it as a signal does."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.runner.run)
+            try:
+                yield
+            finally:
+                self.runner.stop()
+
+    def edit(self, act: Callable[..., Any], *args: Any, **more: Any) -> None:
+        act(*args, **more)
+        self.cluster.tell()
+
+    @property
+    def writes(self) -> list[str]:
+        return [str(sent) for sent in self.cluster.writes]
+
+    def logged(self, event: str) -> list[Any]:
+        return [entry for entry in self.world.logs.entries if entry["event"] == event]
+
+
+async def quiet() -> None:
+    """Let everything happen that is about to."""
+    await anyio.sleep(0.05)

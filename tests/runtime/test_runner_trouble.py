@@ -1,0 +1,150 @@
+"""What a Runner meets: bugs, refusals, and servers and watches that fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import pytest
+
+from hedgerow.controllers import bluegreen
+from hedgerow.core.contract import Desired, Observed
+from hedgerow.kube import errors
+from model.cluster import Sent
+from runtime.shop import Shop, quiet
+
+pytestmark = pytest.mark.anyio
+
+
+def crashing(resource: Any, observed: Observed) -> Desired:
+    """A controller with a bug that one resource brings out."""
+    if resource.metadata.name == "bad":
+        raise ZeroDivisionError("a bug")
+    return bluegreen.compose(resource, observed)
+
+
+class TestTrouble:
+    async def test_a_bug_harms_only_the_resource_that_brings_it_out(self):
+        shop = Shop(compose=crashing)
+        shop.world.apply("bad")
+        shop.world.apply("good")
+        async with shop.open():
+            await quiet()
+            shop.edit(shop.world.apply, "good", routeTo="Green")
+            await quiet()
+
+        assert shop.world.selected("good") == "Green"
+        assert {sent.name for sent in shop.cluster.writes} & {"bad", "badblue-deployment"} == set()
+
+    async def test_a_bug_is_met_again_with_growing_patience(self):
+        shop = Shop(compose=crashing)
+        shop.world.apply("bad")
+        async with shop.open():
+            await anyio.sleep(3600)
+
+        (failed,) = shop.logged("pass failed")
+        assert failed["resource"] == "default/bad"
+        assert 10 < shop.runner.queue._failures["default", "bad"] < 30
+
+    async def test_an_unreachable_server_puts_the_pass_off_and_says_for_how_long(self):
+        shop = Shop()
+        shop.world.apply()
+        left = 3
+
+        async def hook(_sent: Sent) -> None:
+            nonlocal left
+            left -= 1
+            if left >= 0:
+                raise errors.Unreachable("connection refused", sent=False)
+
+        shop.cluster.before = hook
+        async with shop.open():
+            await anyio.sleep(60)
+
+        (put_off,) = shop.logged("pass put off")
+        assert (put_off["seconds"], put_off["resource"]) == (0.1, "default/demo")
+        assert "connection refused" in put_off["error"]
+        assert shop.world.selected() == "Blue"
+
+    async def test_a_trouble_is_told_again_when_it_comes_back(self):
+        shop = Shop()
+        down = errors.Unreachable("connection refused", sent=False)
+        trouble: list[errors.KubeError] = [down]
+
+        async def hook(_sent: Sent) -> None:
+            for error in trouble:
+                raise error
+
+        shop.cluster.before = hook
+        async with shop.open():
+            for number, told in ((1, 1), (2, 2)):
+                trouble[:] = [down]
+                shop.edit(shop.world.apply, ports=[{"port": number, "name": "x"}])
+                await anyio.sleep(60)
+                assert len(shop.logged("pass put off")) == told
+                trouble.clear()
+                await anyio.sleep(400)
+
+    async def test_what_is_forbidden_is_tried_again_until_it_is_granted(self):
+        shop = Shop()
+        shop.world.apply()
+        granted = False
+
+        async def hook(sent: Sent) -> None:
+            if sent.api.kind == "Service" and not granted:
+                raise errors.Forbidden("may not", code=403)
+
+        shop.cluster.before = hook
+        async with shop.open():
+            await anyio.sleep(3600)
+            assert shop.world.condition("Stalled") == "True/Forbidden"
+            tried = sum("Service" in write for write in shop.writes)
+            assert 10 < tried < 30
+            granted = True
+            await anyio.sleep(301)
+
+            assert shop.world.selected() == "Blue"
+            assert shop.world.condition("Stalled") == ""
+
+    async def test_a_taken_name_is_looked_at_every_half_minute(self):
+        shop = Shop()
+        target = shop.world.target("Service", "demo")
+        shop.world.server.create({**target, "spec": {"ports": [{"port": 1}]}}, "kubectl")
+        shop.world.apply()
+        async with shop.open():
+            await anyio.sleep(301)
+
+        reads = [sent for sent in shop.cluster.sent if sent.verb == "read"]
+        assert 10 <= len(reads) <= 12
+
+    async def test_a_watch_in_trouble_is_told_once_and_its_recovery_too(self):
+        shop = Shop()
+        shop.world.apply()
+        shop.cluster.broken["BlueGreen"] = errors.Missing("not served", code=404)
+        async with shop.open():
+            await anyio.sleep(600)
+            told = shop.logged("watch in trouble")
+            assert [(t["watched"], t["namespace"]) for t in told] == [("bluegreens", "*")]
+
+            shop.cluster.broken["BlueGreen"] = errors.Forbidden("may not", code=403)
+            await anyio.sleep(600)
+            assert len(shop.logged("watch in trouble")) == 2
+            assert shop.logged("watch recovered") == []
+
+            del shop.cluster.broken["BlueGreen"]
+            await anyio.sleep(600)
+            assert len(shop.logged("watch recovered")) == 1
+            assert shop.world.selected() == "Blue"
+
+    async def test_a_watch_that_fails_later_loses_nothing(self):
+        shop = Shop()
+        shop.world.apply()
+        async with shop.open():
+            await quiet()
+            shop.cluster.broken["Service"] = errors.Gone("too old", code=410)
+            shop.edit(shop.world.delete, "Service")
+            await anyio.sleep(60)
+            del shop.cluster.broken["Service"]
+            await anyio.sleep(60)
+
+            assert shop.world.selected() == "Blue"
