@@ -147,6 +147,18 @@ class TestConflicts:
         assert [leaf.path for leaf in judge(want, live, OURS).contested] == [".spec.selector"]
         assert world.apply(want, OURS).conflicts == (".spec.selector",)
 
+    def test_an_empty_map_of_the_creator_contests_nothing_inside(self, world: World) -> None:
+        """A client-side create books `resources: {}` like an atomic field, which it is not."""
+        body = deployment()
+        body["spec"]["template"]["spec"]["containers"][0]["resources"] = {}
+        live = world.create(body, OTHER).must()
+        want = {**body, "spec": deployment(replicas=1)["spec"]}
+        main = want["spec"]["template"]["spec"]["containers"][0]
+        main["resources"] = {"limits": {"cpu": "1"}}
+
+        assert judge(want, live, OURS).contested == ()
+        assert world.apply(want, OURS).code == 200
+
     def test_an_update_takes_the_field_and_says_so(self, world: World) -> None:
         body = config_map(a="1", b="1")
         world.apply(body, OURS)

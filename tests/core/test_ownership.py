@@ -68,13 +68,12 @@ class TestSettled:
         ).settled
         assert not judge(declared, live(declared, (OURS, tree)), OURS, "status").settled
 
-    @pytest.mark.parametrize("value", [{}, {"spec": {}}, {"metadata": NAME}])
-    def test_nothing_declared_and_nothing_held_is_settled(self, value: Object) -> None:
-        declared = want() | value
-        found = live(want(spec={}), (OTHER, SPEC))
+    def test_nothing_declared_and_nothing_held_is_settled(self) -> None:
+        assert judge(want(), live(want(spec={}), (OTHER, SPEC)), OURS).settled
 
-        assert judge(want(), found, OURS).settled
-        assert not judge(declared, {}, OURS).settled
+    def test_but_not_where_nothing_is_tracked_or_nothing_is(self) -> None:
+        assert not judge(want(), live(want(spec={})), OURS).settled
+        assert not judge(want(), {}, OURS).settled
 
 
 class TestLost:
@@ -111,18 +110,31 @@ class TestLost:
         assert () == only(judge(declared, found, OURS)).holders
 
     def test_a_bare_map_of_ours_is_no_atomic_one_when_others_hold_its_children(self) -> None:
-        declared = want(metadata={**NAME, "labels": {"a": "1", "b": "1"}})
-        ours = {"f:metadata": {"f:labels": {}}}
-        theirs = {"f:metadata": {"f:labels": {"f:a": {}}}}
-        found = live(declared, (OURS, ours), (OTHER, theirs))
-        found["metadata"]["labels"] = {"a": "2"}
+        declared = want(spec={"notes": {"a": "1", "b": "1"}})
+        ours = {"f:spec": {"f:notes": {}}}
+        theirs = {"f:spec": {"f:notes": {"f:a": {}}}}
+        found = live(declared, (OURS, ours), (OTHER, theirs), spec={"notes": {"a": "2"}})
+        verdict = judge(declared, found, OURS)
 
-        assert [("lost", ".metadata.labels.a"), ("lost", ".metadata.labels.b")] == told(
-            judge(declared, found, OURS)
-        )
-        assert [".metadata.labels.a"] == [
-            leaf.path for leaf in judge(declared, found, OURS).contested
-        ]
+        assert [("lost", ".spec.notes.a"), ("lost", ".spec.notes.b")] == told(verdict)
+        assert [".spec.notes.a"] == [leaf.path for leaf in verdict.contested]
+
+    @pytest.mark.parametrize(
+        ("kind", "version", "there", "contested"),
+        [
+            ("Deployment", "apps/v1", {}, []),
+            ("Deployment", "apps/v1", None, [".spec.resources"]),
+            ("Hedge", "example.com/v1", {}, [".spec.resources"]),
+        ],
+    )
+    def test_anothers_empty_map_is_known_to_be_granular_by_its_name(
+        self, kind: str, version: str, there: Object | None, contested: list[str]
+    ) -> None:
+        declared = want(kind, version, spec={"resources": {"limits": {"cpu": "1"}}})
+        theirs = {"f:spec": {"f:resources": {}}}
+        found = live(declared, (OTHER, theirs), spec={"resources": there})
+
+        assert contested == [leaf.path for leaf in judge(declared, found, OURS).contested]
 
     def test_a_whole_map_that_is_gone_is_one_leaf(self) -> None:
         declared = want(spec={"strategy": {"rollingUpdate": {"maxSurge": 1}}})

@@ -31,8 +31,9 @@ _QUANTITY: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
     r"(?:(?P<binary>[KMGTPE]i)|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,2}))?"
 )
-_LARGEST: Final = 2**63 - 1
 _NANO: Final = 10**9
+_LARGEST: Final = (2**63 - 1) * _NANO
+"""To which the server cuts a binary quantity, and no other."""
 _KIBI: Final = 1024
 _DIGITS_DECIMAL: Final = 18
 _DIGITS_BINARY: Final = 15
@@ -139,8 +140,8 @@ def _quantity(text: str) -> str | None:
     if _is_kept(read):
         return text
     nano = _in_nano(read)
-    if abs(nano) > _LARGEST * _NANO:
-        return None
+    if read["binary"]:
+        nano = max(-_LARGEST, min(nano, _LARGEST))
     if read["binary"] and abs(nano) >= _KIBI * _NANO and nano % _NANO == 0:
         return _in_binary(nano // _NANO)
     return _in_decimal(nano, exponential=read["exponent"] is not None)
@@ -179,7 +180,7 @@ def _in_nano(read: re.Match[str]) -> int:
 
 def _in_binary(amount: int) -> str:
     power = 0
-    while amount % _KIBI == 0 and power + 1 < len(_BINARY):
+    while amount % _KIBI == 0:
         amount, power = amount // _KIBI, power + 1
     return f"{amount}{_BINARY[power]}"
 
@@ -192,6 +193,7 @@ def _in_decimal(nano: int, *, exponential: bool) -> str | None:
         nano, exponent = nano // 1000, exponent + 3
     if exponential:
         return f"{nano}e{exponent}" if exponent else str(nano)
+    # Beyond E, servers up to 1.36 lose the exponent altogether: nothing to agree with.
     return f"{nano}{_DECIMAL[exponent]}" if exponent in _DECIMAL else None
 
 

@@ -161,7 +161,7 @@ def _leftover(item: Any, rest: list[tuple[str, Element]]) -> str | None:
 def _agrees(item: Mapping[str, Any], parsed: Element) -> bool:
     pairs = list(zip(parsed.names, parsed.key, strict=True))
     said = [(name, key) for name, key in pairs if name in item]
-    return len(said) < len(pairs) and all(_token(item[name]) == key for name, key in said)
+    return all(_token(item[name]) == key for name, key in said)
 
 
 def _token(value: Any) -> Any:

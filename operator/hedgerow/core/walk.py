@@ -107,7 +107,7 @@ class Walk:
         shape = mine or next((tree for _, tree in others if tree), None)
         if shape is None and (mine is not None or any(tree is not None for _, tree in others)):
             shape = {}
-        if shape == {} and live is not None and self._is_granular(place):
+        if shape == {} and self._is_granular(place):
             shape = None
         if want and is_map(want) and (shape or (shape is None and live is not None)):
             self.map(place, want, live if is_map(live) else {}, mine, others)
@@ -157,9 +157,7 @@ class Walk:
             or (live is not None and self._is_granular(place))
         )
         holders = tuple(
-            holder
-            for holder, _ in others
-            if not covers and (live is not None or holder is not BEFORE_FIRST_APPLY)
+            holder for holder, _ in others if live is not None or holder is not BEFORE_FIRST_APPLY
         )
         equal = (
             covers

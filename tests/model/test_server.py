@@ -1,0 +1,173 @@
+"""What the conformance tests cannot hold against the real server: the model's own levers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from model.answers import Refused
+from model.bodies import SUBJECTS
+from model.server import Server
+
+Object = dict[str, Any]
+OURS = "hedgerow-test"
+
+
+def config_map(name: str = "x", **metadata: Any) -> Object:
+    metadata = {"name": name, "namespace": "default", **metadata}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+class TestEvents:
+    def test_every_write_is_told_once_and_in_order(self, server: Server) -> None:
+        body = config_map()
+        server.apply(body, OURS)
+        server.apply(body, OURS)
+        server.apply({**body, "data": {"a": "2"}}, OURS)
+        server.delete(body)
+
+        events = server.events_since(0)
+        assert ["ADDED", "MODIFIED", "DELETED"] == [event.type for event in events]
+        assert ["101", "102", "103"] == [event.version for event in events]
+        assert ["101", "102", "103"] == [e.object["metadata"]["resourceVersion"] for e in events]
+        assert 3 == server.writes
+
+    def test_they_can_be_had_in_steps_and_by_kind(self, server: Server) -> None:
+        server.apply(config_map("a"), OURS)
+        seen = server.version
+        server.apply(config_map("b"), OURS)
+
+        assert ["b"] == [e.object["metadata"]["name"] for e in server.events_since(seen)]
+        assert () == server.events_since(0, "Service")
+
+    def test_an_event_keeps_the_object_as_it_was(self, server: Server) -> None:
+        live, _ = server.apply(config_map(), OURS)
+        live["data"]["a"] = "broken"
+        server.events_since(0)[0].object["data"]["a"] = "broken"
+
+        assert "1" == server.events_since(0)[0].object["data"]["a"]
+        assert {"a": "1"} == (server.get(config_map()) or {})["data"]
+
+    def test_what_is_refused_or_dry_is_not_told(self, server: Server) -> None:
+        server.apply(config_map(), OURS, dry_run=True)
+        with pytest.raises(Refused):
+            server.apply(config_map(uid="u"), OURS)
+
+        assert () == server.events_since(0)
+
+
+class TestListing:
+    def test_a_list_has_the_version_of_the_whole(self, server: Server) -> None:
+        server.open_namespace("other")
+        for body in (config_map("b"), config_map("a"), config_map("c", namespace="other")):
+            server.apply(body, OURS)
+
+        everything, one = server.list("", "ConfigMap"), server.list("", "ConfigMap", "default")
+        assert ["a", "b", "c"] == [item["metadata"]["name"] for item in everything.items]
+        assert ["a", "b"] == [item["metadata"]["name"] for item in one.items]
+        assert str(server.version) == everything.version
+
+
+class TestGarbage:
+    def test_what_has_lost_all_its_owners_is_collected(self, server: Server) -> None:
+        owners = [server.apply(config_map(name), OURS)[0] for name in ("one", "two")]
+        references = [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "name": o["metadata"]["name"],
+                "uid": o["metadata"]["uid"],
+            }
+            for o in owners
+        ]
+        server.apply(config_map("both", ownerReferences=references), OURS)
+        server.apply(config_map("single", ownerReferences=references[:1]), OURS)
+        assert 0 == server.collect()
+
+        server.delete(owners[0])
+        assert 1 == server.collect()
+        assert server.get(config_map("single")) is None
+
+        server.delete(owners[1])
+        assert 1 == server.collect()
+        assert server.get(config_map("both")) is None
+
+    def test_a_finalizer_holds_what_is_collected(self, server: Server) -> None:
+        gone = {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "gone"}
+        server.apply(config_map(ownerReferences=[gone], finalizers=["hedgerow.dev/x"]), OURS)
+        server.collect()
+
+        assert "deletionTimestamp" in (server.get(config_map()) or {})["metadata"]
+
+
+class TestTime:
+    def test_it_stands_still_until_it_is_moved(self, server: Server) -> None:
+        live, _ = server.apply(config_map(), OURS)
+        server.now += 60
+        later, _ = server.apply({**config_map(), "data": {"a": "2"}}, OURS)
+
+        assert "2026-01-01T00:00:00Z" == live["metadata"]["managedFields"][0]["time"]
+        assert "2026-01-01T00:01:00Z" == later["metadata"]["managedFields"][0]["time"]
+        assert "2026-01-01T00:00:00Z" == later["metadata"]["creationTimestamp"]
+
+    def test_an_apply_that_changes_nothing_does_not_move_its_entry(self, server: Server) -> None:
+        deployment = SUBJECTS["Deployment"].first
+        metadata = {"name": "x", "namespace": "default"}
+        body = {**deployment, "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+        body["spec"] = {**body["spec"], "paused": False}
+        live, _ = server.apply(body, OURS)
+        server.now += 60
+
+        assert live == server.apply(body, OURS)[0]
+
+    def test_the_oldest_of_more_than_ten_updaters_are_merged(self, server: Server) -> None:
+        server.apply(config_map(), OURS)
+        for number in range(12):
+            server.now += 1
+            server.merge(config_map(), {"data": {f"k{number}": "1"}}, f"updater-{number}")
+        live = server.get(config_map()) or {}
+        updates = [e for e in live["metadata"]["managedFields"] if e["operation"] == "Update"]
+
+        assert 10 == len(updates)
+        assert ["f:k0", "f:k1", "f:k2"] == sorted(
+            next(e for e in updates if e["manager"] == "ancient-changes")["fieldsV1"]["f:data"]
+        )
+
+
+class TestForking:
+    def test_a_fork_goes_its_own_way(self, server: Server) -> None:
+        server.apply(config_map(), OURS)
+        fork = server.fork()
+        fork.delete(config_map())
+        fork.terminate("default")
+
+        assert server.get(config_map()) is not None
+        assert 1 == len(server.events_since(0))
+        assert server.apply(config_map("y"), OURS)[1]
+
+
+class TestRefusing:
+    @pytest.mark.parametrize(
+        ("act", "code", "reason"),
+        [
+            (lambda s: s.apply({**config_map(), "kind": "Nothing"}, OURS), 404, "NotFound"),
+            (lambda s: s.apply({**config_map(), "apiVersion": "v2"}, OURS), 404, "NotFound"),
+            (lambda s: s.update(config_map(), OURS), 404, "NotFound"),
+            (lambda s: s.delete(config_map()), 404, "NotFound"),
+            (lambda s: [s.create(config_map(), OURS) for _ in "ab"], 409, "AlreadyExists"),
+        ],
+    )
+    def test_what_cannot_be_done_is_refused(
+        self, server: Server, act: Callable[[Server], Any], code: int, reason: str
+    ) -> None:
+        with pytest.raises(Refused) as refused:
+            act(server)
+
+        assert (code, reason) == (refused.value.code, refused.value.status["reason"])
