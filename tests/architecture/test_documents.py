@@ -61,6 +61,21 @@ class TestReadme:
         assert readme_block("two commands") == ["task demo", "task test"]
         assert "task test" in CI
 
+    def test_its_map_of_layers_is_about_right(self):
+        rows = re.findall(r"^\| `([\w/*.]+)` \| (\d+) \|", README, re.MULTILINE)
+        told = {pattern: int(lines) for pattern, lines in rows}
+        off = {pattern: lines for pattern, lines in told.items() if not about(pattern, lines)}
+
+        assert len(told) == 9
+        assert off == {}
+
+
+def about(pattern: str, lines: int) -> bool:
+    """Tell whether so many lines, give or take a quarter, are in these files."""
+    glob = pattern if pattern.endswith(".py") else f"{pattern}/*.py"
+    real = sum(len(path.read_text("utf-8").splitlines()) for path in ROOT.glob(glob))
+    return abs(real - lines) <= real / 4
+
 
 def readme_block(name: str) -> list[str]:
     """Give the lines of the code block that a comment in the README marks by name."""

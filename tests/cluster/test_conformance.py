@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from model.bodies import NAMESPACE, SUBJECTS
+from model.bodies import NAMESPACE
 from model.kinds import BUILTIN, bluegreen
 from model.programs import ModelWorld, Request, World, programs
 from model.server import Server
+from model.subjects import SUBJECTS
 from support.api import Api, Object
 from support.worlds import RealWorld, with_bluegreens
 

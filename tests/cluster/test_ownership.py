@@ -12,8 +12,10 @@ import pytest
 
 from hedgerow.core.ownership import Verdict, judge, leave_out, residual
 from support.api import Api, Reply
+from support.cases import Case, Field, Object
 from support.edits import at, having, only, reversed_lists
-from support.manifests import CASES, HEDGE, Case, Field, Object
+from support.hedge import HEDGE
+from support.manifests import CASES
 
 pytestmark = pytest.mark.cluster
 

@@ -12,10 +12,11 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from hedgerow.core.ownership import judge, leave_out, residual
-from model.bodies import NAMESPACE, SUBJECTS
+from model.bodies import NAMESPACE
 from model.kinds import BUILTIN, bluegreen
 from model.programs import APPLIERS, Apply, ModelWorld, Outcome, laid, programs, requests
 from model.server import Server
+from model.subjects import SUBJECTS
 from support.judged import Object
 
 OURS = APPLIERS[0]

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from model import answers
-from model.kinds import Kind
+from model.kind import Kind
 from model.schema import Object
 
 KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -54,6 +54,19 @@ def updated(kind: Kind, live: Object, body: Object, subresource: str) -> Object:
         wrong | _new_finalizers(old, new) | (kind.validate(new, old) if not subresource else {})
     )
     return new
+
+
+def patched(live: Any, patch: Any) -> Any:
+    """JSON merge patch, RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(live) if isinstance(live, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            found.pop(name, None)
+        else:
+            found[name] = patched(found.get(name), value)
+    return found
 
 
 def bare(live: Object) -> Object:
@@ -118,6 +131,3 @@ def _new_finalizers(old: Object, new: Object) -> dict[str, str]:
 def _refuse(wrong: dict[str, str]) -> None:
     if wrong:
         raise answers.invalid(wrong)
-
-
-__all__ = ["bare", "created", "updated"]

@@ -1,84 +1,19 @@
-"""Kinds: what the model knows of each kind: its schema, defaults, validation and subresources."""
+"""Kinds: the built-in kinds that the model knows, and BlueGreen as its own CRD describes it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from hedgerow.core.canonical import time
 from hedgerow_schemas import crd
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from model import podspec
+from model.kind import META, Kind, Wrong, custom
 from model.podspec import ANY, FLAG, NUMBER, POD_SPEC, TCP, TEXT
-from model.schema import Atomic, Keyed, Map, Object, Scalar, Schema, SetOf, Struct
-from model.structural import shape, wrong
-
-Wrong = dict[str, str]
-"""Field to message, as the causes of a 422."""
-
-META = Struct(
-    {
-        "labels": Map(ANY),
-        "annotations": Map(ANY),
-        "ownerReferences": Keyed(("uid",), Atomic()),
-        "finalizers": SetOf(),
-        **dict.fromkeys(
-            [
-                "name",
-                "generateName",
-                "namespace",
-                "uid",
-                "resourceVersion",
-                "generation",
-                "creationTimestamp",
-                "deletionTimestamp",
-                "deletionGracePeriodSeconds",
-            ],
-            ANY,
-        ),
-    }
-)
-
-
-def _valid(_new: Object, _old: Object | None) -> Wrong:
-    return {}
-
-
-@dataclass(frozen=True)
-class Kind:
-    """One kind.
-
-    `status`: it has a status subresource, whose writes leave the paths `status_keeps` alone;
-    `generations`: which parts' changes raise `metadata.generation`; `admit` sets what the server
-    alone gives; `empty` is what Go writes for an object of which nothing is set.
-    """
-
-    api: ApiResource
-    parts: Mapping[str, Schema]
-    status: bool = False
-    status_keeps: tuple[tuple[str, ...], ...] = (("f:spec",),)
-    generations: tuple[str, ...] = ()
-    scale: bool = False
-    builtin: bool = True
-    empty: Mapping[str, Any] = field(default_factory=dict)
-    derive: Callable[[Object], Object] | None = None
-    validate: Callable[[Object, Object | None], Wrong] = _valid
-    server_sets: Callable[[Object, int], Object] = lambda body, _number: body
-    keeps: Callable[[Object, Object], Object] = lambda _old, new: new
-
-    @cached_property
-    def schema(self) -> Struct:
-        identity = {"apiVersion": ANY, "kind": ANY, "metadata": META}
-        return Struct({**identity, **self.parts}, derive=self.derive)
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.api.group, self.api.kind
+from model.schema import Atomic, Keyed, Map, Object, Scalar, Struct
 
 
 def _service_ports(spec: Object) -> Object:
@@ -257,7 +192,6 @@ DEPLOYMENT = Kind(
     status=True,
     status_keeps=(("f:spec",), ("f:metadata", "f:labels")),
     generations=("spec", "annotations"),
-    scale=True,
     empty={
         "spec": {
             "selector": None,
@@ -319,31 +253,6 @@ LEASE = Kind(
         )
     },
 )
-
-
-def custom(definition: Object, *, refuses: Callable[[Object], Wrong] = lambda _: {}) -> Kind:
-    """Read a kind from its CustomResourceDefinition; `refuses` stands for its CEL rules."""
-    spec, version = definition["spec"], definition["spec"]["versions"][0]
-    root = version["schema"]["openAPIV3Schema"]
-    names = spec["names"]
-    parts = {
-        name: shape(inner)
-        for name, inner in root["properties"].items()
-        if name not in {"apiVersion", "kind", "metadata"}
-    }
-
-    def validate(new: Object, _old: Object | None) -> Wrong:
-        return dict(wrong(root, new)) or refuses(new)
-
-    return Kind(
-        ApiResource(f"{spec['group']}/{version['name']}", names["kind"], names["plural"]),
-        parts,
-        status="status" in version.get("subresources", {}),
-        status_keeps=(("f:spec",), ("f:metadata",)),
-        generations=("spec",),
-        builtin=False,
-        validate=validate,
-    )
 
 
 def _unroutable(bluegreen: Object) -> Wrong:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from hedgerow.kube import errors
 from model.answers import Refused
-from model.bodies import Subject
 from model.schema import Object
 from model.server import Server
+from model.subjects import Subject
 
 APPLIERS = ("one", "two", "three")
 MANAGED = ("metadata", "managedFields")

@@ -13,14 +13,14 @@ from typing import Any
 
 from hedgerow.kube.watch import Changed, Listing
 from model import admission, answers, updater
-from model.kinds import BUILTIN, Kind
+from model.kind import Kind
+from model.kinds import BUILTIN
 from model.schema import Object
-from model.typed import Fields, Untyped, check, same
+from model.typed import Untyped, check, same
 from model.updater import BEFORE_FIRST_APPLY, Conflicts, Entry, Identity, Manager
 
 Key = tuple[str, str, str, str]
 REPLICAS = ("f:spec", "f:replicas")
-STATUS: Fields = frozenset({("f:status",)})
 
 
 class Server:
@@ -60,7 +60,13 @@ class Server:
         try:
             check(kind.schema, body)
             new, after = updater.apply(
-                kind.schema, base, body, entries, who, reset=_reset(kind, subresource), force=force
+                kind.schema,
+                base,
+                body,
+                entries,
+                who,
+                reset=kind.unwritten(subresource),
+                force=force,
             )
         except Untyped as error:
             raise answers.untyped(str(error)) from error
@@ -88,7 +94,9 @@ class Server:
 
     def merge(self, target: Object, patch: Object, manager: str, subresource: str = "") -> Object:
         """Patch by JSON merge patch. Raises Refused."""
-        return self.update(_patched(self._live(self._key(target)), patch), manager, subresource)
+        return self.update(
+            admission.patched(self._live(self._key(target)), patch), manager, subresource
+        )
 
     def scale(self, target: Object, replicas: int, manager: str) -> Object:
         """Write the scale subresource, as `kubectl scale` and autoscalers do. Raises Refused."""
@@ -211,7 +219,7 @@ class Server:
                 {},
                 first,
                 now=self.now,
-                reset=_reset(kind, who.subresource),
+                reset=kind.unwritten(who.subresource),
             )
         return base, entries
 
@@ -234,7 +242,7 @@ class Server:
         if subresource == "scale" and not any(REPLICAS in e.fields for e in entries.values()):
             return self._store(kind, key, live, new, entries, subresource)  # nobody to take it from
         base = admission.bare(live) if live else kind.empty
-        reset = _reset(kind, subresource)
+        reset = kind.unwritten(subresource)
         after = updater.update(kind.schema, base, new, entries, who, now=self.now, reset=reset)
         return self._store(kind, key, live, new, after, subresource)
 
@@ -306,23 +314,3 @@ class Server:
 
 def _second(stamp: str | None) -> int | None:
     return int(datetime.fromisoformat(stamp).timestamp()) if stamp else None
-
-
-def _reset(kind: Kind, subresource: str) -> Fields:
-    """The paths that an endpoint does not write."""
-    if subresource == "status":
-        return frozenset(kind.status_keeps)
-    return STATUS if kind.status and not subresource else frozenset()
-
-
-def _patched(live: Any, patch: Any) -> Any:
-    """JSON merge patch, RFC 7386."""
-    if not isinstance(patch, dict):
-        return patch
-    found = dict(live) if isinstance(live, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            found.pop(name, None)
-        else:
-            found[name] = _patched(found.get(name), value)
-    return found

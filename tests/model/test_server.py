@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from model.answers import Refused
-from model.bodies import SUBJECTS
 from model.server import Server
+from model.subjects import SUBJECTS
 
 Object = dict[str, Any]
 OURS = "hedgerow-test"

@@ -84,6 +84,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
             traceback.print_exc()
         line, code = explain(error)
         typer.echo(f"hedgerow: {line}", err=True)
-    except KeyboardInterrupt:
-        code = Exit.INTERRUPTED
     sys.exit(code if isinstance(code, int) else Exit.DONE)

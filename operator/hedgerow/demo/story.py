@@ -39,7 +39,7 @@ async def perform(page: Page, target: Target) -> None:
         directory = await ground.enter_async_context(folder(page, keep=target.keep))
         enter = given if target.given else sandboxed
         stage = await ground.enter_async_context(enter(page, directory, target))
-        await ground.enter_async_context(resources(stage))
+        ours = await ground.enter_async_context(resources(stage))
         await ground.enter_async_context(namespace(stage))
         process = await ground.enter_async_context(operator(stage))
         for act in (acts.sample, acts.flip, acts.contest, acts.follow, acts.agree):
@@ -47,25 +47,25 @@ async def perform(page: Page, target: Target) -> None:
         if stage.sandbox:
             await audit(stage)
         if target.keep:
-            farewell(stage, process)
+            farewell(stage, process, ours=ours)
         else:
             await leave(stage)
 
 
 @asynccontextmanager
-async def resources(stage: Stage) -> AsyncGenerator[None]:
-    """Install the custom resources if they are not there; remove them if it was us."""
+async def resources(stage: Stage) -> AsyncGenerator[bool]:
+    """Install the custom resources if they are not there, and tell; remove them if it was us."""
     stage.page.act("The custom resource, by server-side apply, and a namespace")
     name = crd_name(BlueGreen)
     if await stage.cluster.read(CRD, name) is not None:
         stage.page.say(f"{name} is installed already, and is left as it is.")
-        yield
+        yield False
         return
     finished = False
     try:
         await stage.shell.run(f"hedgerow install{stage.context}")
         await _claim_installed(stage, name)
-        yield
+        yield True
         finished = True
     finally:
         if not stage.sandbox and not (finished and stage.target.keep):
@@ -111,8 +111,8 @@ async def audit(stage: Stage) -> None:
     """Tell from the API server's audit log what the operator wrote, and how."""
     stage.page.act("What the API server itself noted of all this")
     stage.page.say(f"{AUDIT} holds every request, with the body of every write.")
-    pick = f"grep -o 'fieldManager=hedgerow[^\"]*' {AUDIT} | sed 's/.u0026/ /g'"
-    await stage.shell.run(f"{pick} \\\n  | sort | uniq -c")
+    pick = f"grep -o 'fieldManager={acts.MANAGER}[^\"]*' {AUDIT}"
+    await stage.shell.run(f"{pick} \\\n  | sed 's/.u0026/ /g' | sort | uniq -c")
     requests = _written(stage)
     uris = [request["requestURI"] for request in requests]
     applies = all(
@@ -120,7 +120,7 @@ async def audit(stage: Stage) -> None:
         for request in requests
     )
     witness = Witness(stage)
-    witness.claim(f"the operator wrote {_counted(requests)}", requests, requests)
+    witness.claim(f"the operator wrote {len(uris)} times: {_counted(requests)}", uris, uris)
     witness.claim(f"each time by apply as {acts.MANAGER}, never another way", applies, uris)
     forced = [uri for uri in uris if "force=" in uri]
     witness.claim("and never with force", not forced, forced)
@@ -131,7 +131,7 @@ def _counted(requests: list[dict[str, Any]]) -> str:
         "/".join(filter(None, (ref["resource"], ref.get("subresource"))))
         for ref in (request["objectRef"] for request in requests)
     )
-    return ", ".join(f"{kind} {count} times" for kind, count in sorted(kinds.items()))
+    return ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
 
 
 def _written(stage: Stage) -> list[dict[str, Any]]:
@@ -165,7 +165,7 @@ async def leave(stage: Stage) -> None:
     witness.claim("its Service and Deployments are gone with it", not left, left)
 
 
-def farewell(stage: Stage, process: Started) -> None:
+def farewell(stage: Stage, process: Started, *, ours: bool) -> None:
     """Say how to go on by hand, and how to end what is left running."""
     page = stage.page
     page.act("It stays as it is: go on by hand")
@@ -179,5 +179,6 @@ def farewell(stage: Stage, process: Started) -> None:
         page.typed(f"hedgerow sandbox down --dir {stage.sandbox.directory}")
     else:
         page.typed(f"kubectl delete namespace {stage.namespace}{stage.context}")
-        page.typed(f"hedgerow uninstall{stage.context}")
+        if ours:
+            page.typed(f"hedgerow uninstall{stage.context}")
     page.typed(f"rm -r {stage.directory}")

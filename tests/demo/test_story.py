@@ -1,0 +1,114 @@
+"""The demo's story, where a cluster was given: what was there before stays."""
+
+from __future__ import annotations
+
+import io
+import os
+
+import pytest
+from rich.console import Console
+
+from hedgerow.demo import DemoError
+from hedgerow.demo.page import Page
+from hedgerow.demo.shell import Shell
+from hedgerow.demo.stage import Stage, Target
+from hedgerow.demo.story import farewell, resources
+from hedgerow.sandbox.processes import Started
+
+pytestmark = pytest.mark.anyio
+
+
+class Cluster:
+    """A cluster in which a definition is what it was made with, once `hedgerow install` ran."""
+
+    def __init__(self, before, after):
+        self.answers = [before, after]
+
+    async def read(self, _api, _name):
+        return self.answers.pop(0)
+
+
+def definition(established="True", manager="hedgerow-install"):
+    return {
+        "metadata": {"managedFields": [{"manager": manager, "operation": "Apply"}]},
+        "status": {"conditions": [{"type": "Established", "status": established}]},
+    }
+
+
+@pytest.fixture
+def shown():
+    return io.StringIO()
+
+
+@pytest.fixture
+def stage(shown, tmp_path):
+    """A stage on a given cluster; `hedgerow` is a script."""
+
+    def made(cluster, script='echo "$@"'):
+        program = tmp_path / "hedgerow"
+        program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        program.chmod(0o700)
+        page = Page(Console(file=shown, width=80))
+        shell = Shell(page, tmp_path, {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, {})
+        return Stage(page, shell, cluster, Target(context="there"), "ns")
+
+    return made
+
+
+def typed(shown) -> list[str]:
+    lines = shown.getvalue().splitlines()
+    return [line.removeprefix("    $ ") for line in lines if line.startswith("    $ ")]
+
+
+class TestResources:
+    async def test_a_definition_that_is_there_is_left_alone(self, stage, shown):
+        async with resources(stage(Cluster(definition(), None))) as ours:
+            assert not ours
+
+        assert typed(shown) == []
+        assert "is installed already, and is left as it is" in shown.getvalue()
+
+    async def test_one_that_it_installed_goes_at_the_end(self, stage, shown):
+        async with resources(stage(Cluster(None, definition()))) as ours:
+            assert ours
+            assert typed(shown) == ["hedgerow install --context there"]
+
+        assert typed(shown)[1:] == ["hedgerow uninstall --context there"]
+
+    async def test_one_that_somebody_uses_by_now_stays(self, stage, shown):
+        script = 'case "$1" in uninstall) echo "3 bluegreens exist"; exit 1;; esac'
+        async with resources(stage(Cluster(None, definition()), script)):
+            pass
+
+        assert "It stays: `hedgerow uninstall --context there` exits with 1" in shown.getvalue()
+
+    @pytest.mark.parametrize(
+        ("after", "said"),
+        [
+            (None, "is Established"),
+            (definition(established="False"), "is Established"),
+            (definition(manager="kubectl"), "hedgerow-install applied it"),
+        ],
+    )
+    async def test_what_the_server_does_not_show_ends_the_demo_and_is_removed(
+        self, stage, shown, after, said
+    ):
+        with pytest.raises(DemoError, match=said):
+            async with resources(stage(Cluster(None, after))):
+                pytest.fail("it went on")
+
+        assert typed(shown)[-1] == "hedgerow uninstall --context there"
+
+
+class TestFarewell:
+    @pytest.mark.parametrize("ours", [True, False])
+    def test_on_a_given_cluster_it_says_how_to_end_what_it_made_there(self, stage, shown, ours):
+        stage = stage(None)
+        farewell(stage, Started(17, "then"), ours=ours)
+
+        assert typed(shown)[4:] == [
+            "kill 17",
+            "kubectl delete namespace ns --context there",
+            *(["hedgerow uninstall --context there"] if ours else []),
+            f"rm -r {stage.directory}",
+        ]
