@@ -78,7 +78,7 @@ def _version(live: Object | None) -> str | None:
 
 
 @pytest.mark.parametrize("kind", SUBJECTS)
-@pytest.mark.timeout(0)
+@pytest.mark.timeout(900)  # the nightly profile
 @given(data=st.data())
 def test_the_model_answers_as_the_server_does(api: Api, kind: str, data: st.DataObject) -> None:
     subject = SUBJECTS[kind]

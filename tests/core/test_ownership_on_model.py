@@ -19,6 +19,8 @@ from model.server import Server
 from model.subjects import SUBJECTS
 from support.judged import Object
 
+pytestmark = pytest.mark.timeout(900)  # the nightly profile
+
 OURS = APPLIERS[0]
 
 

@@ -51,11 +51,12 @@ class Struct:
     derive: Derive | None = None
 
     def normal(self, value: Object) -> Object:
-        filled = {**{k: v for k, v in self.defaults.items() if k not in value}, **value}
+        given = {name: inner for name, inner in value.items() if inner is not None}
+        filled = {**{k: v for k, v in self.defaults.items() if k not in given}, **given}
         kept = {
             name: self.fields[name].normal(inner)
             for name, inner in filled.items()
-            if inner is not None and name in self.fields
+            if name in self.fields
         }
         kept = {name: inner for name, inner in kept.items() if not self.fields[name].omits(inner)}
         return self.derive(kept) if self.derive else kept
