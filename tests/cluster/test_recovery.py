@@ -50,6 +50,12 @@ def world(fragile: Sandbox) -> Iterator[World]:
     api.close()
 
 
+def again(sandbox: Sandbox) -> None:
+    """Start the API server anew, once the killed one has let go of its port."""
+    anyio.run(sandbox.stop, API_SERVER)
+    anyio.run(sandbox.start, API_SERVER)
+
+
 def follows(world: World, colour: str) -> None:
     """The operator is at work: the Service follows a flip."""
     world.apply(route_to=colour)
@@ -82,7 +88,7 @@ class TestLosingTheServer:
 
             fragile.kill(API_SERVER, signal.SIGKILL)
             eventually(lambda: operator.logged("watch in trouble"))
-            anyio.run(fragile.start, API_SERVER)
+            again(fragile)
 
             follows(world, "Green")
             assert operator.stop() == 0
@@ -95,16 +101,16 @@ class TestLosingTheServer:
             follows(world, "Blue")
             os.kill(operator.pid, signal.SIGSTOP)
             fragile.kill(API_SERVER, signal.SIGKILL)
-            anyio.run(fragile.start, API_SERVER)
+            again(fragile)
             gone = world.get("Service", "demo")["metadata"]["uid"]
             world.delete("Service", "demo")
             os.kill(operator.pid, signal.SIGCONT)
 
-            def again() -> bool:
+            def is_back() -> bool:
                 live = world.get("Service", "demo")
                 return live is not None and live["metadata"]["uid"] != gone
 
-            eventually(again, within=90)
+            eventually(is_back, within=90)
 
     def test_half_open_connections_are_noticed(
         self, fragile: Sandbox, world: World, kubeconfig: Path, tmp_path: Path

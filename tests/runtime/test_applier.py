@@ -98,11 +98,27 @@ class TestApplying:
         ref = ObjectRef(BlueGreen.api, "default", "demo", live["metadata"]["uid"])
         body = {"metadata": {"name": "demo", "namespace": "default", "uid": ref.uid}}
 
-        answer = await applier.apply_status(ref, {**body, "status": {"routeTo": "Blue"}})
+        version = live["metadata"]["resourceVersion"]
+        answer = await applier.apply_status(ref, {**body, "status": {"routeTo": "Blue"}}, version)
 
         assert answer["status"] == {"routeTo": "Blue"}
         (sent,) = world.cluster.writes
         assert (sent.subresource, sent.force) == ("status", False)
+
+    async def test_a_status_never_reaches_a_resource_that_was_made_anew(self, world, applier):
+        world.apply()
+        old = world.the("BlueGreen")
+        ref = ObjectRef(BlueGreen.api, "default", "demo", old["metadata"]["uid"])
+        world.delete("BlueGreen")
+        world.apply()
+        body = {"metadata": {"name": "demo", "namespace": "default", "uid": ref.uid}}
+
+        with pytest.raises(errors.Stale):
+            await applier.apply_status(
+                ref, {**body, "status": {"routeTo": "Blue"}}, old["metadata"]["resourceVersion"]
+            )
+
+        assert "status" not in world.the("BlueGreen")
 
 
 class TestDeleting:

@@ -45,7 +45,7 @@ class TestCost:
 
         assert written == [CREATION[0], CREATION[3]]
 
-    async def test_children_are_made_create_only_and_changed_by_uid(self):
+    async def test_children_are_made_create_only_and_changed_by_uid_a_status_by_version(self):
         world = await settled()
         world.apply(blueSpec=pods("blue", "x:2"))
         await world.settle()
@@ -53,7 +53,13 @@ class TestCost:
         guards = [sent.body["metadata"] for sent in world.cluster.writes]
         assert [meta.get("resourceVersion") for meta in guards[:3]] == ["1"] * 3
         assert all(meta["uid"] for meta in guards[3:])
-        assert not any("resourceVersion" in meta for meta in guards[3:])
+        versioned = [
+            s.subresource
+            for s in world.cluster.writes[3:]
+            if "resourceVersion" in s.body["metadata"]
+        ]
+        assert versioned == ["status"] * versioned.count("status")
+        assert versioned
 
     async def test_every_write_is_an_unforced_apply_of_the_one_field_manager(self):
         world = await settled()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -124,6 +125,7 @@ class TestAlive:
         assert memory(None) == 0
         assert memory(Started(2**22 + 1, "")) == 0
 
+    @pytest.mark.skipif(shutil.which("ps") is None, reason="a machine without /proc has ps")
     @pytest.mark.usefixtures("elsewhere")
     def test_the_same_holds_where_there_is_no_proc(self, start) -> None:
         started = start()

@@ -44,8 +44,13 @@ class Applier:
             answer = await self._send(write.ref, with_normal_form({**want, **guarded}, mark))
         return Applied(answer, "created" if write.create else _action(before, answer))
 
-    async def apply_status(self, ref: ObjectRef, body: Object) -> Object:
-        """Apply a resource's status, guarded by its uid. Raises KubeError."""
+    async def apply_status(self, ref: ObjectRef, body: Object, version: str) -> Object:
+        """Apply a resource's status, guarded by `version`. Raises KubeError, Stale among others.
+
+        On a custom resource's status the server ignores a wrong uid (tried on 1.36): only the
+        version keeps the write from a resource that was made anew under the name.
+        """
+        body = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
         applied = await self._cluster.apply(
             ref.api, body, manager=self._field_manager, subresource="status"
         )

@@ -212,10 +212,12 @@ class Reconciler:
         if memory.is_tired(STATUS, report.gist, look.scene.now):
             return replace(outcome, retry=True)
         try:
-            answer = await self._applier.apply_status(owner, report.body)
+            answer = await self._applier.apply_status(owner, report.body, version)
         except (Conflict, Invalid, Stale) as error:
             memory.status_refused = version
-            log.warning("status not written", object=str(owner), error=str(error))
+            # A stale one is in the order of things: the watch is about to tell of what changed.
+            tell = log.debug if isinstance(error, Stale) else log.warning
+            tell("status not written", object=str(owner), error=str(error))
             return outcome
         memory.note(STATUS, report.gist, look.scene.now)
         self._absorb(owner, answer)
