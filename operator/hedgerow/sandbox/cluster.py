@@ -1,5 +1,7 @@
 """Sandbox: one throwaway cluster in a directory, up or down and never in between for long."""
 
+import contextlib
+import itertools
 import os
 import signal
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -14,15 +16,16 @@ from hedgerow.sandbox import identities, pins, processes
 from hedgerow.sandbox.blueprint import Blueprint, Options
 from hedgerow.sandbox.controlplane import ControlPlane
 from hedgerow.sandbox.directory import Directory, default_directory
-from hedgerow.sandbox.errors import SandboxError
+from hedgerow.sandbox.errors import PortTakenError, SandboxError
 from hedgerow.sandbox.leash import Leash
 from hedgerow.sandbox.locks import Progress, exclusive
-from hedgerow.sandbox.pauses import until
+from hedgerow.sandbox.pauses import pauses, until
 from hedgerow.sandbox.raising import Raising
 from hedgerow.sandbox.status import ComponentStatus, Status, disk
 
 __all__ = ["Options", "Sandbox", "default_directory"]
 
+_LINGERING = 20
 _SOON = 15.0
 """Seconds in which a cluster that is up says so, however busy it is."""
 
@@ -135,10 +138,17 @@ class Sandbox:
             await self._plane.stop(component)
 
     async def start(self, component: str) -> None:
-        """Start one component again, on its own port, and wait until it is healthy."""
+        """Start one component again, on its own port, and wait until it is healthy.
+
+        The last threads of a killed process may hold that port for a moment longer than its pid.
+        """
         blueprint = self._known(component)
         async with self._locked(quiet, self._directory.check):
-            await self._plane.start(component, blueprint)
+            for pause in itertools.islice(pauses(), _LINGERING):
+                with contextlib.suppress(PortTakenError):
+                    return await self._plane.start(component, blueprint)
+                await anyio.sleep(pause)
+            return await self._plane.start(component, blueprint)
 
     def kill(self, component: str, number: int = signal.SIGKILL) -> bool:
         """Send a signal, such as SIGSTOP, to one component; False when it does not run."""
