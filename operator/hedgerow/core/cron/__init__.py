@@ -1,0 +1,12 @@
+"""Cron: when a schedule starts, in the dialect of Go's robfig/cron v3 `ParseStandard`.
+
+`parse` reads an expression once; the `Schedule` it gives then answers for any instant. Nothing
+here knows what time it is. Why it is written here and not taken from a library: ADR 9.
+"""
+
+from hedgerow.core.cron.dialect import LIMIT, parse
+from hedgerow.core.cron.errors import ScheduleError
+from hedgerow.core.cron.schedule import Missed, Schedule
+from hedgerow.core.cron.zones import repeated, zone
+
+__all__ = ["LIMIT", "Missed", "Schedule", "ScheduleError", "parse", "repeated", "zone"]
