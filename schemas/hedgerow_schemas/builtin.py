@@ -51,6 +51,20 @@ class Service(View):
         """`spec.selector`."""
         return self.mapping("spec", "selector")
 
+    @property
+    def cluster_ip(self) -> str:
+        """`spec.clusterIP`: an address, `None` for a headless Service."""
+        return self.text("spec", "clusterIP")
+
+
+class PodDisruptionBudget(View):
+    """A PodDisruptionBudget: how many pods an eviction may take at a time."""
+
+    api: ClassVar[ApiResource] = ApiResource(
+        "policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"
+    )
+    __slots__ = ()
+
 
 class Deployment(WithConditions):
     """A Deployment: how far its rollout is."""
@@ -69,6 +83,11 @@ class Deployment(WithConditions):
         return self.number("status", "observedGeneration")
 
     @property
+    def selector(self) -> Mapping[str, Any]:
+        """`spec.selector`: a label selector, immutable."""
+        return self.mapping("spec", "selector")
+
+    @property
     def replicas(self) -> int:
         """`spec.replicas`: how many pods are wanted."""
         return self.number("spec", "replicas")
@@ -82,6 +101,11 @@ class Deployment(WithConditions):
     def updated_replicas(self) -> int:
         """`status.updatedReplicas`: how many pods have the newest template."""
         return self.number("status", "updatedReplicas")
+
+    @property
+    def ready_replicas(self) -> int:
+        """`status.readyReplicas`: how many pods are ready."""
+        return self.number("status", "readyReplicas")
 
     @property
     def available_replicas(self) -> int:
@@ -121,6 +145,15 @@ class Pod(WithConditions):
     def phase(self) -> str:
         """`status.phase`."""
         return self.text("status", "phase")
+
+    @property
+    def active(self) -> bool:
+        """Whether it counts as a replica: it has not ended and is not being deleted.
+
+        The rule is that of the ReplicaSet controller (`controller.IsPodActive`).
+        """
+        going = self.at("metadata", "deletionTimestamp")
+        return not going and self.phase not in ("Succeeded", "Failed")
 
     @property
     def ready(self) -> bool:

@@ -65,11 +65,17 @@ def _version(resource: type[CustomResource], upstream: Upstream) -> Object:
         "name": resource.api.version,
         "served": True,
         "storage": True,
-        "subresources": {"status": {}},
+        "subresources": _subresources(resource),
         "schema": {"openAPIV3Schema": _root(resource, upstream)},
     }
     columns = [column.wire() for column in resource.definition.columns]
     return version | ({"additionalPrinterColumns": columns} if columns else {})
+
+
+def _subresources(resource: type[CustomResource]) -> Object:
+    scale = resource.definition.scale
+    status: Object = {"status": {}}
+    return status | ({"scale": scale.wire()} if scale else {})
 
 
 def _root(resource: type[CustomResource], upstream: Upstream) -> Schema:

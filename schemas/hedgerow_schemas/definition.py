@@ -14,6 +14,8 @@ UPSTREAM = "x-upstream"
 EDITOR = "x-editor"
 """Holds JSON Schema that only editors read, where the server reads a CEL rule."""
 
+DNS_1035_LABEL = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -37,12 +39,33 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Scale:
+    """Where the scale subresource finds its numbers, as JSON paths: `kubectl scale`, autoscalers.
+
+    `selector` is the status field with the pods' label selector in its string form.
+    """
+
+    spec_replicas: str
+    status_replicas: str
+    selector: str
+
+    def wire(self) -> dict[str, Any]:
+        """Give the entry of `subresources`."""
+        return {
+            "specReplicasPath": self.spec_replicas,
+            "statusReplicasPath": self.status_replicas,
+            "labelSelectorPath": self.selector,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Definition:
-    """What `kubectl` knows of a resource besides its name: columns, short names, categories."""
+    """What `kubectl` knows of a resource besides its name: columns, short names, scale."""
 
     columns: tuple[Column, ...] = ()
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ("hedgerow",)
+    scale: Scale | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +92,28 @@ class Rule:
         if self.on_create_only:
             return {"rule": f"oldSelf.hasValue() || ({self.rule})", "optionalOldSelf": True} | rule
         return {"rule": self.rule} | rule
+
+
+def named_after(what: str, longest: int) -> Rule:
+    """Give the rule for the name of a resource that a Service is named after (RFC 1035).
+
+    It holds on creation only; `what` names the objects that are named so.
+    """
+    limits = {"maxLength": longest, "pattern": DNS_1035_LABEL}
+    name = {"properties": {"name": limits}}
+    return Rule(
+        rule=(
+            f"self.metadata.name.size() <= {longest}"
+            f" && self.metadata.name.matches('{DNS_1035_LABEL}')"
+        ),
+        message=(
+            f"the name must be a DNS-1035 label of at most {longest} characters (a-z, 0-9 and '-',"
+            f" beginning with a letter, not ending with '-'): {what} are named after it"
+        ),
+        path=".metadata.name",
+        on_create_only=True,
+        editor={"properties": {"metadata": name}},
+    )
 
 
 def rules(*given: Rule) -> dict[str, Any]:

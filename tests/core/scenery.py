@@ -9,7 +9,8 @@ from core.made import live
 from hedgerow.core.contract import Apply, Child, Desired
 from hedgerow.core.declaration import declare
 from hedgerow.core.meta import Installation, ObjectRef
-from hedgerow.core.plan import ChildId, Past, Plan, Scene, Write, plan
+from hedgerow.core.plan import Past, Plan, Scene, plan
+from hedgerow.core.steps import ChildId, Write
 from hedgerow_schemas.base import ApiResource, ContestedField, View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service

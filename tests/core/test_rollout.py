@@ -1,4 +1,4 @@
-"""When a Deployment counts as available."""
+"""Which pods are a Deployment's, and when it counts as available."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow.core.rollout import waits_for
-from hedgerow_schemas.builtin import Deployment
+from hedgerow.core.rollout import ONE_BY_ONE, replicas_of, waits_for
+from hedgerow_schemas.builtin import Deployment, Pod
 
 
 def rolled_out(**change: Any) -> dict[str, Any]:
@@ -110,3 +110,53 @@ class TestWaitsFor:
         waits = waits_for(Deployment(rolled_out(**numbers, available=says)))
 
         assert (waits == "") == (all_is_well and says == "True")
+
+    @pytest.mark.parametrize(
+        ("change", "says"),
+        [
+            (dict.fromkeys(REPLICAS, 0), ""),
+            ({**dict.fromkeys(REPLICAS, 0), "there": 1}, "0 of 1 replicas are up to date"),
+            (
+                {**dict.fromkeys(REPLICAS, 0), "available": "False"},
+                "it does not say Available=True",
+            ),
+            ({"availableReplicas": 1}, "1 of 2 replicas are available"),
+        ],
+        ids=["none", "one is still going", "it says no", "another number"],
+    )
+    def test_where_it_may_be_zero_none_is_enough(self, change, says):
+        assert waits_for(Deployment(rolled_out(**change)), may_be_zero=True) == says
+
+
+def pod(name: str, owner: str = "web-5f", app: str = "web", **more: Any) -> Pod:
+    owners = [{"kind": "ReplicaSet", "name": owner, "controller": True}]
+    labels = {"app": app, "pod-template-hash": "5f"}
+    return Pod(
+        {
+            "metadata": {"name": name, "labels": labels, "ownerReferences": owners, **more},
+            "status": {"phase": "Running"},
+        }
+    )
+
+
+class TestReplicasOf:
+    @pytest.mark.parametrize(
+        "spared",
+        [
+            pod("x", owner="other-5f"),
+            pod("x", app="other"),
+            pod("x", deletionTimestamp="2026-01-01T00:00:00Z"),
+            Pod({**pod("x").raw, "status": {"phase": "Failed"}}),
+        ],
+        ids=["another owner", "other labels", "going", "ended"],
+    )
+    def test_they_are_the_running_pods_of_that_selector_and_owner_by_name(self, spared):
+        pods = [pod("b"), spared, pod("a")]
+
+        found = replicas_of("web", {"matchLabels": {"app": "web"}}, pods)
+
+        assert [one.name for one in found] == ["a", "b"]
+
+
+def test_pods_are_replaced_one_by_one_none_going_before_another_came():
+    assert ONE_BY_ONE["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}

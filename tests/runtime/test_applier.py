@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from hedgerow.core.contract import Apply, Desired
 from hedgerow.core.meta import NORMAL_FORM_ANNOTATION, Installation, ObjectRef
-from hedgerow.core.plan import Deletion, Scene, Write, plan
+from hedgerow.core.plan import Scene, plan
+from hedgerow.core.steps import Deletion, Write
 from hedgerow.kube import errors
 from hedgerow.runtime.applier import Applier
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -85,6 +87,18 @@ class TestApplying:
         assert first.body["metadata"]["resourceVersion"] == "1"
         assert second.body["metadata"]["uid"] == applied.obj["metadata"]["uid"]
         assert "resourceVersion" not in second.body["metadata"]
+
+    async def test_what_is_made_once_is_not_marked_since_it_is_not_sent_again(self, world, applier):
+        write = planned(world)
+        reference = {"fieldRef": {"fieldPath": "metadata.name"}}
+        spec = write.body["spec"]["template"]["spec"]
+        spec["containers"][0]["env"] = [{"name": "POD", "valueFrom": reference}]
+
+        applied = await applier.apply(replace(write, once=True), None)
+
+        assert applied.action == "created"
+        assert NORMAL_FORM_ANNOTATION not in applied.obj["metadata"].get("annotations", {})
+        assert len(world.cluster.writes) == 1
 
     async def test_a_quantity_in_another_spelling_needs_no_mark(self, world, applier):
         await carry_out(applier, world, cpu="1000m")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from hedgerow.core.conditions import Problem
 from hedgerow.core.meta import ObjectRef
 from hedgerow.core.ownership import Leaf
-from hedgerow.core.plan import Past, Write
+from hedgerow.core.plan import Past
+from hedgerow.core.steps import Write
 from hedgerow.runtime.memory import (
     MOST_REPEATS,
     RECHECK_NAME,
@@ -91,6 +93,15 @@ class TestWrites:
         assert known.past[DEMO].restored
         known.renew(2)
         assert known.past[DEMO].restored == {}
+
+    @pytest.mark.parametrize("create", [True, False])
+    @pytest.mark.parametrize("once", [True, False])
+    def test_what_was_made_once_is_remembered_though_it_may_be_gone_soon(self, create, once):
+        known = memory()
+        known.accept(replace(write(), create=create, once=once), NOW)
+        known.learn({}, ())
+
+        assert known.once == ({DEMO} if create and once else set())
 
 
 class TestLearning:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from hedgerow.core.conditions import Problem
+from hedgerow.core.conditions import Problem, ready, stalled
 from hedgerow.core.contract import Desired, Notice
 from hedgerow.core.meta import ObjectRef
 from hedgerow.runtime.notices import due, first_error, restored
-from hedgerow_schemas.base import ContestedField
+from hedgerow_schemas.base import Condition, ContestedField, Status
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Service
 
@@ -59,6 +59,26 @@ class TestDue:
         status = {"conditions": [STALLED | {"message": "other"}]}
 
         assert len(told(REJECTED, status=status)) == 1
+
+    def composed(self, *conditions: Condition, before: Any = None) -> list[tuple[str, str]]:
+        desired = Desired(status=Status(conditions=conditions))
+        found = due(desired, (), (), {"status": before})
+        return [(notice.type, notice.reason) for notice, _ in found]
+
+    def test_a_stall_that_compose_concludes_is_told_once(self):
+        verdict = stalled("Rejected", "it is bad")
+
+        assert self.composed(*verdict) == [("Warning", "Rejected")]
+        assert self.composed(*verdict, before={"conditions": [STALLED]}) == []
+
+    def test_what_compose_concludes_else_is_not_told(self):
+        assert self.composed(ready(False, "Waiting", "soon")) == []
+
+    def test_a_problem_outweighs_the_stall_that_compose_concludes(self):
+        desired = Desired(status=Status(conditions=stalled("Unparseable", "junk")))
+        found = list(due(desired, (), (REJECTED,), {}))
+
+        assert [(notice.reason, notice.note) for notice, _ in found] == [("Rejected", "it is bad")]
 
     def test_what_only_waits_is_not_told(self):
         assert told(Problem("WaitingForDeletion", "wait", stalled=False)) == []

@@ -27,7 +27,13 @@ Object = dict[str, Any]
 
 CONTROLLER = cast("Controller[CustomResource]", bluegreen.CONTROLLER)
 BLUEGREEN = "app.demo.kakao.com/v1"
-GROUPS = {"BlueGreen": BLUEGREEN, "Deployment": "apps/v1", "Service": "v1"}
+GROUPS = {
+    "BlueGreen": BLUEGREEN,
+    "CronJob": "batch.tutorial.kubebuilder.io/v1",
+    "Deployment": "apps/v1",
+    "Job": "batch/v1",
+    "Service": "v1",
+}
 EVENTS = "events.k8s.io"
 NS = "default"
 DEMO: Key = (NS, "demo")
@@ -101,15 +107,22 @@ async def _quiet(_sent: Sent) -> None:
 class World:
     """A server, one life of the operator after another, and the people who edit things."""
 
-    def __init__(self, *, namespaces: tuple[str, ...] = (), instance: str = "") -> None:
-        self.server = Server((*kinds.BUILTIN, kinds.bluegreen()), namespaces=(NS, "other"))
+    def __init__(
+        self,
+        *,
+        namespaces: tuple[str, ...] = (),
+        instance: str = "",
+        controller: Controller[CustomResource] = CONTROLLER,
+    ) -> None:
+        custom = (kinds.bluegreen(), kinds.cronjob(), kinds.memcached())
+        self.server = Server((*kinds.BUILTIN, *custom), namespaces=(NS, "other"))
         self.cluster = Cluster(self.server)
         self.clock = ModelClock(self.server)
         self.going: set[str] = set()
         self.logs = LogCapture()
         structlog.configure(processors=[self.logs])
         self._scope, self._installation = namespaces, Installation(instance)
-        self.controller = CONTROLLER
+        self.controller = controller
         self.runner = self._new_life()
 
     def _new_life(self) -> Runner:
@@ -262,7 +275,7 @@ class World:
         return [str(sent) for sent in self.cluster.writes]
 
     def status(self, name: str = "demo") -> Object:
-        return self.the("BlueGreen", name).get("status", {})
+        return self.the(self.controller.resource.api.kind, name).get("status", {})
 
     def condition(self, kind: str, name: str = "demo") -> str:
         """Give a condition as status/reason; empty when it is absent."""

@@ -47,6 +47,12 @@ class TestService:
     def test_a_service_without_selector_selects_nothing(self):
         assert Service({"spec": {}}).selector == {}
 
+    @pytest.mark.parametrize(
+        ("spec", "address"), [({"clusterIP": "None"}, "None"), ({}, ""), ({"clusterIP": None}, "")]
+    )
+    def test_the_address_is_read_and_a_headless_one_says_none(self, spec, address):
+        assert Service({"spec": spec}).cluster_ip == address
+
 
 class TestDeployment:
     def test_a_rollout_is_read_from_spec_and_status(self):
@@ -58,6 +64,7 @@ class TestDeployment:
                     "observedGeneration": 3,
                     "replicas": 5,
                     "updatedReplicas": 2,
+                    "readyReplicas": 4,
                     "availableReplicas": 1,
                 },
             }
@@ -66,6 +73,12 @@ class TestDeployment:
         assert (deployment.generation, deployment.observed_generation) == (4, 3)
         assert (deployment.replicas, deployment.status_replicas) == (3, 5)
         assert (deployment.updated_replicas, deployment.available_replicas) == (2, 1)
+        assert deployment.ready_replicas == 4
+
+    def test_the_selector_is_read(self):
+        selector = {"matchLabels": {"app": "demo"}}
+
+        assert Deployment({"spec": {"selector": selector}}).selector == selector
 
     @pytest.mark.parametrize(
         ("conditions", "status"),
@@ -107,6 +120,24 @@ class TestPod:
     )
     def test_the_first_reason_to_wait_is_given(self, status, reason):
         assert Pod(pod(**status)).waiting_reason == reason
+
+    @pytest.mark.parametrize(
+        ("phase", "going", "active"),
+        [
+            ("Pending", None, True),
+            ("Running", None, True),
+            ("Unknown", None, True),
+            ("Succeeded", None, False),
+            ("Failed", None, False),
+            ("Running", "2026-01-01T00:00:00Z", False),
+        ],
+    )
+    def test_what_has_ended_or_is_going_counts_as_no_replica(self, phase, going, active):
+        live = pod(phase=phase)
+        live["metadata"]["deletionTimestamp"] = going
+
+        assert Pod(live).active is active
+        assert Pod(Pod.reduced(live)).active is active
 
     def test_the_deployment_is_the_replica_sets_name_without_the_hash(self):
         assert Pod(pod()).deployment == "demoblue-deployment"

@@ -1,6 +1,17 @@
 from __future__ import annotations
 
-from hedgerow_schemas.definition import EDITOR, Column, Rule, list_map, rules
+import re
+
+from hedgerow_schemas.definition import (
+    DNS_1035_LABEL,
+    EDITOR,
+    Column,
+    Rule,
+    Scale,
+    list_map,
+    named_after,
+    rules,
+)
 
 
 class TestColumn:
@@ -35,6 +46,34 @@ class TestRule:
 
     def test_rules_that_editors_cannot_check_leave_them_alone(self):
         assert EDITOR not in rules(Rule("a", "A"))
+
+
+class TestScale:
+    def test_it_says_where_its_numbers_are(self):
+        assert Scale(".spec.a", ".status.b", ".status.c").wire() == {
+            "specReplicasPath": ".spec.a",
+            "statusReplicasPath": ".status.b",
+            "labelSelectorPath": ".status.c",
+        }
+
+
+class TestNamedAfter:
+    def test_the_server_and_editors_hear_the_same(self):
+        rule = named_after("a Service", 9)
+        limits = rule.editor["properties"]["metadata"]["properties"]["name"]
+
+        assert f"size() <= {limits['maxLength']}" in rule.rule
+        assert f"matches('{limits['pattern']}')" in rule.rule
+        assert "at most 9 characters" in rule.message
+        assert "a Service are named after it" in rule.message
+
+    def test_what_exists_is_spared(self):
+        assert named_after("a Service", 9).on_create_only
+
+    def test_a_label_begins_with_a_letter_and_ends_with_no_hyphen(self):
+        taken = [n for n in ("a", "a-1", "1a", "a-", "A", "a.b") if re.match(DNS_1035_LABEL, n)]
+
+        assert taken == ["a", "a-1"]
 
 
 class TestListMap:

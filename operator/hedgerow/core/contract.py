@@ -27,6 +27,8 @@ class Observed:
     related: tuple[View, ...] = ()
     refused: frozenset[tuple[str, str]] = frozenset()
     """Kind and name of the children whose declaration the server refused: what they show is old."""
+    made: frozenset[tuple[str, str]] = frozenset()
+    """Kind and name of the children made once that no status tells of yet; they may be gone."""
 
     def child(self, kind: type[V], name: str) -> V | None:
         """Give the owned object of that kind and name, or None."""
@@ -54,7 +56,25 @@ class Keep:
     name: str
 
 
-Child = Apply | Keep
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Make a child once: it is created where it is missing, and kept as it is where it is there."""
+
+    kind: type[View]
+    name: str
+    fields: Object
+
+
+@dataclass(frozen=True, slots=True)
+class Finalized:
+    """Keep a child, and take our finalizer off it: what it was waiting for is done."""
+
+    kind: type[View]
+    name: str
+    finalizer: str
+
+
+Child = Apply | Create | Keep | Finalized
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +115,8 @@ class Controller(Generic[R]):
     """A controller: a pure function and what it reads and writes.
 
     `name` is the suffix of its field manager, `hedgerow-<name>`, and the value of the label
-    `hedgerow.dev/controller` on its children.
+    `hedgerow.dev/controller` on its children. `finalizers` are those that its children may carry:
+    they are taken off once the resource itself is gone.
     """
 
     name: str
@@ -103,3 +124,4 @@ class Controller(Generic[R]):
     compose: Callable[[R, Observed], Desired]
     owns: tuple[type[View], ...]
     relates: tuple[Relation, ...] = ()
+    finalizers: frozenset[str] = frozenset()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.core import ownership
 from hedgerow.core.meta import (
@@ -11,21 +12,30 @@ from hedgerow.core.meta import (
     NORMAL_FORM_ANNOTATION,
     ObjectRef,
     annotation,
+    controller_of,
     controller_reference,
     digest,
     identity,
 )
 
 if TYPE_CHECKING:
-    from hedgerow.core.contract import Apply
+    from collections.abc import Mapping
+
+    from hedgerow.core.contract import Apply, Create
     from hedgerow.core.ownership import Verdict
     from hedgerow_schemas.base import Object
 
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
-def declare(child: Apply, owner: ObjectRef, label: str) -> Object:
+
+def declare(
+    child: Apply | Create, owner: ObjectRef, label: str, live: Mapping[str, Any] = _NOTHING
+) -> Object:
     """Give the manifest of a child: what compose declares, stamped with what marks it ours.
 
-    Nulls are dropped (server-side apply would own them); all else passes unaltered.
+    Nulls are dropped (server-side apply would own them); all else passes unaltered. A live
+    child's reference keeps `blockOwnerDeletion`, which other operators set: a reference is one
+    field, and no reason for a conflict.
     """
     fields: Object = ownership.without_nulls(child.fields)
     meta: Object = fields.pop("metadata", {})
@@ -34,9 +44,15 @@ def declare(child: Apply, owner: ObjectRef, label: str) -> Object:
         **meta,
         **body["metadata"],
         "labels": {**meta.get("labels", {}), CONTROLLER_LABEL: label},
-        "ownerReferences": [controller_reference(owner)],
+        "ownerReferences": [{**_blocking(live), **controller_reference(owner)}],
     }
     return {**body, **fields}
+
+
+def _blocking(live: Mapping[str, Any]) -> Object:
+    word = "blockOwnerDeletion"
+    reference = controller_of(live)
+    return {word: reference[word]} if word in reference else {}
 
 
 def unguarded(body: Object) -> Object:

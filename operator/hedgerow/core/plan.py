@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.core import ownership
 from hedgerow.core.conditions import Problem
-from hedgerow.core.contract import Apply, Desired
-from hedgerow.core.declaration import declare, judge, unguarded
+from hedgerow.core.contract import Apply, Create, Desired, Finalized, Keep
+from hedgerow.core.declaration import declare, judge
+from hedgerow.core.finalizers import finalization
 from hedgerow.core.meta import Installation, ObjectRef, controller_of, digest, is_going, metadata
+from hedgerow.core.steps import ChildId, Deletion, Write
 from hedgerow_schemas.base import ContestedField, Object, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from hedgerow.core.contract import Child
     from hedgerow.core.ownership import Leaf, Verdict
 
 UNKNOWN = "unknown"
 RESTORE_ONCE_IN = timedelta(minutes=10)
-
-ChildId = tuple[str, str]
-"""Kind and name of a child; its namespace is its owner's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,49 +42,6 @@ class Past:
     restored: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     refused: tuple[str, Problem] | None = None
     taken: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One apply to make: `create` means create-only, else `body` carries the observed uid.
-
-    `mark` names this very write to this very object, its status aside; a refusal is remembered
-    by it.
-    """
-
-    ref: ObjectRef
-    body: Object
-    mark: str
-    create: bool
-    restores: tuple[Leaf, ...] = ()
-
-    @property
-    def id(self) -> ChildId:
-        """The child that the write is about."""
-        return self.ref.api.kind, self.ref.name
-
-    @property
-    def gist(self) -> str:
-        """What the write is to bring about, whatever it meets."""
-        return digest(unguarded(self.body))
-
-
-@dataclass(frozen=True, slots=True)
-class Deletion:
-    """One object to prune, with the uid and the version that were observed."""
-
-    ref: ObjectRef
-    version: str
-
-    @property
-    def id(self) -> ChildId:
-        """The child that is to go."""
-        return self.ref.api.kind, self.ref.name
-
-    @property
-    def gist(self) -> str:
-        """What the deletion is to bring about, whatever version it meets."""
-        return self.ref.uid
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +101,7 @@ def plan(scene: Scene, desired: Desired, owns: Iterable[type[View]]) -> Plan:
     Owned objects that `desired` does not name are pruned; the order of writes is that of
     `desired.children`.
     """
-    parts = [_ChildPlanner(scene, c).plan() for c in desired.children if isinstance(c, Apply)]
+    parts = [_planned(scene, child) for child in desired.children]
     named = {(child.kind.api.kind, child.name) for child in desired.children}
     return Plan(
         writes=tuple(write for part in parts for write in part.writes),
@@ -155,21 +112,39 @@ def plan(scene: Scene, desired: Desired, owns: Iterable[type[View]]) -> Plan:
     )
 
 
+def _planned(scene: Scene, child: Child) -> Plan:
+    live = scene.live.get((child.kind.api.kind, child.name))
+    match child:
+        case Keep():
+            return Plan()
+        case Finalized():
+            given_up = {child.finalizer}
+            write = (
+                finalization(child.kind.api, live, scene.field_manager, given_up) if live else None
+            )
+            return Plan(writes=(write,) if write else ())
+        case _:
+            return _ChildPlanner(scene, child).plan()
+
+
 class _ChildPlanner:
     """The plan of one declared child."""
 
-    def __init__(self, scene: Scene, child: Apply) -> None:
+    def __init__(self, scene: Scene, child: Apply | Create) -> None:
         self.scene = scene
+        self.once = isinstance(child, Create)
         self.id: ChildId = (child.kind.api.kind, child.name)
         self.past = scene.past.get(self.id, Past())
         self.ref = ObjectRef(child.kind.api, scene.owner.namespace, child.name)
         label = scene.installation.label(scene.controller)
-        self.want = declare(child, scene.owner, label)
+        self.want = declare(child, scene.owner, label, scene.live.get(self.id, {}))
 
     def plan(self) -> Plan:
         live = self.scene.live.get(self.id)
         if live is None:
             return self._missing()
+        if self.once:
+            return Plan(past={self.id: Past()})
         if is_going(live):
             return self._waiting()
         if self.past.settled is not None and _unchanged(self.past.settled, self.want, live):
@@ -187,7 +162,7 @@ class _ChildPlanner:
         if self.past.taken:
             return self._foreign()
         body = {**self.want, "metadata": {**self.want["metadata"], "resourceVersion": "1"}}
-        return self._write(Write(self.ref, body, digest(body), create=True), ())
+        return self._write(Write(self.ref, body, digest(body), create=True, once=self.once), ())
 
     def _present(self, live: Object) -> Plan:
         verdict = judge(self.want, live, self.scene.field_manager)
@@ -232,25 +207,31 @@ class _ChildPlanner:
 
     def _vanished(self, verdict: Verdict) -> tuple[Leaf, ...]:
         """Give the leaves that were ours and that nobody holds now."""
-        known = self.past.settled is not None and self.past.settled[0] == self.want
+        settled = self.past.settled
+        known = settled is not None and settled[0] == self.want
         return tuple(
             leaf
             for leaf in verdict.leaves
             if leaf.why == "lost" and not leaf.holders and not leaf.equal
-            if known or self._is_reported(leaf)
+            if known or self._is_reported(leaf) or (settled is None and _is_scaled_away(leaf))
         )
 
     def _is_abandoned(self, leaf: Leaf) -> bool:
         """Tell whether a vanished leaf was restored before, to no avail."""
         restored = self.past.restored.get(leaf.path)
         recently = restored is not None and self.scene.now - restored < RESTORE_ONCE_IN
-        return recently or self._is_reported(leaf)
+        return recently or self._is_reported(leaf) or _is_scaled_away(leaf)
 
     def _is_reported(self, leaf: Leaf) -> bool:
         target = (str(self.ref), leaf.path)
         return any(
             (old.object, old.path) == target and is_unknown(old) for old in self.scene.reported
         )
+
+
+def _is_scaled_away(leaf: Leaf) -> bool:
+    """Tell whether somebody scaled to nothing: a Scale of 0 replicas is booked on nobody."""
+    return leaf.path == ".spec.replicas" and leaf.live == 0
 
 
 def is_unknown(field: ContestedField) -> bool:

@@ -10,7 +10,7 @@ from hedgerow.core.declaration import normal_form, unguarded, with_normal_form
 from hedgerow.core.meta import ObjectRef, metadata
 
 if TYPE_CHECKING:
-    from hedgerow.core.plan import Deletion, Write
+    from hedgerow.core.steps import Deletion, Write
     from hedgerow.kube.client import Cluster
     from hedgerow_schemas.base import Object
 
@@ -28,18 +28,19 @@ class Applier:
 
     def __init__(self, cluster: Cluster, field_manager: str) -> None:
         self._cluster = cluster
-        self._field_manager = field_manager
+        self.field_manager = field_manager
 
     async def apply(self, write: Write, before: Object | None) -> Applied:
         """Apply a child, create-only or guarded by its uid.
 
         Where the server spells the declaration in another way, a second apply leaves the mark
-        of that on the object, or every restart would send it again. Raises KubeError.
+        of that on the object, or every restart would send it again; what is made once is not sent
+        again anyway. Raises KubeError.
         """
         answer = await self._send(write.ref, write.body)
         want = unguarded(write.body)
-        mark = normal_form(want, ownership.judge(want, answer, self._field_manager))
-        if mark:
+        mark = normal_form(want, ownership.judge(want, answer, self.field_manager))
+        if mark and not write.once:
             guarded = {"metadata": {**want["metadata"], "uid": metadata(answer)["uid"]}}
             answer = await self._send(write.ref, with_normal_form({**want, **guarded}, mark))
         return Applied(answer, "created" if write.create else _action(before, answer))
@@ -52,7 +53,7 @@ class Applier:
         """
         body = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
         applied = await self._cluster.apply(
-            ref.api, body, manager=self._field_manager, subresource="status"
+            ref.api, body, manager=self.field_manager, subresource="status"
         )
         return applied.object
 
@@ -68,7 +69,7 @@ class Applier:
         return await self._cluster.read(ref.api, ref.name, ref.namespace)
 
     async def _send(self, ref: ObjectRef, body: Object) -> Object:
-        return (await self._cluster.apply(ref.api, body, manager=self._field_manager)).object
+        return (await self._cluster.apply(ref.api, body, manager=self.field_manager)).object
 
 
 def _action(before: Object | None, after: Object) -> str:

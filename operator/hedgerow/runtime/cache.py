@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hedgerow.core.finalizers import finalizers_of
 from hedgerow.core.meta import CONTROLLER_LABEL, Installation, controller_of
 from hedgerow.runtime.store import Index, Store, key_of
 from hedgerow_schemas.base import ApiResource, CustomResource, Object, View
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from hedgerow.core.contract import Controller, Key, Relation
 
 ALL_NAMESPACES = ""
-OWNER, CONCERNS = "owner", "concerns"
+OWNER, CONCERNS, FINALIZED = "owner", "concerns", "finalized"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,15 @@ class Cache:
             for obj in source.store.by(OWNER, uid)
         ]
 
+    def finalized(self, key: Key) -> list[tuple[type[View], Object]]:
+        """Give the children of any resource of that name that carry a finalizer of ours."""
+        return [
+            (source.kind, obj)
+            for source in _scope(self.children, key[0])
+            if issubclass(source.kind, View)
+            for obj in source.store.by(FINALIZED, key)
+        ]
+
     def concerning(self, key: Key) -> list[View]:
         """Give the related objects that concern a resource."""
         return [
@@ -91,7 +101,7 @@ def build(
     return Cache(
         resources=tuple(Source(controller.resource, scope, "", Store()) for scope in scopes),
         children=tuple(
-            Source(kind, scope, selector, Store({OWNER: _owner}))
+            Source(kind, scope, selector, Store({OWNER: _owner, FINALIZED: _finalized(controller)}))
             for kind in controller.owns
             for scope in scopes
         ),
@@ -115,10 +125,22 @@ def concerned(controller: Controller[CustomResource], source: Source, obj: Objec
         return tuple(source.relation.of(source.relation.kind(obj)))
     if source.kind is controller.resource:
         return (key_of(obj),)
+    return _owner_key(controller, obj)
+
+
+def _owner_key(controller: Controller[CustomResource], obj: Object) -> tuple[Key, ...]:
     owner = controller_of(obj)
     if owner.get("kind") != controller.resource.api.kind:
         return ()
     return ((key_of(obj)[0], str(owner.get("name", ""))),)
+
+
+def _finalized(controller: Controller[CustomResource]) -> Index:
+    def index(obj: Object) -> Iterable[Hashable]:
+        ours = controller.finalizers.intersection(finalizers_of(obj))
+        return _owner_key(controller, obj) if ours else ()
+
+    return index
 
 
 def _owner(obj: Object) -> Iterable[Hashable]:

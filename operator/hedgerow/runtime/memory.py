@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from hedgerow.core.plan import ChildId, Past, Write
+from hedgerow.core.plan import Past
 from hedgerow.core.status import said
+from hedgerow.core.steps import ChildId, Write
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -27,13 +28,15 @@ class Memory:
 
     `wary`: there is or was a child's name that no watch shows, so names are read before they are
     written. `barred`: its namespace is going, nothing can be made there. `generation`: that of
-    the resource when last looked at.
+    the resource when last looked at. `once`: the children made once since the status was last
+    true; should they be gone before it is, nothing else tells of them.
     """
 
     uid: str
     wary: bool
     generation: int = 0
     barred: bool = False
+    once: set[ChildId] = field(default_factory=set[ChildId])
     past: dict[ChildId, Past] = field(default_factory=dict[ChildId, Past])
     pruned: dict[ChildId, str] = field(default_factory=dict[ChildId, str])
     made: dict[ChildId, tuple[str, tuple[datetime, ...]]] = field(
@@ -107,7 +110,9 @@ class Memory:
         return problem
 
     def accept(self, write: Write, now: datetime) -> None:
-        """Remember that a write was taken, and what it restored."""
+        """Remember that a write was taken, and what it restored or made."""
+        if write.create and write.once:
+            self.once.add(write.id)
         past = self.past.get(write.id, Past())
         restored = {**past.restored, **{leaf.path: now for leaf in write.restores}}
         self.past[write.id] = replace(past, refused=None, restored=restored)

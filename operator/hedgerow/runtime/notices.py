@@ -34,7 +34,8 @@ def due(
         if (leaf.object, leaf.path, leaf.manager) not in known:
             yield conflict(leaf), leaf.since.isoformat() if leaf.since else ""
     told = {(condition.type, condition.message) for condition in before.conditions}
-    for condition in conclude((), (), tuple(problems)):
+    composed = desired.status.conditions if desired.status else ()
+    for condition in conclude(composed, (), tuple(problems)):
         if condition.type == "Stalled" and (condition.type, condition.message) not in told:
             yield Notice(condition.reason, condition.message, "Warning"), ""
     for notice in desired.events:

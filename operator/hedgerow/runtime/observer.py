@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from hedgerow.core.conditions import Problem
 from hedgerow.core.contract import Controller, Desired, Key, Observed
 from hedgerow.core.meta import CONTROLLER_LABEL, Installation, ObjectRef, is_going, metadata
-from hedgerow.core.plan import ChildId, Plan, Scene, is_unknown, plan
+from hedgerow.core.plan import Plan, Scene, is_unknown, plan
 from hedgerow.core.status import said
 from hedgerow.runtime import notices
 from hedgerow_schemas.base import CustomResource, Object, View
@@ -18,6 +18,7 @@ from hedgerow_schemas.base import CustomResource, Object, View
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hedgerow.core.steps import ChildId
     from hedgerow.runtime.cache import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.memory import Memory
@@ -88,6 +89,7 @@ class Observer:
             children=tuple(kind(obj) for kind, obj in owned),
             related=tuple(self.cache.concerning(key)),
             refused=refused | failed,
+            made=frozenset(memory.once),
         )
         desired = self.controller.compose(resource, observed)
         scene = replace(

@@ -15,9 +15,10 @@ import structlog
 from hedgerow.core import status as statuses
 from hedgerow.core.conditions import Problem
 from hedgerow.core.meta import ObjectRef, controller_of, metadata
-from hedgerow.core.plan import ChildId, Deletion, Past, Plan, Write
+from hedgerow.core.plan import Past, Plan
+from hedgerow.core.steps import ChildId, Deletion, Write
 from hedgerow.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, Missing, Stale
-from hedgerow.runtime import notices
+from hedgerow.runtime import finalizers, notices
 from hedgerow.runtime.memory import MOST_REPEATS, RECHECK_NAME, STATUS, Memory
 from hedgerow_schemas.base import Object, Status
 
@@ -62,6 +63,7 @@ class Reconciler:
         refuses or a user got wrong becomes a condition.
         """
         live = self._cache.resource(key)
+        await finalizers.take_off(self._controller, self._cache, self._applier, key)
         if live is None:
             self._memories.pop(key, None)
             return Outcome()
@@ -202,6 +204,7 @@ class Reconciler:
         )
         report = statuses.report(look.scene, live, composed, look.plan.contested, problems)
         if report.body is None:
+            memory.once.clear()
             return outcome  # whatever there is to tell was told when the status came to say it
         generation = str(metadata(live).get("generation", ""))
         for notice, occurrence in notices.due(look.desired, report.contested, problems, live):

@@ -1,0 +1,38 @@
+"""Finalizers: taking one of ours off an object, and nothing else with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.core.extract import extract
+from hedgerow.core.meta import ObjectRef, digest, metadata
+from hedgerow.core.steps import Write
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from hedgerow_schemas.base import ApiResource, Object
+
+
+def finalizers_of(obj: Object) -> tuple[str, ...]:
+    """Give `metadata.finalizers`."""
+    return tuple(metadata(obj).get("finalizers") or ())
+
+
+def finalization(
+    api: ApiResource, live: Object, manager: str, given_up: Collection[str]
+) -> Write | None:
+    """Give the apply that takes our finalizers off, or None when the manager holds none of them.
+
+    It declares anew all else that the manager declared, in the live spelling: what an apply leaves
+    out, it removes. An object that is being deleted takes it as well.
+    """
+    body = extract(live, manager)
+    held: list[str] = (body or {}).get("metadata", {}).get("finalizers", [])
+    if body is None or not set(held) & set(given_up):
+        return None
+    kept = [name for name in held if name not in given_up]
+    meta = {k: v for k, v in body["metadata"].items() if k != "finalizers"}
+    body = {**body, "metadata": {**meta, **({"finalizers": kept} if kept else {})}}
+    ref = ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])
+    return Write(ref, body, digest(body), create=False, once=True)

@@ -1,0 +1,60 @@
+"""Steps: the writes and deletions that a plan is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hedgerow.core.declaration import unguarded
+from hedgerow.core.meta import ObjectRef, digest
+
+if TYPE_CHECKING:
+    from hedgerow.core.ownership import Leaf
+    from hedgerow_schemas.base import Object
+
+ChildId = tuple[str, str]
+"""Kind and name of a child; its namespace is its owner's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One apply to make: `create` means create-only, else `body` carries the observed uid.
+
+    `mark` names this very write to this very object, its status aside; a refusal is remembered
+    by it. What is made `once` is never applied again, whatever the server made of it.
+    """
+
+    ref: ObjectRef
+    body: Object
+    mark: str
+    create: bool
+    restores: tuple[Leaf, ...] = ()
+    once: bool = False
+
+    @property
+    def id(self) -> ChildId:
+        """The child that the write is about."""
+        return self.ref.api.kind, self.ref.name
+
+    @property
+    def gist(self) -> str:
+        """What the write is to bring about, whatever it meets."""
+        return digest(unguarded(self.body))
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """One object to prune, with the uid and the version that were observed."""
+
+    ref: ObjectRef
+    version: str
+
+    @property
+    def id(self) -> ChildId:
+        """The child that is to go."""
+        return self.ref.api.kind, self.ref.name
+
+    @property
+    def gist(self) -> str:
+        """What the deletion is to bring about, whatever version it meets."""
+        return self.ref.uid

@@ -1,0 +1,92 @@
+"""Caches: Memcacheds and what may be observed of their children."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hedgerow.core.contract import Apply, Desired, Observed
+from hedgerow_schemas.base import View
+from hedgerow_schemas.builtin import Deployment, Pod, Service
+from hedgerow_schemas.memcached import Memcached
+
+Object = dict[str, Any]
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OWN = {"app": "memcached", "memcached_cr": "cache"}
+OTHER = {"app": "cache"}
+HASH = "5f"
+
+
+def memcached(size: int = 3, **spec: Any) -> Memcached:
+    meta = {"name": "cache", "namespace": "ns", "uid": "u"}
+    return Memcached.model_validate({"metadata": meta, "spec": {"size": size, **spec}})
+
+
+def deployment(
+    size: int = 3, *, up: int | None = None, seen: int = 1, labels: Object | None = None
+) -> Deployment:
+    """A Deployment of `size` pods of which `up` are ready; its controller has seen `seen`."""
+    ready = size if up is None else up
+    return Deployment(
+        {
+            "metadata": {"name": "cache", "namespace": "ns", "generation": 1},
+            "spec": {"replicas": size, "selector": {"matchLabels": labels or OWN}},
+            "status": {
+                "observedGeneration": seen,
+                "replicas": size,
+                "updatedReplicas": size,
+                "readyReplicas": ready,
+                "availableReplicas": ready,
+                "conditions": [
+                    {"type": "Available", "status": "True" if ready == size else "False"}
+                ],
+            },
+        }
+    )
+
+
+def service(address: str = "None") -> Service:
+    meta = {"name": "cache", "namespace": "ns"}
+    return Service({"metadata": meta, "spec": {"clusterIP": address, "selector": OWN}})
+
+
+def pod(
+    name: str,
+    labels: Object | None = None,
+    owner: str = f"cache-{HASH}",
+    *,
+    going: bool = False,
+    **status: Any,
+) -> Pod:
+    meta: Object = {
+        "name": name,
+        "namespace": "ns",
+        "labels": {**(OWN if labels is None else labels), "pod-template-hash": HASH},
+        "ownerReferences": [{"kind": "ReplicaSet", "name": owner, "controller": True}],
+    }
+    if going:
+        meta["deletionTimestamp"] = "2026-01-01T12:00:00Z"
+    return Pod({"metadata": meta, "status": status})
+
+
+def observed(*views: View) -> Observed:
+    pods = tuple(view for view in views if isinstance(view, Pod))
+    return Observed(NOW, tuple(view for view in views if not isinstance(view, Pod)), pods)
+
+
+def applied(desired: Desired) -> dict[str, Object]:
+    """Give what is declared, by kind; each child is named as the Memcached."""
+    assert {child.name for child in desired.children} == {"cache"}
+    return {c.kind.api.kind: c.fields["spec"] for c in desired.children if isinstance(c, Apply)}
+
+
+def says(desired: Desired, kind: str = "Ready") -> str:
+    assert desired.status is not None
+    found = {c.type: f"{c.status}/{c.reason}" for c in desired.status.conditions}
+    return found.get(kind, "")
+
+
+def message(desired: Desired, kind: str = "Ready") -> str:
+    assert desired.status is not None
+    return next(c.message for c in desired.status.conditions if c.type == kind)

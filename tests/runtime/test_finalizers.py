@@ -1,0 +1,233 @@
+"""Finalizers of ours on the children of resources that are gone or going."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hedgerow.kube import errors
+from hedgerow.runtime import finalizers
+from hedgerow.runtime.applier import Applier
+from runtime.clockwork import CRONJOBS, MINUTE, Clockwork, calm, guarded_jobs, started
+from runtime.scenes import refuse
+from runtime.world import DEMO, Crash
+
+Object = dict[str, Any]
+
+pytestmark = pytest.mark.anyio
+
+HOLD = {"metadata": {"finalizers": ["example.com/hold"]}}
+
+
+async def guarded() -> Clockwork:
+    """Give a world in which the first Job carries its guard still: the status does not know it."""
+    world = await started(startGuard=True)
+
+    def crash() -> None:
+        raise Crash
+
+    world.during(0, crash)
+    with pytest.raises(Crash):
+        await world.live_through(MINUTE)
+    world.cluster.before = world.cluster.after = calm
+    world.deliver()
+    assert guarded_jobs(world) == [world.job(1)]
+    return world
+
+
+async def take_off(world: Clockwork) -> list[str]:
+    """Take finalizers off; give the writes that were made of it."""
+    before = len(world.writes)
+    applier = Applier(world.cluster, "hedgerow-cronjob")
+    await finalizers.take_off(CRONJOBS, world.cache, applier, DEMO)
+    return world.writes[before:]
+
+
+def lines(world: Clockwork) -> list[tuple[str, str]]:
+    entries = world.logs.entries
+    return [(e["log_level"], e["event"]) for e in entries if e["log_level"] != "info"]
+
+
+class TestWhose:
+    async def test_a_resource_that_is_there_keeps_its_childrens_guards(self):
+        world = await guarded()
+
+        assert await take_off(world) == []
+
+    async def test_a_resource_that_is_gone_gives_them_up(self):
+        world = await guarded()
+        world.delete("CronJob")
+        world.deliver(kind="CronJob")
+
+        assert await take_off(world) == [f"apply Job default/{world.job(1)}"]
+        assert guarded_jobs(world) == []
+
+    async def test_a_resource_that_is_going_gives_them_up(self):
+        world = await guarded()
+        world.edit("CronJob", "demo", HOLD)
+        world.delete("CronJob")
+        world.deliver(kind="CronJob")
+
+        assert await take_off(world) == [f"apply Job default/{world.job(1)}"]
+
+    async def test_a_resource_made_anew_under_the_name_gives_up_its_predecessors(self):
+        world = await guarded()
+        world.delete("CronJob")
+        world.apply(startGuard=True)
+        world.deliver(kind="CronJob")
+
+        assert await take_off(world) == [f"apply Job default/{world.job(1)}"]
+
+    async def test_what_others_finalize_is_left_with_them(self):
+        world = await guarded()
+        live = world.the("Job", world.job(1))
+        live["metadata"]["finalizers"].append("example.com/hold")
+        world.server.update(live, "somebody")
+        world.delete("CronJob")
+        world.deliver()
+        await take_off(world)
+
+        assert world.the("Job", world.job(1))["metadata"]["finalizers"] == ["example.com/hold"]
+
+    async def test_a_guard_that_is_not_held_by_us_is_not_ours_to_take_off(self):
+        world = await guarded()
+        live = world.the("Job", world.job(1))
+        live["metadata"]["managedFields"] = [{}]
+        world.server.update(live, "wiper")
+        world.delete("CronJob")
+        world.deliver()
+
+        assert await take_off(world) == []
+
+    async def test_what_was_taken_off_is_known_at_once(self):
+        world = await guarded()
+        world.delete("CronJob")
+        world.deliver(kind="CronJob")
+        await take_off(world)
+
+        assert await take_off(world) == []
+
+
+class TestTrouble:
+    async def orphaned(self) -> Clockwork:
+        world = await guarded()
+        world.delete("CronJob")
+        world.deliver(kind="CronJob")
+        return world
+
+    async def test_a_child_that_is_gone_is_no_trouble(self):
+        world = await self.orphaned()
+        live = world.the("Job", world.job(1))
+        live["metadata"]["finalizers"] = []
+        world.server.update(live, "somebody")
+        world.delete("Job", world.job(1))
+
+        assert await take_off(world) == [f"apply Job default/{world.job(1)}"]
+        assert lines(world) == []
+        assert world.jobs == []
+
+    @pytest.mark.parametrize("error", [errors.Missing("gone", code=404), errors.Stale("old")])
+    async def test_what_the_watch_is_about_to_tell_is_passed_over(self, error):
+        world = await self.orphaned()
+        refuse(world, error, world.job(1))
+        await take_off(world)
+
+        assert lines(world) == []
+
+    @pytest.mark.parametrize("error", [errors.Conflict("theirs"), errors.Invalid("bad")])
+    async def test_what_cannot_be_taken_off_is_logged_and_left(self, error):
+        world = await self.orphaned()
+        refuse(world, error, world.job(1))
+        await take_off(world)
+
+        (entry,) = [e for e in world.logs.entries if e["log_level"] == "warning"]
+        assert entry["event"] == "finalizer stays"
+        assert entry["object"] == f"default/Job/{world.job(1)}"
+        assert guarded_jobs(world) == [world.job(1)]
+
+    @pytest.mark.parametrize(
+        "error", [errors.Forbidden("no", code=403), errors.Unreachable("down", sent=False)]
+    )
+    async def test_what_may_pass_is_raised_to_be_tried_again(self, error):
+        world = await self.orphaned()
+        refuse(world, error, world.job(1))
+
+        with pytest.raises(type(error)):
+            await take_off(world)
+
+    async def test_one_that_cannot_be_taken_off_does_not_keep_the_others(self):
+        world = await guarded()
+        world.during(1, lambda: None)
+        world.restart()
+        world.during(0, self._crash)
+        world.pass_time(MINUTE)
+        with pytest.raises(Crash):
+            await world.work()
+        world.restart()
+        assert len(guarded_jobs(world)) == 2
+        world.delete("CronJob")
+        world.deliver(kind="CronJob")
+        refuse(world, errors.Invalid("bad"), world.job(1))
+        await take_off(world)
+
+        assert guarded_jobs(world) == [world.job(1)]
+
+    def _crash(self) -> None:
+        raise Crash
+
+
+class TestPasses:
+    """As the operator does it by itself."""
+
+    async def test_jobs_of_a_deleted_resource_go_with_it(self):
+        world = await guarded()
+        world.delete("CronJob")
+        world.deliver()
+        world.server.collect()
+        assert world.the("Job", world.job(1))["metadata"]["deletionTimestamp"]
+        await world.settle()
+
+        assert world.jobs == []
+        assert world.failures == []
+
+    async def test_so_they_do_when_nobody_was_there_to_see_it(self):
+        world = await guarded()
+        world.delete("CronJob")
+        world.server.collect()
+        world.restart()
+        await world.settle()
+
+        assert world.jobs == []
+
+    async def test_trouble_is_retried(self):
+        world = await guarded()
+        world.delete("CronJob")
+        world.deliver()
+        world.server.collect()
+        refuse(world, errors.Forbidden("no", code=403), world.job(1), times=2)
+        await world.settle()
+
+        assert world.jobs == []
+
+    async def test_a_start_that_is_on_record_frees_its_job_in_the_same_pass(self):
+        world = await started(startGuard=True)
+        await world.live_through(MINUTE)
+
+        assert guarded_jobs(world) == []
+        assert world.writes[-3:] == [
+            f"apply Job default/{world.job(1)}",
+            "apply CronJob default/demo/status",
+            f"apply Job default/{world.job(1)}",
+        ]
+
+    async def test_a_job_deleted_by_hand_goes_once_its_start_is_on_record(self):
+        world = await guarded()
+        world.delete("Job", world.job(1))
+        assert world.jobs == [world.job(1)]
+        world.restart()
+        await world.work()
+
+        assert world.jobs == []
+        assert world.last == world.at(MINUTE)
+        assert world.made == [world.job(1)]

@@ -1,0 +1,308 @@
+"""What is made once: names that others have, going owners, and what is never sent again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hedgerow.core.meta import NORMAL_FORM_ANNOTATION
+from hedgerow.kube import errors
+from model.cluster import Sent
+from runtime.clockwork import MINUTE, POD, Clockwork, calm, started
+from runtime.scenes import refuse
+
+Object = dict[str, Any]
+
+pytestmark = pytest.mark.anyio
+
+STATUS = "apply CronJob default/demo/status"
+
+
+def put_up(world: Clockwork, minute: int, **meta: Any) -> Object:
+    """Somebody else has a Job of the name of that minute's start."""
+    target = world.target("Job", world.job(minute))
+    body = {**target, "spec": {"template": {"spec": POD}}}
+    body["metadata"] |= meta
+    return world.server.create(body, "kubectl-create")
+
+
+def owned_by(uid: str, name: str = "other", kind: str = "CronJob") -> list[Object]:
+    api = "batch.tutorial.kubebuilder.io/v1"
+    return [{"apiVersion": api, "kind": kind, "name": name, "uid": uid, "controller": True}]
+
+
+class TestTakenNames:
+    @pytest.mark.parametrize(
+        "meta",
+        [
+            {},
+            {"ownerReferences": owned_by("other")},
+            {
+                "ownerReferences": owned_by("other"),
+                "labels": {"hedgerow.dev/controller": "cronjob"},
+            },
+        ],
+        ids=["nobody's", "another's", "another's in our cache"],
+    )
+    async def test_a_job_of_another_is_never_written_and_is_no_start(self, meta):
+        world = await started()
+        theirs = put_up(world, 1, **meta)
+        world.deliver()
+        await world.live_through(MINUTE)
+
+        assert world.the("Job", world.job(1)) == theirs
+        assert world.condition("Ready") == "False/NameTaken"
+        assert world.last == ""
+        assert world.status()["activeCount"] == 0
+        assert world.failures == []
+
+    async def test_it_is_told_as_an_event(self):
+        world = await started()
+        put_up(world, 1)
+        await world.live_through(MINUTE)
+
+        assert world.events() == ["NameTaken"]
+
+    async def test_the_start_is_made_once_the_name_is_free(self):
+        world = await started()
+        put_up(world, 1)
+        await world.live_through(MINUTE)
+        world.delete("Job", world.job(1))
+        await world.live_through(31)
+
+        assert world.made == [world.job(1)] * 2
+        assert world.condition("Ready") == "True/Scheduled"
+        assert world.last == world.at(MINUTE)
+
+    async def test_the_next_start_has_a_name_of_its_own(self):
+        world = await started()
+        theirs = put_up(world, 1)
+        await world.live_through(2 * MINUTE)
+
+        assert world.made == [world.job(1), world.job(2)]
+        assert world.the("Job", world.job(1)) == theirs
+        assert world.condition("Ready") == "True/Scheduled"
+        assert world.last == world.at(2 * MINUTE)
+
+    async def test_a_job_of_ours_that_no_watch_shows_is_found_by_its_name(self):
+        # It lost its label while the operator was away, before its start was on record.
+        world = await started()
+        uid = world.the("CronJob")["metadata"]["uid"]
+        put_up(world, 1, ownerReferences=owned_by(uid, "demo"))
+        await world.live_through(MINUTE)
+
+        assert world.made == [world.job(1)]
+        assert world.last == world.at(MINUTE)
+        assert world.condition("Ready") == "True/Scheduled"
+
+    async def test_what_a_resource_of_the_name_left_is_waited_for(self):
+        world = await started()
+        label = {"hedgerow.dev/controller": "cronjob"}
+        put_up(world, 1, ownerReferences=owned_by("former", "demo"), labels=label)
+        world.deliver()
+        await world.live_through(MINUTE)
+        assert world.condition("Ready") == "False/WaitingForDeletion"
+        world.server.collect()
+        world.deliver()
+        await world.live_through(1)
+
+        assert world.made == [world.job(1)] * 2
+        assert world.condition("Ready") == "True/Scheduled"
+
+
+class TestGoing:
+    async def test_a_resource_that_is_being_deleted_starts_nothing(self):
+        world = await started()
+        hold = {"metadata": {"finalizers": ["example.com/hold"]}}
+        world.edit("CronJob", "demo", hold)
+        world.delete("CronJob")
+        world.deliver()
+        before = len(world.writes)
+        await world.live_through(3 * MINUTE)
+
+        assert world.writes[before:] == []
+
+    async def test_nothing_is_started_in_a_namespace_that_is_going(self):
+        world = await started()
+        world.server.terminate("default")
+        world.going.add("default")
+        before = len(world.writes)
+        await world.live_through(3 * MINUTE)
+
+        assert world.writes[before:] == []
+
+    async def test_nor_when_the_server_is_the_first_to_know(self):
+        world = await started()
+        world.server.terminate("default")
+        await world.live_through(3 * MINUTE)
+
+        assert world.made == []
+        assert [w for w in world.writes if " Job " in w] == [f"apply Job default/{world.job(1)}"]
+
+    async def test_a_resource_that_is_gone_starts_nothing(self):
+        world = await started()
+        world.delete("CronJob")
+        world.deliver()
+        await world.live_through(3 * MINUTE)
+
+        assert world.made == []
+
+    async def test_one_made_anew_begins_with_its_own_creation(self):
+        world = await started()
+        await world.live_through(3 * MINUTE)
+        world.delete("CronJob")
+        world.server.collect()
+        world.apply()
+        world.deliver()
+        await world.live_through(MINUTE)
+
+        assert world.made == [world.job(minute) for minute in (1, 2, 3, 4)]
+
+
+class TestOnce:
+    RESPELLED = {
+        **POD,
+        "containers": [
+            {
+                "name": "c",
+                "image": "i:1",
+                "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+            }
+        ],
+    }
+
+    async def test_what_the_server_spells_its_own_way_is_not_marked(self):
+        world = await started(jobTemplate={"spec": {"template": {"spec": self.RESPELLED}}})
+        await world.live_through(MINUTE)
+
+        assert world.writes[1:] == [f"apply Job default/{world.job(1)}", STATUS]
+        annotations = world.the("Job", world.job(1))["metadata"]["annotations"]
+        assert NORMAL_FORM_ANNOTATION not in annotations
+
+    async def test_nor_is_it_sent_again_by_the_next_life(self):
+        world = await started(jobTemplate={"spec": {"template": {"spec": self.RESPELLED}}})
+        await world.live_through(MINUTE)
+        before = len(world.writes)
+        world.restart()
+        await world.work()
+
+        assert world.writes[before:] == []
+
+    async def test_another_template_is_for_later_jobs(self):
+        world = await started()
+        await world.live_through(MINUTE)
+        first = world.the("Job", world.job(1))
+        other = {"spec": {"template": {"spec": {**POD, "hostNetwork": True}}}}
+        world.apply(jobTemplate=other)
+        world.deliver()
+        await world.live_through(MINUTE)
+
+        assert world.the("Job", world.job(1)) == first
+        second = world.the("Job", world.job(2))
+        assert second["spec"]["template"]["spec"]["hostNetwork"] is True
+
+    async def test_what_somebody_does_to_a_job_is_theirs(self):
+        world = await started()
+        await world.live_through(MINUTE)
+        patch = {"metadata": {"annotations": {"a": "b"}, "labels": {"x": "y"}}}
+        world.edit("Job", world.job(1), patch)
+        world.edit("Job", world.job(1), {"spec": {"parallelism": 3}})
+        world.deliver()
+        before = len(world.writes)
+        await world.live_through(MINUTE - 1)
+
+        assert world.writes[before:] == []
+        assert world.status().get("contested") is None
+
+    async def test_a_template_that_the_server_refuses_is_told_until_it_is_another(self):
+        world = await started(
+            jobTemplate={"spec": {"template": {"spec": {**POD, "restartPolicy": "Always"}}}}
+        )
+        await world.live_through(MINUTE)
+        assert world.condition("Ready") == "False/Rejected"
+        world.restart()
+        await world.live_through(MINUTE - 1)
+        world.apply()
+        world.deliver()
+        await world.live_through(2)
+
+        assert world.made == [world.job(1), world.job(2)]
+        assert world.condition("Ready") == "True/Scheduled"
+
+    async def test_a_create_that_may_not_be_made_is_retried_until_it_may(self):
+        world = await started()
+        refuse(world, errors.Forbidden("exceeded quota", code=403), world.job(1), times=3)
+        await world.live_through(MINUTE + 10)
+
+        assert world.made == [world.job(1)]
+        assert world.last == world.at(MINUTE)
+
+    async def test_an_answer_that_was_lost_is_no_second_start(self):
+        world = await started()
+
+        async def lost(sent: Sent) -> None:
+            world.cluster.after = calm
+            raise errors.Unreachable("no answer", sent=True)
+
+        world.cluster.after = lost
+        await world.live_through(MINUTE + 5)
+
+        assert world.made == [world.job(1)]
+        assert world.last == world.at(MINUTE)
+
+
+class TestStalled:
+    async def test_too_many_missed_starts_are_one_event_and_one_condition(self):
+        world = await started()
+        world.pass_time(101 * MINUTE)
+        await world.work()
+        for _ in range(2):
+            world.restart()
+            world.pass_time(3 * MINUTE)
+            await world.work()
+
+        assert world.condition("Stalled") == "True/TooManyMissedStarts"
+        assert world.events() == ["TooManyMissedStarts"]
+        assert world.status()["missed"] == 101
+        assert world.writes.count(STATUS) == 2
+
+    async def test_it_recovers_when_the_deadline_is_set(self):
+        world = await started()
+        world.pass_time(200 * MINUTE)
+        await world.work()
+        world.apply(startingDeadlineSeconds=90)
+        world.deliver()
+        await world.work()
+
+        assert world.made == [world.job(200)]
+        assert world.condition("Ready") == "True/Scheduled"
+        assert world.condition("Stalled") == ""
+        await world.live_through(MINUTE)
+        assert world.made == [world.job(200), world.job(201)]
+
+    async def test_a_schedule_that_cannot_be_read_is_one_event(self):
+        world = await started(schedule="junk")
+        for _ in range(2):
+            world.restart()
+            await world.live_through(MINUTE)
+
+        assert world.condition("Stalled") == "True/UnparseableSchedule"
+        assert world.events() == ["UnparseableSchedule"]
+
+    async def test_another_schedule_that_cannot_be_read_is_another(self):
+        world = await started(schedule="junk")
+        world.apply(schedule="rubbish")
+        world.deliver()
+        await world.work()
+
+        assert world.events() == ["UnparseableSchedule"] * 2
+
+    async def test_missed_and_forbidden_starts_are_told_once_each(self):
+        world = await started(concurrencyPolicy="Forbid", startingDeadlineSeconds=90)
+        await world.live_through(4 * MINUTE)
+        world.restart()
+        await world.work()
+
+        assert sorted(world.events()) == ["JobAlreadyActive"] * 3
+        assert world.made == [world.job(1)]

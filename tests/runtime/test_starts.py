@@ -1,0 +1,368 @@
+"""Any interleaving of time, edits, lag, loss and crashes starts nothing twice."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from hedgerow.kube.errors import Unreachable
+from model.answers import Refused
+from model.cluster import Sent
+from runtime.clockwork import MINUTE, Clockwork, calm, guarded_jobs, started
+from runtime.ledger import Ledger
+from runtime.virtual import run
+from runtime.world import Crash
+
+Object = dict[str, Any]
+
+pytestmark = pytest.mark.anyio
+
+
+def step(name: str, *args: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.tuples(st.just(name), *args)
+
+
+which = st.sampled_from([-1, -1, 0, 1])
+requests = st.integers(0, 3)
+JOBS = st.one_of(
+    step("end", which, st.sampled_from(["Complete", "Failed"])),
+    step("delete", which),
+    step("delete", which),
+)
+EDITS = st.one_of(
+    step("edit", st.fixed_dictionaries({"suspend": st.booleans()})),
+    step(
+        "edit",
+        st.fixed_dictionaries(
+            {"concurrencyPolicy": st.sampled_from(["Allow", "Forbid", "Replace"])}
+        ),
+    ),
+    step("edit", st.fixed_dictionaries({"startingDeadlineSeconds": st.sampled_from([0, 30, 90])})),
+    step("edit", st.sampled_from([{"schedule": "*/2 * * * *"}, {"schedule": "@every 45s"}])),
+    step("edit", st.fixed_dictionaries({"timeZone": st.sampled_from(["Asia/Seoul", None])})),
+)
+LIMITS = step(
+    "edit",
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "successfulJobsHistoryLimit": st.integers(0, 1),
+            "failedJobsHistoryLimit": st.integers(0, 1),
+        },
+    ),
+)
+TOUCHES = step("touch", st.sampled_from(["1", "2"]))
+WATCHES = st.one_of(
+    step("deliver", st.integers(1, 4), st.sampled_from(["", "CronJob", "Job"])),
+    step("lose", st.sampled_from(["", "CronJob", "Job"])),
+)
+TIME = st.one_of(
+    step("live", st.sampled_from([1, 30, 60, 61, 150])),
+    step("live", st.sampled_from([60, 61])),
+    step("wait", st.sampled_from([1, 30, 60, 61, 150])),
+    step("work"),
+)
+CRASHES = step("crash", requests, st.sampled_from(["before", "after"]), st.booleans())
+FAULTS = st.one_of(
+    step("restart"),
+    CRASHES,
+    step("lose_answer", requests, st.booleans()),
+    step("lose_request", requests),
+)
+
+
+def meanwhile(*acts: st.SearchStrategy[tuple[Any, ...]]) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Something that happens between two requests of a pass, told at once or later."""
+    return step(
+        "meanwhile", requests, st.one_of(*acts), st.sampled_from(["", "CronJob", "Job", "all"])
+    )
+
+
+def stories(*steps: st.SearchStrategy[tuple[Any, ...]]) -> st.SearchStrategy[list[Any]]:
+    return st.lists(st.one_of(*steps), max_size=20)
+
+
+ANYTHING = (TIME, TIME, FAULTS, WATCHES, JOBS, JOBS, EDITS, LIMITS, TOUCHES)
+ALL = stories(*ANYTHING, meanwhile(JOBS, EDITS, TOUCHES), meanwhile(JOBS))
+
+
+class Story:
+    """One example: a CronJob, its Jobs, and the operator, step by step."""
+
+    def __init__(self, world: Clockwork) -> None:
+        self.world = world
+        self.ledger = Ledger(world.server)
+        self.spec: Object = {}
+
+    async def tell(self, name: str, *args: Any) -> None:
+        world = self.world
+        match name, args:
+            case "live", (seconds,):
+                await self.survive(world.live_through(seconds))
+            case "wait", (seconds,):
+                world.pass_time(seconds)
+            case "work", ():
+                await self.survive(world.work())
+            case "deliver", (most, kind):
+                world.deliver(most, kind)
+            case "lose", (kind,):
+                world.lose_and_relist(kind)
+            case "restart", ():
+                self.restart()
+            case _:
+                await self.upset(name, *args)
+
+    async def upset(self, name: str, *args: Any) -> None:
+        """Do something around one of the requests to come, or at once."""
+        world = self.world
+        match name, args:
+            case "crash", (number, when, gone):
+                world.during(number, lambda: self.crash(gone), when=when)
+            case "lose_answer", (number, gone):
+                self.lose_answer(number, gone)
+            case "lose_request", (number,):
+                world.during(number, _unreachable, when="before")
+            case "meanwhile", (number, act, told):
+                world.during(number, lambda: self.meanwhile(act, told))
+            case _:
+                self.act(name, *args)
+                return
+        await self.survive(world.live_through(MINUTE))
+
+    async def survive(self, doing: Any) -> None:
+        try:
+            await doing
+        except Crash:
+            self.restart()
+
+    def restart(self) -> None:
+        self.ledger.process_ends()
+        self.world.restart()
+
+    def crash(self, gone: bool) -> None:
+        """End the process; the newest Job may be gone before the next one begins."""
+        if gone:
+            self.act("delete", -1)
+        raise Crash
+
+    def lose_answer(self, number: int, gone: bool) -> None:
+        asked = -1
+
+        async def hook(sent: Sent) -> None:
+            nonlocal asked
+            asked += 1
+            if asked == number:
+                self.ledger.answer_is_lost(sent.name)
+                if gone:
+                    self.act("delete", -1)
+                raise Unreachable("no answer", sent=True)
+
+        self.world.during(-1, lambda: None)
+        self.world.cluster.after = hook
+
+    def meanwhile(self, act: tuple[Any, ...], told: str) -> None:
+        self.act(*act)
+        if told:
+            self.world.deliver(kind=told.replace("all", ""))
+
+    def act(self, name: str, *args: Any) -> None:
+        world = self.world
+        # An edit of what is not there, or that the server refuses, is no edit.
+        with suppress(Refused, IndexError):
+            match name, args:
+                case "end", (index, how):
+                    world.end_job(world.jobs[index], how)
+                case "delete", (index,):
+                    world.delete("Job", world.jobs[index])
+                case "edit", (change,):
+                    self.spec |= change
+                    world.apply(**self.spec)
+                case "touch", (value,):
+                    world.edit("CronJob", "demo", {"metadata": {"annotations": {"t": value}}})
+
+    async def end(self) -> None:
+        """Let the watches catch up, and then time stand still."""
+        self.world.cluster.before = self.world.cluster.after = calm
+        await standstill(self.world)
+        self.ledger.process_ends()
+        await settled(self.world)
+
+
+async def settled(world: Clockwork) -> None:
+    """Let all be told and done while time stands still, and see that it stays done."""
+    world.restart()
+    await standstill(world)
+    version, before = world.server.version, len(world.writes)
+    world.restart()
+    await standstill(world)
+    assert world.writes[before:] == []
+    assert world.server.version == version
+
+
+async def standstill(world: Clockwork) -> None:
+    while world.deliver() or len(world.runner.queue):
+        await world.work()
+
+
+def _crash() -> None:
+    raise Crash
+
+
+def _unreachable() -> None:
+    raise Unreachable("no route", sent=False)
+
+
+async def told(steps: list[Any], **spec: Any) -> Story:
+    story = Story(await started(**spec))
+    story.spec = spec
+    for name, *args in steps:
+        await story.tell(name, *args)
+    await story.end()
+    assert story.world.failures == []
+    assert not any(sent.force for sent in story.world.cluster.writes)
+    for said in story.ledger.records().values():
+        assert said == sorted(said)
+    return story
+
+
+class TestAnyStory:
+    @given(ALL)
+    def test_no_start_is_made_twice_but_through_the_one_hole(self, steps):
+        async def example() -> None:
+            story = await told(steps)
+            doubles = story.ledger.doubles()
+            event(f"doubles: {len(doubles)}")
+            assert [double for double in doubles if not story.ledger.is_excused(double)] == []
+
+        run(example)
+
+    @given(ALL)
+    def test_with_the_guard_no_start_is_ever_made_twice(self, steps):
+        async def example() -> None:
+            story = await told(steps, startGuard=True)
+            assert story.ledger.doubles() == []
+            assert guarded_jobs(story.world) == []
+
+        run(example)
+
+    @given(stories(TIME, WATCHES, JOBS, TOUCHES, LIMITS, meanwhile(JOBS, TOUCHES, LIMITS)))
+    def test_without_faults_each_start_is_made_exactly_once(self, steps):
+        async def example() -> None:
+            alive = [("live", *args) if name == "wait" else (name, *args) for name, *args in steps]
+            story = await told(alive)
+            world = story.world
+            passed = (world.server.now - world.began) // MINUTE
+            assert world.made == [world.job(minute) for minute in range(1, passed + 1)]
+
+        run(example)
+
+    @settings(max_examples=settings().max_examples // 2)
+    @given(
+        st.sampled_from(["Forbid", "Replace"]),
+        stories(TIME, WATCHES, JOBS, TOUCHES, step("restart"), CRASHES, meanwhile(JOBS, TOUCHES)),
+    )
+    def test_no_job_begins_beside_one_that_has_not_ended(self, policy, steps):
+        async def example() -> None:
+            story = await told(steps, concurrencyPolicy=policy)
+            assert story.ledger.companions() == []
+
+        run(example)
+
+
+def taken(world: Clockwork) -> None:
+    """Let the Job of the next start be gone as soon as it is made, as a TTL of nothing has it."""
+    world.delete("Job", world.jobs[-1])
+
+
+class TestTheHole:
+    """The operator is killed between two writes, and the Job is gone before it is back."""
+
+    async def killed(self, **spec: Any) -> Clockwork:
+        world = await started(**spec)
+        world.during(0, _crash)
+        with pytest.raises(Crash):
+            await world.live_through(MINUTE)
+        taken(world)
+        world.restart()
+        await standstill(world)
+        return world
+
+    async def unanswered(self, **spec: Any) -> Clockwork:
+        world = await started(**spec)
+
+        async def lost(sent: Sent) -> None:
+            taken(world)
+            world.cluster.after = calm
+            raise Unreachable("no answer", sent=True)
+
+        world.cluster.after = lost
+        await world.live_through(MINUTE)
+        world.deliver()
+        await world.live_through(1)
+        return world
+
+    @pytest.mark.parametrize("how", [killed, unanswered])
+    async def test_without_the_guard_the_start_is_made_once_more(self, how):
+        world = await how(self)
+
+        assert world.made == [world.job(1)] * 2
+
+    @pytest.mark.parametrize("how", [killed, unanswered])
+    async def test_with_the_guard_it_is_not(self, how):
+        world = await how(self, startGuard=True)
+        await settled(world)
+
+        assert world.made == [world.job(1)]
+        assert world.last == world.at(MINUTE)
+        assert world.jobs == []
+
+    async def test_killed_after_the_status_was_written_nothing_is_lost(self):
+        world = await started()
+        world.during(1, _crash)
+        with pytest.raises(Crash):
+            await world.live_through(MINUTE)
+        taken(world)
+        world.restart()
+        await standstill(world)
+
+        assert world.made == [world.job(1)]
+
+    @pytest.mark.parametrize("kind", ["", "Job"])
+    async def test_while_the_operator_lives_it_knows_what_it_made(self, kind):
+        # The Job is gone before even the answer to its creation is in.
+        world = await started()
+
+        def gone() -> None:
+            taken(world)
+            world.deliver(kind=kind)
+
+        world.during(0, gone)
+        await world.live_through(MINUTE)
+        world.deliver()
+        await world.live_through(MINUTE - 1)
+
+        assert world.made == [world.job(1)]
+        assert world.last == world.at(MINUTE)
+
+    async def test_it_knows_so_as_long_as_the_status_cannot_be_written(self):
+        world = await started()
+
+        def edited() -> None:
+            world.edit("CronJob", "demo", {"metadata": {"annotations": {"a": "b"}}})
+
+        world.during(0, edited)
+        await world.live_through(MINUTE)
+        assert world.last == ""
+        taken(world)
+        world.deliver(kind="Job")
+        await world.work()
+        assert world.made == [world.job(1)]
+
+        world.deliver()
+        await world.work()
+        assert world.made == [world.job(1)]
+        assert world.last == world.at(MINUTE)

@@ -1,0 +1,174 @@
+"""Memcacheds: manifests, rights and looks that the tests of Memcached on a real server share."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hedgerow.sandbox.cluster import Sandbox
+from support import bluegreens
+from support.api import Api, Object
+from support.bluegreens import RBAC, ROOT
+from support.eventually import eventually
+
+USER = "hedgerow-memcached-under-test"
+FIELD_MANAGER = "hedgerow-memcached"
+ORIGINAL = "memcached-operator"
+API_VERSION = "memcached.cache.example.com/v1"
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+
+RULES = [
+    {
+        "apiGroups": ["memcached.cache.example.com"],
+        "resources": ["memcacheds"],
+        "verbs": ["get", "list", "watch"],
+    },
+    {
+        "apiGroups": ["memcached.cache.example.com"],
+        "resources": ["memcacheds/status"],
+        "verbs": ["patch"],
+    },
+    {
+        "apiGroups": ["", "apps", "policy"],
+        "resources": ["services", "deployments", "poddisruptionbudgets"],
+        "verbs": ["get", "list", "watch", "create", "patch", "delete"],
+    },
+    {"apiGroups": [""], "resources": ["pods", "namespaces"], "verbs": ["get", "list", "watch"]},
+    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+]
+"""All that the operator may do in these tests: no `update`, no wildcard."""
+
+
+def prepare(api: Api) -> None:
+    """Install the CRD and grant the operator its rights."""
+    crd = ROOT / "manifests" / "crds" / "memcached.cache.example.com_memcacheds.yaml"
+    api.apply(yaml.safe_load(crd.read_text("utf-8")), "hedgerow-install").must()
+    group = RBAC.partition("/")[0]
+    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": USER}, "rules": RULES}
+    binding = {
+        "apiVersion": RBAC,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": USER},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": USER},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
+    }
+    for manifest in (role, binding):
+        api.apply(manifest, "test").must()
+    api.served(API_VERSION)
+
+
+class World(bluegreens.World):
+    """One namespace of a cluster with Memcacheds, seen and edited as people do."""
+
+    def __init__(self, api: Api, namespace: str, sandbox: Sandbox) -> None:
+        super().__init__(api, namespace)
+        self._kubectl = [str(sandbox.kubectl), "--kubeconfig", str(sandbox.kubeconfig)]
+
+    def make(self, name: str = "cache", size: int = 3, **spec: Any) -> Object:
+        """Apply a Memcached as a user."""
+        manifest = {**self.target("Memcached", name), "spec": {"size": size, **spec}}
+        return self.api.apply(manifest, "user").must()
+
+    def kubectl(self, *args: str | Path) -> str:
+        """Run kubectl in the namespace and give what it printed."""
+        command = [*self._kubectl, "-n", self.namespace, *map(str, args)]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    def target(self, kind: str, name: str) -> Object:
+        versions = {
+            "Deployment": "apps/v1",
+            "HorizontalPodAutoscaler": "autoscaling/v2",
+            "Memcached": API_VERSION,
+            "PodDisruptionBudget": "policy/v1",
+        }
+        metadata = {"name": name, "namespace": self.namespace}
+        return {"apiVersion": versions.get(kind, "v1"), "kind": kind, "metadata": metadata}
+
+    def status(self, name: str = "cache") -> Object:
+        return (self.get("Memcached", name) or {}).get("status", {})
+
+    def condition(self, kind: str, name: str = "cache") -> str:
+        return super().condition(kind, name)
+
+    def pods(self, name: str = "cache") -> list[str]:
+        """Give the names of a Memcached's pods that are not on their way out."""
+        found = self.api.raw("GET", f"/api/v1/namespaces/{self.namespace}/pods").must()["items"]
+        return sorted(
+            pod["metadata"]["name"]
+            for pod in found
+            if pod["metadata"]["name"].startswith(f"{name}-")
+            and "deletionTimestamp" not in pod["metadata"]
+        )
+
+    def contested(self, name: str = "cache") -> set[str]:
+        """Give what is reported as contested, as `object: path`."""
+        return {f"{f['object']}: {f['path']}" for f in self.status(name).get("contested", ())}
+
+    def let_original_work(self, name: str, labels: Object, *, size: int = 3) -> None:
+        """Make what the original operator makes, as it does: by POST, and its status by PUT."""
+        owner = self.make(name, size)
+        reference = {key: owner[key] for key in ("apiVersion", "kind")} | {
+            "name": name,
+            "uid": owner["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        for manifest in originals(labels, size, name):
+            target = self.target(manifest["kind"], name)
+            target["metadata"]["ownerReferences"] = [reference]
+            self.api.create({**target, **manifest}, ORIGINAL).must()
+
+    def note_nodes_as_original(self, name: str, nodes: list[str]) -> None:
+        """Write `status.nodes` as the original operator does."""
+
+        def noted(live: Object) -> Object:
+            return {**live, "status": {**live.get("status", {}), "nodes": nodes}}
+
+        self._put("Memcached", name, noted, ORIGINAL, "status")
+
+    def release(self, kind: str, name: str, manager: str) -> None:
+        """Release what a field manager holds of an object, as the guide tells to."""
+
+        def released(live: Object) -> Object:
+            meta = live["metadata"]
+            entries = [e for e in meta["managedFields"] if e["manager"] != manager]
+            return {**live, "metadata": {**meta, "managedFields": entries}}
+
+        self._put(kind, name, released, "kubectl-replace")
+
+    def _put(
+        self,
+        kind: str,
+        name: str,
+        change: Callable[[Object], Object],
+        manager: str,
+        subresource: str = "",
+    ) -> None:
+        """Replace an object by what `change` makes of it, once nobody else is changing it."""
+        eventually(
+            lambda: self.api.put(change(self.get(kind, name) or {}), manager, subresource).ok,
+            what=f"PUT {kind}/{name}",
+        )
+
+
+def originals(labels: Object, size: int, name: str) -> tuple[Object, Object]:
+    """Give the Deployment and the Service of the original operator, without their identity."""
+    container = {
+        "name": "memcached",
+        "image": "memcached:1.4.36-alpine",
+        "command": ["memcached", "-m=64", "-o", "modern", "-v"],
+        "ports": [{"containerPort": 11211, "name": "memcached"}],
+    }
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": size, "selector": {"matchLabels": labels}, "template": template}
+    ports = [{"port": 11211, "name": name}]
+    return (
+        {"kind": "Deployment", "spec": spec},
+        {"kind": "Service", "spec": {"selector": labels, "ports": ports}},
+    )
