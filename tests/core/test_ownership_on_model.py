@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hedgerow.core.ownership import judge, leave_out, residual
 from model.bodies import NAMESPACE
-from model.kinds import BUILTIN, bluegreen
+from model.kinds import BUILTIN, bluegreen, memcached
 from model.programs import APPLIERS, Apply, ModelWorld, Outcome, laid, programs, requests
 from model.server import Server
 from model.subjects import SUBJECTS
@@ -35,7 +35,7 @@ class Played:
             "kind": kind,
             "metadata": metadata,
         }
-        self.world = ModelWorld(Server((*BUILTIN, bluegreen()), [NAMESPACE]))
+        self.world = ModelWorld(Server((*BUILTIN, bluegreen(), memcached()), [NAMESPACE]))
         program = data.draw(programs(self.subject))
         for request in program:
             request.run(self.world, self.target)
@@ -84,7 +84,7 @@ class TestVerdict:
         if answer.error in {"", "Conflict"} and verdict.tracked:
             paths = {leaf.path for leaf in verdict.contested}
             # In a custom resource only the schema tells whether another's `{}` is an atomic field.
-            custom = kind == "BlueGreen"
+            custom = kind in {"BlueGreen", "Memcached"}
             unsure = {leaf.path for leaf in verdict.contested if custom and leaf.live in ({}, [])}
             assert paths - unsure <= set(answer.conflicts) <= paths
 

@@ -33,7 +33,7 @@ Others = Sequence[tuple[Holder, Tree | None]]
 """The foreign entries at one place; a tree is None where its shape is not known."""
 
 _SCALARS: Final = frozenset({str, int, bool, float})
-_GRANULAR: Final = frozenset(
+GRANULAR: Final = frozenset(
     "f:" + name
     for name in (
         "affinity", "annotations", "emptyDir", "labels", "limits", "requests", "resources",
@@ -117,7 +117,7 @@ class Walk:
             self._leaf(place, want, live, mine, others)
 
     def _is_granular(self, place: tuple[Any, str]) -> bool:
-        return self._builtin and place[1] in _GRANULAR
+        return self._builtin and place[1] in GRANULAR
 
     def _list(
         self, place: _Place, want: list[Any], live: list[Any], mine: Tree | None, others: Others

@@ -1,0 +1,52 @@
+"""Owners colours: one colour per field manager, on light and on dark paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_LIGHT = (
+    "#2a78d6", "#1baf7a", "#eda100", "#4a3aa7", "#e87ba4", "#008300", "#eb6834", "#6b7280",
+)  # fmt: skip
+_DARK = (
+    "#3987e5", "#199e70", "#c98500", "#9085e9", "#d55181", "#38a838", "#d95926", "#9aa1ad",
+)  # fmt: skip
+"""Told apart with the usual kinds of colour blindness too; red is kept for what is contested."""
+_PAPER = {
+    "light": {"paper": "#ffffff", "ink": "#1c1e22", "faint": "#6a7078", "rule": "#d5d8dd",
+              "alarm": "#c3201f"},
+    "dark": {"paper": "#16181d", "ink": "#e4e6ea", "faint": "#9aa1ab", "rule": "#3a3f48",
+             "alarm": "#ff7b72"},
+}  # fmt: skip
+_TINT = "26"
+"""The alpha of a colour that lies under text, in hexadecimal."""
+FONT = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
+
+
+def classes(managers: Iterable[str]) -> dict[str, str]:
+    """Give each manager its class; after the last colour the first comes again."""
+    return {name: f"m{index % len(_LIGHT)}" for index, name in enumerate(managers)}
+
+
+def style(attribute: str) -> str:
+    """Give the style rules of all classes as values of one property: `fill`, `background`.
+
+    Colours stand in the rules themselves: not every viewer of SVG knows custom properties.
+    """
+    dark = _rules(attribute, "dark", _DARK)
+    return f"{_rules(attribute, 'light', _LIGHT)}@media (prefers-color-scheme:dark){{{dark}}}"
+
+
+def _rules(attribute: str, paper: str, colours: Iterable[str]) -> str:
+    managers = (
+        f".m{index}{{{attribute}:{code}}}.tint-m{index}{{{attribute}:{code}{_TINT}}}"
+        for index, code in enumerate(colours)
+    )
+    ink = "fill" if attribute == "fill" else "color"
+    names = _PAPER[paper]
+    texts = (f".{name}{{{ink}:{names[name]}}}" for name in ("ink", "faint", "alarm"))
+    ground = f".paper{{{attribute}:{names['paper']}}}"
+    lines = f".rule{{{'stroke' if ink == 'fill' else 'border-color'}:{names['rule']}}}"
+    return "".join((*managers, *texts, ground, lines))

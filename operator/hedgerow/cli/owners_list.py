@@ -1,0 +1,69 @@
+"""Owners list: an object's places as JSON values, for programs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import to_json
+
+from hedgerow.core.meta import metadata
+from hedgerow.manifest import to_yaml
+
+if TYPE_CHECKING:
+    from hedgerow.core.managed import Holder
+    from hedgerow.core.owners import Node, Ownership
+    from hedgerow_schemas.base import Object
+
+
+def listed(live: Object, chosen: Ownership) -> Object:
+    """Give the object, every place of it as `fields`, and what is held and not there as `gone`.
+
+    `state` is held, unowned, identity (set by the server alone) or branch: a map, list or item
+    that is itself held, which has no value of its own here.
+    """
+    meta = metadata(live)
+    named = {
+        name: meta[name] for name in ("namespace", "name", "uid", "resourceVersion") if name in meta
+    }
+    return {
+        "object": {"apiVersion": live["apiVersion"], "kind": live["kind"], **named},
+        "fields": [_field(node) for node in chosen.places() if _is_told(node)],
+        "gone": [
+            {"path": one.path, "apiVersion": one.version, "managers": [_holder(one.holder)]}
+            for one in chosen.gone
+        ],
+        "missing": [{"path": path, "contested": owner} for path, owner in chosen.missing],
+    }
+
+
+def json(listed: Object) -> str:
+    """Write it as JSON."""
+    return to_json(listed, indent=2).decode() + "\n"
+
+
+def yaml(listed: Object) -> str:
+    """Write it as YAML."""
+    return to_yaml(listed)
+
+
+def _is_told(node: Node) -> bool:
+    return node.kind != "branch" or bool(node.holders or node.contested)
+
+
+def _field(node: Node) -> Object:
+    held = "held" if node.holders else "unowned"
+    field: dict[str, Any] = {
+        "path": node.path,
+        "state": node.kind if node.kind != "leaf" else held,
+    }
+    if node.kind != "branch":
+        field["value"] = node.value
+    if node.contested:
+        field["contested"] = node.contested
+    return {**field, "managers": [_holder(holder) for holder in node.holders]}
+
+
+def _holder(holder: Holder) -> Object:
+    """Give what is known of a holder."""
+    return {name: value for name, value in asdict(holder).items() if value}

@@ -1,0 +1,202 @@
+"""Owners page: what is told of an object's owners, line by line, before it is drawn in any form."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.core.meta import metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from hedgerow.core.managed import Holder
+    from hedgerow.core.owners import Node, Ownership
+    from hedgerow_schemas.base import Object
+
+LONGEST = 500
+"""Characters of a value that are worth telling in a line of a page."""
+_WORDS = {"", "true", "false", "null", "yes", "no", "on", "off"}
+_NUMBER = re.compile(r"[-+]?(\d[\d_]*)?\.?\d*([eE][-+]?\d+)?$")
+"""What reads as something else than a string when it stands bare."""
+UNOWNED = "unowned"
+CONTESTED = "contested"
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """One holder as a reader meets it: who, how, and how long ago."""
+
+    manager: str
+    operation: str
+    age: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One place: `guide` leads to its name, `below` goes on under it; `value` None: a branch."""
+
+    guide: str
+    below: str
+    depth: int
+    name: str
+    value: str | None
+    path: str
+    holdings: tuple[Holding, ...]
+    unowned: bool = False
+    contested: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All that is told of one object.
+
+    `managers` gives each manager's number of leaves, in the server's order; `absent` are rows of
+    places that are held or contested and not there.
+    """
+
+    title: str
+    facts: str
+    managers: dict[str, int]
+    rows: tuple[Row, ...]
+    absent: tuple[Row, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+def page(live: Object, whole: Ownership, chosen: Ownership, now: datetime) -> Page:
+    """Tell of the chosen part of an object; the facts above it are those of the whole."""
+    meta = metadata(live)
+    place = "/".join(filter(None, (meta.get("namespace"), meta.get("name"))))
+    return Page(
+        printable(f"{live['kind']} {place}"),
+        f"{live['apiVersion']}: {_counted(whole)}",
+        _leaves_held(whole),
+        tuple(_rows(_visible(chosen.fields), now)),
+        (*_gone(live, chosen, now), *_missing(chosen)),
+        tuple(_notes(whole, chosen)),
+    )
+
+
+def printable(text: str) -> str:
+    """Give a text that neither steers a terminal nor breaks XML; cut where it gets endless."""
+    cut = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
+
+def worded(value: Any) -> str:
+    """Give a value in one line: JSON, but a string bare where it can be nothing else."""
+    written = json.dumps(value, ensure_ascii=False)
+    return printable(value if isinstance(value, str) and _is_plain(value, written) else written)
+
+
+def _is_plain(text: str, written: str) -> bool:
+    if text != text.strip() or written != f'"{text}"' or text.lower() in _WORDS:
+        return False
+    return text[:1] not in {"{", "["} and not _NUMBER.match(text)
+
+
+def age(since: str, now: datetime) -> str:
+    """Give the time since an RFC 3339 instant as kubectl does: 5m30s, 3h, 3d.
+
+    The steps are those of `HumanDuration` in k8s.io/apimachinery/pkg/util/duration.
+    """
+    try:
+        seconds = int((now - datetime.fromisoformat(since)).total_seconds())
+    except (TypeError, ValueError):  # no time, or one without zone
+        return "?"
+    if seconds < 0:  # clocks differ a little
+        return "0s" if seconds >= -2 else "?"  # noqa: PLR2004 - the same tolerance as kubectl's
+    for limit, unit, lesser in _STEPS:
+        if seconds < limit:
+            count, rest = divmod(seconds, _SECONDS[unit])
+            more = rest // _SECONDS[lesser] if lesser else 0
+            return f"{count}{unit}" + (f"{more}{lesser}" if more else "")
+    return f"{seconds // _SECONDS['y']}y"
+
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "y": 31_536_000}
+_STEPS = (
+    (2 * 60, "s", ""), (10 * 60, "m", "s"), (3 * 3600, "m", ""), (8 * 3600, "h", "m"),
+    (48 * 3600, "h", ""), (8 * 86_400, "d", "h"), (2 * 31_536_000, "d", ""),
+    (8 * 31_536_000, "y", "d"),
+)  # fmt: skip
+
+
+def holding(holder: Holder, now: datetime) -> Holding:
+    """Put a holder into a reader's words."""
+    operation = f"{holder.operation} {holder.subresource}".strip()
+    return Holding(printable(holder.manager) or "?", printable(operation), age(holder.time, now))
+
+
+def _visible(nodes: Iterable[Node]) -> list[Node]:
+    """Leave out what the title says already, and what only the server sets."""
+    return [node for node in nodes if node.kind != "identity" and not _is_hollow(node)]
+
+
+def _is_hollow(node: Node) -> bool:
+    bare = node.kind == "branch" and not node.holders and not node.contested
+    return bare and all(child.kind == "identity" for child in node.children)
+
+
+def _rows(nodes: Sequence[Node], now: datetime, below: str = "", depth: int = 0) -> Iterator[Row]:
+    for node in nodes:
+        last = node is nodes[-1]
+        guide = below + ("└ " if last else "├ ") if depth else ""
+        after = below + ("  " if last else "│ ") if depth else ""
+        children = _visible(node.children)
+        yield Row(
+            guide,
+            after + ("│ " if children else "  "),
+            depth,
+            printable(node.name.removeprefix(".")),
+            None if node.kind == "branch" else worded(node.value),
+            printable(node.path),
+            tuple(holding(holder, now) for holder in node.holders),
+            node.unowned,
+            printable(node.contested),
+        )
+        yield from _rows(children, now, after, depth + 1)
+
+
+def _gone(live: Object, chosen: Ownership, now: datetime) -> Iterator[Row]:
+    for gone in chosen.gone:
+        path = printable(gone.path)
+        same = gone.version in {"", live["apiVersion"]}
+        other = "" if same else f"written as {printable(gone.version)}"
+        yield Row("", "", 0, path, other or None, path, (holding(gone.holder, now),))
+
+
+def _missing(chosen: Ownership) -> Iterator[Row]:
+    for path, owner in chosen.missing:
+        yield Row("", "", 0, printable(path), None, printable(path), (), contested=printable(owner))
+
+
+def _counted(whole: Ownership) -> str:
+    leaves = [node for node in whole.leaves() if node.kind == "leaf"]
+    unowned = sum(node.unowned for node in leaves)
+    contested = sum(bool(node.contested) for node in whole.places()) + len(whole.missing)
+    told = f"{len(leaves)} fields, {unowned} {UNOWNED}"
+    return f"{told}, {contested} {CONTESTED}" if contested else told
+
+
+def _leaves_held(whole: Ownership) -> dict[str, int]:
+    counts = Counter(
+        name
+        for node in whole.leaves()
+        for name in dict.fromkeys(holder.manager for holder in node.holders)
+    )
+    return {printable(one.manager) or "?": counts[one.manager] for one in whole.holders}
+
+
+def _notes(whole: Ownership, chosen: Ownership) -> Iterator[str]:
+    declarers = {node.contested for node in whole.places()} | {owner for _, owner in whole.missing}
+    for owner in sorted(filter(None, declarers)):
+        yield f"{CONTESTED}: {printable(owner)} declares another value there and does not force it"
+    if not whole.holders:
+        yield "the object has no managed fields: they were emptied, or never kept for this kind"
+    if not (chosen.fields or chosen.gone or chosen.missing):
+        yield "no field is like that"

@@ -1,0 +1,68 @@
+"""Owners choice: the part of an object that one asks about, and what is contested in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from hedgerow.core.meta import metadata
+from hedgerow_schemas.base import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hedgerow.core.managed import Holder
+    from hedgerow.core.owners import Node, Ownership
+    from hedgerow_schemas.base import Object
+
+
+def contested_in(live: Object, resource: Object) -> dict[str, str]:
+    """Give the contested paths of an object, as `status.contested` of a resource tells them.
+
+    The value is the resource, as `BlueGreen/demo`.
+    """
+    name = _named(live)
+    fields = map(View, View(resource).items("status", "contested"))
+    return {
+        field.text("path"): _named(resource) for field in fields if field.text("object") == name
+    }
+
+
+def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) -> Ownership:
+    """Give only the places held by a manager (a glob), only the contested ones, or only both.
+
+    A chosen place keeps all of its holders; the branches that lead to it are there without theirs.
+    """
+
+    def wanted(node: Node) -> bool:
+        named = not manager or any(_is_meant(holder, manager) for holder in node.holders)
+        return named and (bool(node.contested) or not contested)
+
+    gone = [one for one in ownership.gone if not manager or _is_meant(one.holder, manager)]
+    return replace(
+        ownership,
+        fields=_pruned(ownership.fields, wanted),
+        gone=() if contested else tuple(gone),
+        missing=() if manager else ownership.missing,
+    )
+
+
+def _is_meant(holder: Holder, manager: str) -> bool:
+    return fnmatchcase(holder.manager, manager)
+
+
+def _pruned(nodes: tuple[Node, ...], wanted: Callable[[Node], bool]) -> tuple[Node, ...]:
+    pruned = (_kept(node, _pruned(node.children, wanted), wanted(node)) for node in nodes)
+    return tuple(node for node in pruned if node is not None)
+
+
+def _kept(node: Node, children: tuple[Node, ...], is_wanted: bool) -> Node | None:
+    """Keep a branch that leads to what is wanted, but not who holds the branch."""
+    if is_wanted:
+        return replace(node, children=children)
+    return replace(node, children=children, holders=(), contested="") if children else None
+
+
+def _named(obj: Object) -> str:
+    return f"{obj.get('kind', '')}/{metadata(obj).get('name', '')}"

@@ -1,0 +1,122 @@
+"""Discovery: the kind that a word such as `deploy`, `Ingress` or `events.v1.` stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import anyio
+
+from hedgerow.kube.errors import Forbidden, Garbled, Missing, Unavailable
+from hedgerow_schemas.base import ApiResource, View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hedgerow.kube.cluster import Cluster
+
+SECONDS = 10.0
+"""For the kinds of one group version: an aggregated API that is down must not keep one waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The kind meant; `others` of the same name in other groups, and groups that `failed`."""
+
+    api: ApiResource
+    others: tuple[ApiResource, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    api: ApiResource
+    names: frozenset[str]
+    short: frozenset[str]
+
+    def rank(self, name: str) -> int | None:
+        """Give 0 for a real name, 1 for a short one, None where it is neither."""
+        if name in self.names:
+            return 0
+        return 1 if name in self.short else None
+
+
+def spelled(api: ApiResource) -> str:
+    """Write a kind so that it means this one alone: `events.v1.events.k8s.io`, `events.v1.`."""
+    return f"{api.plural}.{api.version}.{api.group}"
+
+
+async def find(cluster: Cluster, word: str) -> Found:
+    """Resolve a plural, singular, kind or short name, alone or with `.group`, `.version.group`.
+
+    Case does not matter. As kubectl does, a real name goes before a short one, the core group
+    before the others in the server's order, and a group's preferred version before its others.
+    Raises Missing when no kind is meant, and KubeError.
+    """
+    name, _, rest = word.lower().partition(".")
+    versions = [found for found in await _versions(cluster) if _is_meant(found, rest)]
+    kinds, failed = await _kinds(cluster, versions)
+    matching = [(rank, kind) for kind in kinds if (rank := kind.rank(name)) is not None]
+    groups: dict[str, ApiResource] = {}
+    for _, kind in sorted(matching, key=lambda pair: pair[0]):
+        groups.setdefault(kind.api.group, kind.api)
+    if not groups:
+        raise Missing(_unknown(word, name, kinds, failed), code=HTTPStatus.NOT_FOUND)
+    first, *others = groups.values()
+    return Found(first, tuple(others), tuple(failed))
+
+
+def _unknown(word: str, name: str, kinds: Iterable[_Kind], failed: Sequence[str]) -> str:
+    known = sorted({each for kind in kinds for each in (*kind.names, *kind.short)})
+    close = get_close_matches(name, known, n=1)
+    hint = f" (did you mean {close[0]}?)" if close else ""
+    unsure = f" ({', '.join(failed)} gave no answer)" if failed else ""
+    return f'the server serves no kind "{word}"{unsure}{hint}'
+
+
+async def _versions(cluster: Cluster) -> list[str]:
+    """Give every group version, the core ones first, of each group the preferred one first."""
+    core, groups = View(await cluster.get("/api")), View(await cluster.get("/apis"))
+    found = [str(version) for version in core.items("versions")]
+    for group in map(View, groups.items("groups")):
+        found.append(group.text("preferredVersion", "groupVersion"))
+        found += [View(version).text("groupVersion") for version in group.items("versions")]
+    return list(dict.fromkeys(found))
+
+
+def _is_meant(group_version: str, rest: str) -> bool:
+    group, _, version = group_version.rpartition("/")
+    return rest in {"", group, f"{version}.{group}", *([] if group else [version])}
+
+
+async def _kinds(cluster: Cluster, versions: Sequence[str]) -> tuple[list[_Kind], list[str]]:
+    """Ask for the kinds of each group version; one that does not answer is left out."""
+    lists: dict[str, list[_Kind]] = {}
+
+    async def ask(version: str) -> None:
+        root = "apis" if "/" in version else "api"
+        try:
+            found = View(await cluster.get(f"/{root}/{version}", timeout=SECONDS))
+        except (Forbidden, Garbled, Missing, Unavailable):
+            return
+        entries = map(View, found.items("resources"))
+        lists[version] = [_kind(version, entry) for entry in entries if _is_readable(entry)]
+
+    async with anyio.create_task_group() as group:
+        for version in versions:
+            group.start_soon(ask, version)
+    kinds = [kind for version in versions for kind in lists.get(version, ())]
+    return kinds, [version for version in versions if version not in lists]
+
+
+def _is_readable(entry: View) -> bool:
+    return "/" not in entry.text("name") and "get" in entry.items("verbs")
+
+
+def _kind(group_version: str, entry: View) -> _Kind:
+    plural, kind = entry.text("name"), entry.text("kind")
+    api = ApiResource(group_version, kind, plural, bool(entry.at("namespaced")))
+    names = {plural, entry.text("singularName"), kind.lower()} - {""}
+    return _Kind(api, frozenset(names), frozenset(map(str, entry.items("shortNames"))))

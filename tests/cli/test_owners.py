@@ -1,0 +1,241 @@
+"""`hedgerow owners`, as typed: what is asked of the cluster and what is printed of its answer."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from contextlib import asynccontextmanager
+from typing import Any
+from xml.dom.minidom import parseString
+
+import pytest
+import yaml
+
+from cli.owned import IMAGE, LIVE, OWNER
+from hedgerow.cli import main
+from hedgerow.kube import client
+from hedgerow.kube.errors import Forbidden, Missing, Unavailable
+from support.judged import Object
+
+
+def kind(plural: str, name: str, **more: Any) -> Object:
+    return {"name": plural, "kind": name, "namespaced": True, "verbs": ["get"], **more}
+
+
+class Fake:
+    """A cluster of these objects, by kind and name."""
+
+    def __init__(self, **objects: Any) -> None:
+        self.objects: dict[str, Any] = {"Deployment": LIVE, "BlueGreen": OWNER, **objects}
+        self.namespace = "shop"
+        self.reads: list[tuple[str, str, str]] = []
+        self.paths: dict[str, Any] = {
+            "/api": {"versions": ["v1"]},
+            "/apis": {"groups": [self._group("apps/v1"), self._group("app.demo.kakao.com/v1")]},
+            "/api/v1": {"resources": [kind("nodes", "Node", namespaced=False)]},
+            "/apis/apps/v1": {"resources": [kind("deployments", "Deployment")]},
+            "/apis/app.demo.kakao.com/v1": {"resources": [kind("bluegreens", "BlueGreen")]},
+        }
+
+    def _group(self, version: str) -> Object:
+        return {"preferredVersion": {"groupVersion": version}}
+
+    async def get(self, path: str, **_: Any) -> Any:
+        if isinstance(self.paths[path], Exception):
+            raise self.paths[path]
+        return self.paths[path]
+
+    async def read(self, api: Any, name: str, namespace: str = "") -> Any:
+        self.reads.append((api.kind, name, namespace))
+        found = self.objects.get(api.kind)
+        if isinstance(found, Exception):
+            raise found
+        return copy.deepcopy(found)
+
+
+@pytest.fixture
+def cluster(monkeypatch) -> Fake:
+    fake = Fake()
+    fake.asked = []
+
+    @asynccontextmanager
+    async def connect(**given: Any):
+        fake.asked.append(given)
+        yield fake
+
+    monkeypatch.setattr(client, "connect", connect)
+    monkeypatch.setenv("COLUMNS", "100")
+    return fake
+
+
+@pytest.fixture
+def typed(cluster, capsys):
+    """Type `hedgerow owners …`; give the exit code, standard output and standard error."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(("owners", *words))
+        shown = capsys.readouterr()
+        return int(ended.value.code or 0), shown.out, shown.err
+
+    return run
+
+
+class TestAsked:
+    def test_the_object_is_read_where_the_context_says(self, typed, cluster):
+        assert typed("deployment/web")[0] == 0
+        assert cluster.reads == [("Deployment", "web", "shop"), ("BlueGreen", "demo", "shop")]
+
+    def test_flags_choose_cluster_and_namespace(self, typed, cluster):
+        typed("deployment/web", "-n", "other", "--context", "there", "--kubeconfig", "file")
+
+        assert cluster.reads[0] == ("Deployment", "web", "other")
+        assert cluster.asked[0]["context"] == "there"
+        assert cluster.asked[0]["kubeconfig"] == "file"
+        assert re.fullmatch(r"hedgerow/\d.*", cluster.asked[0]["user_agent"])
+
+    def test_what_is_cluster_wide_is_read_without_namespace(self, typed, cluster):
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}}
+        cluster.objects["Node"] = node
+
+        assert typed("node/x", "-n", "other")[0] == 0
+        assert cluster.reads == [("Node", "x", "")]
+
+    def test_a_resource_of_ours_tells_itself_what_is_contested_in_it(self, typed, cluster):
+        _, out, _ = typed("bluegreen/demo", "-o", "json")
+
+        assert cluster.reads == [("BlueGreen", "demo", "shop")]
+        assert json.loads(out)["missing"] == [
+            {"path": ".status.routeTo", "contested": "BlueGreen/demo"}
+        ]
+
+    @pytest.mark.parametrize(
+        "owner", [None, {**OWNER, "metadata": {"name": "demo", "uid": "another"}}]
+    )
+    def test_an_owner_that_is_not_the_one_contests_nothing(self, typed, cluster, owner):
+        cluster.objects["BlueGreen"] = owner
+
+        assert typed("deployment/web", "--contested")[1].endswith("no field is like that\n")
+
+    @pytest.mark.parametrize("references", [[], [{"kind": "ReplicaSet", "controller": True}]])
+    def test_an_owner_that_is_not_ours_is_not_read(self, typed, cluster, references):
+        metadata = {**LIVE["metadata"], "ownerReferences": references}
+        cluster.objects["Deployment"] = {**LIVE, "metadata": metadata}
+        typed("deployment/web")
+
+        assert cluster.reads == [("Deployment", "web", "shop")]
+
+    @pytest.mark.parametrize("error", [Forbidden("you may not"), Missing("not served")])
+    def test_an_owner_that_cannot_be_read_is_told_and_the_rest_is_shown(
+        self, typed, cluster, error
+    ):
+        cluster.objects["BlueGreen"] = error
+        code, out, err = typed("deployment/web")
+
+        assert (code, err) == (0, f"hedgerow: contested fields are not marked: {error}\n")
+        assert "contested" not in out
+
+    def test_groups_that_do_not_answer_are_told(self, typed, cluster):
+        cluster.paths["/apis/app.demo.kakao.com/v1"] = Unavailable("down")
+
+        code, _, err = typed("deployment/web")
+
+        assert code == 0
+        assert err == "hedgerow: no answer about the kinds of app.demo.kakao.com/v1\n"
+
+    def test_a_kind_that_could_be_another_is_told(self, typed, cluster):
+        cluster.paths["/api/v1"]["resources"].append(kind("deployments", "Deployment"))
+
+        assert typed("deployments/web")[2] == (
+            "hedgerow: deployments is taken for deployments.v1.;"
+            " it could also mean deployments.v1.apps\n"
+        )
+
+    def test_an_object_that_is_not_there_is_one_line(self, typed, cluster):
+        cluster.objects["Deployment"] = None
+
+        assert typed("deployment/web") == (
+            1,
+            "",
+            "hedgerow: Deployment/web does not exist in namespace shop; name another with -n\n",
+        )
+        assert typed("node/x")[2] == "hedgerow: Node/x does not exist\n"
+
+    @pytest.mark.parametrize(
+        "word", ["web", "deployment/", "/web", "a/b/c", "deployment/.", "a/.."]
+    )
+    def test_what_is_no_kind_and_name_is_wrong_usage(self, typed, word):
+        code, out, err = typed(word)
+
+        assert (code, out) == (2, "")
+        assert err.endswith("; see `hedgerow owners --help`\n")
+        assert err.count("\n") == 1
+
+
+class TestPrinted:
+    def test_as_a_tree(self, typed):
+        code, out, err = typed("deployment/web")
+
+        assert (code, err) == (0, "")
+        assert out.startswith("Deployment shop/web  apps/v1: 10 fields, 7 unowned, 1 contested\n")
+
+    def test_as_json_every_place_has_its_state(self, typed):
+        found = json.loads(typed("deployment/web", "-o", "json")[1])
+        fields = {field["path"]: field for field in found["fields"]}
+
+        assert found["object"] == {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "namespace": "shop",
+            "name": "web",
+            "uid": "child",
+        }
+        assert fields[".spec.replicas"] == {
+            "path": ".spec.replicas",
+            "state": "held",
+            "value": 3,
+            "managers": [{"manager": "kubectl", "operation": "Update", "subresource": "scale"}],
+        }
+        assert fields[IMAGE]["contested"] == "BlueGreen/demo"
+        assert [holder["manager"] for holder in fields[IMAGE]["managers"]] == [
+            "hedgerow-bluegreen",
+            "kubectl-set",
+        ]
+        assert fields['.spec.containers[name="main"]']["state"] == "branch"
+        assert "value" not in fields['.spec.containers[name="main"]']
+        assert fields[".spec.paused"] == {
+            "path": ".spec.paused",
+            "state": "unowned",
+            "value": False,
+            "managers": [],
+        }
+        assert fields[".metadata.name"]["state"] == "identity"
+        assert ".spec" not in fields
+        assert found["gone"] == [
+            {
+                "path": ".spec.lost",
+                "apiVersion": "apps/v1beta1",
+                "managers": [
+                    {"manager": "old", "operation": "Update", "time": "2026-01-01T11:55:00Z"}
+                ],
+            }
+        ]
+
+    def test_yaml_says_what_json_says(self, typed):
+        as_json, as_yaml = (typed("deployment/web", "-o", form)[1] for form in ("json", "yaml"))
+
+        assert yaml.safe_load(as_yaml) == json.loads(as_json)
+
+    def test_a_manager_may_be_a_glob_and_only_its_fields_are_listed(self, typed):
+        found = json.loads(typed("deployment/web", "--manager", "kubectl", "-o", "json")[1])
+        globbed = json.loads(typed("deployment/web", "--manager", "kube*", "-o", "json")[1])
+
+        assert [field["path"] for field in found["fields"]] == [".spec.replicas"]
+        assert len(globbed["fields"]) == 4
+
+    def test_svg_and_html_are_documents(self, typed):
+        picture = parseString(typed("deployment/web", "-o", "svg")[1])  # noqa: S318 - our own
+
+        assert picture.documentElement.tagName == "svg"
+        assert typed("deployment/web", "-o", "html")[1].startswith("<!doctype html>")

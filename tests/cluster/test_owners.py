@@ -1,0 +1,152 @@
+"""The owners of every object of real servers: each leaf once, each claim of an entry told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from support.accounts import must_account
+from support.api import Api, Object, Reply
+from support.cases import Case
+from support.edits import having
+from support.eventually import eventually
+from support.hedge import HEDGE
+from support.manifests import CASES, RICH_DEPLOYMENT, SERVICE
+from support.workloads import AUTOSCALER, DEPLOYMENT
+from support.worlds import with_custom_resources
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def api(sandbox) -> Iterator[Api]:
+    api = with_custom_resources(Api(sandbox.kubeconfig))
+    api.apply(HEDGE, "test").must()
+    api.served("test.hedgerow.example/v1")
+    yield api
+    api.close()
+
+
+def everything(api: Api) -> Iterator[Object]:
+    """Give every object of the cluster, in every version that the server serves."""
+    groups = api.raw("GET", "/apis").must()["groups"]
+    versions = [version["groupVersion"] for group in groups for version in group["versions"]]
+    for version in ("v1", *versions):
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        for kind in api.raw("GET", root).must()["resources"]:
+            if "list" in kind["verbs"] and "get" in kind["verbs"]:
+                path = f"{root}/{kind['name']}"
+                # A kind that was only just installed answers 429 for a moment.
+                answer = eventually(lambda path=path: ok(api.raw("GET", path)), what=path)
+                for item in answer.must()["items"]:
+                    yield {"apiVersion": version, "kind": kind["kind"], **item}
+
+
+def accounted(api: Api) -> Counter[str]:
+    """Have every object of the cluster accounted for; give how many there are of each kind."""
+    kinds = Counter[str]()
+    for live in everything(api):
+        must_account(live)
+        kinds[live["kind"]] += 1
+    return kinds
+
+
+def ok(reply: Reply) -> Reply | None:
+    return reply if reply.ok else None
+
+
+def written(api: Api, case: Case, namespace: str) -> Object:
+    """Apply a case, then let others write to it in every way there is."""
+    manifest = case.named("subject", namespace)
+    api.apply(manifest, "one").must()
+    api.apply(having(manifest, ("metadata", "labels", "more"), "x"), "two", force=True).must()
+    for number, field in enumerate(case.fields):
+        edited = having(api.get(manifest).must(), field.path, field.other)
+        api.put(edited, f"writer-{number}")  # what may not change is refused
+    note = {"metadata": {"annotations": {"note": "x"}}}
+    api.merge(manifest, note, "kubectl-annotate").must()
+    return api.get(manifest).must()
+
+
+class TestEveryLeaf:
+    @pytest.mark.parametrize("case", CASES, ids=str)
+    def test_of_what_many_wrote_to(self, api, namespace, case):
+        live = written(api, case, namespace)
+
+        assert len(must_account(live).holders) >= 3
+
+        api.merge(live, {"metadata": {"managedFields": [{}]}}, "wiper").must()
+        bare = must_account(api.get(live).must())
+        assert bare.holders == ()
+        api.apply(case.named("subject", namespace), "one", force=True).must()
+        again = must_account(api.get(live).must())
+        assert "before-first-apply" in {holder.manager for holder in again.holders}
+
+    def test_of_every_object_that_there_is_in_every_version(self, api, namespace):
+        for case in (DEPLOYMENT, AUTOSCALER):
+            written(api, case, namespace)
+        kinds = accounted(api)
+
+        assert sum(kinds.values()) > 150
+        assert {
+            "APIService", "ClusterRole", "CustomResourceDefinition", "FlowSchema", "Lease",
+            "Namespace", "PriorityClass", "Service",
+        } <= set(kinds)  # fmt: skip
+
+    def test_of_every_object_that_controllers_wrote_to(self, nodes_sandbox, nodes_namespace):
+        api = Api(nodes_sandbox.kubeconfig)
+        for case in (DEPLOYMENT, SERVICE):
+            api.apply(case.named("x", nodes_namespace), "one").must()
+        deployment = DEPLOYMENT.named("x", nodes_namespace)
+        eventually(lambda: "availableReplicas" in api.get(deployment).must()["status"])
+        kinds = accounted(api)
+        api.close()
+
+        assert {
+            "EndpointSlice", "Endpoints", "Event", "Node", "Pod", "ReplicaSet", "ServiceAccount",
+        } <= set(kinds)  # fmt: skip
+
+    def test_of_items_with_the_same_key(self, api, namespace):
+        manifest = RICH_DEPLOYMENT.named("double", namespace)
+        [main, side] = manifest["spec"]["template"]["spec"]["containers"]
+        side = {**side, "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}
+        where = ("spec", "template", "spec", "containers")
+        live = api.create(having(manifest, where, [main, side]), "one").must()
+        found = must_account(live)
+
+        path = '.spec.template.spec.containers[name="side"].env[name="A"]'
+        assert len([node for node in found.places() if node.path == path]) == 2
+
+    def test_of_a_status_and_a_scale(self, api, namespace):
+        manifest = having(DEPLOYMENT.named("scaled", namespace), ("spec", "replicas"), 1)
+        api.apply(manifest, "one").must()
+        api.merge(manifest, {"spec": {"replicas": 3}}, "kubectl", "scale").must()
+        status = {"status": {"conditions": [{"type": "Available", "status": "True"}]}}
+        api.merge(manifest, status, "kube-controller-manager", "status").must()
+        found = must_account(api.get(manifest).must())
+        held = {node.path: [h.subresource for h in node.holders] for node in found.places()}
+
+        assert held[".spec.replicas"] == ["scale"]
+        assert held['.status.conditions[type="Available"].status'] == ["status"]
+
+    def test_of_an_entry_in_another_version(self, api, namespace):
+        manifest = AUTOSCALER.named("old", namespace)
+        old = {
+            **manifest,
+            "apiVersion": "autoscaling/v1",
+            "spec": {
+                "scaleTargetRef": manifest["spec"]["scaleTargetRef"],
+                "maxReplicas": 5,
+                "targetCPUUtilizationPercentage": 60,
+            },
+        }
+        api.apply(old, "one").must()
+        found = must_account(api.get(manifest).must())
+
+        assert [(gone.path, gone.version) for gone in found.gone] == [
+            (".spec.targetCPUUtilizationPercentage", "autoscaling/v1")
+        ]
+        held = {node.path: node.holders for node in found.places()}
+        assert held[".spec.maxReplicas"][0].manager == "one"

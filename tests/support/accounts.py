@@ -1,0 +1,90 @@
+"""Accounts: what managed fields say of a live object, read without the code under test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from hedgerow.core.owners import HIDDEN, Node, Ownership, owners
+
+Object = dict[str, Any]
+Steps = tuple[str, ...]
+Claim = tuple[Steps, tuple[str, ...]]
+"""A place, and the manager, operation, subresource and time of an entry that holds it."""
+
+
+def must_account(live: Object) -> Ownership:
+    """Fail unless every value is in the tree once, and every claim of an entry is told of."""
+    found = owners(live)
+    assert rebuilt(found) == readable(live)
+    there, elsewhere = claims(live)
+    assert {(node.steps, _who(h)) for node in found.places() for h in node.holders} == there
+    assert {(gone.steps, _who(gone.holder)) for gone in found.gone} == elsewhere
+    return found
+
+
+def claims(live: Object) -> tuple[set[Claim], set[Claim]]:
+    """Give every claim whose place the object has, and those whose place it does not have."""
+    there: set[Claim] = set()
+    elsewhere: set[Claim] = set()
+    for entry in live["metadata"].get("managedFields") or ():
+        who = tuple(entry.get(key, "") for key in ("manager", "operation", "subresource", "time"))
+        for steps in _members(entry.get("fieldsV1") or {}):
+            (there if _exists([live], steps) else elsewhere).add((steps, who))
+    return there, elsewhere
+
+
+def rebuilt(found: Ownership) -> Object:
+    """Put the object together again from its places."""
+    return {field.steps[-1][2:]: _rebuilt(field) for field in found.fields}
+
+
+def readable(live: Object) -> Object:
+    """Give the object as it may be shown: without managed fields and without secrets."""
+    shown = json.loads(json.dumps(live))
+    shown["metadata"].pop("managedFields", None)
+    if shown["kind"] == "Secret" and shown["apiVersion"] == "v1":
+        for part in (shown.get("data"), shown["metadata"].get("annotations")):
+            for name in part or ():
+                part[name] = HIDDEN
+    return shown
+
+
+def _rebuilt(node: Node) -> Any:
+    if node.kind != "branch":
+        return node.value
+    values = [_rebuilt(child) for child in node.children]
+    names = [child.steps[-1] for child in node.children]
+    if names[0].startswith("f:"):
+        return {name[2:]: value for name, value in zip(names, values, strict=True)}
+    return values
+
+
+def _members(tree: Object, steps: Steps = ()) -> Iterator[Steps]:
+    for element, below in tree.items():
+        if element != ".":
+            if below == {} or "." in below:
+                yield (*steps, element)
+            yield from _members(below, (*steps, element))
+
+
+def _exists(places: list[Any], steps: Steps) -> bool:
+    for step in steps:
+        places = [inner for place in places for inner in _inside(place, step)]
+    return bool(places)
+
+
+def _inside(place: Any, step: str) -> list[Any]:
+    kind, text = step[:2], step[2:]
+    if kind == "f:":
+        return [place[text]] if isinstance(place, dict) and text in place else []
+    items = place if isinstance(place, list) else []
+    if kind == "v:":
+        return [item for item in items if json.dumps(item) == json.dumps(json.loads(text))]
+    keys = json.loads(text)
+    return [i for i in items if isinstance(i, dict) and {**i, **keys} == i]
+
+
+def _who(holder: Any) -> tuple[str, ...]:
+    return (holder.manager, holder.operation, holder.subresource, holder.time)
