@@ -37,7 +37,7 @@ class Process:
     """The operator on the cluster in memory, as this very process."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        server = Server((*kinds.BUILTIN, kinds.bluegreen()))
+        server = Server((*kinds.BUILTIN, kinds.bluegreen(), kinds.memcached(), kinds.cronjob()))
         self.cluster = Watched(server)
         self.server = server
         self.asked: list[dict[str, Any]] = []
@@ -94,7 +94,10 @@ class TestStarting:
         started = next(entry for entry in logs if entry["event"] == "started")
         assert started["server"] == "https://model.invalid"
         assert started["kubernetes"] == "v1.36.3"
-        assert (started["controllers"], started["namespaces"]) == (["bluegreen"], ["default"])
+        assert (started["controllers"], started["namespaces"]) == (
+            list(app.CONTROLLERS),
+            ["default"],
+        )
         (asked,) = process.asked
         assert (asked["kubeconfig"], asked["context"]) == ("k", "c")
         assert asked["user_agent"].startswith("hedgerow/")

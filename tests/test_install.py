@@ -3,9 +3,11 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from copy import deepcopy
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from rich.console import Console
 from typer import Typer
 from typer.testing import CliRunner
@@ -19,15 +21,21 @@ from hedgerow.cli.install import (
     told,
     uninstall_command,
 )
-from hedgerow.install import FIELD_MANAGER, PATIENCE, InstallError, install, uninstall
+from hedgerow.install import FIELD_MANAGER, PATIENCE, InstallError
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Missing
 from hedgerow.kube.retry import Timing
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.crd import crd_name
 from hedgerow_schemas.openapi import DOCUMENT_PATH
+from hedgerow_schemas.resources import RESOURCES
 
 NAME = "bluegreens.app.demo.kakao.com"
 pytestmark = pytest.mark.anyio
+
+# One definition is enough to tell what happens to each.
+install = partial(installing.install, resources=(BlueGreen,))
+uninstall = partial(installing.uninstall, resources=(BlueGreen,))
 
 
 class Other(BlueGreen):
@@ -324,14 +332,17 @@ class TestCommands:
         assert await run_install(cluster, plain=True, dry_run=True) == 0
         printed = capsys.readouterr()
 
-        assert printed.out.startswith("apiVersion: apiextensions.k8s.io/v1\n")
+        shown = [crd["metadata"]["name"] for crd in yaml.safe_load_all(printed.out)]
+        assert shown == [crd_name(resource) for resource in RESOURCES]
         assert f"{NAME} created (dry run)" in printed.err
 
-    async def test_an_uninstallation_says_what_is_gone(self, cluster, out):
+    async def test_an_uninstallation_says_what_is_gone_and_what_was_not_there(self, cluster, out):
         await install(cluster, plain=True)
 
         assert await run_uninstall(cluster, delete_resources=False, out=out) == 0
-        assert out.export_text() == f"customresourcedefinition/{NAME} deleted\n"
+        first, *others = out.export_text().splitlines()
+        assert first == f"customresourcedefinition/{NAME} deleted"
+        assert [line.split()[-1] for line in others] == ["absent"] * (len(RESOURCES) - 1)
 
     async def test_a_described_definition_says_where_its_descriptions_come_from(self, cluster):
         (change,) = await install(cluster, dry_run=True)

@@ -10,6 +10,8 @@ from structlog.testing import capture_logs
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.preflight import tell
 from hedgerow.settings import Settings
+from hedgerow_schemas.crd import crd_name
+from hedgerow_schemas.resources import RESOURCES
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +52,7 @@ class TestPreflight:
         assert await told(Cluster(namespaces=("shop",)), namespaces=("shop",)) == []
 
     async def test_a_custom_resource_that_is_not_installed_is_named_with_the_remedy(self):
-        [entry] = await told(Cluster(served=False))
+        [entry] = await told(Cluster(served=False), controllers=("bluegreen",))
 
         assert entry == {
             "event": "custom resource not installed",
@@ -69,13 +71,18 @@ class TestPreflight:
 
     async def test_missing_permissions_are_one_line_for_each_kind_and_namespace(self):
         denied = frozenset({("patch", "services"), ("create", "services"), ("watch", "pods")})
-        entries = await told(Cluster(denied=denied))
+        entries = await told(Cluster(denied=denied), controllers=("bluegreen",))
 
         assert [(e["event"], e["resource"], e["verbs"]) for e in entries] == [
             ("permission missing", "pods", "watch"),
             ("permission missing", "services", "create,patch"),
         ]
         assert all("--namespace" in entry["remedy"] for entry in entries)
+
+    async def test_without_a_choice_every_controller_is_looked_at(self):
+        entries = await told(Cluster(served=False))
+
+        assert [entry["resource"] for entry in entries] == [crd_name(r) for r in RESOURCES]
 
     async def test_what_is_not_used_is_not_asked_for(self):
         cluster = Cluster(namespaces=("a", "b"))

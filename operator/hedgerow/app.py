@@ -10,7 +10,7 @@ import structlog
 from anyio import CancelScope
 
 from hedgerow import __version__
-from hedgerow.controllers import bluegreen
+from hedgerow.controllers import bluegreen, cronjob, memcached
 from hedgerow.core.meta import Installation
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.runtime.cache import build
@@ -34,7 +34,7 @@ CONTROLLERS = {
     controller.name: controller
     for controller in cast(
         "tuple[Controller[CustomResource], ...]",
-        (bluegreen.CONTROLLER,),
+        (bluegreen.CONTROLLER, memcached.CONTROLLER, cronjob.CONTROLLER),
     )
 }
 

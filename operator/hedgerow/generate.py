@@ -2,7 +2,7 @@
 
 `python -m hedgerow.generate` writes them, `--check` only compares. Kubernetes's own types are those
 taken last; `--sandbox` takes them anew from the newest pinned Kubernetes, `--openapi FILE` from a
-document that an API server gave (`kubectl get --raw /openapi/v3/apis/apps/v1`).
+document that an API server gave (`kubectl get --raw /openapi/v3/apis/batch/v1`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """OpenAPI: Kubernetes's own types out of the API server's document, as structural schemas.
 
-The document is that of `/openapi/v3/apis/apps/v1`; it is handed in, never fetched here. What a
+The document is that of `/openapi/v3/apis/batch/v1`; it is handed in, never fetched here. What a
 structural schema may hold: "Specifying a structural schema" in the documentation of custom
 resources.
 """
@@ -14,7 +14,7 @@ Schema = dict[str, Any]
 Refer = Callable[[str, frozenset[str]], Schema]
 """Gives the schema that stands for a named type; the set holds its keys as a list-map's item."""
 
-DOCUMENT_PATH = "/openapi/v3/apis/apps/v1"
+DOCUMENT_PATH = "/openapi/v3/apis/batch/v1"
 """Where an API server publishes the document that holds PodSpec."""
 
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"

@@ -39,7 +39,7 @@ class Empty:
     """A cluster in which no definition ever is."""
 
     async def get(self, path):
-        assert path == "/openapi/v3/apis/apps/v1"
+        assert path == "/openapi/v3/apis/batch/v1"
         return packaged_document()
 
     async def read(self, api, name):

@@ -79,11 +79,12 @@ def typed(words: list[str], kubeconfig: Path, tmp_path: Path) -> tuple[int, list
 
 
 class Running:
-    """`hedgerow run` as somebody, its log as entries."""
+    """`hedgerow run` of one controller as somebody, its log as entries."""
 
     def __init__(self, kubeconfig: Path, log: Path) -> None:
         self._log = log
-        self._command = [*HEDGEROW, *COMMANDS["run"], "--kubeconfig", str(kubeconfig)]
+        words = [*COMMANDS["run"], "--controllers", "bluegreen"]
+        self._command = [*HEDGEROW, *words, "--kubeconfig", str(kubeconfig)]
 
     def __enter__(self) -> Self:
         with self._log.open("wb") as log:

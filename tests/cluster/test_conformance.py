@@ -13,12 +13,12 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from model.bodies import NAMESPACE
-from model.kinds import BUILTIN, bluegreen
+from model.kinds import BUILTIN, bluegreen, memcached
 from model.programs import ModelWorld, Request, World, programs
 from model.server import Server
 from model.subjects import SUBJECTS
 from support.api import Api, Object
-from support.worlds import RealWorld, with_bluegreens
+from support.worlds import RealWorld, with_custom_resources
 
 pytestmark = pytest.mark.cluster
 
@@ -27,7 +27,7 @@ RUN, NUMBERS = secrets.token_hex(3), itertools.count()
 
 @pytest.fixture(scope="module")
 def api(sandbox: Any) -> Iterator[Api]:
-    connection = with_bluegreens(Api(sandbox.kubeconfig))
+    connection = with_custom_resources(Api(sandbox.kubeconfig))
     connection.namespace(NAMESPACE)
     yield connection
     connection.close()
@@ -38,7 +38,7 @@ class Pair:
 
     def __init__(self, api: Api, target: Object) -> None:
         self.target = target
-        self.model: World = ModelWorld(Server((*BUILTIN, bluegreen()), [NAMESPACE]))
+        self.model: World = ModelWorld(Server((*BUILTIN, bluegreen(), memcached()), [NAMESPACE]))
         self.real: World = RealWorld(api)
         self.before: list[Object | None] = [None, None]
 

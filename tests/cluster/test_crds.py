@@ -13,9 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import yaml
 
-from hedgerow.generate import CRDS, crd_file, sandbox_document
+from hedgerow.generate import sandbox_document
 from hedgerow.install import packaged_document, size
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -120,29 +119,6 @@ class TestTheCommittedFiles:
         document = await sandbox_document()
 
         assert excerpt(document, needed_types()) == packaged_document()
-
-    def test_the_definition_is_accepted_and_applying_it_again_changes_nothing(self, api):
-        text = (REPOSITORY / CRDS / crd_file(BlueGreen)).read_text("utf-8")
-        crd = yaml.safe_load(text.replace(BlueGreen.api.group, "committed.hedgerow.test"))
-        first = api.apply(crd, MANAGER).must()
-        second = api.apply(crd, MANAGER).must()
-
-        assert second["spec"] == first["spec"]
-        assert second["metadata"]["generation"] == first["metadata"]["generation"] == 1
-
-    @pytest.mark.parametrize(
-        "path",
-        sorted((REPOSITORY / "manifests" / "samples").glob("bluegreen*.yaml")),
-        ids=lambda path: path.name,
-    )
-    def test_the_samples_are_accepted(self, plain, path, kubectl, namespace):
-        text = path.read_text("utf-8").replace(BlueGreen.api.group, plain.api.group)
-        for how in ((), ("--server-side",)):
-            applied = kubectl(
-                "apply", "--dry-run=server", *how, "-n", namespace, "-f", "-", given=text
-            )
-            assert applied.code == 0, applied.err
-            assert "Warning" not in applied.err
 
 
 class TestSizes:

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from controllers.worlds import NOW, SUBJECTS, Subject
 from hedgerow.core import ownership
-from hedgerow.core.contract import Apply, Desired, Observed
+from hedgerow.core.contract import Apply, Create, Desired, Observed
 from hedgerow.core.declaration import normal_form, with_normal_form
 from hedgerow.core.meta import Installation, ObjectRef
 from hedgerow.core.plan import Past, Scene, plan
+from hedgerow.core.steps import Write
 from hedgerow_schemas.base import CustomResource
 from model import kinds
 from model.server import Server
@@ -73,7 +74,7 @@ class TestCompose:
         desired = subject.controller.compose(*observe(data, subject))
 
         for child in desired.children:
-            if isinstance(child, Apply):
+            if isinstance(child, Apply | Create):
                 assert json.loads(json.dumps(child.fields)) == child.fields
                 assert not {"apiVersion", "kind", "status"} & child.fields.keys()
 
@@ -91,7 +92,9 @@ class Converger:
 
     def __init__(self, subject: Subject, resource: Object) -> None:
         self.subject = subject
-        self.server = Server((*kinds.BUILTIN, kinds.bluegreen()))
+        self.server = Server(
+            (*kinds.BUILTIN, kinds.bluegreen(), kinds.cronjob(), kinds.memcached())
+        )
         body = {k: v for k, v in resource.items() if k != "status"}
         identity = {k: v for k, v in body["metadata"].items() if k != "uid"}
         self.live = self.server.apply({**body, "metadata": identity}, "user")[0]
@@ -134,7 +137,7 @@ class Converger:
         assert (planned.contested, planned.problems) == ((), ())
         self.past = dict(planned.past)
         if planned.writes:
-            self.write(planned.writes[0].body, scene.field_manager)
+            self.write(planned.writes[0], scene.field_manager)
             return True
         for deletion in planned.deletions:
             ref = deletion.ref
@@ -150,12 +153,13 @@ class Converger:
                 return
         raise AssertionError("it does not settle")
 
-    def write(self, body: Object, manager: str) -> None:
+    def write(self, write: Write, manager: str) -> None:
+        body = write.body
         answer, _ = self.server.apply(body, manager)
         meta = {k: v for k, v in body["metadata"].items() if k not in ("uid", "resourceVersion")}
         want = {**body, "metadata": meta}
         mark = normal_form(want, ownership.judge(want, answer, manager))
-        if mark:
+        if mark and not write.once:
             self.server.apply(with_normal_form(want, mark), manager)
 
 
@@ -173,6 +177,9 @@ class TestConvergence:
         assert world.look()[0] == settled
         assert world.server.version == version
 
+
+@pytest.mark.parametrize("subject", [s for s in SUBJECTS if not s.lasting], ids=str)
+class TestForgetting:
     @settings(max_examples=settings().max_examples * 2 // 5)
     @given(data=st.data())
     def test_another_declaration_settles_as_if_it_had_always_been_so(self, subject, data):

@@ -150,6 +150,20 @@ BLUEGREEN = parts(
         promotion=of("Immediate", "WhenAvailable"),
     ),
 )
+BUDGET = parts(
+    metadata=META,
+    spec=item(
+        {"selector": SELECTOR},
+        selector=of(SELECTOR, {"matchLabels": {"app": "y"}}, {}),
+        maxUnavailable=of(0, 1, "10%"),
+        minAvailable=of(1),
+        unhealthyPodEvictionPolicy=of("AlwaysAllow", "IfHealthyBudget"),
+    ),
+)
+MEMCACHED = parts(
+    metadata=META,
+    spec=item({"size": 3}, size=of(0, 1, 5), image=of("memcached:1"), memory=of(64, 128)),
+)
 NAMESPACE = "conformance"
 """Where the objects under test live: an Event must name its own namespace."""
 EVENT_BODY = {

@@ -1,4 +1,4 @@
-"""Kinds: the built-in kinds that the model knows, and BlueGreen as its own CRD describes it."""
+"""Kinds: the built-in kinds that the model knows, and ours as their own CRDs describe them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from hedgerow.core.canonical import time
 from hedgerow_schemas import crd
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob
+from hedgerow_schemas.memcached import Memcached
 from model import podspec
+from model.jobs import JOB
 from model.kind import META, Kind, Wrong, custom
 from model.podspec import ANY, FLAG, NUMBER, POD_SPEC, TCP, TEXT
+from model.policy import POD_DISRUPTION_BUDGET
 from model.schema import Atomic, Keyed, Map, Object, Scalar, Struct
 
 
@@ -268,4 +272,27 @@ def bluegreen() -> Kind:
     return custom(crd.render(BlueGreen, document, describe=False), refuses=_unroutable)
 
 
-BUILTIN = (SERVICE, DEPLOYMENT, CONFIG_MAP, SECRET, EVENT, LEASE)
+@cache
+def memcached() -> Kind:
+    """Give Memcached as its own CRD describes it."""
+    document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
+    return custom(crd.render(Memcached, document, describe=False))
+
+
+def _untimely(cronjob: Object) -> Wrong:
+    spec, wrong = cronjob["spec"], {}
+    if "timeZone" in spec and "TZ=" in spec["schedule"]:
+        wrong["spec.timeZone"] = "the zone is given twice"
+    if len(cronjob["metadata"]["name"]) > LONGEST_NAME:
+        wrong["metadata.name"] = "too long"
+    return wrong
+
+
+@cache
+def cronjob() -> Kind:
+    """Give CronJob as its own CRD describes it."""
+    document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
+    return custom(crd.render(CronJob, document, describe=False), refuses=_untimely)
+
+
+BUILTIN = (SERVICE, DEPLOYMENT, POD_DISRUPTION_BUDGET, JOB, CONFIG_MAP, SECRET, EVENT, LEASE)

@@ -37,7 +37,31 @@ def _accounts(pod: Object) -> Object:
     return {**pod, "serviceAccountName": name, "serviceAccount": name} if name else pod
 
 
-SECURITY: Final = Struct({"runAsNonRoot": ANY, "runAsUser": ANY})
+SECURITY: Final = Struct(
+    {
+        **dict.fromkeys(["runAsGroup", "runAsNonRoot", "runAsUser"], ANY),
+        "allowPrivilegeEscalation": ANY,
+        "capabilities": Struct({"add": LIST, "drop": LIST}),
+        "readOnlyRootFilesystem": ANY,
+        "seccompProfile": Struct({"type": ANY}),
+    }
+)
+PROBE: Final = Struct(
+    {
+        **dict.fromkeys(["failureThreshold", "periodSeconds", "successThreshold"], ANY),
+        "timeoutSeconds": ANY,
+        "initialDelaySeconds": NUMBER,
+        "tcpSocket": Struct({"port": ANY, "host": TEXT}),
+    },
+    {"failureThreshold": 3, "periodSeconds": 10, "successThreshold": 1, "timeoutSeconds": 1},
+)
+SPREAD: Final = Struct(
+    {
+        "labelSelector": Atomic(),
+        "matchLabelKeys": LIST,
+        **dict.fromkeys(["maxSkew", "topologyKey", "whenUnsatisfiable"], ANY),
+    }
+)
 KEY: Final = Atomic(Struct({"name": ANY, "key": ANY, "optional": ANY}))
 VARIABLE: Final = Struct(
     {
@@ -79,6 +103,8 @@ CONTAINER: Final = Struct(
         "terminationMessagePath": TEXT,
         "terminationMessagePolicy": TEXT,
         "securityContext": SECURITY,
+        "livenessProbe": PROBE,
+        "readinessProbe": PROBE,
     },
     {
         "resources": {},
@@ -118,6 +144,8 @@ POD_SPEC: Final = Struct(
         "hostNetwork": FLAG,
         "terminationGracePeriodSeconds": ANY,
         "securityContext": SECURITY,
+        "automountServiceAccountToken": ANY,
+        "topologySpreadConstraints": Keyed(("topologyKey", "whenUnsatisfiable"), SPREAD),
     },
     {
         "restartPolicy": "Always",

@@ -8,10 +8,12 @@ from typing import Any
 
 from model.bodies import (
     BLUEGREEN,
+    BUDGET,
     CONFIG_MAP,
     DEPLOYMENT,
     EVENT,
     EVENT_BODY,
+    MEMCACHED,
     OWNERS,
     SELECTOR,
     SERVICE,
@@ -168,6 +170,35 @@ _SUBJECTS = (
             *map(_inside(("spec", "blueSpec")), POD_EDITS),
         ),
         status=parts(routeTo=of("Blue", "Green"), conditions=some(CONDITION)),
+    ),
+    Subject(
+        "policy/v1",
+        "PodDisruptionBudget",
+        BUDGET,
+        {"metadata": FIRST_META, "spec": {"maxUnavailable": 1, "selector": SELECTOR}},
+        (
+            *META_EDITS,
+            (("spec", "maxUnavailable"), (2, None)),
+            (("spec", "selector"), ({"matchLabels": {"z": "9"}}, None)),
+        ),
+    ),
+    Subject(
+        "memcached.cache.example.com/v1",
+        "Memcached",
+        MEMCACHED,
+        {"metadata": FIRST_META, "spec": {"size": 3}},
+        (
+            *META_EDITS,
+            (("spec", "size"), (7, 3)),
+            (("spec", "image"), ("memcached:9", None)),
+            (("spec", "memory"), (64, None)),
+        ),
+        status=parts(
+            nodes=of([], ["a"], ["a", "b"]),
+            replicas=of(0, 1),
+            selector=of("a=b"),
+            conditions=some(CONDITION),
+        ),
     ),
     Subject(
         "events.k8s.io/v1", "Event", EVENT, {**EVENT_BODY, "metadata": FIRST_META}, META_EDITS[:2]

@@ -8,7 +8,9 @@ from hedgerow.install import packaged_document
 from hedgerow_schemas.base import ApiResource, CustomResource, Model, Status
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name, render
+from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.definition import EDITOR, Column, Definition
+from hedgerow_schemas.memcached import Memcached
 from hedgerow_schemas.resources import RESOURCES
 
 DOCUMENT = packaged_document()
@@ -84,6 +86,12 @@ class TestRender:
         assert version["subresources"] == {"status": {}}
         assert (version["name"], version["served"], version["storage"]) == ("v1", True, True)
 
+    def test_scale_is_one_where_the_resource_says_so(self):
+        scale = Memcached.definition.scale
+        version = render(Memcached, DOCUMENT, describe=False)["spec"]["versions"][0]
+
+        assert version["subresources"] == {"status": {}, "scale": scale.wire()}
+
     def test_the_server_hears_of_metadata_only_that_it_is_there(self):
         properties = root(bluegreen())["properties"]
 
@@ -138,23 +146,25 @@ class TestEveryCrd:
                 given = key in item.get("required", ()) or "default" in item["properties"][key]
                 assert given, f"{path}: {key}"
 
+    @pytest.mark.parametrize(
+        ("resource", "template"),
+        [(BlueGreen, ".spec.blueSpec."), (CronJob, ".spec.jobTemplate.spec.template.spec.")],
+    )
     def test_only_keys_that_may_be_left_out_have_a_default_in_a_type_of_kubernetes(
-        self, every_node
+        self, resource, template
     ):
+        rendered = nodes(root(render(resource, DOCUMENT, describe=False)))
         defaults = {
-            path: node["default"]
-            for path, node in every_node
-            if path.startswith(".spec.blueSpec.") and "default" in node
+            path.removeprefix(template): node["default"]
+            for path, node in rendered
+            if path.startswith(template) and "default" in node
         }
 
         assert defaults == {
-            f".spec.blueSpec.{rest}": value
-            for rest, value in {
-                "containers[].ports[].protocol": "TCP",
-                "ephemeralContainers[].ports[].protocol": "TCP",
-                "initContainers[].ports[].protocol": "TCP",
-                "imagePullSecrets[].name": "",
-            }.items()
+            "containers[].ports[].protocol": "TCP",
+            "ephemeralContainers[].ports[].protocol": "TCP",
+            "initContainers[].ports[].protocol": "TCP",
+            "imagePullSecrets[].name": "",
         }
 
     def test_every_object_without_fields_keeps_what_is_in_it(self, every_node):

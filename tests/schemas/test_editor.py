@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-import yaml
 from jsonschema import Draft7Validator
 
 from hedgerow.install import packaged_document
@@ -13,7 +10,6 @@ from support.specimen import specimen
 
 DOCUMENT = packaged_document()
 SCHEMA = editor_schema(BlueGreen, DOCUMENT)
-SAMPLES = sorted((Path(__file__).parents[2] / "manifests" / "samples").glob("bluegreen*.yaml"))
 PODS = {"containers": [{"name": "blue", "image": "ealen/echo-server"}]}
 
 
@@ -48,17 +44,6 @@ class TestEditorSchema:
 
         known = {f"#/definitions/{name}" for name in SCHEMA["definitions"]}
         assert set(references(SCHEMA)) <= known
-
-    @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-    def test_the_samples_are_valid(self, path):
-        assert complaints(yaml.safe_load(path.read_text("utf-8"))) == []
-
-    @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-    def test_the_samples_name_this_schema_for_the_editor(self, path):
-        first = path.read_text("utf-8").splitlines()[0]
-        named = first.removeprefix("# yaml-language-server: $schema=")
-
-        assert (path.parent / named).resolve().is_file()
 
     def test_every_field_of_a_pod_specification_is_known(self):
         pods = specimen(DOCUMENT, "io.k8s.api.core.v1.PodSpec")

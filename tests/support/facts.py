@@ -12,7 +12,7 @@ from model.kinds import BUILTIN, bluegreen
 from model.programs import ModelWorld, World, laid
 from model.server import Server
 from support.api import Api, Object
-from support.worlds import RealWorld, with_bluegreens
+from support.worlds import RealWorld, with_custom_resources
 
 OURS, OTHER = "hedgerow-test", "other"
 RUN = secrets.token_hex(3)
@@ -25,7 +25,7 @@ def open_world(request: pytest.FixtureRequest) -> World:
     """Give the model or the real server, as the fixture's parameter says."""
     if request.param == "model":
         return ModelWorld(Server((*BUILTIN, bluegreen()), [NAMESPACE]))
-    api = with_bluegreens(Api(request.getfixturevalue("sandbox").kubeconfig))
+    api = with_custom_resources(Api(request.getfixturevalue("sandbox").kubeconfig))
     request.addfinalizer(api.close)
     api.namespace(NAMESPACE)
     return RealWorld(api)

@@ -39,6 +39,10 @@ class Operator:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None and not self._ended()
+
     def start(self) -> None:
         """Start it and wait until its caches are filled."""
         self._begins = len(self._text())

@@ -6,7 +6,7 @@ import json
 from importlib.resources import files
 
 from hedgerow_schemas import crd
-from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.resources import RESOURCES
 from model.programs import Outcome, refused
 from support.api import Api, Object, Reply
 
@@ -55,11 +55,14 @@ class RealWorld:
         return reply.body if reply.ok else None
 
 
-def with_bluegreens(api: Api) -> Api:
-    """Have the BlueGreen CRD served."""
+def with_custom_resources(api: Api) -> Api:
+    """Have our CRDs served."""
     document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
-    api.apply(crd.render(BlueGreen, document, describe=False), "test", force=True).must()
-    api.served(BlueGreen.api.group_version)
+    for resource in RESOURCES:
+        definition = crd.render(resource, document, describe=False)
+        api.apply(definition, "test", force=True).must()
+    for resource in RESOURCES:
+        api.served(resource.api.group_version)
     return api
 
 

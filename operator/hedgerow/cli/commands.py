@@ -48,7 +48,11 @@ LAZY: Mapping[str, Lazy] = {
     "uninstall": Lazy(
         "hedgerow.cli.install", "uninstall_command", "Remove the custom resources again."
     ),
+    "owners": Lazy(
+        "hedgerow.cli.owners", "owners_command", "Show who holds each field of an object."
+    ),
     "run": Lazy("hedgerow.cli.run", "run", "Run the operator here, against a cluster."),
+    "schedule": Lazy("hedgerow.cli.schedule", "app", "When a CronJob's schedule starts Jobs."),
 }
 
 

@@ -1,0 +1,178 @@
+"""Explained: forecasts as tables for people and as objects for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import to_json
+from rich.console import Console
+from rich.table import Table
+
+from hedgerow.whatif import Happens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime, tzinfo
+
+    from hedgerow.whatif import Fate, Forecast, Question
+    from hedgerow_schemas.cronjob import CronJob
+
+LABELS = {
+    Happens.RUNS: ("runs", "green"),
+    Happens.LATE: ("runs late", "yellow"),
+    Happens.REPLACES: ("replaces", "yellow"),
+    Happens.FORBIDDEN: ("forbidden", "red"),
+    Happens.DEADLINE: ("deadline passed", "red"),
+    Happens.MISSED: ("missed", "red"),
+    Happens.TOO_MANY: ("too many missed", "red"),
+    Happens.SUSPENDED: ("suspended", "dim"),
+    Happens.SKIPPED: ("skipped by clocks", "red"),
+}
+"""What a start's fate is called, and its colour."""
+
+PIPED = 200
+"""Columns where there is no terminal: what is read by a program is not to be broken."""
+
+ROOM_FOR_UTC = 110
+ROOM_FOR_JOBS = 140
+"""Columns of a terminal that is wide enough to say more."""
+
+_ORDINALS = (None, "first", "second")
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A CronJob, what was asked of it, and the answer; `foreign` if it is Kubernetes's own."""
+
+    cj: CronJob
+    zone: tzinfo
+    foreign: bool
+    question: Question
+    forecast: Forecast
+
+
+def as_json(explained: Iterable[Explained]) -> str:
+    """Give a JSON array with an object for each CronJob; times are RFC 3339."""
+    return to_json([_wire(each) for each in explained], indent=2).decode()
+
+
+def show(explained: Iterable[Explained]) -> None:
+    """Print a table for each CronJob, with what is asked before it and a summary after it."""
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = PIPED
+    for number, each in enumerate(explained):
+        if number:
+            console.print()
+        for line in _heading(each):
+            console.print(line)
+        if each.forecast.fates:
+            console.print(_table(each, console.width))
+        console.print(_summary(each))
+
+
+def _heading(each: Explained) -> Iterator[str]:
+    cj, asked, found = each.cj, each.question, each.forecast
+    yield (
+        f"CronJob/{cj.metadata.name}: {cj.spec.schedule!r} in {each.zone},"
+        f" {cj.spec.concurrency_policy}; Jobs take {_length(asked.duration)}"
+    )
+    if each.foreign:
+        yield "It is one of Kubernetes itself (batch/v1); this is what hedgerow would make of it."
+    if asked.duration == timedelta() and cj.spec.concurrency_policy != "Allow":
+        yield "No Job is ever in the way of another: --duration says how long they take."
+    if found.since:
+        yield f"It begins at {_utc(found.begins)}: {found.since} is later than --from."
+    if found.missed_before:
+        starts = _count(found.missed_before, "start")
+        yield f"Before {_utc(found.begins)}, {starts} had passed without a Job."
+
+
+def _table(each: Explained, width: int) -> Table:
+    """Lay out a table; where there is little room, the reasons get what there is."""
+    zoned, named = each.zone is not UTC and width >= ROOM_FOR_UTC, width >= ROOM_FOR_JOBS
+    table = Table(box=None, pad_edge=False)
+    for title in (f"start ({each.zone})", *(["UTC"] if zoned else []), "what happens"):
+        table.add_column(title, no_wrap=True)
+    table.add_column("why", overflow="fold")
+    if named:
+        table.add_column("Job", no_wrap=True)
+    for fate in each.forecast.fates:
+        label, style = LABELS[fate.happens]
+        utc = ["" if fate.skipped else _utc(fate.start)] if zoned else []
+        job = [fate.job or ""] if named else []
+        table.add_row(_local(fate, each.zone), *utc, label, fate.why, *job, style=style)
+    return table
+
+
+def _summary(each: Explained) -> str:
+    found, until = each.forecast, _utc(each.question.until)
+    if not found.fates:
+        return f"There is no start until {until}."
+    counted = Counter(fate.happens for fate in found.fates)
+    parts = [f"{LABELS[kind][0]}: {counted[kind]}" for kind in Happens if counted[kind]]
+    more = f"; {_count(found.more, 'more start')} until {until}: see --limit" if found.more else ""
+    return f"{', '.join(parts)}{more}"
+
+
+def _wire(each: Explained) -> dict[str, Any]:
+    cj, asked, found = each.cj, each.question, each.forecast
+    return {
+        "apiVersion": "batch/v1" if each.foreign else cj.api.group_version,
+        "kind": cj.api.kind,
+        "namespace": cj.metadata.namespace or None,
+        "name": cj.metadata.name,
+        "schedule": cj.spec.schedule,
+        "zone": str(each.zone),
+        "concurrencyPolicy": cj.spec.concurrency_policy,
+        "from": _utc(asked.since),
+        "to": _utc(asked.until),
+        "begins": _utc(found.begins),
+        "durationSeconds": asked.duration.total_seconds(),
+        "missedBefore": found.missed_before,
+        "starts": [_fate_wire(fate, each.zone) for fate in found.fates],
+        "summary": Counter(fate.happens.value for fate in found.fates),
+        "more": found.more,
+    }
+
+
+def _fate_wire(fate: Fate, zone: tzinfo) -> dict[str, Any]:
+    there_is = not fate.skipped
+    return {
+        "local": (fate.start.astimezone(zone) if there_is else fate.wall).isoformat(),
+        "utc": _utc(fate.start) if there_is else None,
+        "happens": fate.happens.value,
+        "why": fate.why,
+        "job": fate.job,
+        "begins": _utc(fate.began) if fate.began else None,
+        "repeated": _ORDINALS[fate.repeated],
+        "skipped": [time.isoformat() for time in fate.skipped],
+    }
+
+
+def _local(fate: Fate, zone: tzinfo) -> str:
+    """Show a start as `Sun 2026-03-29 03:30:00 CEST +02:00`; one that is skipped has no offset."""
+    if fate.skipped:
+        return f"{fate.wall:%a %Y-%m-%d %H:%M:%S}"
+    start = fate.start.astimezone(zone)
+    name = start.tzname() or ""
+    offset = start.isoformat()[19:]
+    return f"{start:%a %Y-%m-%d %H:%M:%S} {f'{name} ' if name.isalpha() else ''}{offset}"
+
+
+def _utc(moment: datetime) -> str:
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def _length(duration: timedelta) -> str:
+    """Show a length as Go does, `1h30m0s`, but without what is zero."""
+    minutes, seconds = divmod(duration.total_seconds(), 60)
+    parts = {"h": int(minutes) // 60, "m": int(minutes) % 60, "s": seconds}
+    return "".join(f"{number:g}{unit}" for unit, number in parts.items() if number) or "0s"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

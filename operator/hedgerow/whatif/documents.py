@@ -1,0 +1,142 @@
+"""Documents: the CronJobs of a YAML or JSON text, and what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import yaml
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from hedgerow.core.agenda import timetable
+from hedgerow.core.cron import ScheduleError
+from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob, CronJobSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from hedgerow_schemas.base import Object
+
+LARGEST = 3 * 1024 * 1024
+"""Characters of a text; the API server takes no larger body."""
+
+KUBERNETES = "batch/v1"
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_FIELDS = frozenset(field.alias or "" for field in CronJobSpec.model_fields.values())
+
+
+class DocumentError(ValueError):
+    """A text that cannot be read as Kubernetes objects at all."""
+
+
+class _Loader(yaml.CSafeLoader):
+    """A loader that leaves times as they are written, as kubectl does."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - the library's own attribute
+        first: [(tag, pattern) for tag, pattern in found if tag != _TIMESTAMP]
+        for first, found in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object of a text: `resource` if it is a CronJob without `problems`.
+
+    `title` is its kind and name; `foreign` tells that it is a CronJob of Kubernetes itself. A
+    document of another kind has neither resource nor problems.
+    """
+
+    title: str
+    resource: CronJob | None = None
+    problems: tuple[str, ...] = ()
+    foreign: bool = False
+
+
+def read(text: str) -> tuple[Document, ...]:
+    """Read all documents of a text, those of a List too. Raises DocumentError."""
+    if len(text) > LARGEST:
+        raise DocumentError(f"it is larger than {LARGEST // 1024**2} MiB")
+    try:
+        return tuple(_document(obj) for loaded in _load(text) for obj in _items(loaded))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}: " if mark else ""
+        raise DocumentError(f"{where}{getattr(error, 'problem', None) or error}") from error
+    except (RecursionError, PydanticSerializationError) as error:
+        raise DocumentError("it is nested too deeply, or within itself") from error
+
+
+def _load(text: str) -> Iterator[Any]:
+    yield from yaml.load_all(text, _Loader)
+
+
+def _items(loaded: Any) -> Iterator[Object]:
+    if loaded is None:
+        return
+    if not isinstance(loaded, dict):
+        raise DocumentError("a document is no Kubernetes object: it has no fields")
+    obj = cast("Object", loaded)
+    if obj.get("kind") == "List" and isinstance(obj.get("items"), list):
+        for item in obj["items"]:
+            yield from _items(item)
+    else:
+        yield obj
+
+
+def _document(obj: Object) -> Document:
+    metadata = obj.get("metadata")
+    name = cast("Object", metadata).get("name") if isinstance(metadata, dict) else None
+    title = f"{obj.get('kind')}/{name or '?'}"
+    versions = {CronJob.api.group_version, KUBERNETES}
+    version = str(obj.get("apiVersion"))
+    if obj.get("kind") != CronJob.api.kind or version not in versions:
+        return Document(f"{title} of {version}")
+    try:
+        resource = _validated(obj)
+    except ValidationError as error:
+        complaints = (f"{_path(item['loc'])}: {item['msg']}" for item in error.errors())
+        return Document(title, problems=tuple(complaints))
+    problems = tuple(_problems(obj, resource))
+    return Document(title, None if problems else resource, problems, version == KUBERNETES)
+
+
+def _validated(obj: Object) -> CronJob:
+    """Read a CronJob as strictly as the API server; an odd status is as good as none."""
+    body = to_json(obj)
+    try:
+        return CronJob.model_validate_json(body, strict=True)
+    except ValidationError as error:
+        if any(item["loc"][:1] != ("status",) for item in error.errors()):
+            raise
+        return CronJob.model_validate_json(to_json({**obj, "status": {}}), strict=True)
+
+
+def _problems(obj: Object, cj: CronJob) -> Iterator[str]:
+    """Tell what the definition's rules and the operator itself would refuse."""
+    for name in sorted(map(str, set(obj["spec"]) - _FIELDS)):
+        yield f".spec.{name}: there is no such field"
+    if not _NAME.fullmatch(cj.metadata.name) or len(cj.metadata.name) > LONGEST_NAME:
+        yield f".metadata.name: it must be a DNS subdomain of at most {LONGEST_NAME} characters"
+    for path, time in _times(cj):
+        if time and time.utcoffset() is None:
+            yield f"{path}: the time has no zone"
+            return
+    try:
+        timetable(cj.spec.schedule, cj.spec.time_zone, cj.metadata.creation_timestamp)
+    except ScheduleError as error:
+        field = "timeZone" if error.value == cj.spec.time_zone else "schedule"
+        yield f".spec.{field}: {error}"
+
+
+def _times(cj: CronJob) -> Iterator[tuple[str, datetime | None]]:
+    yield ".metadata.creationTimestamp", cj.metadata.creation_timestamp
+    yield ".status.lastScheduleTime", cj.status.last_schedule_time
+    yield ".status.lastSuccessfulTime", cj.status.last_successful_time
+
+
+def _path(steps: tuple[int | str, ...]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)

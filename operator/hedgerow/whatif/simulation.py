@@ -1,0 +1,85 @@
+"""Simulation: the operator's passes over virtual time, read as the fate of each start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.core import starts
+from hedgerow.core.agenda import LONGEST_LOOK_BACK, timetable
+from hedgerow.whatif import clocks
+from hedgerow.whatif.fates import Forecast, Happens
+from hedgerow.whatif.ledger import Ledger
+from hedgerow.whatif.passes import Operator
+from hedgerow.whatif.world import World
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from hedgerow.whatif.fates import Question
+    from hedgerow_schemas.cronjob import CronJob
+
+
+def forecast(resource: CronJob, question: Question) -> Forecast:
+    """Tell what becomes of the starts of a CronJob, as it stands, in a cluster of its own.
+
+    The Jobs that its status calls active are there when it begins. Starts missed before are looked
+    at as the operator would look at them. Raises ScheduleError.
+    """
+    cj = _prepared(resource, question.since)
+    schedule = timetable(cj.spec.schedule, cj.spec.time_zone, cj.metadata.creation_timestamp)
+    world = _world(cj, question)
+    last = starts.latest(cj.metadata.name, world.jobs(question.since), cj.status.last_schedule_time)
+    known = max(filter(None, (last, cj.metadata.creation_timestamp)))
+    begin = max(question.since, known)
+    missed = schedule.missed(max(known, begin - LONGEST_LOOK_BACK), begin)
+    ledger = Ledger(cj, schedule, begin, question, missed.latest)
+    _run(Operator(cj, world), world, ledger, begin)
+    told = sorted(fate.start for fate in ledger.fates() if fate.start > begin)
+    gaps = clocks.skipped(schedule, begin, told, ledger.horizon)
+    fates = sorted((*ledger.fates(), *gaps), key=lambda fate: (fate.start, fate.wall))
+    shown = fates[: question.limit]
+    real = sum(fate.happens is not Happens.SKIPPED for fate in shown)
+    there_are = schedule.missed(begin, question.until).count + min(missed.count, 1)
+    field = "status.lastScheduleTime" if known == last else "metadata.creationTimestamp"
+    return Forecast(
+        fates=tuple(shown),
+        more=there_are - real,
+        begins=begin,
+        since=field if begin > question.since else None,
+        missed_before=missed.count,
+    )
+
+
+def _prepared(resource: CronJob, since: datetime) -> CronJob:
+    """Leave out the template, which no fate depends on; what was never created is created now."""
+    created = resource.metadata.creation_timestamp
+    if created is None:
+        created = min(since, resource.status.last_schedule_time or since)
+    created = created.replace(microsecond=0)
+    metadata = resource.metadata.model_copy(update={"creation_timestamp": created})
+    spec = resource.spec.model_copy(update={"job_template": {}})
+    return resource.model_copy(update={"metadata": metadata, "spec": spec})
+
+
+def _world(cj: CronJob, question: Question) -> World:
+    """Make the Jobs that the status calls active; each began at its start."""
+    world = World(cj.metadata.namespace, question.duration)
+    for reference in cj.status.active or ():
+        name = reference.name or ""
+        start = starts.named(cj.metadata.name, name)
+        began = start if start and start <= question.until else question.since
+        world.create(name, {}, began)
+    return world
+
+
+def _run(operator: Operator, world: World, ledger: Ledger, begin: datetime) -> None:
+    """Let the operator look whenever it would: when it said, when a Job ends, when it is back."""
+    now: datetime | None = ledger.back(begin)
+    while now is not None and not ledger.complete:
+        ledger.look(now)
+        passed = operator.settle(now)
+        ledger.note(passed, now)
+        ends = (end for _, end in ledger.down if end > now)
+        due = min(filter(None, (passed.again, world.next_end(now), *ends)), default=None)
+        now = ledger.back(due) if due else None
+    ledger.close()

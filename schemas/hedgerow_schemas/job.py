@@ -1,0 +1,61 @@
+"""Job: a tolerant view of Kubernetes's own Job, as far as composing reads it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from hedgerow_schemas.base import ApiResource, View
+from hedgerow_schemas.builtin import WithConditions
+
+
+def instant(text: str) -> datetime | None:
+    """Read an RFC 3339 time; None when it is absent or is none."""
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
+
+
+class Job(WithConditions):
+    """A Job: whether it still runs, and how it ended."""
+
+    api: ClassVar[ApiResource] = ApiResource("batch/v1", "Job", "jobs")
+    __slots__ = ()
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the condition `Complete` is `True`."""
+        return self.condition("Complete") == "True"
+
+    @property
+    def failed(self) -> bool:
+        """Whether the condition `Failed` is `True`."""
+        return self.condition("Failed") == "True"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has ended, one way or the other."""
+        return self.succeeded or self.failed
+
+    @property
+    def going(self) -> bool:
+        """Whether its deletion has begun."""
+        return bool(self.at("metadata", "deletionTimestamp"))
+
+    @property
+    def start_time(self) -> datetime | None:
+        """`status.startTime`."""
+        return instant(self.text("status", "startTime"))
+
+    @property
+    def completion_time(self) -> datetime | None:
+        """`status.completionTime`: set when it succeeded."""
+        return instant(self.text("status", "completionTime"))
+
+    @property
+    def finalizers(self) -> tuple[str, ...]:
+        """`metadata.finalizers`."""
+        found = View(self.raw).items("metadata", "finalizers")
+        return tuple(name for name in found if isinstance(name, str))

@@ -1,0 +1,402 @@
+"""CronJob on a real API server with controllers and a simulated node, as its users meet it."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import anyio
+import pytest
+
+from hedgerow.runtime.clock import SystemClock
+from hedgerow.sandbox.cluster import Sandbox
+from support.api import Api
+from support.audit import Audit
+from support.cronjobs import (
+    FIELD_MANAGER,
+    SCHEDULED_AT,
+    START_GUARD,
+    USER,
+    World,
+    created,
+    ended,
+    prepare,
+    seconds_of,
+    template,
+)
+from support.eventually import eventually, throughout
+from support.running import Operator
+
+pytestmark = pytest.mark.cluster
+
+NEVER = "0 0 30 2 *"
+
+
+@pytest.fixture(scope="module")
+def operator(
+    nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operator]:
+    """The operator, with its own identity and no right beyond what it needs."""
+    api = Api(nodes_sandbox.kubeconfig)
+    prepare(api)
+    kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
+    log = tmp_path_factory.mktemp("operator") / "log"
+    with Operator(kubeconfig, log, "--controllers", "cronjob") as running:
+        yield running
+    api.close()
+
+
+@pytest.fixture
+def world(operator: Operator, nodes_sandbox: Sandbox, nodes_namespace: str) -> Iterator[World]:
+    """A fresh namespace with the operator at work, whatever became of it in the test before."""
+    if not operator.running:
+        operator.start()
+    api = Api(nodes_sandbox.kubeconfig)
+    yield World(api, nodes_namespace)
+    api.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def every_minute(operator: Operator, nodes_sandbox: Sandbox) -> Iterator[World]:
+    """A CronJob that runs each minute while the other tests do what they do."""
+    api = Api(nodes_sandbox.kubeconfig)
+    world = World(api, api.namespace("every-minute"))
+    world.apply("minutely", "* * * * *")
+    yield world
+    api.raw("DELETE", "/api/v1/namespaces/every-minute")
+    api.close()
+
+
+class TestStarting:
+    def test_every_start_gets_one_job_named_after_its_second(self, world: World):
+        live = world.apply("hello", "@every 2s")
+
+        eventually(lambda: len(world.names("hello")) >= 3, what="three Jobs")
+        names = world.names("hello")
+        first = int(created(live).timestamp()) + 2
+        assert [seconds_of(name) for name in names[:3]] == [first, first + 2, first + 4]
+        job = world.get(names[0], "Job")
+        meta = job["metadata"]
+        at = datetime.fromtimestamp(first, UTC)
+        assert meta["annotations"][SCHEDULED_AT] == f"{at:%Y-%m-%dT%H:%M:%SZ}"
+        assert meta["annotations"]["note"] == "b"
+        assert meta["labels"]["team"] == "a"
+        (owner,) = meta["ownerReferences"]
+        assert (owner["kind"], owner["uid"]) == ("CronJob", live["metadata"]["uid"])
+        assert owner["controller"] is True
+        assert "finalizers" not in meta
+
+    def test_the_status_tells_of_the_last_start_the_next_and_the_last_success(self, world: World):
+        world.apply("hello", "@every 3s")
+        eventually(lambda: "lastSuccessfulTime" in world.status("hello"), what="a success")
+        world.edit("hello", suspend=True)
+        eventually(lambda: world.condition("Ready", "hello") == "True/Suspended")
+        eventually(lambda: "active" not in world.status("hello"), what="all have ended")
+
+        status, newest = world.status("hello"), world.jobs("hello")[-1]
+        assert status["lastScheduleTime"] == newest["metadata"]["annotations"][SCHEDULED_AT]
+        assert status["lastSuccessfulTime"] == newest["status"]["completionTime"]
+        assert status["activeCount"] == 0
+        assert "nextScheduleTime" not in status
+
+        world.edit("hello", suspend=False, schedule="0 0 1 1 *")
+        year = SystemClock().now().year + 1
+        eventually(
+            lambda: world.status("hello").get("nextScheduleTime") == f"{year}-01-01T00:00:00Z"
+        )
+
+    def test_a_suspended_one_starts_nothing(self, world: World):
+        world.apply("hello", "@every 1s", suspend=True)
+        eventually(lambda: world.condition("Ready", "hello") == "True/Suspended")
+
+        throughout(lambda: world.names("hello"), 3, "while suspended")
+
+        world.edit("hello", suspend=False)
+        eventually(lambda: world.names("hello"), what="a start after all")
+
+    def test_a_bad_schedule_is_told_and_mended(self, world: World):
+        world.apply("hello", "61 * * * *")
+
+        eventually(lambda: world.condition("Stalled", "hello") == "True/UnparseableSchedule")
+        assert "61" in world.message("Ready", "hello")
+        (note,) = eventually(lambda: world.events("hello", "UnparseableSchedule"))
+        assert note == world.message("Stalled", "hello")
+
+        world.edit("hello", schedule="@every 1s")
+        eventually(lambda: world.condition("Ready", "hello") == "True/Scheduled")
+        eventually(lambda: world.names("hello"))
+        assert world.condition("Stalled", "hello") == ""
+
+    def test_what_was_asked_of_a_template_the_server_refuses_is_told(self, world: World):
+        broken = template()
+        broken["spec"]["template"]["spec"]["restartPolicy"] = "Always"
+        world.apply("hello", "@every 2s", jobTemplate=broken)
+
+        eventually(lambda: world.condition("Stalled", "hello") == "True/Rejected")
+        assert "restartPolicy" in world.message("Stalled", "hello")
+
+        world.edit("hello", jobTemplate=template())
+        eventually(lambda: world.names("hello"))
+        eventually(lambda: world.condition("Ready", "hello") == "True/Scheduled")
+
+
+class TestConcurrency:
+    def test_allow_lets_jobs_run_side_by_side(self, world: World):
+        world.apply("hello", "@every 1s", runs_for=60)
+
+        eventually(lambda: len(world.running("hello")) >= 2, what="two at once")
+        listed = eventually(lambda: world.status("hello").get("active"))
+        assert {ref["kind"] for ref in listed} == {"Job"}
+
+    def test_forbid_waits_for_the_job_that_runs_and_says_so(self, world: World):
+        world.apply("hello", "@every 2s", runs_for=5, concurrencyPolicy="Forbid")
+
+        eventually(lambda: world.events("hello", "JobAlreadyActive"), what="a start that waits")
+        first = world.names("hello")
+        assert len(first) == 1
+        eventually(lambda: len(world.names("hello")) == 2, what="the start that had waited")
+        assert ended(world.get(first[0], "Job"), "Complete")
+
+    def test_replace_deletes_the_job_that_runs(self, world: World):
+        world.apply("hello", "@every 3s", runs_for=600, concurrencyPolicy="Replace")
+        (first,) = eventually(lambda: world.names("hello"))
+
+        eventually(lambda: world.names("hello") not in ([], [first]), what="the next one")
+
+        assert len(world.running("hello")) == 1
+        assert first not in world.names("hello")
+
+        def pods() -> list[str]:
+            found = world.api.raw("GET", f"/api/v1/namespaces/{world.namespace}/pods").must()
+            return [pod["metadata"]["labels"]["job-name"] for pod in found["items"]]
+
+        eventually(lambda: first not in pods(), what="its pods are gone too")
+
+
+class TestHistory:
+    def test_only_so_many_that_succeeded_and_that_failed_are_kept(self, world: World):
+        world.apply("good", "@every 1s", successfulJobsHistoryLimit=2)
+        hopeless = template(600, activeDeadlineSeconds=1)
+        world.apply("bad", "@every 1s", jobTemplate=hopeless, failedJobsHistoryLimit=1)
+
+        def kept(name: str, ending: str) -> list[str]:
+            return [job["metadata"]["name"] for job in world.jobs(name) if ended(job, ending)]
+
+        first = eventually(lambda: kept("good", "Complete"))[0]
+        failed = eventually(lambda: kept("bad", "Failed"))[0]
+        eventually(lambda: first not in world.names("good"), what="the oldest success is gone")
+        eventually(lambda: failed not in world.names("bad"), what="the oldest failure is gone")
+        for name in ("good", "bad"):
+            world.edit(name, suspend=True)
+            eventually(lambda name=name: not world.running(name), what="all have ended")
+        eventually(lambda: len(kept("good", "Complete")) == 2)
+        eventually(lambda: len(kept("bad", "Failed")) == 1)
+
+    def test_a_job_deleted_by_hand_is_not_made_again(self, world: World, operator: Operator):
+        world.apply("hello", "@every 2s")
+        eventually(lambda: world.names("hello"))
+        world.edit("hello", schedule="0 0 1 1 *")
+        eventually(lambda: world.status("hello").get("nextScheduleTime", "").endswith("00:00Z"))
+        eventually(lambda: "active" not in world.status("hello"))
+        last = world.status("hello")["lastScheduleTime"]
+
+        for name in world.names("hello"):
+            world.delete(name, "Job")
+        eventually(lambda: not world.names("hello"))
+        operator.stop(signal.SIGKILL)
+        operator.start()
+
+        throughout(lambda: world.names("hello"), 3, "after the Job was deleted")
+        assert world.status("hello")["lastScheduleTime"] == last
+
+
+class TestMissing:
+    def test_too_many_missed_starts_are_an_error_until_there_is_a_deadline(self, world: World):
+        world.apply("hello", "* * * * *", suspend=True)
+        eventually(lambda: world.condition("Ready", "hello") == "True/Suspended")
+        long_ago = SystemClock().now() - timedelta(days=400)
+        told = {**world.status("hello"), "lastScheduleTime": f"{long_ago:%Y-%m-%dT%H:%M:%SZ}"}
+        world.api.apply(
+            {**world.target("hello"), "status": told}, FIELD_MANAGER, subresource="status"
+        ).must()
+
+        world.edit("hello", suspend=False)
+
+        eventually(lambda: world.condition("Stalled", "hello") == "True/TooManyMissedStarts")
+        text = (
+            "Too many missed start times (> 100)."
+            " Set or decrease .spec.startingDeadlineSeconds or check clock skew."
+        )
+        assert world.message("Ready", "hello") == text
+        assert eventually(lambda: world.events("hello", "TooManyMissedStarts")) == [text]
+        assert world.status("hello")["missed"] > 570_000
+        assert world.names("hello") == []
+
+        world.edit("hello", startingDeadlineSeconds=120)
+        (name,) = eventually(lambda: world.names("hello"))
+        assert SystemClock().now().timestamp() - seconds_of(name) < 60 + 30
+        eventually(lambda: world.condition("Ready", "hello") == "True/Scheduled")
+        eventually(lambda: world.status("hello")["missed"] == 0)
+
+    def test_of_starts_missed_while_the_operator_was_down_the_newest_is_made(
+        self, world: World, operator: Operator
+    ):
+        world.apply("hello", "@every 2s")
+        eventually(lambda: world.names("hello"))
+        operator.stop(signal.SIGKILL)
+        before = world.names("hello")
+        throughout(lambda: world.names("hello") != before, 5, "while nothing runs")
+        operator.start()
+
+        (name, *_) = eventually(lambda: [n for n in world.names("hello") if n not in before])
+        assert seconds_of(name) - seconds_of(before[-1]) >= 4
+
+
+class TestNames:
+    def test_a_job_of_somebody_else_is_no_start_and_is_left_alone(self, world: World):
+        live = world.apply("hello", "@every 4s")
+        taken = f"hello-{int(created(live).timestamp()) + 4}"
+        squatter = {**world.target(taken, "Job"), "spec": template(600)["spec"]}
+        theirs = world.api.apply(squatter, "squatter").must()
+
+        eventually(lambda: world.condition("Stalled", "hello") == "True/NameTaken")
+        assert "lastScheduleTime" not in world.status("hello")
+        assert (
+            world.get(taken, "Job")["metadata"]["managedFields"][0]
+            == (theirs["metadata"]["managedFields"][0])
+        )
+
+        eventually(lambda: len(world.names("hello")) > 1, what="the next start is made")
+        eventually(lambda: world.condition("Ready", "hello") == "True/Scheduled")
+
+    def test_a_name_too_long_for_its_jobs_is_refused(self, world: World):
+        body = {**world.target("x" * 53), "spec": {"schedule": NEVER, "jobTemplate": template()}}
+
+        refused = world.api.apply(body, "user")
+
+        assert refused.status == 422
+        assert "must be no more than 52 characters" in refused.body["message"]
+
+
+class TestStartGuard:
+    def test_a_job_carries_the_guard_until_its_start_is_on_record(
+        self, world: World, nodes_audit: Audit
+    ):
+        mark = nodes_audit.mark()
+        world.apply("hello", "@every 2s", startGuard=True)
+        eventually(lambda: len(world.names("hello")) >= 2, what="two Jobs")
+        name = world.names("hello")[0]
+        eventually(lambda: "finalizers" not in world.get(name, "Job")["metadata"])
+
+        wrote = nodes_audit.writes(mark, user=USER, namespace=world.namespace)
+        begins = next(i for i, e in enumerate(wrote) if e["objectRef"]["name"] == name)
+        mine = [
+            entry
+            for entry in wrote[begins:]
+            if entry["objectRef"]["resource"] == "cronjobs" or entry["objectRef"]["name"] == name
+        ]
+        made, recorded, freed = mine[:3]
+        assert made["requestObject"]["metadata"]["finalizers"] == [START_GUARD]
+        assert recorded["objectRef"]["subresource"] == "status"
+        scheduled = made["requestObject"]["metadata"]["annotations"][SCHEDULED_AT]
+        assert recorded["requestObject"]["status"]["lastScheduleTime"] == scheduled
+        assert "finalizers" not in freed["requestObject"]["metadata"]
+        assert freed["requestObject"]["metadata"]["uid"]
+        assert freed["responseStatus"]["code"] == 200
+
+    def test_a_job_that_outlives_its_cronjob_is_let_go(self, world: World, operator: Operator):
+        """The operator died before the start was on record, and the CronJob was deleted."""
+        live = world.apply("hello", "@every 1h", startGuard=True)
+        operator.stop(signal.SIGKILL)
+        reference = {
+            "apiVersion": live["apiVersion"],
+            "kind": "CronJob",
+            "name": "hello",
+            "uid": live["metadata"]["uid"],
+            "controller": True,
+        }
+        job = world.target("hello-1795222400", "Job")
+        job["metadata"] |= {
+            "labels": {"hedgerow.dev/controller": "cronjob"},
+            "finalizers": [START_GUARD],
+            "ownerReferences": [reference],
+        }
+        world.api.apply({**job, "spec": template()["spec"]}, FIELD_MANAGER).must()
+        world.delete("hello")
+        eventually(
+            lambda: "deletionTimestamp" in world.get("hello-1795222400", "Job")["metadata"],
+            # Kubernetes's garbage collector takes up to half a minute to notice a new kind.
+            within=60,
+            what="garbage collection",
+        )
+
+        operator.start()
+
+        eventually(lambda: world.get("hello-1795222400", "Job") is None, what="the Job is gone")
+
+
+class TestQuiet:
+    def test_nothing_is_written_while_no_start_is_due_nor_after_a_restart(
+        self, world: World, operator: Operator, nodes_audit: Audit
+    ):
+        world.apply("done", "@every 2s")
+        world.apply("waiting", "0 0 1 1 *")
+        world.apply("held", "* * * * *", suspend=True)
+        world.apply("bad", "not a schedule")
+        eventually(lambda: world.names("done"))
+        world.edit("done", schedule="0 0 1 1 *")
+        eventually(lambda: world.status("done").get("nextScheduleTime", "").endswith("00:00Z"))
+
+        def told() -> bool:
+            newest = world.jobs("done")[-1]
+            end = newest["status"].get("completionTime")
+            return bool(end) and world.status("done").get("lastSuccessfulTime") == end
+
+        eventually(told)
+        eventually(lambda: world.status("done").get("activeCount") == 0)
+        for name in ("waiting", "held"):
+            eventually(lambda name=name: world.condition("Ready", name).startswith("True"))
+        eventually(lambda: world.condition("Stalled", "bad"))
+        mark = nodes_audit.mark()
+
+        def writes() -> list[str]:
+            found = nodes_audit.writes(mark, user=USER, namespace=world.namespace)
+            return [f"{entry['verb']} {entry['requestURI']}" for entry in found]
+
+        throughout(writes, 5, "in steady state")
+        assert operator.stop() == 0
+        operator.start()
+        throughout(writes, 5, "after a restart")
+
+
+class TestTheWhole:
+    def test_the_one_of_every_minute_ran_on_the_minute(self, every_minute: World):
+        (name, *_) = eventually(lambda: every_minute.names("minutely"), within=70)
+
+        assert seconds_of(name) % 60 == 0
+        (job, *_) = every_minute.jobs("minutely")
+        assert created(job).timestamp() - seconds_of(name) < 20
+        eventually(lambda: ended(every_minute.jobs("minutely")[0], "Complete"))
+
+    def test_no_start_was_made_twice(self, nodes_audit: Audit):
+        made = Counter(
+            (entry["objectRef"]["namespace"], entry["objectRef"]["name"])
+            for entry in nodes_audit.writes(user=USER, resource="jobs")
+            if entry["responseStatus"]["code"] == 201
+        )
+
+        assert len(made) > 20
+        assert set(made.values()) == {1}
+
+    def test_every_write_was_an_unforced_apply_or_a_guarded_delete(self, nodes_audit: Audit):
+        for entry in nodes_audit.writes(user=USER):
+            uri = entry["requestURI"]
+            assert entry["verb"] in ("patch", "delete"), uri
+            assert "force" not in uri
+            if entry["verb"] == "patch":
+                assert f"fieldManager={FIELD_MANAGER}" in uri
+            else:
+                assert entry["requestObject"]["preconditions"]["uid"]
+                assert entry["requestObject"]["propagationPolicy"] == "Background"

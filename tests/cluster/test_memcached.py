@@ -1,0 +1,354 @@
+"""Memcached on a real API server with controllers and a simulated node, as its users meet it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+
+from hedgerow.sandbox.cluster import Sandbox
+from support.api import Api
+from support.audit import Audit
+from support.eventually import eventually, throughout
+from support.memcacheds import FIELD_MANAGER, ORIGINAL, RESTRICTED, USER, World, prepare
+from support.running import Operator
+
+pytestmark = pytest.mark.cluster
+
+OWN = {"app": "memcached", "memcached_cr": "cache"}
+OTHER = {"app": "cache"}
+
+
+@pytest.fixture(scope="module")
+def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
+    api = Api(nodes_sandbox.kubeconfig)
+    prepare(api)
+    yield api
+    api.close()
+
+
+@pytest.fixture(scope="module")
+def operator(
+    api: Api, nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operator]:
+    """The operator, with its own identity and no right beyond what it needs."""
+    kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
+    log = tmp_path_factory.mktemp("operator") / "log"
+    with Operator(kubeconfig, log, "--controllers", "memcached") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def autoscaled(api: Api, operator: Operator, nodes_sandbox: Sandbox) -> Iterator[World]:
+    """A Memcached of 1 that an autoscaler wants to be of 4: it acts after fifteen seconds."""
+    world = World(api, api.namespace(f"autoscaled-{secrets.token_hex(4)}"), nodes_sandbox)
+    world.make(size=1)
+    target = {"apiVersion": "memcached.cache.example.com/v1", "kind": "Memcached", "name": "cache"}
+    spec = {"scaleTargetRef": target, "minReplicas": 4, "maxReplicas": 6}
+    manifest = {**world.target("HorizontalPodAutoscaler", "cache"), "spec": spec}
+    api.apply(manifest, "user").must()
+    yield world
+    api.raw("DELETE", f"/api/v1/namespaces/{world.namespace}")
+
+
+@pytest.fixture
+def world(api: Api, autoscaled: World, nodes_sandbox: Sandbox, nodes_namespace: str) -> World:
+    """A fresh namespace with the operator at work."""
+    return World(api, nodes_namespace, nodes_sandbox)
+
+
+@pytest.fixture
+def restricted(world: World) -> World:
+    """A namespace that takes no pod below the standard "restricted"."""
+    meta = {"name": world.namespace, "labels": RESTRICTED}
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+    world.api.apply(manifest, "admin").must()
+    return world
+
+
+def ready(world: World, size: int, name: str = "cache") -> None:
+    """Wait until it is Ready with that many nodes, which are its pods."""
+    reason = "Serving" if size else "ScaledToZero"
+    eventually(
+        lambda: (
+            world.condition("Ready", name) == f"True/{reason}"
+            and len(world.status(name)["nodes"]) == size
+            and world.status(name)["nodes"] == world.pods(name)
+        ),
+        what=f"{name} of {size}",
+    )
+
+
+class TestConverging:
+    def test_three_servers_come_up_where_only_restricted_pods_are_admitted(self, restricted: World):
+        loose = {"containers": [{"name": "x", "image": "x"}]}
+        refused = restricted.api.create({**restricted.target("Pod", "x"), "spec": loose}, "user")
+        assert "violates PodSecurity" in refused.body["message"]
+
+        restricted.make()
+
+        ready(restricted, 3)
+        status = restricted.status()
+        assert status["nodes"] == sorted(status["nodes"])
+        assert (status["replicas"], status["readyReplicas"]) == (3, 3)
+        assert status["selector"] == "app=memcached,memcached_cr=cache"
+        assert [c["type"] for c in status["conditions"]] == ["Ready"]
+        service = restricted.get("Service", "cache")
+        assert service["spec"]["clusterIP"] == "None"
+        assert [(p["name"], p["port"]) for p in service["spec"]["ports"]] == [("memcached", 11211)]
+
+    def test_nodes_follow_a_pod_that_goes_and_the_one_that_comes(self, world: World):
+        world.make(size=2)
+        ready(world, 2)
+        gone, stays = world.status()["nodes"]
+
+        world.delete("Pod", gone)
+
+        eventually(lambda: len(set(world.status()["nodes"]) - {gone, stays}) == 1)
+        ready(world, 2)
+        assert stays in world.status()["nodes"]
+
+    def test_kubectl_shows_it_and_lists_its_pods_by_the_selector_of_its_scale(self, world: World):
+        world.make(size=1)
+        ready(world, 1)
+
+        (row,) = world.kubectl("get", "memc", "--no-headers").splitlines()
+        scale = world.api.raw("GET", world.api.path(world.target("Memcached", "cache"), "scale"))
+
+        assert row.split()[:4] == ["cache", "1", "1", "True"]
+        assert scale.must()["status"] == {
+            "replicas": 1,
+            "selector": "app=memcached,memcached_cr=cache",
+        }
+
+
+class TestScaling:
+    def test_every_way_up_and_down_is_followed_and_the_budget_with_it(self, restricted: World):
+        world = restricted
+        world.make(size=1)
+        ready(world, 1)
+        assert world.get("PodDisruptionBudget", "cache") is None
+
+        world.make(size=2)
+        ready(world, 2)
+        assert world.get("PodDisruptionBudget", "cache")["spec"]["maxUnavailable"] == 1
+
+        world.kubectl("scale", "memcached/cache", "--replicas=5")
+        ready(world, 5)
+
+        world.edit("Memcached", "cache", {"spec": {"size": 1}})
+        ready(world, 1)
+        assert world.get("PodDisruptionBudget", "cache") is None
+
+        world.kubectl("scale", "memcached/cache", "--replicas=0")
+        ready(world, 0)
+        assert world.status()["nodes"] == []
+        assert (world.status()["replicas"], world.status()["readyReplicas"]) == (0, 0)
+
+    def test_a_scaled_deployment_is_a_conflict_and_left_while_the_rest_follows(self, world: World):
+        world.make(size=2)
+        ready(world, 2)
+
+        world.kubectl("scale", "deployment/cache", "--replicas=3")
+
+        eventually(lambda: world.contested() == {"Deployment/cache: .spec.replicas"})
+        assert world.condition("Ready") == "False/FieldConflict"
+        (field,) = world.status()["contested"]
+        assert (field["manager"], field["subresource"]) == ("kubectl", "scale")
+        world.make(size=4, image="example/memcached:2")
+        eventually(lambda: world.image("cache") == "example/memcached:2")
+        eventually(lambda: len(world.status()["nodes"]) == 3)
+        assert world.get("Deployment", "cache")["spec"]["replicas"] == 3
+
+        world.kubectl("scale", "deployment/cache", "--replicas=4")
+        ready(world, 4)
+        assert world.contested() == set()
+
+        world.make(size=5)
+        eventually(lambda: world.contested() == {"Deployment/cache: .spec.replicas"})
+        world.release("Deployment", "cache", "kubectl")
+        ready(world, 5)
+
+    def test_one_that_is_scaled_to_zero_is_left_there_after_a_restart_too(
+        self, world: World, operator: Operator
+    ):
+        world.make(size=2)
+        ready(world, 2)
+        world.kubectl("scale", "deployment/cache", "--replicas=0")
+        eventually(lambda: world.contested() == {"Deployment/cache: .spec.replicas"})
+        assert operator.stop() == 0
+        world.kubectl("scale", "deployment/cache", "--replicas=2")
+        world.kubectl("scale", "deployment/cache", "--replicas=0")
+
+        operator.start()
+
+        throughout(lambda: world.get("Deployment", "cache")["spec"].get("replicas"), 2)
+        assert world.contested() == {"Deployment/cache: .spec.replicas"}
+        world.make(size=3)
+        ready(world, 3)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("name", "spec", "word"),
+        [
+            ("1cache", {}, "DNS-1035 label"),
+            ("a.b", {}, "DNS-1035 label"),
+            ("a" * 64, {}, "at most 63"),
+            ("cache", {"size": -1}, "spec.size"),
+            ("cache", {"size": None}, "spec.size"),
+            ("cache", {"size": 2**31}, "spec.size"),
+            ("cache", {"memory": 1}, "spec.memory"),
+            ("cache", {"image": ""}, "spec.image"),
+            ("cache", {"maxConnections": 0}, "spec.maxConnections"),
+        ],
+        ids=lambda value: str(value)[:12],
+    )
+    def test_what_cannot_be_is_refused_with_the_field_it_is_about(self, world, name, spec, word):
+        full = {key: value for key, value in {"size": 1, **spec}.items() if value is not None}
+        manifest = {**world.target("Memcached", name), "spec": full}
+
+        reply = world.api.apply(manifest, "user", dry_run=True)
+
+        assert reply.status == 422
+        assert word in reply.body["message"]
+
+    def test_the_longest_name_is_taken(self, world: World):
+        manifest = {**world.target("Memcached", "a" * 63), "spec": {"size": 1}}
+
+        assert world.api.apply(manifest, "user", dry_run=True).ok
+
+
+class TestOriginals:
+    def test_a_service_keeps_its_address_and_the_rest_is_managed(self, world: World):
+        world.let_original_work("cache", OWN)
+        before = address(world)
+
+        eventually(lambda: world.condition("Degraded") == "True/Immutable")
+        eventually(lambda: world.status()["nodes"] == world.pods() != [])
+        eventually(lambda: world.get("PodDisruptionBudget", "cache"))
+
+        text = message(world, "Degraded")
+        assert ".spec.clusterIP" in text
+        assert ".spec.selector" not in text
+        assert f"kubectl delete service cache -n {world.namespace}" in text
+        assert address(world) == before
+        held = 'Deployment/cache: .spec.template.spec.containers[name="memcached"]'
+        assert {f"{held}.image", f"{held}.command"} <= world.contested()
+        spec = world.get("Deployment", "cache")["spec"]["template"]["spec"]
+        assert spec["containers"][0]["image"] == "memcached:1.4.36-alpine"
+        assert spec["containers"][0]["resources"]["limits"] == {"memory": "128Mi"}
+        assert spec["securityContext"]["runAsUser"] == 11211
+
+        world.delete("Service", "cache")
+        eventually(lambda: address(world) == "None")
+        eventually(lambda: world.condition("Degraded") == "")
+
+    def test_a_deployment_keeps_its_selector_and_nodes_follow_it(self, world: World):
+        world.let_original_work("cache", OTHER)
+
+        eventually(lambda: ".spec.selector" in message(world, "Degraded"))
+        eventually(lambda: world.status()["nodes"] == world.pods() != [])
+
+        live = world.get("Deployment", "cache")["spec"]
+        assert live["selector"] == {"matchLabels": OTHER}
+        assert live["template"]["metadata"]["labels"] == {**OWN, **OTHER}
+        assert world.status()["selector"] == "app=cache"
+        assert world.get("Service", "cache")["spec"]["selector"] == OTHER
+        text = message(world, "Degraded")
+        assert f"kubectl delete deployment cache -n {world.namespace}" in text
+
+        world.delete("Deployment", "cache")
+        eventually(lambda: ".spec.selector" not in message(world, "Degraded"))
+        eventually(lambda: world.status()["selector"] == "app=memcached,memcached_cr=cache")
+
+    def test_what_a_retired_operator_held_becomes_ours_without_a_word(self, world: World):
+        world.let_original_work("cache", OWN)
+        world.note_nodes_as_original("cache", ["cache-of-old"])
+        eventually(lambda: "Memcached/cache: .status.nodes" in world.contested())
+        assert world.status()["nodes"] == ["cache-of-old"]
+
+        for kind in ("Deployment", "Service", "Memcached"):
+            world.release(kind, "cache", ORIGINAL)
+
+        ready(world, 3)
+        assert world.contested() == set()
+        assert world.image("cache") == "memcached:1.6-alpine"
+        world.make(size=4)
+        ready(world, 4)
+
+
+def address(world: World) -> str:
+    service = world.get("Service", "cache") or {"spec": {}}
+    return service["spec"].get("clusterIP", "")
+
+
+def message(world: World, kind: str) -> str:
+    found = [c["message"] for c in world.status().get("conditions", ()) if c["type"] == kind]
+    return found[0] if found else ""
+
+
+def uris(entries: list[dict[str, Any]]) -> list[str]:
+    return [f"{entry['verb']} {entry['requestURI']}" for entry in entries]
+
+
+class TestSilence:
+    def test_nothing_is_written_in_steady_state_nor_after_a_restart(
+        self, world: World, operator: Operator, nodes_audit: Audit
+    ):
+        """Converged, empty, contested and original resources side by side."""
+        world.make("plain")
+        world.make("empty", size=0)
+        world.make("contested", size=1)
+        world.let_original_work("same", {"app": "memcached", "memcached_cr": "same"})
+        world.let_original_work("other", {"app": "other"})
+        ready(world, 3, "plain")
+        ready(world, 0, "empty")
+        ready(world, 1, "contested")
+        world.kubectl("scale", "deployment/contested", "--replicas=2")
+        for name, size in (("contested", 2), ("same", 3), ("other", 3)):
+            eventually(lambda name=name: world.condition("Contested", name), what=name)
+            eventually(lambda name=name, size=size: settled(world, name, size), what=name)
+        mark = nodes_audit.mark()
+
+        def wrote() -> list[str]:
+            return uris(nodes_audit.writes(mark, user=USER, namespace=world.namespace))
+
+        throughout(wrote, 8, "in steady state")
+
+        assert operator.stop() == 0
+        operator.start()
+        eventually(
+            lambda: nodes_audit.since(mark, user=USER, resource="pods", verbs={"watch", "list"})
+        )
+        throughout(wrote, 3, "after a restart")
+
+    def test_an_autoscaler_aimed_at_a_memcached_is_followed(self, autoscaled: World):
+        eventually(lambda: autoscaled.get("Memcached", "cache")["spec"]["size"] == 4, within=60)
+
+        ready(autoscaled, 4)
+        assert autoscaled.contested() == set()
+
+    def test_every_write_of_this_module_was_an_unforced_apply(self, nodes_audit: Audit):
+        wrote = nodes_audit.writes(user=USER)
+
+        assert wrote
+        for entry in wrote:
+            uri = entry["requestURI"]
+            assert entry["verb"] in ("patch", "delete"), uri
+            assert "force" not in uri
+            if entry["verb"] == "patch":
+                assert f"fieldManager={FIELD_MANAGER}" in uri
+            else:
+                assert entry["requestObject"]["preconditions"]["uid"]
+
+
+def settled(world: World, name: str, size: int) -> bool:
+    """Tell whether a rollout has ended and the status knows of it."""
+    status = world.get("Deployment", name)["status"]
+    counts = [status.get(k) for k in ("replicas", "updatedReplicas", "availableReplicas")]
+    nodes = world.status(name).get("nodes", [])
+    return counts == [size] * 3 and nodes == world.pods(name) and len(nodes) == size

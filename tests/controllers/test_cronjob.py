@@ -1,0 +1,287 @@
+"""CronJob: what one pass makes of the Jobs there are, and what it tells."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from controllers.crons import (
+    NOON,
+    TEMPLATE,
+    Object,
+    at,
+    composed,
+    cronjob,
+    freed,
+    job,
+    job_name,
+    kept,
+    message,
+    recorded,
+    says,
+    started,
+    status,
+    told,
+    wire,
+)
+from hedgerow.controllers.cronjob import CONTROLLER, START_GUARD
+from hedgerow.core.contract import Create
+from hedgerow.core.declaration import declare
+from hedgerow.core.meta import ref_of
+from hedgerow_schemas.cronjob import CronJob
+from hedgerow_schemas.job import Job
+
+
+def creation(cj: CronJob, minute: float = 1) -> Create:
+    (child,) = composed(cj, at(minute)).children
+    assert isinstance(child, Create)
+    return child
+
+
+class TestJobs:
+    """The Job of a start, as the original makes it."""
+
+    def test_it_is_named_after_the_second_of_its_start(self):
+        assert creation(cronjob()).name == f"demo-{int(NOON.timestamp()) + 60}"
+
+    def test_labels_and_annotations_are_those_of_the_template_and_the_start(self):
+        assert creation(cronjob()).fields["metadata"] == {
+            "labels": {"team": "a"},
+            "annotations": {
+                "note": "b",
+                "batch.tutorial.kubebuilder.io/scheduled-at": "2026-01-01T12:01:00Z",
+            },
+        }
+
+    def test_its_spec_is_the_templates_unaltered(self):
+        before = copy.deepcopy(TEMPLATE)
+
+        assert creation(cronjob()).fields["spec"] == TEMPLATE["spec"] == before["spec"]
+        assert before == TEMPLATE
+
+    @pytest.mark.parametrize("template", [{}, {"metadata": None, "spec": None}, {"metadata": {}}])
+    def test_a_template_may_leave_all_of_it_out(self, template):
+        fields = creation(cronjob(jobTemplate=template)).fields
+
+        assert (fields["metadata"]["labels"], fields["spec"]) == ({}, {})
+
+    def test_what_else_a_template_says_of_metadata_is_dropped_as_in_the_original(self):
+        given = {"name": "x", "namespace": "y", "finalizers": ["a/b"], "generateName": "z-"}
+        fields = creation(cronjob(jobTemplate={"metadata": given})).fields
+
+        assert fields["metadata"].keys() == {"labels", "annotations"}
+
+    def test_a_template_cannot_say_when_it_was_scheduled(self):
+        forged = {"batch.tutorial.kubebuilder.io/scheduled-at": "2030-01-01T00:00:00Z"}
+        fields = creation(cronjob(jobTemplate={"metadata": {"annotations": forged}})).fields
+
+        assert list(fields["metadata"]["annotations"].values()) == ["2026-01-01T12:01:00Z"]
+
+    def test_it_is_controlled_by_the_cronjob(self):
+        cj = cronjob()
+
+        assert declare(creation(cj), ref_of(cj), "cronjob")["metadata"]["ownerReferences"] == [
+            {
+                "apiVersion": "batch.tutorial.kubebuilder.io/v1",
+                "kind": "CronJob",
+                "name": "demo",
+                "uid": "u",
+                "controller": True,
+            }
+        ]
+
+    def test_it_carries_a_guard_only_when_asked_to(self):
+        guarded = creation(cronjob(startGuard=True)).fields["metadata"]
+
+        assert guarded["finalizers"] == [START_GUARD]
+        assert START_GUARD == "batch.tutorial.kubebuilder.io/start-guard"
+        assert CONTROLLER.finalizers == {START_GUARD}
+
+    def test_jobs_that_are_there_are_never_declared_again(self):
+        there = [job(1), job(2, "Complete"), job(3, "Failed"), job(4, going=True)]
+        desired = composed(cronjob(recorded(4)), at(4.5), *there)
+
+        assert (started(desired), freed(desired)) == ([], [])
+        assert kept(desired) == [each.name for each in there]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one pass starts and keeps; minutes stand for Jobs."""
+
+    reason: str
+    cronjob: CronJob
+    minute: float
+    jobs: tuple[Job, ...] = ()
+    starts: float | None = None
+    keeps: tuple[float, ...] = ()
+    tells: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def forbid(**more: Any) -> CronJob:
+    return cronjob(concurrencyPolicy="Forbid", **more)
+
+
+def replace(**more: Any) -> CronJob:
+    return cronjob(concurrencyPolicy="Replace", **more)
+
+
+RUNS = job(1)
+DONE, BROKE = job(1, "Complete"), job(1, "Failed")
+ENDED_LATE = ("MissedStart",)
+PASSES = (
+    Pass("nothing is due yet", cronjob(), 0.9),
+    Pass("due at the second", cronjob(), 1, starts=1),
+    Pass("of several missed the latest alone is made", cronjob(), 5.5, starts=5),
+    Pass("what is on record is not made again", cronjob(recorded(1)), 1.5),
+    Pass("nor what a job was made for", cronjob(), 1.5, (RUNS,), keeps=(1,)),
+    Pass("the record holds though the job is gone", cronjob(recorded(3)), 3.9),
+    Pass("the next one after the record", cronjob(recorded(3)), 4, starts=4),
+    Pass("a record older than the resource", cronjob(recorded(-500)), 5.5, starts=5),
+    Pass("a record of the future holds", cronjob(recorded(9)), 4),
+    Pass("no creation time: nothing was missed", cronjob(created=None), 7),
+    Pass("a deadline of nothing", cronjob(startingDeadlineSeconds=0), 1, tells=ENDED_LATE),
+    Pass("in time", cronjob(startingDeadlineSeconds=30), 1.49, starts=1),
+    Pass("late by the second", cronjob(startingDeadlineSeconds=30), 1.5, tells=ENDED_LATE),
+    Pass("too late", cronjob(startingDeadlineSeconds=30), 1.75, tells=ENDED_LATE),
+    Pass("the latest in time", cronjob(startingDeadlineSeconds=30), 500.1, starts=500),
+    Pass("suspended", cronjob(suspend=True), 5),
+    Pass("suspended, late", cronjob(suspend=True, startingDeadlineSeconds=1), 5.5),
+    Pass("suspended, and one runs", forbid(suspend=True), 5, (RUNS,), keeps=(1,)),
+    Pass("suspended: nothing is replaced", replace(suspend=True), 5, (RUNS,), keeps=(1,)),
+    Pass("resumed: the latest start", cronjob(recorded(1), suspend=False), 9, starts=9),
+    Pass("allowed beside another", cronjob(), 2, (RUNS,), starts=2, keeps=(1,)),
+    Pass("forbidden beside another", forbid(), 2, (RUNS,), keeps=(1,), tells=("JobAlreadyActive",)),
+    Pass("forbidden beside one that is going", forbid(), 2, (job(1, going=True),), keeps=(1,),
+         tells=("JobAlreadyActive",)),
+    Pass("not forbidden beside what succeeded", forbid(), 2, (DONE,), starts=2, keeps=(1,)),
+    Pass("not forbidden beside what failed", forbid(), 2, (BROKE,), starts=2, keeps=(1,)),
+    Pass("forbidden and late", forbid(startingDeadlineSeconds=5), 2.5, (RUNS,), keeps=(1,),
+         tells=ENDED_LATE),
+    Pass("nothing due, nothing forbidden", forbid(), 1.5, (RUNS,), keeps=(1,)),
+    Pass("replacing begins with deleting", replace(), 3, (job(1), job(2)), keeps=()),
+    Pass("replaced ones going", replace(), 2, (job(1, going=True),), starts=2, keeps=(1,)),
+    Pass("all but one going", replace(), 3, (job(1, going=True), job(2)), keeps=(1,)),
+    Pass("nothing left to replace", replace(status=recorded(1)), 2, starts=2),
+    Pass("what has ended is not replaced", replace(), 3, (DONE, job(2, "Failed")), starts=3,
+         keeps=(1, 2)),
+    Pass("nothing due, nothing replaced", replace(), 1.5, (RUNS,), keeps=(1,)),
+    Pass("too late to replace", replace(startingDeadlineSeconds=5), 2.5, (RUNS,), keeps=(1,),
+         tells=ENDED_LATE),
+)  # fmt: skip
+
+
+class TestPasses:
+    @pytest.mark.parametrize("case", PASSES, ids=str)
+    def test_a_pass_starts_and_keeps(self, case):
+        desired = composed(case.cronjob, at(case.minute), *case.jobs)
+
+        assert started(desired) == ([] if case.starts is None else [job_name(case.starts)])
+        assert kept(desired) == [job_name(minute) for minute in case.keeps]
+        assert [reason for _, reason in told(desired)] == list(case.tells)
+
+    def test_a_job_that_this_process_made_is_not_made_again_though_it_is_gone(self):
+        made = frozenset({("Job", job_name(1))})
+        desired = composed(cronjob(), at(1.5), made=made)
+
+        assert started(desired) == []
+        assert status(desired)["lastScheduleTime"] == wire(at(1))
+
+
+class TestWaking:
+    @pytest.mark.parametrize("minute", [0, 0.5, 1, 1.999])
+    def test_it_looks_again_at_the_very_next_start(self, minute):
+        desired = composed(cronjob(), at(minute))
+
+        assert at(minute) + desired.requeue_after == at(int(minute) + 1)
+
+    @pytest.mark.parametrize(
+        "cj",
+        [
+            cronjob(suspend=True),
+            cronjob(schedule="junk"),
+            cronjob(schedule="0 0 30 2 *"),
+        ],
+        ids=["suspended", "unparsable", "never"],
+    )
+    def test_without_a_next_start_it_waits_for_a_change(self, cj):
+        assert composed(cj, at(0)).requeue_after is None
+
+    def test_with_too_many_missed_it_looks_again_in_case_the_deadline_leaves_some_behind(self):
+        desired = composed(cronjob(created=at(-200), startingDeadlineSeconds=7200), at(0))
+
+        assert desired.requeue_after == timedelta(minutes=1)
+        assert status(desired).get("nextScheduleTime") is None
+
+    def test_a_start_that_waits_or_was_late_does_not_keep_it_busy(self):
+        blocked = composed(forbid(), at(2.25), job(1))
+        late = composed(cronjob(startingDeadlineSeconds=1), at(2.25))
+
+        assert blocked.requeue_after == late.requeue_after == timedelta(seconds=45)
+
+
+class TestTooMany:
+    TEXT = (
+        "Too many missed start times (> 100). Set or decrease .spec.startingDeadlineSeconds"
+        " or check clock skew."
+    )
+
+    def test_more_than_a_hundred_missed_starts_stall_with_the_originals_text(self):
+        desired = composed(cronjob(), at(101))
+
+        assert started(desired) == []
+        assert says(desired) == "False/TooManyMissedStarts"
+        assert says(desired, "Stalled") == "True/TooManyMissedStarts"
+        assert message(desired) == message(desired, "Stalled") == self.TEXT
+        assert status(desired)["missed"] == 101
+        assert "nextScheduleTime" not in status(desired)
+
+    def test_a_hundred_do_not(self):
+        assert started(composed(cronjob(), at(100))) == [job_name(100)]
+
+    @pytest.mark.parametrize("deadline", [1, 60, 6000])
+    def test_it_recovers_once_the_deadline_is_set(self, deadline):
+        desired = composed(cronjob(startingDeadlineSeconds=deadline), at(5000))
+
+        assert started(desired) == [job_name(5000)]
+        assert says(desired) == "True/Scheduled"
+        assert says(desired, "Stalled") == ""
+
+    def test_a_deadline_of_more_than_a_hundred_starts_does_not_help(self):
+        desired = composed(cronjob(startingDeadlineSeconds=6060), at(5000))
+
+        assert says(desired, "Stalled") == "True/TooManyMissedStarts"
+
+    def test_jobs_are_kept_and_outdated_ones_pruned_all_the_same(self):
+        ended = [job(minute, "Complete", began=minute) for minute in range(1, 6)]
+        desired = composed(cronjob(recorded(5)), at(999), *ended, job(0.5))
+
+        assert kept(desired) == sorted(job_name(minute) for minute in (0.5, 3, 4, 5))
+
+    def test_nothing_is_replaced_for_a_start_that_is_not_made(self):
+        assert kept(composed(replace(), at(999), job(1))) == [job_name(1)]
+
+    def test_suspended_it_is_not_stalled(self):
+        assert says(composed(cronjob(suspend=True), at(999))) == "True/Suspended"
+
+    def frozen(self, generation: int) -> Object:
+        stuck = {"type": "Stalled", "status": "True", "reason": "TooManyMissedStarts"}
+        return {"missed": 101, "observedGeneration": generation, "conditions": [stuck]}
+
+    def test_the_count_stands_still_while_stalled(self):
+        assert status(composed(cronjob(self.frozen(1)), at(999)))["missed"] == 101
+
+    def test_another_declaration_is_counted_anew(self):
+        assert status(composed(cronjob(self.frozen(0)), at(999)))["missed"] == 999
+
+    def test_what_has_recovered_is_counted_anew(self):
+        cj = cronjob(self.frozen(1), startingDeadlineSeconds=30)
+
+        assert status(composed(cj, at(999.9)))["missed"] == 999

@@ -1,0 +1,165 @@
+"""Cronjobs: manifests, rights and looks that the tests of CronJob on a real server share."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from support.api import Api, Object
+
+ROOT = Path(__file__).parents[2]
+GROUP = "batch.tutorial.kubebuilder.io"
+VERSION = f"{GROUP}/v1"
+USER = "hedgerow-cronjob-under-test"
+FIELD_MANAGER = "hedgerow-cronjob"
+SCHEDULED_AT = f"{GROUP}/scheduled-at"
+START_GUARD = f"{GROUP}/start-guard"
+RUNS_FOR = "pod-complete.stage.kwok.x-k8s.io/delay"
+"""How long a pod runs on a simulated node, as an annotation of it."""
+RBAC = "rbac.authorization.k8s.io/v1"
+READ = ["get", "list", "watch"]
+
+RULES = [
+    {"apiGroups": [GROUP], "resources": ["cronjobs"], "verbs": READ},
+    {"apiGroups": [GROUP], "resources": ["cronjobs/status"], "verbs": ["patch"]},
+    {
+        "apiGroups": ["batch"],
+        "resources": ["jobs"],
+        "verbs": [*READ, "create", "patch", "delete"],
+    },
+    {"apiGroups": [""], "resources": ["namespaces"], "verbs": READ},
+    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+]
+"""All that the operator may do in these tests: no `update`, no wildcard."""
+
+
+def prepare(api: Api) -> None:
+    """Install the CRD and grant the operator its rights."""
+    crd = ROOT / "manifests" / "crds" / f"{GROUP}_cronjobs.yaml"
+    api.apply(yaml.safe_load(crd.read_text("utf-8")), "hedgerow-install").must()
+    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": USER}, "rules": RULES}
+    api.apply(role, "test").must()
+    binding = {
+        "apiVersion": RBAC,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": USER},
+        "roleRef": {"apiGroup": RBAC.partition("/")[0], "kind": "ClusterRole", "name": USER},
+        "subjects": [{"apiGroup": RBAC.partition("/")[0], "kind": "User", "name": USER}],
+    }
+    api.apply(binding, "test").must()
+    api.served(VERSION)
+
+
+def template(runs_for: float = 0, **spec: Any) -> Object:
+    """Give a Job template whose pod runs for so many seconds."""
+    pod: Object = {
+        "spec": {
+            "restartPolicy": "OnFailure",
+            "containers": [{"name": "hello", "image": "busybox", "args": ["date"]}],
+        }
+    }
+    if runs_for:
+        pod["metadata"] = {"annotations": {RUNS_FOR: f"{runs_for:g}s"}}
+    return {
+        "metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}},
+        "spec": {**spec, "template": pod},
+    }
+
+
+class World:
+    """One namespace of a cluster, seen and edited as people do."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        self.api = api
+        self.namespace = namespace
+
+    def apply(self, name: str, schedule: str, runs_for: float = 0, **spec: Any) -> Object:
+        """Apply a CronJob as a user."""
+        spec = {"schedule": schedule, "jobTemplate": template(runs_for), **spec}
+        return self.api.apply({**self.target(name), "spec": spec}, "user").must()
+
+    def edit(self, name: str, **spec: Any) -> Object:
+        """Change fields of the spec as `kubectl edit` does; None removes one."""
+        return self.api.merge(self.target(name), {"spec": spec}, "kubectl-edit").must()
+
+    def target(self, name: str, kind: str = "CronJob") -> Object:
+        """Give the identity of an object."""
+        version = VERSION if kind == "CronJob" else "batch/v1"
+        metadata = {"name": name, "namespace": self.namespace}
+        return {"apiVersion": version, "kind": kind, "metadata": metadata}
+
+    def get(self, name: str, kind: str = "CronJob") -> Object | None:
+        """Give an object, or None."""
+        reply = self.api.get(self.target(name, kind))
+        return None if reply.status == 404 else reply.must()
+
+    def delete(self, name: str, kind: str = "CronJob") -> None:
+        """Delete an object as a user."""
+        self.api.delete(self.target(name, kind)).must()
+
+    def status(self, name: str) -> Object:
+        """Give a CronJob's status; empty when there is none."""
+        return (self.get(name) or {}).get("status", {})
+
+    def condition(self, kind: str, name: str) -> str:
+        """Give `status/reason` of a condition; empty when it is absent."""
+        for condition in self.status(name).get("conditions", []):
+            if condition["type"] == kind:
+                return f"{condition['status']}/{condition['reason']}"
+        return ""
+
+    def message(self, kind: str, name: str) -> str:
+        """Give a condition's message; empty when it is absent."""
+        found = self.status(name).get("conditions", [])
+        return next((c["message"] for c in found if c["type"] == kind), "")
+
+    def jobs(self, name: str) -> list[Object]:
+        """Give the Jobs of a CronJob, oldest start first."""
+        found = self.api.raw("GET", f"/apis/batch/v1/namespaces/{self.namespace}/jobs").must()
+        ours = [job for job in found["items"] if job["metadata"]["name"].startswith(f"{name}-")]
+        return sorted(ours, key=lambda job: job["metadata"]["name"])
+
+    def names(self, name: str) -> list[str]:
+        """Give the names of the Jobs of a CronJob, oldest start first."""
+        return [job["metadata"]["name"] for job in self.jobs(name)]
+
+    def running(self, name: str) -> list[str]:
+        """Give the names of the Jobs that have neither ended nor begun to go."""
+        return [
+            job["metadata"]["name"]
+            for job in self.jobs(name)
+            if not ended(job) and "deletionTimestamp" not in job["metadata"]
+        ]
+
+    def events(self, name: str, reason: str) -> list[str]:
+        """Give the notes of a CronJob's Events of that reason."""
+        found = self.api.raw("GET", f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
+        return [
+            event["note"]
+            for event in found.must()["items"]
+            if event["reason"] == reason and event.get("regarding", {}).get("name") == name
+        ]
+
+
+def ended(job: Object, kind: str = "") -> bool:
+    """Tell whether a Job has ended: `Complete` or `Failed`, or any way."""
+    return any(
+        condition["status"] == "True" and condition["type"] in ({kind} if kind else ENDINGS)
+        for condition in job.get("status", {}).get("conditions", [])
+    )
+
+
+ENDINGS = {"Complete", "Failed"}
+
+
+def created(obj: Object) -> datetime:
+    """Give when an object was created."""
+    return datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
+
+
+def seconds_of(job_name: str) -> int:
+    """Give the scheduled second that a Job is named after."""
+    return int(job_name.rpartition("-")[2])
