@@ -72,7 +72,7 @@ class TestReadme:
 
 def about(pattern: str, lines: int) -> bool:
     """Tell whether so many lines, give or take a quarter, are in these files."""
-    glob = pattern if pattern.endswith(".py") else f"{pattern}/*.py"
+    glob = pattern if pattern.endswith(".py") else f"{pattern}/**/*.py"
     real = sum(len(path.read_text("utf-8").splitlines()) for path in ROOT.glob(glob))
     return abs(real - lines) <= real / 4
 

@@ -58,16 +58,6 @@ class TestWrites:
         assert "_REVIEW" in posts[0]
         assert any(text.endswith(REVIEWS) for text in strings(client))
 
-    def test_nobody_asks_for_force(self):
-        forced = [
-            f"{module.name}:{keyword.lineno}"
-            for module in modules()
-            for keyword in ast.walk(module.tree)
-            if isinstance(keyword, ast.keyword) and keyword.arg == "force"
-        ]
-
-        assert forced == []
-
     def test_force_is_off_unless_it_is_asked_for(self):
         defaults = [
             default.value

@@ -133,7 +133,7 @@ class TestSettled:
         def walked(*_: Any, **__: Any) -> Any:
             raise AssertionError("walked again")
 
-        monkeypatch.setattr("hedgerow.core.plan.judge", walked)
+        monkeypatch.setattr("hedgerow.core.child.judge", walked)
         newer = copy.deepcopy(seen)
         newer["metadata"]["resourceVersion"] = "8"
         newer["status"] = {"replicas": 3}

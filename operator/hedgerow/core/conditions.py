@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 LONGEST_MESSAGE = 1024
+REWRITTEN = "RewrittenByAdmission"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,12 @@ def conclude(
     composed: Iterable[Condition],
     contested: Sequence[ContestedField],
     problems: Sequence[Problem],
+    rewritten: str = "",
 ) -> tuple[Condition, ...]:
     """Fold what the pass met into what compose concluded.
 
     Ready stays True only when nothing is contested and no problem was met. What is not ready,
-    not contested and not stalled is reconciling.
+    not contested and not stalled is reconciling. What admission rewrote is told, and that is all.
     """
     conditions = {"Ready": ready(True, "Settled", "all is as declared")}
     conditions |= {given.type: given for given in composed}
@@ -69,6 +71,9 @@ def conclude(
         conditions["Ready"] = ready(False, worst.reason, message)
         if worst.stalled:
             conditions["Stalled"] = condition("Stalled", True, worst.reason, message)
+    if rewritten:
+        told = condition(REWRITTEN, True, "ChangedOnTheWay", rewritten[:LONGEST_MESSAGE])
+        conditions[REWRITTEN] = told
     verdict = conditions["Ready"]
     if not (verdict.status == "True" or contested or "Stalled" in conditions):
         conditions["Reconciling"] = condition("Reconciling", True, verdict.reason, verdict.message)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.core import ownership
+from hedgerow.core.agreement import covers
 from hedgerow.core.meta import (
     CONTROLLER_LABEL,
     NORMAL_FORM_ANNOTATION,
@@ -89,4 +90,10 @@ def judge(want: Object, live: Object, field_manager: str) -> Verdict:
         return verdict
     marked = ownership.judge(with_normal_form(want, mark), live, field_manager)
     known = not marked.contested and normal_form(want, marked) == mark
-    return replace(marked, leaves=()) if known else verdict
+    if not known:
+        return verdict
+    # What the server only spells otherwise or adds to is no rewriting.
+    rewritten = tuple(
+        leaf for leaf in marked.leaves if leaf.why == "changed" and not covers(leaf.want, leaf.live)
+    )
+    return replace(marked, leaves=(), rewritten=rewritten)

@@ -39,13 +39,15 @@ class Verdict:
     """What an unforced apply would find.
 
     `owned`: we have an entry; `tracked`: anyone has one; `version_ok`: entry, declaration and live
-    object speak the same apiVersion (an apply in another one rewrites the entry).
+    object speak the same apiVersion (an apply in another one rewrites the entry). `rewritten`:
+    leaves that mutating admission is known to change whenever we apply them.
     """
 
     leaves: tuple[Leaf, ...]
     tracked: bool
     version_ok: bool
     owned: bool
+    rewritten: tuple[Leaf, ...] = ()
 
     @property
     def settled(self) -> bool:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import ValidationError
 
 from hedgerow.core import ownership
-from hedgerow.core.conditions import Problem, conclude, stamp
+from hedgerow.core.conditions import conclude, stamp
 from hedgerow.core.meta import digest, identity, metadata
-from hedgerow_schemas.base import ContestedField, Object, Status
+from hedgerow_schemas.base import Condition, ContestedField, Object, Status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hedgerow.core.plan import Scene
+    from hedgerow.core.conditions import Problem
+    from hedgerow.core.scene import Scene
 
 EMPTIED = ("contested", "conditions")
 TIMES = ("lastTransitionTime", "since")
@@ -48,6 +49,8 @@ def report(
     composed: Status,
     contested: Sequence[ContestedField],
     problems: Sequence[Problem],
+    *,
+    rewritten: str = "",
 ) -> Report:
     """Fold a pass into the status that compose gave and hold it against the live one.
 
@@ -56,7 +59,8 @@ def report(
     """
     told = {(field.object, field.path): field for field in contested}
     while True:
-        want = _body(scene, live, composed, tuple(told.values()), problems)
+        concluded = conclude(composed.conditions, tuple(told.values()), problems, rewritten)
+        want = _body(scene, live, composed, tuple(told.values()), concluded)
         taken = ownership.judge(want, live, scene.field_manager, "status").contested
         fresh = [scene.report(str(scene.owner), leaf) for leaf in taken]
         fresh = [field for field in fresh if (field.object, field.path) not in told]
@@ -81,10 +85,9 @@ def _body(
     live: Object,
     composed: Status,
     contested: Sequence[ContestedField],
-    problems: Sequence[Problem],
+    concluded: Sequence[Condition],
 ) -> Object:
     generation: int = metadata(live).get("generation", 0)
-    concluded = conclude(composed.conditions, contested, problems)
     full = composed.model_copy(
         update={
             "observed_generation": generation,

@@ -21,7 +21,9 @@ class Write:
     """One apply to make: `create` means create-only, else `body` carries the observed uid.
 
     `mark` names this very write to this very object, its status aside; a refusal is remembered
-    by it. What is made `once` is never applied again, whatever the server made of it.
+    by it. What is made `once` is never applied again, whatever the server made of it. `claims` are
+    the leaves that the user told us to take back: the one reason to force, and `body` then holds
+    no other leaf that anybody contests, and the observed version.
     """
 
     ref: ObjectRef
@@ -30,6 +32,7 @@ class Write:
     create: bool
     restores: tuple[Leaf, ...] = ()
     once: bool = False
+    claims: tuple[Leaf, ...] = ()
 
     @property
     def id(self) -> ChildId:

@@ -35,14 +35,19 @@ class Applier:
 
         Where the server spells the declaration in another way, a second apply leaves the mark
         of that on the object, or every restart would send it again; what is made once is not sent
-        again anyway. Raises KubeError.
+        again anyway. Forced is only what claims fields. Raises KubeError.
         """
-        answer = await self._send(write.ref, write.body)
+        applied = await self._cluster.apply(
+            write.ref.api, write.body, manager=self.field_manager, force=bool(write.claims)
+        )
+        answer = applied.object
         want = unguarded(write.body)
         mark = normal_form(want, ownership.judge(want, answer, self.field_manager))
         if mark and not write.once:
             guarded = {"metadata": {**want["metadata"], "uid": metadata(answer)["uid"]}}
-            answer = await self._send(write.ref, with_normal_form({**want, **guarded}, mark))
+            marked = with_normal_form({**want, **guarded}, mark)
+            again = await self._cluster.apply(write.ref.api, marked, manager=self.field_manager)
+            answer = again.object
         return Applied(answer, "created" if write.create else _action(before, answer))
 
     async def apply_status(self, ref: ObjectRef, body: Object, version: str) -> Object:
@@ -67,9 +72,6 @@ class Applier:
     async def read(self, ref: ObjectRef) -> Object | None:
         """Read an object by name, or None. Raises KubeError."""
         return await self._cluster.read(ref.api, ref.name, ref.namespace)
-
-    async def _send(self, ref: ObjectRef, body: Object) -> Object:
-        return (await self._cluster.apply(ref.api, body, manager=self.field_manager)).object
 
 
 def _action(before: Object | None, after: Object) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hedgerow.core.conditions import Problem, conclude
+from hedgerow.core.conditions import REWRITTEN, Problem, conclude
 from hedgerow.core.contract import Desired, Notice
 from hedgerow.core.status import said
+from hedgerow.core.terms import CLAIM, YIELD
+from hedgerow.core.walk import BEFORE_FIRST_APPLY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -14,7 +16,10 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
     from hedgerow.core.meta import ObjectRef
+    from hedgerow.core.ownership import Leaf
     from hedgerow_schemas.base import ContestedField, Object
+
+TOLD = ("Stalled", REWRITTEN)
 
 
 def due(
@@ -22,6 +27,7 @@ def due(
     contested: Iterable[ContestedField],
     problems: Iterable[Problem],
     live: Object,
+    rewritten: str = "",
 ) -> Iterator[tuple[Notice, str]]:
     """Give the Events that the live status does not know of yet, each with its occurrence.
 
@@ -29,23 +35,45 @@ def due(
     empty occurrence stands for the resource's generation.
     """
     before = said(live)
-    known = {(old.object, old.path, old.manager) for old in before.contested}
-    for leaf in contested:
-        if (leaf.object, leaf.path, leaf.manager) not in known:
-            yield conflict(leaf), leaf.since.isoformat() if leaf.since else ""
+    for _, notice, occurrence in conflicts(contested, live):
+        yield notice, occurrence
     told = {(condition.type, condition.message) for condition in before.conditions}
     composed = desired.status.conditions if desired.status else ()
-    for condition in conclude(composed, (), tuple(problems)):
-        if condition.type == "Stalled" and (condition.type, condition.message) not in told:
-            yield Notice(condition.reason, condition.message, "Warning"), ""
+    for condition in conclude(composed, (), tuple(problems), rewritten):
+        if condition.type in TOLD and (condition.type, condition.message) not in told:
+            reason = REWRITTEN if condition.type == REWRITTEN else condition.reason
+            yield Notice(reason, condition.message, "Warning"), ""
     for notice in desired.events:
         yield notice, ""
+
+
+def conflicts(
+    contested: Iterable[ContestedField], live: Object
+) -> Iterator[tuple[ContestedField, Notice, str]]:
+    """Give the Event of every contested field that the live status does not know of yet."""
+    known = {(old.object, old.path, old.manager) for old in said(live).contested}
+    for leaf in contested:
+        if (leaf.object, leaf.path, leaf.manager) not in known:
+            yield leaf, conflict(leaf), leaf.since.isoformat() if leaf.since else ""
 
 
 def conflict(leaf: ContestedField) -> Notice:
     """Tell that a field is somebody else's, and that it was left so."""
     note = f"{leaf.object}: {leaf.path} is held by {leaf.manager} with another value; left as it is"
-    return Notice("FieldConflict", note, "Warning")
+    return Notice("FieldConflict", f"{note}. {_remedy(leaf)}", "Warning")
+
+
+def _remedy(leaf: ContestedField) -> str:
+    if leaf.manager == BEFORE_FIRST_APPLY.manager:
+        return f"Nobody knows whose it was: `hedgerow adopt {leaf.object}` settles it"
+    return f"Annotate the resource with {YIELD} to leave it so, or with {CLAIM} to take it back"
+
+
+def claimed(ref: ObjectRef, leaf: Leaf) -> Notice:
+    """Tell that a field was taken back by force, from whom, and on whose word."""
+    others = ", ".join(dict.fromkeys(holder.manager for holder in leaf.holders))
+    note = f"{ref}: {leaf.path} was taken from {others} by force, as {CLAIM} asks"
+    return Notice("FieldClaimed", note, "Warning")
 
 
 def restored(ref: ObjectRef, path: str) -> Notice:

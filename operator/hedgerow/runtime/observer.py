@@ -12,6 +12,7 @@ from hedgerow.core.contract import Controller, Desired, Key, Observed
 from hedgerow.core.meta import CONTROLLER_LABEL, Installation, ObjectRef, is_going, metadata
 from hedgerow.core.plan import Plan, Scene, is_unknown, plan
 from hedgerow.core.status import said
+from hedgerow.core.terms import NO_TERMS, Terms, TermsError, terms_of
 from hedgerow.runtime import notices
 from hedgerow_schemas.base import CustomResource, Object, View
 
@@ -92,12 +93,18 @@ class Observer:
             made=frozenset(memory.once),
         )
         desired = self.controller.compose(resource, observed)
+        terms, misread = self._terms(live)
         scene = replace(
             scene,
+            terms=terms,
             live={(kind.api.kind, metadata(obj)["name"]): obj for kind, obj in owned},
             homonyms=self._homonyms(desired, key[0]),
         )
         planned = plan(scene, desired, self.controller.owns)
+        if misread:
+            # What was meant to be left alone is not known: nothing that is there is touched.
+            writes = tuple(write for write in planned.writes if write.create or write.once)
+            planned = replace(planned, writes=writes, problems=(*planned.problems, misread))
         memory.learn(planned.past, scene.live)
         if memory.refused != refused:
             # What was refused is declared no more, and compose was told that it is.
@@ -113,6 +120,13 @@ class Observer:
             if any(item["loc"][:1] != ("status",) for item in error.errors()):
                 raise
             return model.model_validate({**live, "status": {}})
+
+    def _terms(self, live: Object) -> tuple[Terms, Problem | None]:
+        """Read what the annotations yield and claim; the problem tells that they make no sense."""
+        try:
+            return terms_of(metadata(live).get("annotations") or {}), None
+        except TermsError as error:
+            return NO_TERMS, Problem("InvalidAnnotation", str(error))
 
     def _scene(self, live: Object, memory: Memory) -> Scene:
         meta = metadata(live)

@@ -18,7 +18,7 @@ from hedgerow.core.meta import ObjectRef, controller_of, metadata
 from hedgerow.core.plan import Past, Plan
 from hedgerow.core.steps import ChildId, Deletion, Write
 from hedgerow.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, Missing, Stale
-from hedgerow.runtime import finalizers, notices
+from hedgerow.runtime import finalizers
 from hedgerow.runtime.memory import MOST_REPEATS, RECHECK_NAME, STATUS, Memory
 from hedgerow_schemas.base import Object, Status
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable
     from datetime import timedelta
 
-    from hedgerow.core.contract import Key, Notice
+    from hedgerow.core.contract import Key
+    from hedgerow.runtime.announcer import Announcer
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.observer import Look, Observer
-    from hedgerow.runtime.recorder import Recorder
 
 RETRIED = frozenset({"Forbidden", "NotSettling"})
 
@@ -47,10 +47,10 @@ class Outcome:
 class Reconciler:
     """The passes of one controller."""
 
-    def __init__(self, observer: Observer, applier: Applier, recorder: Recorder) -> None:
+    def __init__(self, observer: Observer, applier: Applier, announcer: Announcer) -> None:
         self._observer = observer
         self._applier = applier
-        self._recorder = recorder
+        self._announcer = announcer
         self._controller = observer.controller
         self._cache = observer.cache
         self._clock = observer.clock
@@ -140,10 +140,8 @@ class Reconciler:
             return memory.refuse(write, Problem("Rejected", f"{write.ref}: {error}"))
         self._absorb(write.ref, applied.obj)
         memory.accept(write, look.scene.now)
-        self._tell(look, applied.action, write.ref)
-        for leaf in write.restores:
-            notice = notices.restored(write.ref, leaf.path)
-            await self._publish(look.scene.owner, memory, notice, look.scene.now.isoformat())
+        self._tell(look, "claimed" if write.claims else applied.action, write.ref)
+        await self._announcer.of_write(look, write, memory)
         return None
 
     async def _met(self, ref: ObjectRef, memory: Memory) -> bool:
@@ -202,13 +200,14 @@ class Reconciler:
             retry=any(problem.reason in RETRIED for problem in problems),
             requeue_after=self._requeue_after(look, memory),
         )
-        report = statuses.report(look.scene, live, composed, look.plan.contested, problems)
+        rewritten = await self._announcer.rewritten(look)
+        report = statuses.report(
+            look.scene, live, composed, look.plan.contested, problems, rewritten=rewritten
+        )
         if report.body is None:
             memory.once.clear()
             return outcome  # whatever there is to tell was told when the status came to say it
-        generation = str(metadata(live).get("generation", ""))
-        for notice, occurrence in notices.due(look.desired, report.contested, problems, live):
-            await self._publish(owner, memory, notice, occurrence or generation)
+        await self._announcer.of_pass(look, memory, report.contested, problems, rewritten)
         version = metadata(live)["resourceVersion"]
         if memory.status_refused == version or not self._is_writable(owner, memory):
             return outcome
@@ -230,12 +229,6 @@ class Reconciler:
         unseen = self._observer.unseen(memory, look.scene.owner.namespace)
         waits = (look.desired.requeue_after, RECHECK_NAME if unseen else None)
         return min((wait for wait in waits if wait is not None), default=None)
-
-    async def _publish(
-        self, owner: ObjectRef, memory: Memory, notice: Notice, occurrence: str
-    ) -> None:
-        if self._is_writable(owner, memory):
-            await self._recorder.publish(owner, notice, occurrence)
 
     def _is_writable(self, owner: ObjectRef, memory: Memory) -> bool:
         return self._observer.writable((owner.namespace, owner.name), memory) is not None

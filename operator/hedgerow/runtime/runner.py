@@ -10,6 +10,7 @@ import structlog
 
 from hedgerow.kube.errors import KubeError
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
+from hedgerow.runtime.announcer import Announcer
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache import Source, concerned
 from hedgerow.runtime.reconciler import Reconciler
@@ -41,7 +42,7 @@ class Runner:
         self._reconciler = Reconciler(
             observer,
             Applier(cluster, field_manager),
-            Recorder(cluster, observer.clock, field_manager),
+            Announcer(cluster, observer, Recorder(cluster, observer.clock, field_manager)),
         )
         self._unsynced = set(range(len(tuple(self._cache))))
         self._ready = anyio.Event()

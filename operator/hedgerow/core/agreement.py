@@ -1,0 +1,92 @@
+"""Agreement: a declaration fitted to what others hold, where that takes nothing from anybody."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.core import ownership
+from hedgerow.core.canonical import builtin, canonical, identical
+from hedgerow.core.fieldset import SELF, assign, is_list, is_map, path_of
+from hedgerow.core.managed import entries
+from hedgerow.core.ownership import Leaf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from hedgerow.core.fieldset import Tree
+    from hedgerow.core.ownership import Verdict
+    from hedgerow_schemas.base import Object
+
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "f:fieldRef": {"apiVersion": "v1"},
+    "f:resourceFieldRef": {"divisor": "0"},
+}
+"""What the server adds within atomic fields: the one kind of default that has an owner."""
+
+
+def without_yielded(
+    want: Object, live: Object, manager: str, is_yielded: Callable[[str], bool]
+) -> Object:
+    """Give `want` without the fields that are yielded and that somebody else holds.
+
+    They are left out though we hold them as well: whoever is yielded to must not meet a conflict
+    with us. What nobody else holds stays declared, or it would be lost.
+    """
+    held = {steps for steps in _foreign(live, manager) if is_yielded(path_of(steps))}
+    leaves = [Leaf(path_of(steps), steps, "lost", None, None, (), equal=False) for steps in held]
+    return ownership.leave_out(want, leaves) if leaves else want
+
+
+def respelled(want: Object, verdict: Verdict) -> Object:
+    """Give `want` with the live spelling where somebody holds the same in other words.
+
+    To a co-owner the server compares spellings: `1000m` conflicts with `1`.
+    """
+    if not builtin(str(want.get("apiVersion", ""))):
+        return want
+    for leaf in verdict.contested:
+        if identical(_spelled(leaf.want, leaf.steps), leaf.live):
+            want = _put(want, leaf.steps, leaf.live)
+    return want
+
+
+def covers(want: Any, live: Any) -> bool:
+    """Tell whether a live value is the declared one, with nothing but additions within it."""
+    if is_map(want):
+        return is_map(live) and all(k in live and covers(v, live[k]) for k, v in want.items())
+    if is_list(want):
+        return is_list(live) and len(want) == len(live) and all(map(covers, want, live))
+    return identical(want, live)
+
+
+def _spelled(value: Any, steps: Sequence[str]) -> Any:
+    filled = _DEFAULTS.get(steps[-1] if steps else "", {})
+    spelled = canonical(value, steps)
+    return {**filled, **spelled} if is_map(spelled) else spelled
+
+
+def _put(want: Any, steps: Sequence[str], value: Any) -> Any:
+    if not steps:
+        return value
+    step, below = steps[0], steps[1:]
+    if is_map(want):
+        return {**want, step[2:]: _put(want.get(step[2:]), below, value)}
+    if is_list(want):
+        found = assign(want, [step])
+        return [
+            _put(item, below, value) if element == step else item
+            for item, element in zip(want, found, strict=True)
+        ]
+    return want
+
+
+def _foreign(live: Object, manager: str) -> Iterator[tuple[str, ...]]:
+    for holder, _, tree in entries(live):
+        if not holder.is_applier(manager, ""):
+            yield from _leaves(tree, ())
+
+
+def _leaves(tree: Tree, steps: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for element, below in tree.items():
+        if element != SELF:
+            yield from _leaves(below, (*steps, element)) if below else ((*steps, element),)

@@ -1,0 +1,179 @@
+"""Child: what separates one declared child from what is there, as a write or as conflicts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.core import ownership
+from hedgerow.core.agreement import respelled, without_yielded
+from hedgerow.core.conditions import Problem
+from hedgerow.core.contract import Create
+from hedgerow.core.declaration import declare, judge
+from hedgerow.core.meta import ObjectRef, controller_of, digest, is_going, metadata
+from hedgerow.core.scene import Past, Plan, Scene, is_unknown
+from hedgerow.core.steps import ChildId, Write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from hedgerow.core.contract import Apply
+    from hedgerow.core.ownership import Leaf, Verdict
+    from hedgerow_schemas.base import ContestedField, Object
+
+RESTORE_ONCE_IN = timedelta(minutes=10)
+
+
+class ChildPlanner:
+    """The plan of one declared child."""
+
+    def __init__(self, scene: Scene, child: Apply | Create) -> None:
+        self.scene = scene
+        self.once = isinstance(child, Create)
+        self.id: ChildId = (child.kind.api.kind, child.name)
+        self.past = scene.past.get(self.id, Past())
+        self.ref = ObjectRef(child.kind.api, scene.owner.namespace, child.name)
+        label = scene.installation.label(scene.controller)
+        self.want = declare(child, scene.owner, label, scene.live.get(self.id, {}))
+
+    def plan(self) -> Plan:
+        """Give at most one write, and what is contested or in the way."""
+        live = self.scene.live.get(self.id)
+        if live is None:
+            return self._missing()
+        if self.once:
+            return Plan(past={self.id: Past()})
+        if is_going(live):
+            return self._waiting()
+        settled = self.past.settled if self.past.terms == self.scene.terms else None
+        if settled is not None and _unchanged(settled, self.want, live):
+            return self._settled(settled[2], (), replace(self.past, refused=None))
+        return self._present(live)
+
+    def _missing(self) -> Plan:
+        homonym = self.scene.homonyms.get(self.id)
+        if homonym is not None:
+            former = controller_of(homonym)
+            owner = self.scene.owner
+            same = (former.get("kind"), former.get("name")) == (owner.api.kind, owner.name)
+            # Left by an earlier resource of this name: garbage collection is on its way to it.
+            return self._waiting() if same or is_going(homonym) else self._foreign()
+        if self.past.taken:
+            return self._foreign()
+        body = {**self.want, "metadata": {**self.want["metadata"], "resourceVersion": "1"}}
+        return self._write(Write(self.ref, body, digest(body), create=True, once=self.once), ())
+
+    def _present(self, live: Object) -> Plan:
+        manager = self.scene.field_manager
+        declared = without_yielded(self.want, live, manager, self._is_yielded)
+        declared = respelled(declared, judge(declared, live, manager))
+        verdict = judge(declared, live, manager)
+        vanished = self._vanished(verdict)
+        abandoned = tuple(leaf for leaf in vanished if self._is_abandoned(leaf))
+        claims = tuple(leaf for leaf in verdict.contested if self._is_claimed(leaf))
+        left_out = (*(leaf for leaf in verdict.contested if leaf not in claims), *abandoned)
+        want = ownership.leave_out(declared, left_out) if left_out else declared
+        if judge(want, live, manager).settled:
+            memory = replace(self.past, refused=None, terms=self.scene.terms)
+            if not abandoned:
+                memory = replace(memory, settled=(self.want, live, verdict))
+            return self._settled(verdict, abandoned, memory)
+        restores = tuple(leaf for leaf in vanished if leaf not in abandoned)
+        return self._write(self._change(want, live, restores, claims), self._report(left_out))
+
+    def _change(
+        self, want: Object, live: Object, restores: tuple[Leaf, ...], claims: tuple[Leaf, ...]
+    ) -> Write:
+        """Give the write of `want` to exactly this object, and with claims to this very version.
+
+        Force takes whatever is in the way: nothing may have come there since it was looked at.
+        """
+        meta = metadata(live)
+        ref = replace(self.ref, uid=meta["uid"])
+        guard = {"uid": ref.uid, **({"resourceVersion": meta["resourceVersion"]} if claims else {})}
+        body = {**want, "metadata": {**want["metadata"], **guard}}
+        mark = digest(want, ref.uid, _essence(live), [leaf.path for leaf in claims])
+        return Write(ref, body, mark, create=False, restores=restores, claims=claims)
+
+    def _write(self, write: Write, contested: tuple[ContestedField, ...]) -> Plan:
+        refused = self.past.refused
+        if refused is not None and refused[0] == write.mark:
+            return Plan(contested=contested, problems=(refused[1],), past={self.id: self.past})
+        return Plan(writes=(write,), contested=contested, past={self.id: self.past})
+
+    def _settled(self, verdict: Verdict, abandoned: tuple[Leaf, ...], past: Past) -> Plan:
+        contested = self._report((*verdict.contested, *abandoned))
+        rewritten = tuple(self._rewritten(leaf) for leaf in verdict.rewritten)
+        return Plan(contested=contested, rewritten=rewritten, past={self.id: past})
+
+    def _rewritten(self, leaf: Leaf) -> str:
+        is_secret = self.ref.api.kind == "Secret"
+        values = (
+            "" if is_secret else f" to {json.dumps(leaf.live)}, declared {json.dumps(leaf.want)}"
+        )
+        return f"{self.ref}: {leaf.path} was changed{values}"
+
+    def _waiting(self) -> Plan:
+        message = f"{self.ref} is being deleted; it is made anew once it is gone"
+        return Plan(problems=(Problem("WaitingForDeletion", message, stalled=False),))
+
+    def _foreign(self) -> Plan:
+        message = f"{self.ref} exists and is not controlled by {self.scene.owner}; it is left alone"
+        return Plan(problems=(Problem("NameTaken", message),), past={self.id: Past(taken=True)})
+
+    def _report(self, leaves: Iterable[Leaf]) -> tuple[ContestedField, ...]:
+        return tuple(self.scene.report(str(self.ref), leaf) for leaf in leaves)
+
+    def _vanished(self, verdict: Verdict) -> tuple[Leaf, ...]:
+        """Give the leaves that were ours and that nobody holds now."""
+        settled = self.past.settled
+        known = settled is not None and settled[0] == self.want
+        return tuple(
+            leaf
+            for leaf in verdict.leaves
+            if leaf.why == "lost" and not leaf.holders and not leaf.equal
+            if known or self._is_reported(leaf) or (settled is None and _is_scaled_away(leaf))
+        )
+
+    def _is_abandoned(self, leaf: Leaf) -> bool:
+        """Tell whether a vanished leaf was restored before, to no avail."""
+        restored = self.past.restored.get(leaf.path)
+        recently = restored is not None and self.scene.now - restored < RESTORE_ONCE_IN
+        given_up = recently or self._is_reported(leaf) or _is_scaled_away(leaf)
+        return given_up and not self._is_claimed(leaf)
+
+    def _is_yielded(self, path: str) -> bool:
+        return self.scene.terms.yielded(*self.id, path)
+
+    def _is_claimed(self, leaf: Leaf) -> bool:
+        return self.scene.terms.claimed(*self.id, leaf.path)
+
+    def _is_reported(self, leaf: Leaf) -> bool:
+        target = (str(self.ref), leaf.path)
+        return any(
+            (old.object, old.path) == target and is_unknown(old) for old in self.scene.reported
+        )
+
+
+def _is_scaled_away(leaf: Leaf) -> bool:
+    """Tell whether somebody scaled to nothing: a Scale of 0 replicas is booked on nobody."""
+    return leaf.path == ".spec.replicas" and leaf.live == 0
+
+
+def _unchanged(settled: tuple[Object, Object, Verdict], want: Object, live: Object) -> bool:
+    """Tell whether nothing that a verdict depends on has changed since the settled one."""
+    old_want, old, _ = settled
+    return old_want == want and (old is live or _essence(old) == _essence(live))
+
+
+def _essence(live: Object) -> tuple[Any, ...]:
+    """Give all of an object but its status and what moves along with it."""
+    meta = metadata(live)
+    entries: list[Mapping[str, Any]] = meta.get("managedFields") or []
+    return (
+        {k: v for k, v in live.items() if k not in ("status", "metadata")},
+        {k: v for k, v in meta.items() if k not in ("resourceVersion", "managedFields")},
+        [entry for entry in entries if entry.get("subresource") != "status"],
+    )

@@ -1,0 +1,44 @@
+"""The one place where a write is forced: fields that a user claimed, by name."""
+
+from __future__ import annotations
+
+import ast
+
+from support.sources import modules
+
+
+def test_only_the_applier_forces_and_only_for_claims():
+    asked = [
+        (module.name, ast.unparse(keyword.value))
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        for keyword in node.keywords
+        if keyword.arg == "force"
+    ]
+
+    assert asked == [("hedgerow/runtime/applier.py", "bool(write.claims)")]
+
+
+def test_only_one_request_can_say_so():
+    said = [
+        module.name
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and node.value == "force"
+    ]
+
+    assert said == ["hedgerow/kube/cluster.py"]
+
+
+def test_only_planning_a_child_gives_a_write_its_claims():
+    given = [
+        module.name
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "Write"
+        and any(keyword.arg == "claims" for keyword in node.keywords)
+    ]
+
+    assert given == ["hedgerow/core/child.py"]

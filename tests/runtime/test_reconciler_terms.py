@@ -1,0 +1,285 @@
+"""What a user yields stays with others, what a user claims is taken back, and nothing besides."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from hedgerow.core.terms import CLAIM, YIELD
+from runtime.scenes import IMAGE, settled, take_image, writes_of
+from runtime.world import World, pods
+
+Object = dict[str, Any]
+BLUE = "demoblue-deployment"
+TAKEN = [(f"Deployment/{BLUE}", IMAGE, "helm")]
+
+pytestmark = pytest.mark.anyio
+
+
+def annotate(world: World, **terms: str | None) -> None:
+    names = {"yields": YIELD, "claims": CLAIM}
+    notes = {names[name]: value for name, value in terms.items()}
+    world.edit("BlueGreen", "demo", {"metadata": {"annotations": notes}}, "user-annotate")
+
+
+def image(world: World) -> str:
+    return world.the("Deployment", BLUE)["spec"]["template"]["spec"]["containers"][0]["image"]
+
+
+def holders(world: World, kind: str = "Deployment", name: str = BLUE) -> dict[str, str]:
+    """Tell who has the image in his entry."""
+    found = {}
+    for entry in world.the(kind, name)["metadata"]["managedFields"]:
+        containers = (
+            entry["fieldsV1"].get("f:spec", {}).get("f:template", {}).get("f:spec", {})
+        ).get("f:containers", {})
+        if "f:image" in containers.get('k:{"name":"blue"}', {}):
+            found[entry["manager"]] = entry["operation"]
+    return found
+
+
+class TestYield:
+    async def test_what_is_yielded_is_contested_no_more_and_left(self):
+        world = await settled()
+        take_image(world)
+        await world.settle()
+        assert world.contested() == TAKEN
+
+        annotate(world, yields=f"Deployment/*: {IMAGE}")
+        await world.settle()
+
+        assert (world.contested(), world.condition("Contested")) == ([], "")
+        assert image(world) == "theirs:9"
+
+    async def test_what_another_holds_with_our_value_is_given_up(self):
+        world = await settled()
+        container = {"name": "blue", "image": "example/echo:1"}
+        spec = {"template": {"spec": {"containers": [container]}}}
+        world.server.apply({**world.target("Deployment", BLUE), "spec": spec}, "helm")
+        await world.settle()
+        assert holders(world) == {"hedgerow-bluegreen": "Apply", "helm": "Apply"}
+
+        annotate(world, yields=f"*/*: {IMAGE}")
+        await world.settle()
+
+        assert holders(world) == {"helm": "Apply"}
+        assert image(world) == "example/echo:1"
+
+    async def test_what_nobody_else_holds_stays_declared(self):
+        world = await settled()
+
+        written = await writes_of(world, lambda: annotate(world, yields=f"Deployment/*: {IMAGE}"))
+
+        assert written == []
+        assert holders(world) == {"hedgerow-bluegreen": "Apply"}
+
+    async def test_what_its_holder_lets_go_is_declared_again(self):
+        world = await settled(blueSpec=pods("blue", terminationGracePeriodSeconds=7))
+        annotate(world, yields="Deployment/*: spec.template.spec.terminationGracePeriodSeconds")
+        target = world.target("Deployment", BLUE)
+        theirs = {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 9}}}}
+        world.server.apply({**target, **theirs}, "helm", force=True)
+        await world.settle()
+        spec = world.the("Deployment", BLUE)["spec"]["template"]["spec"]
+        assert spec["terminationGracePeriodSeconds"] == 9
+
+        world.server.apply(target, "helm")
+        await world.settle()
+
+        spec = world.the("Deployment", BLUE)["spec"]["template"]["spec"]
+        assert spec["terminationGracePeriodSeconds"] == 7
+
+    async def test_without_the_word_the_holder_that_stays_is_reported(self):
+        world = await settled()
+        take_image(world)
+        annotate(world, yields=f"Deployment/*: {IMAGE}")
+        await world.settle()
+
+        annotate(world, yields=None)
+        await world.settle()
+
+        assert world.contested() == TAKEN
+
+    async def test_nothing_is_written_once_it_is_so(self):
+        world = await settled()
+        take_image(world)
+        annotate(world, yields=f"Deployment/*: {IMAGE}")
+        await world.settle()
+
+        def restart() -> None:
+            world.restart()
+            world.server.now += 3600
+
+        assert await writes_of(world, restart) == []
+
+
+class TestClaim:
+    async def test_what_is_claimed_is_taken_back_with_an_event_on_both(self):
+        world = await settled()
+        take_image(world)
+        await world.settle()
+
+        annotate(world, claims=f"Deployment/{BLUE}: {IMAGE}")
+        await world.settle()
+
+        assert (image(world), world.contested()) == ("example/echo:1", [])
+        assert holders(world) == {"hedgerow-bluegreen": "Apply"}
+        assert world.events().count("FieldClaimed") == 2
+        assert world.condition("Ready") != "False/FieldConflict"
+
+    async def test_only_what_is_claimed_is_forced(self):
+        world = await settled(blueSpec=pods("blue", terminationGracePeriodSeconds=7))
+        take_image(world)
+        grace = {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 9}}}}
+        world.edit("Deployment", BLUE, grace)
+        await world.settle()
+
+        annotate(world, claims=f"Deployment/*: {IMAGE}")
+        await world.settle()
+
+        spec = world.the("Deployment", BLUE)["spec"]["template"]["spec"]
+        assert (image(world), spec["terminationGracePeriodSeconds"]) == ("example/echo:1", 9)
+        (left,) = world.contested()
+        assert left[1:] == (".spec.template.spec.terminationGracePeriodSeconds", "kubectl-edit")
+        (forced,) = [sent for sent in world.cluster.writes if sent.force]
+        assert forced.body["metadata"]["resourceVersion"]
+
+    async def test_a_forced_write_that_meets_news_is_refused_and_decided_anew(self):
+        world = await settled()
+        take_image(world)
+        await world.settle()
+        annotate(world, claims=f"Deployment/*: {IMAGE}")
+        world.deliver(kind="BlueGreen")
+        selector = {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 3}}}}
+        world.edit("Deployment", BLUE, selector)
+
+        await world.settle()
+
+        spec = world.the("Deployment", BLUE)["spec"]["template"]["spec"]
+        assert (image(world), spec["terminationGracePeriodSeconds"]) == ("example/echo:1", 3)
+
+    async def test_without_a_conflict_nothing_is_forced(self):
+        world = await settled()
+
+        assert await writes_of(world, lambda: annotate(world, claims="*/*: **")) == []
+
+    async def test_a_selector_is_not_to_be_claimed(self):
+        world = await settled()
+        selector = {"spec": {"selector": {"app.kubernetes.io/phase": "Grey"}}}
+        world.edit("Service", "demo", selector)
+        annotate(world, claims="*/*: **")
+        await world.settle()
+
+        assert world.selected() == "Grey"
+        assert [path for _, path, _ in world.contested()] == [".spec.selector"]
+
+    async def test_a_fight_is_given_up(self):
+        world = await settled()
+        annotate(world, claims=f"Deployment/*: {IMAGE}")
+        await world.settle()
+        for _ in range(12):
+            take_image(world)
+            world.deliver()
+            await world.work()
+
+        assert world.events().count("FieldClaimed") <= 16
+        assert image(world) == "theirs:9"
+        assert world.condition("Ready") == "False/NotSettling"
+
+    async def test_a_field_that_keeps_vanishing_is_put_back_while_it_is_claimed(self):
+        world = await settled(blueSpec=pods("blue", nodeSelector={"disk": "ssd"}))
+        annotate(world, claims="Deployment/*: .spec.template.spec.nodeSelector")
+        await world.settle()
+
+        for _ in range(3):
+            gone = {"spec": {"template": {"spec": {"nodeSelector": None}}}}
+            world.edit("Deployment", BLUE, gone)
+            await world.settle()
+
+        spec = world.the("Deployment", BLUE)["spec"]["template"]["spec"]
+        assert spec["nodeSelector"] == {"disk": "ssd"}
+        assert world.contested() == []
+
+
+class TestMisread:
+    @pytest.mark.parametrize("terms", [{"yields": "nonsense"}, {"claims": "Deployment/*:"}])
+    async def test_it_is_told_and_nothing_that_is_there_is_touched(self, terms: dict[str, str]):
+        world = await settled()
+        annotate(world, **terms)
+        world.apply(blueSpec=pods("blue", "mine:2"))
+        await world.settle()
+
+        assert world.condition("Stalled") == "True/InvalidAnnotation"
+        assert image(world) == "example/echo:1"
+        assert "InvalidAnnotation" in world.events()
+
+        annotate(world, yields=None, claims=None)
+        await world.settle()
+        assert (image(world), world.condition("Stalled")) == ("mine:2", "")
+
+
+class TestSpelling:
+    async def test_what_a_co_owner_spells_otherwise_is_no_conflict(self):
+        def cpu(amount: str) -> Object:
+            limits = {"limits": {"cpu": amount}}
+            return {"containers": [{"name": "blue", "image": "a", "resources": limits}]}
+
+        world = await settled(blueSpec=cpu("500m"))
+        theirs = {"spec": {"template": {"spec": cpu("1")}}}
+        world.server.apply({**world.target("Deployment", BLUE), **theirs}, "helm", force=True)
+        await world.settle()
+        assert world.contested() != []
+
+        world.apply(blueSpec=cpu("1000m"))
+        await world.settle()
+
+        assert world.contested() == []
+        assert await writes_of(world, world.restart) == []
+
+
+def rewriting(world: World, to: str) -> None:
+    """Let admission change the image of every Deployment that we apply."""
+    apply = world.server.apply
+
+    def admitted(body: Object, manager: str, **how: Any) -> Any:
+        body = copy.deepcopy(body)
+        if manager == "hedgerow-bluegreen" and body["kind"] == "Deployment":
+            for container in body["spec"]["template"]["spec"]["containers"]:
+                container["image"] = to
+        return apply(body, manager, **how)
+
+    world.server.apply = admitted  # type: ignore[method-assign]
+
+
+class TestRewrittenByAdmission:
+    async def test_it_is_reported_once_and_not_fought(self):
+        world = World()
+        rewriting(world, "mirror/echo:1")
+        world.apply()
+        await world.settle()
+
+        assert world.condition("RewrittenByAdmission") == "True/ChangedOnTheWay"
+        conditions = {c["type"]: c["message"] for c in world.status()["conditions"]}
+        told = conditions["RewrittenByAdmission"]
+        assert f'Deployment/{BLUE}: {IMAGE} was changed to "mirror/echo:1"' in told
+        assert world.events() == ["RewrittenByAdmission"]
+        assert world.contested() == []
+
+        def restart() -> None:
+            world.restart()
+            rewriting(world, "mirror/echo:1")
+
+        assert await writes_of(world, restart) == []
+
+    async def test_it_goes_with_its_cause(self):
+        world = World()
+        rewriting(world, "mirror/echo:1")
+        world.apply(greenSpec=None)
+        await world.settle()
+
+        world.apply(blueSpec=pods("blue", "mirror/echo:1"), greenSpec=None)
+        await world.settle()
+
+        assert world.condition("RewrittenByAdmission") == ""
