@@ -82,6 +82,7 @@ class World(bluegreens.World):
 
     def target(self, kind: str, name: str) -> Object:
         versions = {
+            "BlueGreen": "app.demo.kakao.com/v1",
             "Deployment": "apps/v1",
             "HorizontalPodAutoscaler": "autoscaling/v2",
             "Memcached": API_VERSION,

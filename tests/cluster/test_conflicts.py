@@ -1,0 +1,299 @@
+"""Conflicts on a real API server: shown where people look, never overwritten, never fought over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+
+from hedgerow.core.terms import CLAIM, YIELD
+from hedgerow.sandbox.cluster import Sandbox
+from support import bluegreens, memcacheds
+from support.api import Api
+from support.audit import Audit
+from support.bluegreens import RBAC
+from support.eventually import eventually, throughout
+from support.memcacheds import World
+from support.running import Operator
+from support.situations import SITUATIONS, Contested, Situation, deployment, image
+
+pytestmark = pytest.mark.cluster
+
+USER = "hedgerow-conflicts-under-test"
+ADMISSION = {
+    "apiGroups": ["admissionregistration.k8s.io"],
+    "resources": ["mutatingwebhookconfigurations", "mutatingadmissionpolicies"],
+    "verbs": ["get", "list"],
+}
+
+
+@pytest.fixture(scope="module")
+def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
+    api = Api(nodes_sandbox.kubeconfig)
+    yield api
+    api.close()
+
+
+@pytest.fixture(scope="module")
+def operator(
+    api: Api, nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operator]:
+    bluegreens.prepare(api)
+    memcacheds.prepare(api)
+    rules = [*bluegreens.RULES, *memcacheds.RULES, ADMISSION]
+    group = RBAC.partition("/")[0]
+    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": USER}, "rules": rules}
+    binding = {
+        "apiVersion": RBAC,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": USER},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": USER},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
+    }
+    for manifest in (role, binding):
+        api.apply(manifest, "test").must()
+    kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
+    log = tmp_path_factory.mktemp("operator") / "log"
+    with Operator(kubeconfig, log, "--controllers", "bluegreen,memcached") as running:
+        yield running
+
+
+class Looks(World):
+    """A namespace, looked at by situation."""
+
+    def told(self, kind: str, name: str) -> tuple[Contested, ...]:
+        """Give what the resource's status says is contested."""
+        status = (self.get(kind, name) or {}).get("status", {})
+        return tuple(
+            (f["object"], f["path"], f["manager"], f.get("operation"), f.get("subresource"))
+            for f in status.get("contested", ())
+        )
+
+    def said(self, kind: str, name: str, condition: str) -> str:
+        status = (self.get(kind, name) or {}).get("status", {})
+        found = (c for c in status.get("conditions", ()) if c["type"] == condition)
+        return next((f"{c['status']}/{c['reason']}" for c in found), "")
+
+    def message(self, kind: str, name: str, condition: str) -> str:
+        status = (self.get(kind, name) or {}).get("status", {})
+        found = (c for c in status.get("conditions", ()) if c["type"] == condition)
+        return next((c["message"] for c in found), "")
+
+    def annotate(self, name: str, **notes: str | None) -> None:
+        words = {"yields": YIELD, "claims": CLAIM}
+        annotations = {words[word]: value for word, value in notes.items()}
+        self.edit("BlueGreen", name, {"metadata": {"annotations": annotations}}, "annotator")
+
+    def regarded(self, reason: str) -> set[str]:
+        """Give the objects that Events of that reason are about, as `Kind/name`."""
+        found = self.api.raw("GET", f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
+        return {
+            f"{event['regarding']['kind']}/{event['regarding']['name']}"
+            for event in found.must()["items"]
+            if event["reason"] == reason
+        }
+
+
+@pytest.fixture(scope="module")
+def upset(operator: Operator, api: Api, nodes_sandbox: Sandbox) -> Iterator[Looks]:
+    """A namespace where every situation has come about, each to a resource of its own."""
+    world = Looks(api, api.namespace("conflicts"), nodes_sandbox)
+    for situation in SITUATIONS:
+        situation.begin(world)
+    for situation in SITUATIONS:
+        eventually(
+            lambda s=situation: world.said(s.kind, s.name, "Ready") == "True/Serving",
+            within=60,
+            what=f"{situation} is ready",
+        )
+    for situation in SITUATIONS:
+        situation.act(world, situation.name)
+    yield world
+    api.raw("DELETE", "/api/v1/namespaces/conflicts")
+
+
+@pytest.fixture
+def world(operator: Operator, api: Api, nodes_sandbox: Sandbox, nodes_namespace: str) -> Looks:
+    return Looks(api, nodes_namespace, nodes_sandbox)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=str)
+class TestSituations:
+    def test_the_status_says_who_holds_which_field(self, upset: Looks, situation: Situation):
+        eventually(
+            lambda: upset.told(situation.kind, situation.name) == situation.contested,
+            what=f"{situation}: {upset.told(situation.kind, situation.name)}",
+        )
+        contested = "True/FieldConflict" if situation.contested else ""
+        assert upset.said(situation.kind, situation.name, "Contested") == contested
+        ready = "False/FieldConflict" if situation.contested else "True/Serving"
+        eventually(lambda: upset.said(situation.kind, situation.name, "Ready") == ready)
+
+    def test_what_was_done_stays(self, upset: Looks, situation: Situation):
+        eventually(lambda: situation.kept(upset, situation.name) == situation.expected)
+
+    def test_the_resource_and_the_child_have_an_event(self, upset: Looks, situation: Situation):
+        regarded = upset.regarded("FieldConflict")
+        for target, *_ in situation.contested:
+            assert {f"{situation.kind}/{situation.name}", target} <= regarded
+
+
+class TestQuiet:
+    @pytest.mark.timeout(180)
+    def test_no_conflict_is_ever_retried(self, upset: Looks, nodes_audit: Audit):
+        for situation in SITUATIONS:
+            eventually(lambda s=situation: upset.told(s.kind, s.name) == s.contested)
+        eventually(lambda: upset.said("BlueGreen", "restart", "Ready") == "True/Serving")
+        mark = nodes_audit.mark()
+
+        def asked() -> list[str]:
+            found = nodes_audit.writes(mark, user=USER, namespace=upset.namespace)
+            return [f"{entry['verb']} {entry['requestURI']}" for entry in found]
+
+        throughout(asked, 60, "while everything is contested")
+
+
+class TestSettling:
+    def test_what_is_yielded_is_no_conflict_and_stays(self, world: Looks):
+        make(world)
+        world.set_image(deployment("demo"), "blue", "set/echo:9")
+        eventually(lambda: world.said("BlueGreen", "demo", "Contested") == "True/FieldConflict")
+
+        world.annotate("demo", yields='Deployment/*: **.containers[name="blue"].image')
+
+        eventually(lambda: world.said("BlueGreen", "demo", "Contested") == "")
+        assert image(world, "demo") == "set/echo:9"
+
+    def test_what_is_claimed_is_taken_back_by_one_forced_apply(
+        self, world: Looks, nodes_audit: Audit
+    ):
+        make(world)
+        world.set_image(deployment("demo"), "blue", "set/echo:9")
+        eventually(lambda: world.said("BlueGreen", "demo", "Contested") == "True/FieldConflict")
+        mark = nodes_audit.mark()
+
+        world.annotate("demo", claims='Deployment/*: **.containers[name="blue"].image')
+
+        eventually(lambda: image(world, "demo") == "example/echo:1")
+        eventually(lambda: world.said("BlueGreen", "demo", "Contested") == "")
+        wrote = nodes_audit.writes(mark, user=USER, namespace=world.namespace)
+        (forced,) = [entry for entry in wrote if "force=true" in entry["requestURI"]]
+        assert forced["requestObject"]["metadata"]["resourceVersion"]
+        claimed = {"BlueGreen/demo", f"Deployment/{deployment('demo')}"}
+        eventually(lambda: world.regarded("FieldClaimed") == claimed)
+
+    def test_a_word_that_makes_no_sense_is_told(self, world: Looks):
+        make(world)
+
+        world.annotate("demo", yields="everything please")
+
+        eventually(lambda: world.said("BlueGreen", "demo", "Stalled") == "True/InvalidAnnotation")
+        assert "everything please" in world.message("BlueGreen", "demo", "Stalled")
+
+    def test_emptied_managed_fields_are_no_loss_of_what_is_ours(self, world: Looks):
+        make(world)
+        live = world.get("Deployment", deployment("demo"))
+        live["metadata"]["managedFields"] = [{}]
+        for container in live["spec"]["template"]["spec"]["containers"]:
+            container["image"] = "wiped/echo:9"
+        eventually(lambda: world.api.put(fresh(world, live), "wiper").ok)
+
+        eventually(lambda: [t[2] for t in world.told("BlueGreen", "demo")] != [])
+        ((_, path, manager, *_),) = world.told("BlueGreen", "demo")
+        assert path.endswith(".image")
+        assert manager in ("before-first-apply", "wiper")
+        assert image(world, "demo") == "wiped/echo:9"
+
+
+class TestAdmission:
+    def test_what_it_rewrites_is_reported_with_who_may_have_and_not_fought(
+        self, world: Looks, operator: Operator, nodes_audit: Audit
+    ):
+        remove = mirror(world)
+        try:
+            manifest = bluegreens.bluegreen(world.namespace, "demo", greenSpec=None)
+            world.api.apply(manifest, "user").must()
+            rewritten = "RewrittenByAdmission"
+            eventually(lambda: world.said("BlueGreen", "demo", rewritten) != "", within=60)
+            told = world.message("BlueGreen", "demo", rewritten)
+            assert "mirror.example/echo:1" in told
+            assert "MutatingAdmissionPolicy/mirror" in told
+            assert world.regarded(rewritten) == {"BlueGreen/demo"}
+            eventually(lambda: world.said("BlueGreen", "demo", "Ready") == "True/Serving")
+            mark = nodes_audit.mark()
+            assert operator.stop() == 0
+            operator.start()
+            throughout(lambda: nodes_audit.writes(mark, user=USER, namespace=world.namespace), 4)
+        finally:
+            remove()
+
+
+def make(world: Looks) -> None:
+    world.api.apply(bluegreens.bluegreen(world.namespace, "demo"), "user").must()
+    eventually(lambda: world.said("BlueGreen", "demo", "Ready") == "True/Serving")
+
+
+def fresh(world: Looks, body: dict[str, Any]) -> dict[str, Any]:
+    """Give a body at the object's present version."""
+    live = world.get("Deployment", body["metadata"]["name"])
+    version = live["metadata"]["resourceVersion"]
+    return {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
+
+
+def mirror(world: Looks) -> Any:
+    """Let admission put another registry before the image of Deployments in the namespace."""
+    group = "admissionregistration.k8s.io"
+    version = f"{group}/v1"
+    if "mutatingadmissionpolicies" not in str(world.api.raw("GET", f"/apis/{version}").body):
+        version = f"{group}/v1beta1"
+    name = {"matchLabels": {"kubernetes.io/metadata.name": world.namespace}}
+    rule = {
+        "apiGroups": ["apps"],
+        "apiVersions": ["v1"],
+        "resources": ["deployments"],
+        "operations": ["CREATE", "UPDATE"],
+    }
+    patch = (
+        "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{"
+        "containers: object.spec.template.spec.containers.map(c,"
+        ' Object.spec.template.spec.containers{name: c.name, image: "mirror.example/echo:1"})}}}}'
+    )
+    policy = {
+        "apiVersion": version,
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": "mirror"},
+        "spec": {
+            "matchConstraints": {"namespaceSelector": name, "resourceRules": [rule]},
+            "mutations": [
+                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": patch}}
+            ],
+            "reinvocationPolicy": "Never",
+            "failurePolicy": "Fail",
+        },
+    }
+    binding = {
+        "apiVersion": version,
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": "mirror"},
+        "spec": {"policyName": "mirror"},
+    }
+    for manifest in (policy, binding):
+        world.api.apply(manifest, "test").must()
+    trial = bluegreens.bluegreen(world.namespace, "trial")
+
+    def works() -> bool:
+        pod = {"metadata": {"labels": {"a": "b"}}, "spec": trial["spec"]["blueSpec"]}
+        spec = {"selector": {"matchLabels": {"a": "b"}}, "template": pod}
+        body = {**world.target("Deployment", "trial"), "spec": spec}
+        reply = world.api.apply(body, "test", dry_run=True).must()
+        return reply["spec"]["template"]["spec"]["containers"][0]["image"].startswith("mirror")
+
+    eventually(works, what="the policy takes effect")
+
+    def remove() -> None:
+        for manifest in (binding, policy):
+            world.api.delete(manifest)
+
+    return remove

@@ -1,0 +1,211 @@
+"""Situations: what other programs and people do to what hedgerow declares, and what is shown then.
+
+Each happens to a resource of its own, named after it. `contested` is what its status says
+afterwards: object, path, manager, operation, subresource. `kept` reads what was done: it stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from support.api import Object
+from support.bluegreens import bluegreen
+from support.memcacheds import World
+
+Contested = tuple[str, str, str, str | None, str | None]
+BLUE = '.spec.template.spec.containers[name="blue"]'
+PORT = '.spec.ports[port=80,protocol="TCP"]'
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One of them; `kind` is the resource's, `spec` adds to its usual one."""
+
+    name: str
+    act: Callable[[World, str], None]
+    kept: Callable[[World, str], object]
+    expected: object
+    contested: tuple[Contested, ...] = ()
+    kind: str = "BlueGreen"
+    spec: Object | None = None
+
+    def begin(self, world: World) -> None:
+        """Make the resource."""
+        if self.kind == "Memcached":
+            world.make(self.name, 2)
+            return
+        manifest = bluegreen(world.namespace, self.name, **(self.spec or {}))
+        world.api.apply(manifest, "user").must()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def deployment(name: str) -> str:
+    return f"{name}blue-deployment"
+
+
+def pod_spec(world: World, name: str) -> Object:
+    return world.get("Deployment", deployment(name))["spec"]["template"]["spec"]
+
+
+def image(world: World, name: str) -> str:
+    return next(c["image"] for c in pod_spec(world, name)["containers"] if c["name"] == "blue")
+
+
+def replicas(world: World, name: str) -> int:
+    return world.get("Deployment", name)["spec"]["replicas"]
+
+
+def containers(world: World, name: str) -> list[str]:
+    return sorted(c["name"] for c in pod_spec(world, name)["containers"])
+
+
+def blue(**container: Any) -> Object:
+    """Give a template with the container of ours."""
+    return {"template": {"spec": {"containers": [{"name": "blue", **container}]}}}
+
+
+def helm(world: World, name: str, value: str, *, force: bool = False) -> int:
+    body = {**world.target("Deployment", deployment(name)), "spec": blue(image=value)}
+    return world.api.apply(body, "helm", force=force).status
+
+
+def unforced(world: World, name: str) -> None:
+    assert helm(world, name, "helm/echo:9") == 409
+
+
+def forced(world: World, name: str) -> None:
+    assert helm(world, name, "helm/echo:9", force=True) == 200
+
+
+def agreeing(world: World, name: str) -> None:
+    assert helm(world, name, "example/echo:1") == 200
+
+
+def merged(world: World, name: str) -> None:
+    container = {"name": "blue", "image": "merged/echo:9"}
+    body = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    world.api.merge(world.target("Deployment", deployment(name)), body, "curl").must()
+
+
+def edited(world: World, name: str) -> None:
+    world.edit("Service", name, {"spec": {"selector": {"app.kubernetes.io/phase": "Grey"}}})
+
+
+def restarted(world: World, name: str) -> None:
+    world.kubectl("rollout", "restart", f"deployment/{deployment(name)}")
+
+
+def joined(world: World, name: str) -> None:
+    side = {"name": "side", "image": "example/side:1"}
+    body = {"spec": {"template": {"spec": {"containers": [side]}}}}
+    target = world.target("Deployment", deployment(name))
+    world.api.merge(target, body, "injector", kind="strategic-merge").must()
+
+
+def port_renamed(world: World, name: str) -> None:
+    ports = [{**port, "name": "web"} for port in world.get("Service", name)["spec"]["ports"]]
+    world.edit("Service", name, {"spec": {"ports": ports}})
+
+
+def port_added(world: World, name: str) -> None:
+    ports = world.get("Service", name)["spec"]["ports"]
+    ports = [*ports, {"name": "udp", "port": 80, "protocol": "UDP"}]
+    world.edit("Service", name, {"spec": {"ports": ports}})
+
+
+def item_removed(world: World, name: str) -> None:
+    body = {"spec": blue(env=[{"name": "A", "$patch": "delete"}])}
+    target = world.target("Deployment", deployment(name))
+    world.api.merge(target, body, "remover", kind="strategic-merge").must()
+
+
+def autoscaled(world: World, name: str) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
+    spec = {"scaleTargetRef": target, "minReplicas": 3, "maxReplicas": 3}
+    manifest = {**world.target("HorizontalPodAutoscaler", name), "spec": spec}
+    world.api.apply(manifest, "user").must()
+
+
+ENV = {"containers": [{"name": "blue", "image": "a", "env": [{"name": "A", "value": "1"}]}]}
+SITUATIONS = (
+    Situation(
+        "scale",
+        lambda world, name: world.kubectl("scale", f"deployment/{name}", "--replicas=3") and None,
+        replicas,
+        3,
+        (("Deployment/scale", ".spec.replicas", "kubectl", "Update", "scale"),),
+        kind="Memcached",
+    ),
+    Situation(
+        "autoscaler",
+        autoscaled,
+        replicas,
+        3,
+        (
+            (
+                "Deployment/autoscaler",
+                ".spec.replicas",
+                "kube-controller-manager",
+                "Update",
+                "scale",
+            ),
+        ),
+        kind="Memcached",
+    ),
+    Situation(
+        "set-image",
+        lambda world, name: world.set_image(deployment(name), "blue", "set/echo:9") and None,
+        image,
+        "set/echo:9",
+        (("Deployment/set-imageblue-deployment", f"{BLUE}.image", "kubectl-set", "Update", None),),
+    ),
+    Situation(
+        "edit-map",
+        edited,
+        lambda world, name: world.selected(name),
+        "Grey",
+        (("Service/edit-map", ".spec.selector", "kubectl-edit", "Update", None),),
+    ),
+    Situation(
+        "merge-patch",
+        merged,
+        image,
+        "merged/echo:9",
+        (("Deployment/merge-patchblue-deployment", f"{BLUE}.image", "curl", "Update", None),),
+    ),
+    Situation("apply", unforced, image, "example/echo:1"),
+    Situation(
+        "apply-force",
+        forced,
+        image,
+        "helm/echo:9",
+        (("Deployment/apply-forceblue-deployment", f"{BLUE}.image", "helm", "Apply", None),),
+    ),
+    Situation("agree", agreeing, image, "example/echo:1"),
+    Situation("restart", restarted, image, "example/echo:1"),
+    Situation("join", joined, containers, ["blue", "side"]),
+    Situation(
+        "rename-port",
+        port_renamed,
+        lambda world, name: [p["name"] for p in world.get("Service", name)["spec"]["ports"]],
+        ["web"],
+        (("Service/rename-port", f"{PORT}.name", "kubectl-edit", "Update", None),),
+    ),
+    Situation(
+        "add-port",
+        port_added,
+        lambda world, name: len(world.get("Service", name)["spec"]["ports"]),
+        2,
+    ),
+    Situation(
+        "remove-item",
+        item_removed,
+        lambda world, name: pod_spec(world, name)["containers"][0]["env"],
+        [{"name": "A", "value": "1"}],
+        spec={"blueSpec": ENV},
+    ),
+)
