@@ -230,6 +230,27 @@ class TestAdmission:
             remove()
 
 
+class TestSecondOperator:
+    def test_another_installation_on_the_same_resources_ends_in_silence(
+        self,
+        world: Looks,
+        nodes_sandbox: Sandbox,
+        nodes_audit: Audit,
+        tmp_path_factory: pytest.TempPathFactory,
+    ):
+        make(world)
+        kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
+        log = tmp_path_factory.mktemp("second") / "log"
+        flags = ("--controllers", "bluegreen", "--instance", "two")
+
+        with Operator(kubeconfig, log, *flags):
+            label = ".metadata.labels.hedgerow.dev/controller"
+            eventually(lambda: label in {told[1] for told in world.told("BlueGreen", "demo")})
+            mark = nodes_audit.mark()
+            throughout(lambda: nodes_audit.writes(mark, namespace=world.namespace), 8)
+        assert {told[2] for told in world.told("BlueGreen", "demo")} == {"hedgerow-bluegreen"}
+
+
 def make(world: Looks) -> None:
     world.api.apply(bluegreens.bluegreen(world.namespace, "demo"), "user").must()
     eventually(lambda: world.said("BlueGreen", "demo", "Ready") == "True/Serving")
