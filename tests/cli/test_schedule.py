@@ -121,10 +121,11 @@ class TestTable:
 
     def test_it_ends_before_the_calendar_of_the_machine_does(self, typed):
         _, out, _ = typed(
-            "@yearly", "--from", "9987-06-01", "--count", "9", "--zone", "Pacific/Kiritimati"
+            "@yearly", "--from", "8999-06-01", "--count", "1000", "--zone", "Pacific/Kiritimati"
         )
 
-        assert [line[4:14] for line in lines(out)[1:3]] == ["9988-01-01", "9989-01-01"]
+        years = [line[4:8] for line in lines(out) if line[8:14] == "-01-01"]
+        assert (years[0], years[-1]) == ("9000", "9989")
 
 
 class TestJson:
@@ -168,9 +169,9 @@ class TestErrors:
             (("@daily", "--zone", ""), "time zone '': this is no IANA name"),
             (("@daily", "--zone", "../../etc/passwd"), "this is no IANA name"),
             (("TZ=UTC @daily", "--zone", "UTC"), "the schedule names a zone of its own, UTC: drop"),
-            (("@daily", "--from", "yesterday"), "--from 'yesterday': this is no time in RFC 3339"),
-            (("@daily", "--from", "0001-01-01T00:00:00Z"), "there is no telling so far from now"),
-            (("@daily", "--from", "9999-12-31T23:59:59Z"), "there is no telling so far from now"),
+            (("@daily", "--from", "yesterday"), "--from takes a time such as 2026-03-08T02:30:00Z"),
+            (("@daily", "--from", "0001-01-01T00:00:00Z"), "is not between 1970 and 9000"),
+            (("@daily", "--from", "9999-12-31T23:59:59Z"), "is not between 1970 and 9000"),
             (("@daily", "--count", "0"), "--count"),
             (("@daily", "--count", "1001"), "--count"),
             (("@daily", "-o", "yaml"), "'--output'"),

@@ -12,6 +12,7 @@ import typer
 
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.explained import Explained, as_json, show
+from hedgerow.cli.times import moment
 from hedgerow.core.agenda import timetable
 from hedgerow.core.cron import ScheduleError
 from hedgerow.core.cron.durations import nanoseconds
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 LONGEST = timedelta(days=36525)
 """Of a range, and of a Job's duration: a hundred years."""
 
-FIRST, LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 Filename = Annotated[
     str,
@@ -75,9 +75,9 @@ class Asked:
 
     def question(self, zone: tzinfo, now: datetime) -> Question:
         """Read the times in a zone. Raises BadParameter."""
-        since = _moment("--from", self.since, zone) if self.since else now.astimezone(zone)
+        since = moment("--from", self.since, zone) if self.since else now.astimezone(zone)
         day = since + timedelta(days=1)  # by the clocks on the wall
-        until = _moment("--to", self.until, zone) if self.until else day
+        until = moment("--to", self.until, zone) if self.until else day
         _check_order("--to", since, until)
         if until.astimezone(UTC) - since.astimezone(UTC) > LONGEST:
             raise typer.BadParameter("--to is more than a hundred years after --from")
@@ -155,24 +155,11 @@ def _aside(line: str) -> None:
     typer.echo(f"hedgerow: {shown}", err=True)
 
 
-def _moment(option: str, text: str, zone: tzinfo) -> datetime:
-    try:
-        read_time = datetime.fromisoformat(text.upper())
-    except ValueError:
-        raise typer.BadParameter(
-            f"{option} takes a time such as 2026-03-08T02:30:00Z or a date, not {text!r}"
-        ) from None
-    moment = read_time if read_time.tzinfo else read_time.replace(tzinfo=zone)
-    if not FIRST <= moment <= LAST:
-        raise typer.BadParameter(f"{option}: {text} is not between 1970 and 9000")
-    return moment
-
-
 def _interval(text: str, zone: tzinfo) -> tuple[datetime, datetime]:
     begin, slash, end = text.partition("/")
     if not slash:
         raise typer.BadParameter(f"--down takes two times, FROM/TO, not {text!r}")
-    first, last = _moment("--down", begin, zone), _moment("--down", end, zone)
+    first, last = moment("--down", begin, zone), moment("--down", end, zone)
     _check_order("--down", first, last)
     return _utc(first), _utc(last)
 

@@ -11,11 +11,12 @@ from pydantic_core import to_json
 from rich.console import Console
 from rich.table import Table
 
+from hedgerow.cli.times import local, utc
 from hedgerow.whatif import Happens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from datetime import datetime, tzinfo
+    from datetime import tzinfo
 
     from hedgerow.whatif import Fate, Forecast, Question
     from hedgerow_schemas.cronjob import CronJob
@@ -85,10 +86,10 @@ def _heading(each: Explained) -> Iterator[str]:
     if asked.duration == timedelta() and cj.spec.concurrency_policy != "Allow":
         yield "No Job is ever in the way of another: --duration says how long they take."
     if found.since:
-        yield f"It begins at {_utc(found.begins)}: {found.since} is later than --from."
+        yield f"It begins at {utc(found.begins)}: {found.since} is later than --from."
     if found.missed_before:
         starts = _count(found.missed_before, "start")
-        yield f"Before {_utc(found.begins)}, {starts} had passed without a Job."
+        yield f"Before {utc(found.begins)}, {starts} had passed without a Job."
 
 
 def _table(each: Explained, width: int) -> Table:
@@ -102,14 +103,14 @@ def _table(each: Explained, width: int) -> Table:
         table.add_column("Job", no_wrap=True)
     for fate in each.forecast.fates:
         label, style = LABELS[fate.happens]
-        utc = ["" if fate.skipped else _utc(fate.start)] if zoned else []
+        also = ["" if fate.skipped else utc(fate.start)] if zoned else []
         job = [fate.job or ""] if named else []
-        table.add_row(_local(fate, each.zone), *utc, label, fate.why, *job, style=style)
+        table.add_row(_local(fate, each.zone), *also, label, fate.why, *job, style=style)
     return table
 
 
 def _summary(each: Explained) -> str:
-    found, until = each.forecast, _utc(each.question.until)
+    found, until = each.forecast, utc(each.question.until)
     if not found.fates:
         return f"There is no start until {until}."
     counted = Counter(fate.happens for fate in found.fates)
@@ -128,9 +129,9 @@ def _wire(each: Explained) -> dict[str, Any]:
         "schedule": cj.spec.schedule,
         "zone": str(each.zone),
         "concurrencyPolicy": cj.spec.concurrency_policy,
-        "from": _utc(asked.since),
-        "to": _utc(asked.until),
-        "begins": _utc(found.begins),
+        "from": utc(asked.since),
+        "to": utc(asked.until),
+        "begins": utc(found.begins),
         "durationSeconds": asked.duration.total_seconds(),
         "missedBefore": found.missed_before,
         "starts": [_fate_wire(fate, each.zone) for fate in found.fates],
@@ -143,11 +144,11 @@ def _fate_wire(fate: Fate, zone: tzinfo) -> dict[str, Any]:
     there_is = not fate.skipped
     return {
         "local": (fate.start.astimezone(zone) if there_is else fate.wall).isoformat(),
-        "utc": _utc(fate.start) if there_is else None,
+        "utc": utc(fate.start) if there_is else None,
         "happens": fate.happens.value,
         "why": fate.why,
         "job": fate.job,
-        "begins": _utc(fate.began) if fate.began else None,
+        "begins": utc(fate.began) if fate.began else None,
         "repeated": _ORDINALS[fate.repeated],
         "skipped": [time.isoformat() for time in fate.skipped],
     }
@@ -157,14 +158,7 @@ def _local(fate: Fate, zone: tzinfo) -> str:
     """Show a start as `Sun 2026-03-29 03:30:00 CEST +02:00`; one that is skipped has no offset."""
     if fate.skipped:
         return f"{fate.wall:%a %Y-%m-%d %H:%M:%S}"
-    start = fate.start.astimezone(zone)
-    name = start.tzname() or ""
-    offset = start.isoformat()[19:]
-    return f"{start:%a %Y-%m-%d %H:%M:%S} {f'{name} ' if name.isalpha() else ''}{offset}"
-
-
-def _utc(moment: datetime) -> str:
-    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+    return local(fate.start.astimezone(zone))
 
 
 def _length(duration: timedelta) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hedgerow.cli.explain import explain_command
+from hedgerow.cli.times import local, moment, utc
 from hedgerow.core import cron
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 app = typer.Typer(name="schedule", no_args_is_help=True, rich_markup_mode="markdown")
 
 _SKIPPED_SHOWN = 3
-_MOST = 1000
 _YEARS = range(2, 9990)
+_MOST = 1000
 _PIPED = 200
 """Columns where no terminal sets a width: what is read by a program is not to be broken."""
 
@@ -64,7 +65,7 @@ class Coming:
         return {
             "local": self.start.isoformat(),
             "zone": self.start.tzname(),
-            "utc": _utc(self.start),
+            "utc": utc(self.start),
             "inSeconds": self.distance.total_seconds(),
             "repeated": (None, "first", "second")[self.repeated],
             "skippedBefore": [time.isoformat() for time in self.skipped],
@@ -111,7 +112,7 @@ def next_command(
     A start that falls into a skipped hour does not run; one in a repeated hour may run twice.
     """
     found = _parse(expression, zone)
-    begin = _now() if since is None else _moment(since, found.zone)
+    begin = _now() if since is None else moment("--from", since, found.zone)
     rows = list(coming(found, begin, count))
     if output is Output.JSON:
         from pydantic_core import to_json  # noqa: PLC0415 - not needed for the table
@@ -121,7 +122,7 @@ def next_command(
         _show(rows, found.zone)
     if len(rows) < count and output is Output.TABLE:
         last = rows[-1].start if rows else begin
-        typer.echo(f"No {'further ' if rows else ''}start within five years of {_utc(last)}.")
+        typer.echo(f"No {'further ' if rows else ''}start within five years of {utc(last)}.")
 
 
 def coming(found: cron.Schedule, since: datetime, count: int) -> Iterator[Coming]:
@@ -152,18 +153,6 @@ def _parse(expression: str, zone: str | None) -> cron.Schedule:
     return found
 
 
-def _moment(text: str, zone: tzinfo) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text.upper())
-    except ValueError:
-        raise typer.BadParameter(
-            f"--from {text!r:.60}: this is no time in RFC 3339, such as 2026-03-29T00:00:00Z"
-        ) from None
-    if moment.year not in _YEARS:
-        raise typer.BadParameter(f"--from {text!r:.60}: there is no telling so far from now")
-    return moment if moment.tzinfo else moment.replace(tzinfo=zone)
-
-
 def _now() -> datetime:
     from hedgerow.runtime.clock import SystemClock  # noqa: PLC0415 - not needed with --from
 
@@ -184,20 +173,9 @@ def _show(rows: Sequence[Coming], zone: tzinfo) -> None:
     if noted:
         table.add_column("daylight saving")
     for row in rows:
-        cells = (_local(row.start), _utc(row.start), _length(row.distance), row.told())
+        cells = (local(row.start), utc(row.start), _length(row.distance), row.told())
         table.add_row(*cells[: 3 + noted])
     console.print(table)
-
-
-def _local(start: datetime) -> str:
-    """Show a time as `Sun 2026-03-29 03:30:00 CEST +02:00`; a zone may have no name but that."""
-    offset = start.isoformat()[19:]
-    name = start.tzname() or ""
-    return f"{start:%a %Y-%m-%d %H:%M:%S} {f'{name} ' if name.isalpha() else ''}{offset}"
-
-
-def _utc(start: datetime) -> str:
-    return start.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def _length(distance: timedelta) -> str:

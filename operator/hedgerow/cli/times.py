@@ -1,0 +1,40 @@
+"""Times: how people write instants on the command line, and how they are shown them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+def moment(option: str, text: str, zone: tzinfo) -> datetime:
+    """Read an RFC 3339 time or a date, meant in the zone if it has no offset; else BadParameter."""
+    try:
+        found = datetime.fromisoformat(text.upper())
+    except ValueError:
+        raise typer.BadParameter(
+            f"{option} takes a time such as 2026-03-08T02:30:00Z or a date, not {text!r:.60}"
+        ) from None
+    found = found if found.tzinfo else found.replace(tzinfo=zone)
+    if not EARLIEST <= found <= LATEST:
+        raise typer.BadParameter(f"{option}: {text} is not between 1970 and 9000")
+    return found
+
+
+def local(instant: datetime) -> str:
+    """Show a time as `Sun 2026-03-29 03:30:00 CEST +02:00`; a zone may have no name but that."""
+    offset = instant.isoformat()[19:]
+    name = instant.tzname() or ""
+    return f"{instant:%a %Y-%m-%d %H:%M:%S} {f'{name} ' if name.isalpha() else ''}{offset}"
+
+
+def utc(instant: datetime) -> str:
+    """Show a time as manifests and the API write it: `2026-03-29T01:30:00Z`."""
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
