@@ -125,7 +125,7 @@ class TestTable:
         )
 
         years = [line[4:8] for line in lines(out) if line[8:14] == "-01-01"]
-        assert (years[0], years[-1]) == ("9000", "9989")
+        assert (years[0], years[-1]) == ("9000", "9990")
 
 
 class TestJson:

@@ -33,6 +33,14 @@ def _identified(body: Object, number: int) -> Object:
     return {**body, "spec": {**spec, **chosen}}
 
 
+def _labelled(body: Object) -> Object:
+    """A Job without labels gets those of its pods."""
+    pods: Object = body.get("spec", {}).get("template", {}).get("metadata", {})
+    if body["metadata"].get("labels") or not pods.get("labels"):
+        return body
+    return {**body, "metadata": {**body["metadata"], "labels": dict(pods["labels"])}}
+
+
 def _wrong(new: Object, old: Object | None) -> Wrong:
     spec: Object = new.get("spec", {})
     pod: Object = spec.get("template", {}).get("spec", {})
@@ -76,6 +84,7 @@ JOB = Kind(
     status=True,
     generations=("spec",),
     empty={"spec": {"template": {"metadata": {}, "spec": {"containers": None}}}, "status": {}},
+    derive=_labelled,
     validate=_wrong,
     server_sets=_identified,
 )

@@ -114,3 +114,19 @@ async def started(**spec: Any) -> Clockwork:
     await world.work()
     world.deliver()
     return world
+
+
+async def settled(world: Clockwork) -> None:
+    """Let all be told and done while time stands still, and see that it stays done."""
+    world.restart()
+    await standstill(world)
+    version, before = world.server.version, len(world.writes)
+    world.restart()
+    await standstill(world)
+    assert world.writes[before:] == []
+    assert world.server.version == version
+
+
+async def standstill(world: Clockwork) -> None:
+    while world.deliver() or len(world.runner.queue):
+        await world.work()

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from hedgerow.kube.errors import Unreachable
 from model.answers import Refused
 from model.cluster import Sent
-from runtime.clockwork import MINUTE, Clockwork, calm, guarded_jobs, started
+from runtime.clockwork import (
+    MINUTE,
+    Clockwork,
+    calm,
+    guarded_jobs,
+    settled,
+    standstill,
+    started,
+)
 from runtime.ledger import Ledger
 from runtime.virtual import run
 from runtime.world import Crash
@@ -192,26 +200,6 @@ class Story:
         await settled(self.world)
 
 
-async def settled(world: Clockwork) -> None:
-    """Let all be told and done while time stands still, and see that it stays done."""
-    world.restart()
-    await standstill(world)
-    version, before = world.server.version, len(world.writes)
-    world.restart()
-    await standstill(world)
-    assert world.writes[before:] == []
-    assert world.server.version == version
-
-
-async def standstill(world: Clockwork) -> None:
-    while world.deliver() or len(world.runner.queue):
-        await world.work()
-
-
-def _crash() -> None:
-    raise Crash
-
-
 def _unreachable() -> None:
     raise Unreachable("no route", sent=False)
 
@@ -271,98 +259,3 @@ class TestAnyStory:
             assert story.ledger.companions() == []
 
         run(example)
-
-
-def taken(world: Clockwork) -> None:
-    """Let the Job of the next start be gone as soon as it is made, as a TTL of nothing has it."""
-    world.delete("Job", world.jobs[-1])
-
-
-class TestTheHole:
-    """The operator is killed between two writes, and the Job is gone before it is back."""
-
-    async def killed(self, **spec: Any) -> Clockwork:
-        world = await started(**spec)
-        world.during(0, _crash)
-        with pytest.raises(Crash):
-            await world.live_through(MINUTE)
-        taken(world)
-        world.restart()
-        await standstill(world)
-        return world
-
-    async def unanswered(self, **spec: Any) -> Clockwork:
-        world = await started(**spec)
-
-        async def lost(sent: Sent) -> None:
-            taken(world)
-            world.cluster.after = calm
-            raise Unreachable("no answer", sent=True)
-
-        world.cluster.after = lost
-        await world.live_through(MINUTE)
-        world.deliver()
-        await world.live_through(1)
-        return world
-
-    @pytest.mark.parametrize("how", [killed, unanswered])
-    async def test_without_the_guard_the_start_is_made_once_more(self, how):
-        world = await how(self)
-
-        assert world.made == [world.job(1)] * 2
-
-    @pytest.mark.parametrize("how", [killed, unanswered])
-    async def test_with_the_guard_it_is_not(self, how):
-        world = await how(self, startGuard=True)
-        await settled(world)
-
-        assert world.made == [world.job(1)]
-        assert world.last == world.at(MINUTE)
-        assert world.jobs == []
-
-    async def test_killed_after_the_status_was_written_nothing_is_lost(self):
-        world = await started()
-        world.during(1, _crash)
-        with pytest.raises(Crash):
-            await world.live_through(MINUTE)
-        taken(world)
-        world.restart()
-        await standstill(world)
-
-        assert world.made == [world.job(1)]
-
-    @pytest.mark.parametrize("kind", ["", "Job"])
-    async def test_while_the_operator_lives_it_knows_what_it_made(self, kind):
-        # The Job is gone before even the answer to its creation is in.
-        world = await started()
-
-        def gone() -> None:
-            taken(world)
-            world.deliver(kind=kind)
-
-        world.during(0, gone)
-        await world.live_through(MINUTE)
-        world.deliver()
-        await world.live_through(MINUTE - 1)
-
-        assert world.made == [world.job(1)]
-        assert world.last == world.at(MINUTE)
-
-    async def test_it_knows_so_as_long_as_the_status_cannot_be_written(self):
-        world = await started()
-
-        def edited() -> None:
-            world.edit("CronJob", "demo", {"metadata": {"annotations": {"a": "b"}}})
-
-        world.during(0, edited)
-        await world.live_through(MINUTE)
-        assert world.last == ""
-        taken(world)
-        world.deliver(kind="Job")
-        await world.work()
-        assert world.made == [world.job(1)]
-
-        world.deliver()
-        await world.work()
-        assert world.made == [world.job(1)]
-        assert world.last == world.at(MINUTE)

@@ -1,0 +1,113 @@
+"""The one way to make a start twice, and that the guard closes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hedgerow.kube.errors import Unreachable
+from model.cluster import Sent
+from runtime.clockwork import MINUTE, Clockwork, calm, settled, standstill, started
+from runtime.world import Crash
+
+pytestmark = pytest.mark.anyio
+
+
+def crash() -> None:
+    raise Crash
+
+
+def taken(world: Clockwork) -> None:
+    """Let the Job of the next start be gone as soon as it is made, as a TTL of nothing has it."""
+    world.delete("Job", world.jobs[-1])
+
+
+class TestTheHole:
+    """The operator is killed between two writes, and the Job is gone before it is back."""
+
+    async def killed(self, **spec: Any) -> Clockwork:
+        world = await started(**spec)
+        world.during(0, crash)
+        with pytest.raises(Crash):
+            await world.live_through(MINUTE)
+        taken(world)
+        world.restart()
+        await standstill(world)
+        return world
+
+    async def unanswered(self, **spec: Any) -> Clockwork:
+        world = await started(**spec)
+
+        async def lost(sent: Sent) -> None:
+            taken(world)
+            world.cluster.after = calm
+            raise Unreachable("no answer", sent=True)
+
+        world.cluster.after = lost
+        await world.live_through(MINUTE)
+        world.deliver()
+        await world.live_through(1)
+        return world
+
+    @pytest.mark.parametrize("how", [killed, unanswered])
+    async def test_without_the_guard_the_start_is_made_once_more(self, how):
+        world = await how(self)
+
+        assert world.made == [world.job(1)] * 2
+
+    @pytest.mark.parametrize("how", [killed, unanswered])
+    async def test_with_the_guard_it_is_not(self, how):
+        world = await how(self, startGuard=True)
+        await settled(world)
+
+        assert world.made == [world.job(1)]
+        assert world.last == world.at(MINUTE)
+        assert world.jobs == []
+
+    async def test_killed_after_the_status_was_written_nothing_is_lost(self):
+        world = await started()
+        world.during(1, crash)
+        with pytest.raises(Crash):
+            await world.live_through(MINUTE)
+        taken(world)
+        world.restart()
+        await standstill(world)
+
+        assert world.made == [world.job(1)]
+
+    @pytest.mark.parametrize("kind", ["", "Job"])
+    async def test_while_the_operator_lives_it_knows_what_it_made(self, kind):
+        # The Job is gone before even the answer to its creation is in.
+        world = await started()
+
+        def gone() -> None:
+            taken(world)
+            world.deliver(kind=kind)
+
+        world.during(0, gone)
+        await world.live_through(MINUTE)
+        world.deliver()
+        await world.live_through(MINUTE - 1)
+
+        assert world.made == [world.job(1)]
+        assert world.last == world.at(MINUTE)
+
+    async def test_it_knows_so_as_long_as_the_status_cannot_be_written(self):
+        world = await started()
+
+        def edited() -> None:
+            world.edit("CronJob", "demo", {"metadata": {"annotations": {"a": "b"}}})
+
+        world.during(0, edited)
+        await world.live_through(MINUTE)
+        assert world.last == ""
+        taken(world)
+        world.deliver(kind="Job")
+        await world.work()
+        assert world.made == [world.job(1)]
+
+        world.deliver()
+        await world.work()
+        assert world.made == [world.job(1)]
+        assert world.last == world.at(MINUTE)
