@@ -60,10 +60,11 @@ def world(operator: Operator, nodes_sandbox: Sandbox, nodes_namespace: str) -> I
 
 @pytest.fixture(scope="module", autouse=True)
 def every_minute(operator: Operator, nodes_sandbox: Sandbox) -> Iterator[World]:
-    """A CronJob that runs each minute while the other tests do what they do."""
+    """CronJobs that run, or are held, while the other tests do what they do."""
     api = Api(nodes_sandbox.kubeconfig)
     world = World(api, api.namespace("every-minute"))
     world.apply("minutely", "* * * * *")
+    world.apply("held", "@every 1s", suspend=True)
     yield world
     api.raw("DELETE", "/api/v1/namespaces/every-minute")
     api.close()
@@ -213,33 +214,6 @@ class TestHistory:
 
 
 class TestMissing:
-    def test_too_many_missed_starts_are_an_error_until_there_is_a_deadline(self, world: World):
-        world.apply("hello", "* * * * *", suspend=True)
-        eventually(lambda: world.condition("Ready", "hello") == "True/Suspended")
-        long_ago = SystemClock().now() - timedelta(days=400)
-        told = {**world.status("hello"), "lastScheduleTime": f"{long_ago:%Y-%m-%dT%H:%M:%SZ}"}
-        world.api.apply(
-            {**world.target("hello"), "status": told}, FIELD_MANAGER, subresource="status"
-        ).must()
-
-        world.edit("hello", suspend=False)
-
-        eventually(lambda: world.condition("Stalled", "hello") == "True/TooManyMissedStarts")
-        text = (
-            "Too many missed start times (> 100)."
-            " Set or decrease .spec.startingDeadlineSeconds or check clock skew."
-        )
-        assert world.message("Ready", "hello") == text
-        assert eventually(lambda: world.events("hello", "TooManyMissedStarts")) == [text]
-        assert world.status("hello")["missed"] > 570_000
-        assert world.names("hello") == []
-
-        world.edit("hello", startingDeadlineSeconds=120)
-        (name,) = eventually(lambda: world.names("hello"))
-        assert SystemClock().now().timestamp() - seconds_of(name) < 60 + 30
-        eventually(lambda: world.condition("Ready", "hello") == "True/Scheduled")
-        eventually(lambda: world.status("hello")["missed"] == 0)
-
     def test_of_starts_missed_while_the_operator_was_down_the_newest_is_made(
         self, world: World, operator: Operator
     ):
@@ -379,6 +353,35 @@ class TestTheWhole:
         (job, *_) = every_minute.jobs("minutely")
         assert created(job).timestamp() - seconds_of(name) < 20
         eventually(lambda: ended(every_minute.jobs("minutely")[0], "Complete"))
+
+    def test_too_many_missed_starts_are_an_error_until_there_is_a_deadline(
+        self, every_minute: World
+    ):
+        world = every_minute
+        began = created(world.get("held"))
+        eventually(
+            lambda: SystemClock().now() - began > timedelta(seconds=105),
+            within=110,
+            what="more than a hundred missed starts",
+        )
+
+        world.edit("held", suspend=False)
+
+        eventually(lambda: world.condition("Stalled", "held") == "True/TooManyMissedStarts")
+        text = (
+            "Too many missed start times (> 100)."
+            " Set or decrease .spec.startingDeadlineSeconds or check clock skew."
+        )
+        assert world.message("Ready", "held") == text
+        assert eventually(lambda: world.events("held", "TooManyMissedStarts")) == [text]
+        assert world.status("held")["missed"] > 100
+        assert world.names("held") == []
+
+        world.edit("held", startingDeadlineSeconds=30)
+        (name, *_) = eventually(lambda: world.names("held"))
+        assert SystemClock().now().timestamp() - seconds_of(name) < 30
+        eventually(lambda: world.condition("Ready", "held") == "True/Scheduled")
+        world.edit("held", suspend=True)
 
     def test_no_start_was_made_twice(self, nodes_audit: Audit):
         made = Counter(
