@@ -51,6 +51,7 @@ LAZY: Mapping[str, Lazy] = {
     "owners": Lazy(
         "hedgerow.cli.owners", "owners_command", "Show who holds each field of an object."
     ),
+    "tree": Lazy("hedgerow.cli.tree", "tree_command", "Show resources and what is made of them."),
     "run": Lazy("hedgerow.cli.run", "run", "Run the operator here, against a cluster."),
     "schedule": Lazy("hedgerow.cli.schedule", "app", "When a CronJob's schedule starts Jobs."),
 }

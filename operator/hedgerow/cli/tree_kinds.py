@@ -1,0 +1,60 @@
+"""Tree kinds: which of hedgerow's kinds a word means, and which kinds descend from each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hedgerow_schemas.base import ApiResource
+from hedgerow_schemas.builtin import Pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from hedgerow.core.contract import Controller
+    from hedgerow_schemas.base import CustomResource
+
+REPLICA_SET: Final = ApiResource("apps/v1", "ReplicaSet", "replicasets")
+BELOW: Final[Mapping[str, tuple[ApiResource, ...]]] = {
+    "Deployment": (REPLICA_SET, Pod.api),
+    "Job": (Pod.api,),
+}
+"""What Kubernetes's own controllers make of a child, as far as it is worth seeing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A kind of ours, the kinds of its children, and all kinds of its descendants."""
+
+    api: ApiResource
+    names: frozenset[str]
+    owned: tuple[str, ...]
+    descendants: tuple[ApiResource, ...]
+
+
+def families(controllers: Iterable[Controller[CustomResource]]) -> tuple[Family, ...]:
+    """Give the family of each controller's resource."""
+    return tuple(_family(controller) for controller in controllers)
+
+
+def meant(word: str, among: Sequence[Family]) -> Family | None:
+    """Give the family that a word means, spelled as for kubectl: `bg`, `cronjobs.batch.….io`."""
+    name, _, rest = word.lower().partition(".")
+    for family in among:
+        api = family.api
+        if name in family.names and rest in {"", api.group, f"{api.version}.{api.group}"}:
+            return family
+    return None
+
+
+def _family(controller: Controller[CustomResource]) -> Family:
+    api = controller.resource.api
+    owned = tuple(view.api for view in controller.owns)
+    below = (each for child in owned for each in BELOW.get(child.kind, ()))
+    short = controller.resource.definition.short_names
+    return Family(
+        api,
+        frozenset({api.plural, api.kind.lower(), *short}),
+        tuple(child.kind for child in owned),
+        tuple(dict.fromkeys((*owned, *below))),
+    )

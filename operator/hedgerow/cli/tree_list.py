@@ -1,0 +1,65 @@
+"""Tree list: trees as objects for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from hedgerow.core.lineage import Conflict, Member
+    from hedgerow.core.managed import Holder
+
+
+def listed(trees: Iterable[Member], unread: Mapping[str, str]) -> dict[str, Any]:
+    """Give the resources, each with its children, and why which kinds could not be read."""
+    return {
+        "resources": [_member(tree) for tree in trees],
+        "unread": [{"kind": kind, "why": why} for kind, why in unread.items()],
+    }
+
+
+def text(found: Mapping[str, Any], *, line: bool = False) -> str:
+    """Write it as JSON, indented or as one line."""
+    return to_json(found, indent=None if line else 2).decode() + "\n"
+
+
+def _member(member: Member) -> dict[str, Any]:
+    conditions = [
+        {"type": c.type, "status": c.status, "reason": c.reason, "message": c.message,
+         "lastTransitionTime": c.since}
+        for c in member.conditions
+    ]  # fmt: skip
+    full = {
+        "apiVersion": member.api_version,
+        "kind": member.kind,
+        "namespace": member.namespace,
+        "name": member.name,
+        "uid": member.uid,
+        "status": member.readiness.verdict,
+        "readiness": member.readiness.words,
+        "past": member.past,
+        "changed": _holder(member.changed) if member.changed else None,
+        "conditions": conditions,
+        "contested": [_conflict(conflict) for conflict in member.conflicts],
+        "children": [_member(child) for child in member.children],
+    }
+    return {key: value for key, value in full.items() if value}
+
+
+def _conflict(conflict: Conflict) -> dict[str, str]:
+    told = _holder(conflict.holder)
+    since = told.pop("time", "")
+    return {"path": conflict.path, **told, **({"since": since} if since else {})}
+
+
+def _holder(holder: Holder) -> dict[str, str]:
+    found = {
+        "manager": holder.manager,
+        "operation": holder.operation,
+        "subresource": holder.subresource,
+        "time": holder.time,
+    }
+    return {key: value for key, value in found.items() if value}

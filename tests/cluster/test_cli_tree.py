@@ -1,0 +1,347 @@
+"""`hedgerow tree`, as typed on a real server with controllers, while the operator is at work."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from hedgerow.sandbox.cluster import Sandbox
+from support import cronjobs, memcacheds
+from support.api import Api, Object
+from support.audit import Audit
+from support.bluegreens import World
+from support.eventually import eventually
+from support.running import Operator
+from support.workloads import DEPLOYMENT
+from support.worlds import with_custom_resources
+
+pytestmark = pytest.mark.cluster
+
+NEVER = "0 0 30 2 *"
+READ = ["get", "list", "watch"]
+SEEN = {"": ["pods", "services"], "apps": ["deployments", "replicasets"]}
+UNCUT = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+COMMAND = (sys.executable, "-m", "hedgerow", "tree")
+
+
+@pytest.fixture(scope="module")
+def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
+    api = with_custom_resources(Api(nodes_sandbox.kubeconfig))
+    yield api
+    api.close()
+
+
+@pytest.fixture(scope="module")
+def operator(
+    api: Api, nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operator]:
+    log = tmp_path_factory.mktemp("operator") / "log"
+    with Operator(nodes_sandbox.kubeconfig, log) as running:
+        yield running
+
+
+@pytest.fixture
+def world(api: Api, operator: Operator, nodes_namespace: str) -> World:
+    """A fresh namespace with the operator at work."""
+    return World(api, nodes_namespace)
+
+
+@pytest.fixture
+def typed(nodes_sandbox: Sandbox, nodes_namespace: str):
+    """Type `hedgerow tree …`; give the exit code, standard output and standard error."""
+
+    def run(*words: str, kubeconfig: Path = nodes_sandbox.kubeconfig) -> tuple[int, str, str]:
+        ended = subprocess.run(
+            [*COMMAND, *words, "-n", nodes_namespace, "--kubeconfig", str(kubeconfig)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env=UNCUT,
+        )
+        return ended.returncode, ended.stdout, ended.stderr
+
+    return run
+
+
+def members(told: tuple[int, str, str]) -> dict[str, Object]:
+    """Read the JSON form: every object of it by kind and name."""
+    assert (told[0], told[2]) == (0, "")
+
+    def all_of(member: Object) -> Iterator[Object]:
+        yield member
+        for child in member.get("children", ()):
+            yield from all_of(child)
+
+    roots = json.loads(told[1])["resources"]
+    return {f"{m['kind']}/{m['name']}": m for root in roots for m in all_of(root)}
+
+
+def lines(told: tuple[int, str, str]) -> list[str]:
+    """Give the lines of a tree below its headings, blanks run together."""
+    assert (told[0], told[2]) == (0, "")
+    return [re.sub(" +", " ", line) for line in told[1].splitlines()[3:]]
+
+
+class TestBlueGreen:
+    def test_it_is_shown_down_to_its_pods(self, world: World, typed):
+        world.apply()
+        eventually(lambda: world.condition("Ready") == "True/Serving")
+
+        told = "\n".join(re.sub(r"\d+[sm]$", "AGO", line) for line in lines(typed("demo")))
+
+        name = r"demo(blue|green)-deployment"
+        assert re.fullmatch(
+            rf"""BlueGreen/demo ✓ Ready: Serving user AGO
+│ Available=True Serving
+├ Deployment/{name} ✓ available 1/1 hedgerow-bluegreen AGO
+│ └ ReplicaSet/{name}-\w+ ✓ ready 1/1 kube-controller-manager AGO
+│ └ Pod/{name}-\w+-\w+ ✓ Ready kube-controller-manager AGO
+├ Deployment/{name} ✓ available 1/1 hedgerow-bluegreen AGO
+│ └ ReplicaSet/{name}-\w+ ✓ ready 1/1 kube-controller-manager AGO
+│ └ Pod/{name}-\w+-\w+ ✓ Ready kube-controller-manager AGO
+└ Service/demo ✓ ClusterIP [\d.]+ hedgerow-bluegreen AGO""",
+            told,
+        )
+
+    def test_a_contested_field_stands_below_its_object(self, world: World, typed):
+        world.apply()
+        eventually(lambda: world.condition("Ready") == "True/Serving")
+        world.set_image("demoblue-deployment", "blue", "example/other:2")
+        eventually(lambda: world.condition("Contested") == "True/FieldConflict")
+
+        told = lines(typed("bg/demo"))
+
+        assert told[0].startswith("BlueGreen/demo ✗ not Ready: FieldConflict user ")
+        at = next(n for n, line in enumerate(told) if "Deployment/demoblue-deployment" in line)
+        assert " kubectl-set " in told[at]
+        path = re.escape('.spec.template.spec.containers[name="blue"].image')
+        assert re.fullmatch(rf"│ │ ✗ {path}: held by kubectl-set \(Update\) for \d+s", told[at + 1])
+        found = members(typed("bg/demo", "-o", "json"))
+        (conflict,) = found["Deployment/demoblue-deployment"]["contested"]
+        (reported,) = world.status()["contested"]
+        assert {**conflict, "object": "Deployment/demoblue-deployment"} == reported
+
+    def test_a_name_that_is_taken_is_missing_and_its_owner_is_named(self, world: World, typed):
+        other = world.apply("other", "Green", blueSpec=None)
+        reference = {
+            "apiVersion": other["apiVersion"], "kind": "BlueGreen", "name": "other",
+            "uid": other["metadata"]["uid"], "controller": True,
+        }  # fmt: skip
+        for name, owners in (("demoblue-deployment", []), ("demogreen-deployment", [reference])):
+            foreign = DEPLOYMENT.named(name, world.namespace)
+            foreign["metadata"]["ownerReferences"] = owners
+            world.api.create(foreign, "somebody").must()
+        world.apply()
+        eventually(lambda: world.condition("Ready") == "False/NameTaken")
+
+        found = members(typed("bg/demo", "-o", "json"))
+
+        blue, green = (found[f"Deployment/demo{c}-deployment"] for c in ("blue", "green"))
+        assert (blue["status"], blue["changed"]["manager"]) == ("NotFound", "somebody")
+        assert blue["readiness"] == "missing: NameTaken by an object of no controller"
+        assert green["readiness"] == "missing: NameTaken by a child of BlueGreen/other"
+
+
+class TestMemcached:
+    def test_its_servers_and_its_budget_are_shown(
+        self, world: World, nodes_sandbox: Sandbox, typed
+    ):
+        caches = memcacheds.World(world.api, world.namespace, nodes_sandbox)
+        caches.make(size=3)
+        eventually(lambda: caches.condition("Ready") == "True/Serving")
+        caches.scale("cache", 4)
+        eventually(lambda: caches.condition("Contested") == "True/FieldConflict")
+        eventually(lambda: len(caches.pods()) == 4)
+
+        found = members(typed("memc/cache", "-o", "json"))
+
+        kinds = [name.partition("/")[0] for name in found]
+        assert kinds.count("Pod") == 4
+        assert found["PodDisruptionBudget/cache"]["readiness"].startswith("healthy ")
+        assert found["Service/cache"]["readiness"] == "headless"
+        (conflict,) = found["Deployment/cache"]["contested"]
+        assert (conflict["path"], conflict["subresource"]) == (".spec.replicas", "scale")
+        assert found["Deployment/cache"]["changed"]["manager"] == "hedgerow-memcached"
+
+
+class TestCronJob:
+    def test_the_pod_of_a_job_is_shown_until_the_job_is_complete(self, world: World, typed):
+        jobs = cronjobs.World(world.api, world.namespace)
+        jobs.apply("slow", "@every 2s", runs_for=60, concurrencyPolicy="Forbid")
+        eventually(lambda: jobs.running("slow"))
+        eventually(lambda: any("Pod/slow" in line for line in lines(typed("cronjob/slow"))))
+        jobs.apply("fast", "@every 2s")
+        eventually(lambda: "lastSuccessfulTime" in jobs.status("fast"))
+        jobs.edit("fast", suspend=True)
+        eventually(lambda: "active" not in jobs.status("fast"))
+
+        slow, fast = lines(typed("slow")), lines(typed("fast"))
+
+        assert re.match(r"└ Job/slow-\d+ ~ running 1, 0/1 complete hedgerow-cronjob ", slow[-2])
+        assert re.match(r" └ Pod/slow-\d+-\w+ ✓ Ready ", slow[-1])
+        assert fast[0].startswith("CronJob/fast ✓ Ready: Suspended kubectl-edit ")
+        assert all(" ✓ Complete hedgerow-cronjob " in line for line in fast[1:])
+        assert any("Pod/" in name for name in members(typed("fast", "-o", "json")))
+
+
+class TestRights:
+    def test_it_needs_to_read_and_what_it_may_not_read_is_left_out(
+        self, world: World, nodes_sandbox: Sandbox, nodes_audit: Audit, typed
+    ):
+        world.apply()
+        eventually(lambda: world.condition("Ready") == "True/Serving")
+        reader = f"reader-{secrets.token_hex(4)}"
+        kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, reader)
+        grant(world.api, world.namespace, reader, {**SEEN, "": ["services"]})
+
+        code, out, err = typed("bg/demo", kubeconfig=kubeconfig)
+
+        assert code == 0
+        assert "Pod/" not in out
+        assert "✓ ready 1/1" in out
+        assert err.startswith("hedgerow: Pod is left out: GET ")
+        assert err.count("\n") == 1
+        assert {entry["verb"] for entry in nodes_audit.since(user=reader)} == {"list"}
+
+    def test_nobody_sees_nothing(self, nodes_sandbox: Sandbox, api: Api, nodes_namespace, typed):
+        nobody = anyio.run(nodes_sandbox.kubeconfig_for, "nobody-at-all")
+
+        code, out, err = typed(kubeconfig=nobody)
+
+        assert (code, out) == (1, "")
+        assert 'User "nobody-at-all" cannot list resource' in err
+        assert err.count("\n") == 1
+
+
+class Following:
+    """`hedgerow tree … -w` with its output in a file."""
+
+    def __init__(self, kubeconfig: Path, out: Path, *words: str) -> None:
+        self._out = out
+        with out.open("wb") as file, out.with_suffix(".err").open("wb") as err:
+            command = [*COMMAND, "-w", *words, "--kubeconfig", str(kubeconfig)]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=err, env=os.environ
+            )
+
+    @property
+    def text(self) -> str:
+        return self._out.read_text("utf-8")
+
+    def says(self, pattern: str) -> None:
+        eventually(
+            lambda: re.search(pattern, self.text, re.MULTILINE), what=f"{pattern} in\n{self.text}"
+        )
+
+    def interrupt(self) -> int:
+        self._process.send_signal(signal.SIGINT)
+        return self._process.wait(20)
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(10)
+
+
+@pytest.fixture
+def follow(nodes_sandbox: Sandbox, nodes_namespace: str, tmp_path: Path):
+    begun: list[Following] = []
+
+    def start(*words: str, kubeconfig: Path = nodes_sandbox.kubeconfig) -> Following:
+        out = tmp_path / f"out{len(begun)}"
+        begun.append(Following(kubeconfig, out, *words, "-n", nodes_namespace))
+        return begun[-1]
+
+    yield start
+    for each in begun:
+        each.kill()
+
+
+class TestWatch:
+    def test_changes_are_told_line_by_line_until_it_is_interrupted(self, world: World, follow):
+        world.apply()
+        eventually(lambda: world.condition("Ready") == "True/Serving")
+        following = follow("demo")
+        following.says(r"^└ Service/demo ")
+        assert following.text.count("\n") == 12
+
+        world.set_image("demoblue-deployment", "blue", "example/other:2")
+
+        at = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ " + world.namespace
+        path = re.escape('.spec.template.spec.containers[name="blue"].image')
+        following.says(rf"{at} Deployment/demoblue-deployment: changed by kubectl-set$")
+        following.says(rf"{at} BlueGreen/demo: Contested=True FieldConflict: ")
+        following.says(rf"{at} Deployment/demoblue-deployment: {path} is held by kubectl-set with ")
+        following.says(rf"{at} Pod/demoblue-deployment-\w+-\w+: new, ")
+        world.delete("Service", "demo")
+        following.says(rf"{at} Service/demo: (gone|made anew, ClusterIP .*)$")
+        assert following.interrupt() == 130
+
+    def test_a_reader_may_follow_and_json_is_one_line_for_each_change(
+        self, world: World, nodes_sandbox: Sandbox, follow
+    ):
+        reader = f"reader-{secrets.token_hex(4)}"
+        grant(world.api, world.namespace, reader, SEEN)
+        world.apply()
+        eventually(lambda: world.condition("Ready") == "True/Serving")
+        kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, reader)
+        following = follow("bg/demo", "-o", "json", kubeconfig=kubeconfig)
+        following.says(r"\n")
+
+        world.apply(route_to="Green")
+
+        def latest() -> Object:
+            return json.loads(following.text.splitlines()[-1])["resources"][0]
+
+        eventually(lambda: len(following.text.splitlines()) > 1, what="a second line")
+        assert latest()["kind"] == "BlueGreen"
+        assert following.interrupt() == 130
+
+    def test_it_ends_when_nobody_reads_on(self, world: World, nodes_sandbox: Sandbox):
+        world.apply()
+        eventually(lambda: world.condition("Ready") == "True/Serving")
+        read, write = os.pipe()
+        words = ("-w", "demo", "-n", world.namespace, "--kubeconfig", nodes_sandbox.kubeconfig)
+        process = subprocess.Popen(
+            [*COMMAND, *map(str, words)], stdout=write, stderr=subprocess.PIPE, text=True
+        )
+        os.close(write)
+        assert os.read(read, 9) == b"Namespace"
+        os.close(read)
+
+        world.scale("demoblue-deployment", 2)
+
+        assert (process.communicate(timeout=20)[1], process.returncode) == ("", 0)
+
+
+def grant(api: Api, namespace: str, user: str, more: dict[str, list[str]]) -> None:
+    """Let a user read BlueGreens and these in one namespace, and nothing else."""
+    group = "rbac.authorization.k8s.io"
+    named = {"name": user, "namespace": namespace}
+    kinds = {"app.demo.kakao.com": ["bluegreens"], **more}
+    rules = [{"apiGroups": [g], "resources": r, "verbs": READ} for g, r in kinds.items()]
+    subjects: list[Any] = [{"apiGroup": group, "kind": "User", "name": user}]
+    reference = {"apiGroup": group, "kind": "Role", "name": user}
+    version = f"{group}/v1"
+    role = {"apiVersion": version, "kind": "Role", "metadata": named, "rules": rules}
+    binding = {
+        "apiVersion": version,
+        "kind": "RoleBinding",
+        "metadata": named,
+        "roleRef": reference,
+        "subjects": subjects,
+    }
+    for manifest in (role, binding):
+        api.apply(manifest, "test").must()
