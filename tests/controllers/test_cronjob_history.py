@@ -47,6 +47,9 @@ def ended(*minutes: float, how: str = "Complete", **more: Any) -> tuple[Job, ...
 
 NONE_KEPT = cronjob(recorded(9), successfulJobsHistoryLimit=0, failedJobsHistoryLimit=0)
 UNRECORDED = cronjob(recorded(1), successfulJobsHistoryLimit=0, failedJobsHistoryLimit=0)
+SUCCESS_ON_RECORD = cronjob(
+    recorded(9, lastSuccessfulTime=wire(at(2))), successfulJobsHistoryLimit=0
+)
 PASTS = (
     Past("three that succeeded", ended(1, 2, 3), (1, 2, 3)),
     Past("the oldest of four", ended(4, 1, 3, 2), (2, 3, 4)),
@@ -60,6 +63,9 @@ PASTS = (
     Past("the newest start until it is on record", ended(1, 2, 3), (3,), UNRECORDED),
     Past("older ones go though they are not on record", ended(2, 3), (3,), UNRECORDED),
     Past("once it is on record the newest may go", ended(1), (), UNRECORDED),
+    Past("the newest success until it is on record", (*ended(1, ended=4), *ended(2, ended=3)), (1,),
+         NONE_KEPT),
+    Past("once the success is on record it may go", ended(1, ended=2), (), SUCCESS_ON_RECORD),
     Past("a job of no start at all", (job(1, "Failed", name="x"),), (), NONE_KEPT),
 )  # fmt: skip
 

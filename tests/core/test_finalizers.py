@@ -11,6 +11,7 @@ from hedgerow.core.finalizers import finalization, finalizers_of
 from hedgerow.core.meta import ObjectRef
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.job import Job
+from model.answers import Refused
 from model.kinds import BUILTIN
 from model.server import Server
 
@@ -74,8 +75,16 @@ class TestFinalization:
         assert (write.create, write.once, write.restores) == (False, True, ())
         assert write.ref == ObjectRef(Job.api, "default", "demo-60", there["metadata"]["uid"])
         assert write.body["metadata"]["uid"] == write.ref.uid
-        assert "resourceVersion" not in write.body["metadata"]
         assert write.mark
+
+    def test_it_is_refused_once_the_owner_was_taken_off_to_orphan_the_object(self, server):
+        there = put_up(server, GUARD)
+        write = finalization(Job.api, there, OURS, {GUARD})
+        orphan = {k: v for k, v in there["metadata"].items() if k != "ownerReferences"}
+        server.update({**there, "metadata": orphan}, "gc")
+
+        with pytest.raises(Refused, match="has been modified"):
+            server.apply(write.body, OURS)
 
     def test_the_write_is_named_by_what_it_says(self, server):
         there = put_up(server, GUARD)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow.core.history import outdated
+from hedgerow.core.history import last_success, outdated
 from hedgerow_schemas.job import Job
 
 
@@ -71,3 +72,31 @@ class TestOutdated:
             left = [j for j in ended if j.name not in gone]
             assert len(left) == min(limit, len(ended))
         assert not {j.name for (kind, _), j in zip(drawn, jobs, strict=True) if not kind} & gone
+
+
+class TestLastSuccess:
+    @pytest.mark.parametrize(
+        ("there", "recorded", "last"),
+        [
+            ((), None, None),
+            ((), 3, 3),
+            ((("Complete", 1), ("Complete", 2)), None, 2),
+            ((("Complete", 2), ("Complete", 1)), 3, 3),
+            ((("Failed", 4), ("", 5), ("Complete", None)), None, None),
+        ],
+    )
+    def test_it_is_the_latest_on_record_or_there(self, there, recorded, last):
+        jobs = [ended(how, minute) for how, minute in there]
+
+        assert last_success(jobs, noon(recorded)) == noon(last)
+
+
+def noon(minute: int | None) -> datetime | None:
+    return None if minute is None else datetime(2026, 1, 1, 12, minute, tzinfo=UTC)
+
+
+def ended(how: str, minute: int | None) -> Job:
+    """A Job whose status tells that it was complete at that minute."""
+    at = {} if minute is None else {"completionTime": f"2026-01-01T12:{minute:02}:00Z"}
+    found = job("a", how)
+    return Job({**found.raw, "status": {**found.raw["status"], **at}})

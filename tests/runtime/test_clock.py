@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import pytest
 
-from hedgerow.runtime.clock import SystemClock
+from hedgerow.runtime.clock import SystemClock, Wall
 
 pytestmark = pytest.mark.anyio
 
@@ -28,3 +28,40 @@ class TestSystemClock:
 
         assert all(0 <= draw < 1 for draw in draws)
         assert len(draws) > 1
+
+
+class Ticking:
+    """A clock whose two times are set by hand."""
+
+    def __init__(self) -> None:
+        self.wall, self.loop = datetime(2026, 1, 1, tzinfo=UTC), 100.0
+
+    def now(self) -> datetime:
+        return self.wall
+
+    def monotonic(self) -> float:
+        return self.loop
+
+    def jitter(self) -> float:
+        return 0.5
+
+
+class TestWall:
+    @pytest.mark.parametrize(
+        ("wall", "loop", "jumped"),
+        [
+            (10, 10, False),
+            (10.9, 10, False),
+            (3600, 10, True),
+            (-50, 10, True),
+            (3600, 3600, False),
+        ],
+    )
+    async def test_it_jumps_when_it_goes_otherwise_than_time_passes(self, wall, loop, jumped):
+        clock = Ticking()
+        watched = Wall(clock)
+        clock.wall += timedelta(seconds=wall)
+        clock.loop += loop
+
+        assert watched.jumped() is jumped
+        assert watched.jumped() is False

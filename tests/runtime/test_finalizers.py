@@ -200,6 +200,23 @@ class TestPasses:
 
         assert world.jobs == []
 
+    async def test_an_orphaned_job_is_let_go_too(self):
+        world = await guarded()
+        world.edit("Job", world.job(1), {"metadata": {"ownerReferences": None}})
+        world.delete("CronJob")
+        await world.settle()
+
+        assert "finalizers" not in world.the("Job", world.job(1))["metadata"]
+
+    async def test_so_is_one_that_was_orphaned_while_nobody_was_there(self):
+        world = await guarded()
+        world.edit("Job", world.job(1), {"metadata": {"ownerReferences": None}})
+        world.delete("CronJob")
+        world.restart()
+        await world.settle()
+
+        assert "finalizers" not in world.the("Job", world.job(1))["metadata"]
+
     async def test_trouble_is_retried(self):
         world = await guarded()
         world.delete("CronJob")

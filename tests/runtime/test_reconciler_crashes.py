@@ -46,6 +46,26 @@ class TestBadResources:
         assert "spec.routeTo" in stalled["message"]
         assert [w for w in world.writes[before:] if "Event" not in w] == [CREATION[3]]
 
+    async def test_a_bad_spec_takes_nothing_back_that_the_status_said(self):
+        world = await settled()
+        self.ruin(world, spec={"routeTo": "Grey", "blueSpec": pods("b")})
+        world.deliver()
+        await world.work()
+
+        live = world.server._objects["app.demo.kakao.com", "BlueGreen", *DEMO]
+        assert live["status"]["routeTo"] == "Blue"
+
+    async def test_of_a_bad_status_what_can_be_read_counts(self):
+        world = await settled()
+        world.apply(routeTo="Green", promotion="WhenAvailable")
+        status = world.status()
+        world.delete("Service")
+        self.ruin(world, status={**status, "observedGeneration": "x", "routeTo": "Blue"})
+        await world.settle()
+
+        # The Service made anew goes where the record says that the last one went.
+        assert world.selected() == "Blue"
+
     async def test_a_bad_status_is_ours_to_write_anew(self):
         world = await settled()
         self.ruin(world, status={"routeTo": 7, "conditions": "none", "contested": [{}]})

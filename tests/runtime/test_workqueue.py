@@ -319,3 +319,23 @@ class TestWorkers:
 
         assert scope.cancelled_caught
         assert await queue.get() == A
+
+
+class TestReviving:
+    async def test_what_waits_for_its_backoff_is_handed_out_at_once(self, queue):
+        for key in (A, B):
+            for _ in range(6):
+                queue.retry(key)
+        queue.add_after(C, 60)
+        assert await soon(queue) is None
+
+        queue.revive()
+
+        assert [await soon(queue) for _ in range(3)] == [A, B, None]
+
+    async def test_the_backoff_begins_anew(self, queue):
+        for _ in range(6):
+            queue.retry(A)
+        queue.revive()
+
+        assert queue.retry(A) <= FIRST_RETRY

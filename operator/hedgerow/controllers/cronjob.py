@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hedgerow.core import conditions, cron, starts
 from hedgerow.core.agenda import TOO_MANY, Agenda, agenda, timetable
 from hedgerow.core.contract import Controller, Create, Desired, Finalized, Keep, Notice, Observed
-from hedgerow.core.history import BEGINNING, outdated
+from hedgerow.core.history import BEGINNING, last_success, outdated
 from hedgerow_schemas.cronjob import CronJob, CronJobStatus, JobReference
 from hedgerow_schemas.job import Job
 
@@ -66,15 +66,17 @@ def start(cj: CronJob, at: datetime) -> Create:
 
 
 def kept(cj: CronJob, jobs: Sequence[Job], last: datetime | None) -> Iterator[Keep | Finalized]:
-    """Keep all but outdated Jobs; the newest start's stays until the status tells of it."""
+    """Keep all but outdated Jobs; the newest start and success stay until the status tells them."""
     spec, recorded = cj.spec, cj.status.last_schedule_time or BEGINNING
+    success = last_success(jobs, cj.status.last_successful_time)
     old = outdated(jobs, spec.successful_jobs_history_limit, spec.failed_jobs_history_limit)
     for job in jobs:
         made = starts.start_of(cj.metadata.name, job) or BEGINNING
         told = made <= recorded or made < (last or BEGINNING)
+        news = job.succeeded and job.completion_time == success != cj.status.last_successful_time
         if told and START_GUARD in job.finalizers:
             yield Finalized(Job, job.name, START_GUARD)
-        elif not told or job.name not in old:
+        elif not told or news or job.name not in old:
             yield Keep(Job, job.name)
 
 
@@ -88,7 +90,6 @@ def status(
     """Say what runs, what was started last, and what comes next."""
     running = sorted((job for job in jobs if not job.finished), key=lambda job: job.name)
     active = tuple(map(JobReference.of, running))
-    ended = (cj.status.last_successful_time, *(j.completion_time for j in jobs if j.succeeded))
     plan = None if cj.spec.suspend else plan
     # A count that grows without end would be written again at every restart.
     frozen = cj.status.observed_generation == cj.metadata.generation and any(
@@ -98,7 +99,7 @@ def status(
         active=active or None,
         active_count=len(active),
         last_schedule_time=last,
-        last_successful_time=max((end for end in ended if end), default=None),
+        last_successful_time=last_success(jobs, cj.status.last_successful_time),
         next_schedule_time=plan.upcoming if plan and not plan.too_many else None,
         missed=cj.status.missed if plan and plan.too_many and frozen else plan and plan.missed,
         conditions=verdict,

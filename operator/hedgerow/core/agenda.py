@@ -50,7 +50,7 @@ def agenda(schedule: cron.Schedule, since: datetime, deadline: int | None, now: 
     return Agenda(
         due=None if too_many else within.latest,
         late=None if within.latest else missed.latest,
-        upcoming=schedule.after(now),
+        upcoming=schedule.after(max(since, now)),
         missed=missed.count,
         too_many=too_many,
     )

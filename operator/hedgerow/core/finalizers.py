@@ -25,7 +25,9 @@ def finalization(
     """Give the apply that takes our finalizers off, or None when the manager holds none of them.
 
     It declares anew all else that the manager declared, in the live spelling: what an apply leaves
-    out, it removes. An object that is being deleted takes it as well.
+    out, it removes. An object that is being deleted takes it as well. It is for this very version:
+    an owner reference that garbage collection took off meanwhile, to orphan the object, would
+    come back with the rest, and have it deleted.
     """
     body = extract(live, manager)
     held: list[str] = (body or {}).get("metadata", {}).get("finalizers", [])
@@ -35,4 +37,6 @@ def finalization(
     meta = {k: v for k, v in body["metadata"].items() if k != "finalizers"}
     body = {**body, "metadata": {**meta, **({"finalizers": kept} if kept else {})}}
     ref = ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])
-    return Write(ref, body, digest(body), create=False, once=True)
+    guarded = {**body["metadata"], "resourceVersion": metadata(live)["resourceVersion"]}
+    guarded_body = {**body, "metadata": guarded}
+    return Write(ref, guarded_body, digest(body), create=False, once=True)

@@ -1,4 +1,4 @@
-"""History: which of the Jobs that ended are older than what is to be kept."""
+"""History: which of the Jobs that ended may go, and when one last succeeded."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ def outdated(jobs: Iterable[Job], succeeded: int, failed: int) -> frozenset[str]
     good = [job.name for job in ended if job.succeeded]
     bad = [job.name for job in ended if not job.succeeded]
     return frozenset((*_beyond(good, succeeded), *_beyond(bad, failed)))
+
+
+def last_success(jobs: Iterable[Job], recorded: datetime | None) -> datetime | None:
+    """Give when a Job last succeeded: the time on record, or that of one that ended since."""
+    ended = (recorded, *(job.completion_time for job in jobs if job.succeeded))
+    return max((end for end in ended if end), default=None)
 
 
 def _beyond(names: list[str], limit: int) -> list[str]:

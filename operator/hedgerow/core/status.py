@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from hedgerow.core import ownership
 from hedgerow.core.conditions import conclude, stamp
+from hedgerow.core.extract import extract
 from hedgerow.core.meta import digest, identity, metadata
 from hedgerow_schemas.base import Condition, ContestedField, Object, Status
 
@@ -39,6 +40,22 @@ def said(live: Object) -> Status:
     """Give what the live status says already; one that cannot be read says nothing."""
     try:
         return Status.model_validate(live.get("status") or {})
+    except ValidationError:
+        return Status()
+
+
+class _Kept(Status):
+    """A status of any kind, whatever its other fields are."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def kept(live: Object, manager: str) -> Status:
+    """Give what a manager's status says besides conditions, to say it again."""
+    ours: Object = (extract(live, manager, "status") or {}).get("status") or {}
+    rest = {k: v for k, v in ours.items() if k not in ("conditions", "contested")}
+    try:
+        return _Kept.model_validate(rest)
     except ValidationError:
         return Status()
 

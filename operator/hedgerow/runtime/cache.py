@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from hedgerow.core.finalizers import finalizers_of
@@ -54,6 +55,10 @@ class Cache:
     def resource(self, key: Key) -> Object | None:
         """Give the cached resource, or None."""
         return self.resource_store(key[0]).get(key)
+
+    def resource_keys(self) -> tuple[Key, ...]:
+        """Give the keys of all cached resources."""
+        return tuple(chain.from_iterable(source.store.keys() for source in self.resources))
 
     def resource_store(self, namespace: str) -> Store:
         """Give the store that resources of a namespace are cached in; raises LookupError."""
@@ -130,6 +135,8 @@ def concerned(controller: Controller[CustomResource], source: Source, obj: Objec
 
 def _owner_key(controller: Controller[CustomResource], obj: Object) -> tuple[Key, ...]:
     owner = controller_of(obj)
+    if not owner and controller.finalizers.intersection(finalizers_of(obj)):
+        return (key_of(obj),)  # orphaned: nobody else is there to be asked for
     if owner.get("kind") != controller.resource.api.kind:
         return ()
     return ((key_of(obj)[0], str(owner.get("name", ""))),)

@@ -8,6 +8,8 @@ from typing import Protocol
 
 import anyio
 
+JUMP = 1.0
+
 
 class Clock(Protocol):
     """What the runtime asks of time; tests bring a virtual one."""
@@ -39,3 +41,19 @@ class SystemClock:
     def jitter(self) -> float:
         """Give a random number in [0, 1)."""
         return random.random()  # noqa: S311 - spreads retries, guards nothing
+
+
+class Wall:
+    """Tells when the wall clock moved otherwise than time passed: set, or the machine asleep."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset = self._measured()
+
+    def jumped(self) -> bool:
+        """Tell whether it jumped by more than a second since it was last asked."""
+        before, self._offset = self._offset, self._measured()
+        return abs(self._offset - before) > JUMP
+
+    def _measured(self) -> float:
+        return self._clock.now().timestamp() - self._clock.monotonic()

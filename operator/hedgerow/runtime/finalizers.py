@@ -24,12 +24,13 @@ async def take_off(
 ) -> None:
     """Take our finalizers off the children of resources of that name that are gone or going.
 
+    Orphaned ones, which have no owner any more, are found under their own name.
     Raises KubeError when the server cannot be reached or forbids it.
     """
     live = cache.resource(key)
     present = None if live is None or is_going(live) else metadata(live)["uid"]
     for kind, child in cache.finalized(key):
-        if controller_of(child).get("uid") == present:
+        if present is not None and controller_of(child).get("uid") == present:
             continue
         write = finalization(kind.api, child, applier.field_manager, controller.finalizers)
         if write is None:
@@ -37,7 +38,7 @@ async def take_off(
         try:
             answer = (await applier.apply(write, child)).obj
         except (Missing, Stale):
-            continue  # it is gone, which the watch is about to tell
+            continue  # it is gone, or has changed, which the watch is about to tell
         except (Conflict, Invalid) as error:
             log.warning("finalizer stays", object=f"{key[0]}/{write.ref}", error=str(error))
             continue

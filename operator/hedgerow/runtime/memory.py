@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 RECHECK_NAME = timedelta(seconds=30)
 STATUS: ChildId = ("", "status")
 MOST_REPEATS = 8
+MOST_ONCE = 64
 REPEATED_WITHIN = timedelta(minutes=10)
 
 
@@ -36,7 +37,7 @@ class Memory:
     wary: bool
     generation: int = 0
     barred: bool = False
-    once: set[ChildId] = field(default_factory=set[ChildId])
+    once: dict[ChildId, None] = field(default_factory=dict[ChildId, None])
     past: dict[ChildId, Past] = field(default_factory=dict[ChildId, Past])
     pruned: dict[ChildId, str] = field(default_factory=dict[ChildId, str])
     made: dict[ChildId, tuple[str, tuple[datetime, ...]]] = field(
@@ -112,7 +113,9 @@ class Memory:
     def accept(self, write: Write, now: datetime) -> None:
         """Remember that a write was taken, and what it restored or made."""
         if write.create and write.once:
-            self.once.add(write.id)
+            self.once[write.id] = None
+            while len(self.once) > MOST_ONCE:
+                del self.once[next(iter(self.once))]
         past = self.past.get(write.id, Past())
         restored = {**past.restored, **{leaf.path: now for leaf in write.restores}}
         self.past[write.id] = replace(past, refused=None, restored=restored)

@@ -11,7 +11,7 @@ from hedgerow.core.conditions import Problem
 from hedgerow.core.contract import Controller, Desired, Key, Observed
 from hedgerow.core.meta import CONTROLLER_LABEL, Installation, ObjectRef, is_going, metadata
 from hedgerow.core.plan import Plan, Scene, is_unknown, plan
-from hedgerow.core.status import said
+from hedgerow.core.status import kept, said
 from hedgerow.core.terms import NO_TERMS, Terms, TermsError, terms_of
 from hedgerow.runtime import notices
 from hedgerow_schemas.base import CustomResource, Object, View
@@ -82,7 +82,8 @@ class Observer:
             resource = self._read(live)
         except ValidationError as error:
             problem = Problem("InvalidSpec", notices.first_error(error))
-            return Look(live, scene, Desired(), Plan(problems=(problem,)))
+            as_it_is = Desired(status=kept(live, scene.field_manager))
+            return Look(live, scene, as_it_is, Plan(problems=(problem,)))
         owned = self.cache.owned(memory.uid, key[0])
         refused = memory.refused
         observed = Observed(
@@ -112,14 +113,21 @@ class Observer:
         return Look(live, scene, desired, planned)
 
     def _read(self, live: Object) -> CustomResource:
-        """Read the resource; raises ValidationError, but never for the status, which is ours."""
+        """Read the resource; raises ValidationError, but never for the status, which is ours.
+
+        Of a status only what cannot be read is left out: the rest may be the one record there is.
+        """
         model = self.controller.resource
         try:
             return model.model_validate(live)
         except ValidationError as error:
-            if any(item["loc"][:1] != ("status",) for item in error.errors()):
+            places = [item["loc"] for item in error.errors()]
+            if any(place[:1] != ("status",) for place in places):
                 raise
-            return model.model_validate({**live, "status": {}})
+            bad = {place[1] for place in places if len(place) > 1}
+            status: Object = live["status"] if bad else {}
+            readable = {name: value for name, value in status.items() if name not in bad}
+            return model.model_validate({**live, "status": readable})
 
     def _terms(self, live: Object) -> tuple[Terms, Problem | None]:
         """Read what the annotations yield and claim; the problem tells that they make no sense."""

@@ -205,7 +205,8 @@ class Reconciler:
             look.scene, live, composed, look.plan.contested, problems, rewritten=rewritten
         )
         if report.body is None:
-            memory.once.clear()
+            if not any(field.object == str(owner) for field in report.contested):
+                memory.once.clear()  # what a status leaves out, nothing but this remembers
             return outcome  # whatever there is to tell was told when the status came to say it
         await self._announcer.of_pass(look, memory, report.contested, problems, rewritten)
         version = metadata(live)["resourceVersion"]

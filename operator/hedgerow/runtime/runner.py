@@ -13,6 +13,7 @@ from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.runtime.announcer import Announcer
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache import Source, concerned
+from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.recorder import Recorder
 from hedgerow.runtime.workqueue import Closed, WorkQueue
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from hedgerow.runtime.store import Change
 
 WORKERS = 8
+WALL_CHECK = 10.0
+"""Seconds between two looks at the wall clock."""
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +38,7 @@ class Runner:
 
     def __init__(self, cluster: Cluster, observer: Observer) -> None:
         self.controller = observer.controller
+        self._clock = observer.clock
         self.queue = WorkQueue(observer.clock)
         self._cluster = cluster
         self._cache = observer.cache
@@ -53,6 +57,7 @@ class Runner:
         async with anyio.create_task_group() as watches:
             for number, source in enumerate(self._cache):
                 watches.start_soon(self._follow, number, source)
+            watches.start_soon(self._follow_the_wall)
             await self._ready.wait()
             if not self._unsynced:
                 log.info("caches are filled", controller=self.controller.name)
@@ -87,6 +92,19 @@ class Runner:
                     if not self._unsynced:
                         self._ready.set()
 
+    async def _follow_the_wall(self) -> None:
+        """Look at everything anew when the wall clock jumps, or the machine has slept.
+
+        What is to be done at a time is due by the wall; waiting goes by another clock.
+        """
+        wall = Wall(self._clock)
+        while True:
+            await anyio.sleep(WALL_CHECK)
+            if wall.jumped():
+                log.info("clock jumped", controller=self.controller.name)
+                for key in self._cache.resource_keys():
+                    self.queue.add(key)
+
     def _take(self, source: Source, event: Snapshot | Changed | Bookmark) -> Sequence[Change]:
         store = source.store
         match event:
@@ -120,6 +138,7 @@ class Runner:
     def _recovered(self, number: int, source: Source) -> None:
         if self._told.pop(number, None):
             log.info("watch recovered", controller=self.controller.name, watched=source.api.plural)
+            self.queue.revive()
 
     def _is_news(self, about: Key | int, line: str) -> bool:
         """Tell whether a trouble is to be logged: once, however often it is met in a row."""

@@ -86,6 +86,13 @@ class WorkQueue:
         """Reset the key's backoff after a pass that succeeded."""
         self._failures.pop(key, None)
 
+    def revive(self) -> None:
+        """Ask for a pass now over every key that waits for its backoff: its cause has gone."""
+        failed, self._failures = self._failures, {}
+        for key in failed:
+            self._delayed.pop(key, None)
+            self.add(key)
+
     async def get(self) -> Key:
         """Wait for a key; `done` must follow. Raises Closed."""
         # A backlog whose passes find all settled must not keep the loop to itself.
