@@ -17,7 +17,7 @@ from support.bluegreens import RBAC
 from support.eventually import eventually, throughout
 from support.memcacheds import World
 from support.running import Operator
-from support.situations import SITUATIONS, Contested, Situation, deployment, image
+from support.situations import SITUATIONS, Contested, Situation, containers, deployment, image
 
 pytestmark = pytest.mark.cluster
 
@@ -191,6 +191,21 @@ class TestSettling:
 
         eventually(lambda: world.said("BlueGreen", "demo", "Stalled") == "True/InvalidAnnotation")
         assert "everything please" in world.message("BlueGreen", "demo", "Stalled")
+
+    def test_an_item_is_not_removed_with_what_another_holds_in_it(self, world: Looks):
+        two = [{"name": "blue", "image": "a"}, {"name": "side", "image": "b"}]
+        spec = {"blueSpec": {"containers": two}, "greenSpec": None}
+        world.api.apply(bluegreens.bluegreen(world.namespace, "demo", **spec), "user").must()
+        eventually(lambda: world.said("BlueGreen", "demo", "Ready") == "True/Serving")
+        world.set_image(deployment("demo"), "side", "set/echo:9")
+        eventually(lambda: world.said("BlueGreen", "demo", "Contested") == "True/FieldConflict")
+
+        spec["blueSpec"] = {"containers": two[:1]}
+        world.api.apply(bluegreens.bluegreen(world.namespace, "demo", **spec), "user").must()
+
+        path = '.spec.template.spec.containers[name="side"]'
+        eventually(lambda: [told[1] for told in world.told("BlueGreen", "demo")] == [path])
+        assert containers(world, "demo") == ["blue", "side"]
 
     def test_emptied_managed_fields_are_no_loss_of_what_is_ours(self, world: Looks):
         make(world)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.made import entry, live
-from hedgerow.core.agreement import covers, respelled, without_yielded
+from hedgerow.core.agreement import covers, respelled, with_held_items, without_yielded
 from hedgerow.core.ownership import judge
 
 Object = dict[str, Any]
@@ -114,6 +114,55 @@ class TestRespelled:
         seen = live(there, entry(want), entry(there, "helm"))
 
         assert respelled(want, judge(want, seen, OURS)) == want
+
+
+class TestHeldItems:
+    BLUE, SIDE = {"name": "blue", "image": "a"}, {"name": "side", "image": "b"}
+
+    def both(self, **pod: Any) -> Object:
+        """Give the Deployment as it was declared before, with an item that is to go."""
+        side = {**self.SIDE, "ports": [{"port": 80, "protocol": "TCP", "name": "http"}], **pod}
+        want = deployment()
+        want["spec"]["template"]["spec"]["containers"] = [dict(self.BLUE), side]
+        return want
+
+    @pytest.mark.parametrize(
+        "now",
+        [
+            {"containers": [BLUE]},
+            {"hostNetwork": True},
+        ],
+        ids=["the item is gone", "the whole list is gone"],
+    )
+    def test_one_that_another_holds_a_part_of_stays_declared_as_it_is(self, now: Object):
+        before = self.both()
+        theirs = deployment()
+        theirs["spec"] = {"template": {"spec": {"containers": [{"name": "side", "image": "b"}]}}}
+        other = entry(theirs, "kubectl-set", "Update")
+        items = other["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:containers"]
+        del items['k:{"name": "side"}']["."], items['k:{"name": "side"}']["f:name"]
+        seen = live(before, entry(before), other)
+        want = {**before, "spec": {**before["spec"], "template": {"spec": now}}}
+
+        fitted, shared = with_held_items(want, seen, OURS, judge(want, seen, OURS))
+
+        (leaf,) = shared
+        assert leaf.path.endswith('containers[name="side"]')
+        assert [holder.manager for holder in leaf.holders] == ["kubectl-set"]
+        containers = fitted["spec"]["template"]["spec"]["containers"]
+        assert containers == [
+            *now.get("containers", []),
+            self.both()["spec"]["template"]["spec"]["containers"][1],
+        ]
+
+    def test_one_that_another_holds_as_such_may_be_let_go(self):
+        before = self.both()
+        seen = live(before, entry(before), entry(before, "helm"))
+        want = deployment(image="a")
+
+        fitted, shared = with_held_items(want, seen, OURS, judge(want, seen, OURS))
+
+        assert (fitted, shared) == (want, ())
 
 
 def _atomic(made: Object) -> Object:

@@ -114,6 +114,39 @@ class TestConflicts:
         assert world.selected() == "Blue"
 
 
+class TestItems:
+    """A list item of ours that is declared no more, and in which somebody holds a field."""
+
+    TWO = [{"name": "blue", "image": "a"}, {"name": "side", "image": "b"}]
+
+    async def test_it_is_not_removed_with_what_another_holds_in_it(self):
+        world = await settled(blueSpec={"containers": self.TWO})
+        name = "demoblue-deployment"
+        live = world.the("Deployment", name)
+        live["spec"]["template"]["spec"]["containers"][1]["image"] = "theirs:9"
+        world.server.update(live, "kubectl-set")
+        await world.settle()
+
+        world.apply(blueSpec={"containers": self.TWO[:1]})
+        await world.settle()
+
+        containers = world.the("Deployment", name)["spec"]["template"]["spec"]["containers"]
+        assert {c["name"]: c["image"] for c in containers} == {"blue": "a", "side": "theirs:9"}
+        path = '.spec.template.spec.containers[name="side"]'
+        assert world.contested() == [(f"Deployment/{name}", path, "kubectl-set")]
+        assert await writes_of(world, world.restart) == []
+
+    async def test_it_goes_when_nobody_holds_a_part_of_it(self):
+        world = await settled(blueSpec={"containers": self.TWO})
+
+        world.apply(blueSpec={"containers": self.TWO[:1]})
+        await world.settle()
+
+        live = world.the("Deployment", "demoblue-deployment")
+        assert [c["name"] for c in live["spec"]["template"]["spec"]["containers"]] == ["blue"]
+        assert world.contested() == []
+
+
 class TestVanishedFields:
     SPEC = pods("blue", nodeSelector=DISK)
 

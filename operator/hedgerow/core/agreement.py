@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.core import ownership
 from hedgerow.core.canonical import builtin, canonical, identical
+from hedgerow.core.extract import item
 from hedgerow.core.fieldset import SELF, assign, is_list, is_map, path_of
-from hedgerow.core.managed import entries
+from hedgerow.core.managed import Holder, entries, entry
 from hedgerow.core.ownership import Leaf
 
 if TYPE_CHECKING:
@@ -48,6 +50,61 @@ def respelled(want: Object, verdict: Verdict) -> Object:
         if identical(_spelled(leaf.want, leaf.steps), leaf.live):
             want = _put(want, leaf.steps, leaf.live)
     return want
+
+
+def with_held_items(
+    want: Object, live: Object, manager: str, verdict: Verdict
+) -> tuple[Object, tuple[Leaf, ...]]:
+    """Give `want` with the items that are declared no more and that others hold fields of.
+
+    The server removes an item with its last owner, and with it what others hold inside: an
+    unforced apply that takes a field without a conflict (tried on 1.36). Such an item stays
+    declared as it is, and is given as contested by those who hold a part of it.
+    """
+    mine = entry(live, manager) or {}
+    kept: list[Leaf] = []
+    for leaf in verdict.leaves:
+        holders = _holders_within(live, manager, leaf.steps) if _is_item(leaf) else ()
+        inside = any(leaf.steps[: len(outer.steps)] == outer.steps for outer in kept)
+        if holders and not inside:
+            kept.append(replace(leaf, holders=holders))
+            part = item(leaf.live, leaf.steps[-1], _below(mine, leaf.steps) or {})
+            want = _with_item(want, leaf.steps[:-1], part)
+    return want, tuple(kept)
+
+
+def _is_item(leaf: Leaf) -> bool:
+    return leaf.why == "surplus" and leaf.live is not None and leaf.steps[-1].startswith("k:")
+
+
+def _holders_within(live: Object, manager: str, steps: Sequence[str]) -> tuple[Holder, ...]:
+    """Give who holds something within an item, but not the item itself."""
+    return tuple(
+        holder
+        for holder, _, tree in entries(live)
+        if not holder.is_applier(manager, "")
+        if (below := _below(tree, steps)) and SELF not in below
+    )
+
+
+def _below(tree: Tree, steps: Sequence[str]) -> Tree | None:
+    found: Tree | None = tree
+    for step in steps:
+        found = found.get(step) if found else None
+    return found
+
+
+def _with_item(want: Any, steps: Sequence[str], part: Any) -> Any:
+    if not steps:
+        return [*(want or ()), part]
+    step, below = steps[0], steps[1:]
+    if is_list(want):
+        return [
+            _with_item(one, below, part) if element == step else one
+            for one, element in zip(want, assign(want, [step]), strict=True)
+        ]
+    there: Object = want or {}
+    return {**there, step[2:]: _with_item(there.get(step[2:]), below, part)}
 
 
 def covers(want: Any, live: Any) -> bool:

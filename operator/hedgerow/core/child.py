@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.core import ownership
-from hedgerow.core.agreement import respelled, without_yielded
+from hedgerow.core.agreement import respelled, with_held_items, without_yielded
 from hedgerow.core.conditions import Problem
 from hedgerow.core.contract import Create
 from hedgerow.core.declaration import declare, judge
@@ -70,6 +70,9 @@ class ChildPlanner:
         declared = without_yielded(self.want, live, manager, self._is_yielded)
         declared = respelled(declared, judge(declared, live, manager))
         verdict = judge(declared, live, manager)
+        declared, shared = with_held_items(declared, live, manager, verdict)
+        if shared:
+            verdict = judge(declared, live, manager)
         vanished = self._vanished(verdict)
         abandoned = tuple(leaf for leaf in vanished if self._is_abandoned(leaf))
         claims = tuple(leaf for leaf in verdict.contested if self._is_claimed(leaf))
@@ -77,11 +80,12 @@ class ChildPlanner:
         want = ownership.leave_out(declared, left_out) if left_out else declared
         if judge(want, live, manager).settled:
             memory = replace(self.past, refused=None, terms=self.scene.terms)
-            if not abandoned:
+            if not abandoned and not shared:
                 memory = replace(memory, settled=(self.want, live, verdict))
-            return self._settled(verdict, abandoned, memory)
+            return self._settled(verdict, (*abandoned, *shared), memory)
         restores = tuple(leaf for leaf in vanished if leaf not in abandoned)
-        return self._write(self._change(want, live, restores, claims), self._report(left_out))
+        contested = self._report((*left_out, *shared))
+        return self._write(self._change(want, live, restores, claims), contested)
 
     def _change(
         self, want: Object, live: Object, restores: tuple[Leaf, ...], claims: tuple[Leaf, ...]

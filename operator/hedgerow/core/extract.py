@@ -30,6 +30,15 @@ def extract(live: Object, manager: str, subresource: str = "") -> Object | None:
     return {**kept, **identity, "metadata": {**kept.get("metadata", {}), **named}}
 
 
+def item(live: Any, element: str, tree: Tree) -> Any:
+    """Give what `tree` declares of one live list item, its keys included."""
+    parsed = parse(element)
+    if parsed.kind != "k":
+        return live
+    keys = dict(zip(parsed.names, parsed.values, strict=True))
+    return {**keys, **_value(live, tree)}
+
+
 def _map(live: Object, tree: Tree) -> Object:
     kept: Object = {}
     for element, below in tree.items():
@@ -52,12 +61,4 @@ def _value(live: Any, tree: Tree) -> Any:
 def _list(live: list[Any], tree: Tree) -> list[Any]:
     places = positions(live, tree)
     found = {index: element for element, at in places.items() for index in at}
-    return [_item(live[index], found[index], tree) for index in sorted(found)]
-
-
-def _item(live: Any, element: str, tree: Tree) -> Any:
-    parsed = parse(element)
-    if parsed.kind != "k":
-        return live
-    keys = dict(zip(parsed.names, parsed.values, strict=True))
-    return {**keys, **_value(live, tree[element])}
+    return [item(live[i], found[i], tree[found[i]]) for i in sorted(found)]
