@@ -9,6 +9,9 @@ from support.sources import Module, modules
 CLIENT = "hedgerow/kube/cluster.py"
 """Where requests are put together: the one place that may name a method."""
 
+ADOPTION = "hedgerow/kube/adoption.py"
+"""Where the one write is put together that is no apply: it takes records of ownership away."""
+
 FOREIGN = ("merge-patch+json", "json-patch+json", "strategic-merge")
 REVIEWS = "selfsubjectaccessreviews"
 """What may be POSTed: nothing of it is stored."""
@@ -25,14 +28,44 @@ def hedgerow() -> list[Module]:
 
 
 class TestWrites:
-    def test_no_other_kind_of_patch_is_known(self):
-        named = [
-            module.name
+    def test_no_other_kind_of_patch_is_known_but_that_which_adopts(self):
+        named = {
+            module.name: kinds
             for module in modules()
-            if any(kind in text for kind in FOREIGN for text in strings(module))
-        ]
+            if (kinds := {kind for kind in FOREIGN for text in strings(module) if kind in text})
+        }
 
-        assert named == []
+        assert named == {ADOPTION: {"json-patch+json"}}
+
+    def test_only_the_command_that_adopts_sends_it(self):
+        words = ("replace_managed_fields", "kube.adoption", "import adoption")
+        named = {word: [m.name for m in modules() if word in m.text] for word in words}
+
+        assert named == {
+            "replace_managed_fields": ["hedgerow/cli/adopt.py", CLIENT],
+            "kube.adoption": ["hedgerow/cli/release.py", CLIENT],  # its name as field manager
+            "import adoption": [CLIENT],
+        }
+
+    def test_it_can_express_nothing_but_less_managed_fields(self):
+        [adoption] = [module for module in modules() if module.name == ADOPTION]
+        functions = [node for node in adoption.tree.body if isinstance(node, ast.FunctionDef)]
+        public = [node.name for node in functions if not node.name.startswith("_")]
+        paths = {text for text in strings(adoption) if text.startswith("/")}
+        operations = {
+            value.value
+            for node in ast.walk(adoption.tree)
+            if isinstance(node, ast.Dict)
+            for key, value in zip(node.keys, node.values, strict=True)
+            if isinstance(key, ast.Constant) and key.value == "op"
+            if isinstance(value, ast.Constant)
+        }
+
+        assert public == ["request"]
+        assert paths - {"/"} == {
+            "/metadata/uid", "/metadata/resourceVersion", "/metadata/managedFields"
+        }  # fmt: skip
+        assert operations == {"test", "remove", "replace"}
 
     def test_nothing_is_put(self):
         assert [module.name for module in modules() if "PUT" in strings(module)] == []
@@ -44,7 +77,7 @@ class TestWrites:
             if (verbs := strings(module) & {"PATCH", "POST", "DELETE"})
         }
 
-        assert makers == {CLIENT: {"PATCH", "POST", "DELETE"}}
+        assert makers == {CLIENT: {"PATCH", "POST", "DELETE"}, ADOPTION: {"PATCH"}}
 
     def test_what_is_posted_is_a_review(self):
         [client] = [module for module in modules() if module.name == CLIENT]

@@ -52,6 +52,12 @@ LAZY: Mapping[str, Lazy] = {
         "hedgerow.cli.owners", "owners_command", "Show who holds each field of an object."
     ),
     "tree": Lazy("hedgerow.cli.tree", "tree_command", "Show resources and what is made of them."),
+    "release": Lazy(
+        "hedgerow.cli.release", "release_command", "Give up fields, so that others have them."
+    ),
+    "adopt": Lazy(
+        "hedgerow.cli.adopt", "adopt_command", "Move fields over from another field manager."
+    ),
     "run": Lazy("hedgerow.cli.run", "run", "Run the operator here, against a cluster."),
     "schedule": Lazy("hedgerow.cli.schedule", "app", "When a CronJob's schedule starts Jobs."),
 }

@@ -30,7 +30,7 @@ LONGEST: Final = 4096
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _KEY = rf"[A-Za-z][A-Za-z0-9]*=(?:{_STRING}|-?[0-9]+|true|false)"
 _ENTRY = re.compile(
-    r"\s*(?P<kind>\*|[A-Z][A-Za-z0-9]*)/(?P<name>[a-z0-9.-]*\*?[a-z0-9.-]*):(?P<paths>.*)",
+    r"\s*(?P<kind>\*|[A-Z][A-Za-z0-9]*)/(?P<name>(?!:)[a-z0-9.-]*\*?[a-z0-9.-]*):(?P<paths>.*)",
     re.DOTALL,
 )
 _TOKEN = re.compile(

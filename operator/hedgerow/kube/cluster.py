@@ -1,4 +1,4 @@
-"""Cluster: the few things that hedgerow asks of an API server; every write is an apply."""
+"""Cluster: the few things that hedgerow asks of an API server; all but one write are applies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.kube import answers, wire
+from hedgerow.kube import adoption, answers, wire
 from hedgerow.kube.errors import Gone, Invalid, Missing, Stale
 from hedgerow.kube.watch import Listing, WatchEvent
 from hedgerow.kube.wire import APPLY, JSON, Request
@@ -86,6 +86,28 @@ class Cluster:
         return Applied(
             answers.kubernetes(answer, request), answer.code == HTTPStatus.CREATED, answer.warnings
         )
+
+    async def replace_managed_fields(
+        self,
+        api: ApiResource,
+        live: Object,
+        edits: Mapping[int, Mapping[str, Any] | None],
+        *,
+        timeout: float = 10.0,  # noqa: ASYNC109
+    ) -> Object:
+        """Have entries of managed fields go, or keep less: the one write that is no apply.
+
+        See `hedgerow.kube.adoption.request`. Raises Stale when the object is no longer `live`.
+        """
+        request = adoption.request(api, live, edits)
+        try:
+            answer = await self._session.send(request, seconds=timeout)
+        except Invalid as error:
+            if error.code == HTTPStatus.UNPROCESSABLE_ENTITY and not error.causes:
+                # All that a server says of a test that fails.
+                raise Stale("it changed in the meantime", request=str(request)) from error
+            raise
+        return answers.kubernetes(answer, request)
 
     async def read(
         self,

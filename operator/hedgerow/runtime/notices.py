@@ -65,7 +65,8 @@ def conflict(leaf: ContestedField) -> Notice:
 
 def _remedy(leaf: ContestedField) -> str:
     if leaf.manager == BEFORE_FIRST_APPLY.manager:
-        return f"Nobody knows whose it was: `hedgerow adopt {leaf.object}` settles it"
+        adopt = f"`hedgerow adopt {leaf.object} --from {leaf.manager}`"
+        return f"Nobody knows whose it was: {adopt} settles it"
     if leaf.path.startswith(".status."):
         return f"`hedgerow adopt {leaf.object} --from {leaf.manager}` has it written again"
     return f"Annotate the resource with {YIELD} to leave it so, or with {CLAIM} to take it back"

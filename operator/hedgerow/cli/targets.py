@@ -1,0 +1,141 @@
+"""Targets: the object that a command is about, and the hedgerow resource that answers for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hedgerow import __version__
+from hedgerow.cli.exits import Exit
+from hedgerow.core.installations import installation_of
+from hedgerow.core.meta import Installation, controller_of, metadata
+from hedgerow.kube.discovery import find, spelled
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import ApiResource, Object
+
+Given = Annotated[
+    str,
+    typer.Argument(
+        metavar="KIND/NAME",
+        help="The object, its kind as kubectl takes it: deploy/web, bluegreen/demo.",
+        show_default=False,
+    ),
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace", "-n", metavar="NAMESPACE", help="Where it is.", show_default="the context's"
+    ),
+]
+Instance = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The installation of hedgerow, where there are several.",
+        show_default="as the object's label says",
+    ),
+]
+Kubeconfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Kubeconfig to use.", show_default="$KUBECONFIG, ~/.kube/config"
+    ),
+]
+Context = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Context to use.", show_default="current")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A kind and where its object is."""
+
+    api: ApiResource
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Write it as kubectl takes it."""
+        return f"{self.api.kind}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ruler:
+    """The hedgerow resource that answers for an object, and the field manager it does it by.
+
+    `itself`: the object is that resource, of which hedgerow writes the status.
+    """
+
+    api: ApiResource
+    object: Object
+    manager: str
+    itself: bool
+
+
+def say(line: str) -> None:
+    """Tell something beside the answer: a line on standard error."""
+    typer.echo(f"hedgerow: {line}", err=True)
+
+
+def parted(target: str) -> tuple[str, str]:
+    """Split KIND/NAME; raises BadParameter."""
+    kind, slash, name = target.partition("/")
+    if not (kind and slash and name) or "/" in name or name in {".", ".."}:
+        raise typer.BadParameter(f"{target!r} is no KIND/NAME, such as deployment/web")
+    return kind, name
+
+
+def connected(kubeconfig: str | None, context: str | None) -> AbstractAsyncContextManager[Cluster]:
+    """Log in."""
+    from hedgerow.kube.client import connect  # noqa: PLC0415 - only where it is needed
+
+    agent = f"hedgerow/{__version__}"
+    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
+
+
+async def located(cluster: Cluster, target: tuple[str, str], namespace: str | None) -> Place:
+    """Find the kind that is meant, and tell what else the word could mean."""
+    kind, name = target
+    found = await find(cluster, kind)
+    if found.others:
+        named = ", ".join(map(spelled, found.others))
+        say(f"{kind} is taken for {spelled(found.api)}; it could also mean {named}")
+    place = namespace or cluster.namespace
+    return Place(found.api, place if found.api.namespaced else "", name)
+
+
+async def read(cluster: Cluster, place: Place) -> Object:
+    """Read the object; ends the command when there is none."""
+    live = await cluster.read(place.api, place.name, place.namespace)
+    if live is None:
+        where = f" in namespace {place.namespace}; name another with -n" if place.namespace else ""
+        say(f"{place} does not exist{where}")
+        raise typer.Exit(Exit.FAILED)
+    return live
+
+
+async def ruler_of(cluster: Cluster, live: Object, instance: str | None) -> Ruler | None:
+    """Find the resource that answers for an object: its controller, or the object itself."""
+    from hedgerow.app import CONTROLLERS  # noqa: PLC0415 - it imports the whole operator
+
+    own = {one.resource.api: name for name, one in CONTROLLERS.items()}
+    owner = controller_of(live)
+    for api, controller in own.items():
+        installation = (
+            installation_of(live, controller) if instance is None else Installation(instance)
+        )
+        manager = installation.field_manager(controller)
+        if (live["apiVersion"], live["kind"]) == (api.group_version, api.kind):
+            return Ruler(api, live, manager, itself=True)
+        if (owner.get("apiVersion"), owner.get("kind")) == (api.group_version, api.kind):
+            namespace: str = metadata(live).get("namespace", "")
+            found = await cluster.read(api, owner["name"], namespace)
+            if found is not None and metadata(found)["uid"] == owner["uid"]:
+                return Ruler(api, found, manager, itself=False)
+    return None

@@ -1,0 +1,94 @@
+"""Moves: fields that pass from one holder to others while their values stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from hedgerow.core.canonical import identical
+from hedgerow.core.fieldset import path_of
+from hedgerow.core.managed import Holder, entries
+from hedgerow.core.owners import HIDDEN
+from hedgerow.core.terms import Term, TermsError, parse
+from hedgerow.core.trees import Steps, at, leaves
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hedgerow_schemas.base import Object
+
+Fate = Literal["taken", "shared", "kept", "unowned"]
+
+
+class Refusal(Exception):  # noqa: N818 - named for the situation
+    """What is asked cannot be done without a loss, or means nothing; one line says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One field that `source` lets go of, and who holds it then.
+
+    taken: by the one it moves to, which did not hold it; shared: by that one, which held it too;
+    kept: by others only; unowned: by nobody, and the value stays as it is.
+    """
+
+    steps: Steps
+    value: Any
+    source: Holder
+    fate: Fate
+    to: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """The field as managed fields and the causes of a conflict print it."""
+        return path_of(self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A field that has another value than before; ABSENT where there is none."""
+
+    path: str
+    before: Any
+    after: Any
+
+
+_SECRET: Final = ("f:data", "f:stringData")
+
+
+def shown(live: Object, steps: Steps) -> Any:
+    """Give the value at a place as it may be shown: those of Secrets are hidden."""
+    secret = (live.get("apiVersion"), live.get("kind")) == ("v1", "Secret")
+    private = steps[0] in _SECRET or steps[1:2] == ("f:annotations",)
+    return HIDDEN if secret and private else at(live, steps)
+
+
+def changes(before: Object, after: Object, places: Iterable[Steps]) -> tuple[Change, ...]:
+    """Give the places whose values differ between two looks at an object."""
+    return tuple(
+        Change(path_of(steps), shown(before, steps), shown(after, steps))
+        for steps in places
+        if not identical(at(before, steps), at(after, steps))
+    )
+
+
+def holdings(live: Object) -> dict[Steps, tuple[Holder, ...]]:
+    """Give each leaf that anyone holds, with all who do."""
+    found: dict[Steps, tuple[Holder, ...]] = {}
+    for holder, _, tree in entries(live):
+        for steps in leaves(tree):
+            found[steps] = (*found.get(steps, ()), holder)
+    return found
+
+
+def patterns(kind: str, name: str, fields: Sequence[str]) -> tuple[Term, ...]:
+    """Read the fields that are asked for, each a path as `yield` takes it; raises Refusal."""
+    try:
+        return tuple(term for field in fields for term in parse(f"{kind}/{name}: {field}"))
+    except TermsError as error:
+        raise Refusal(str(error)) from None
+
+
+def are_meant(terms: Sequence[Term], kind: str, name: str, steps: Steps) -> bool:
+    """Tell whether a field is asked for; without terms each is."""
+    return not terms or any(term.covers(kind, name, path_of(steps)) for term in terms)

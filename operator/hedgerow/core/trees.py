@@ -1,0 +1,118 @@
+"""Trees: the leaves of a fieldsV1 tree, trees put together and cut back, and what stands there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hedgerow.core.extract import extract
+from hedgerow.core.fieldset import SELF, Tree, is_list, is_map, parse, positions
+from hedgerow.core.managed import entries, entry
+from hedgerow.core.meta import metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from hedgerow_schemas.base import Object
+
+Steps = tuple[str, ...]
+"""A place: fieldsV1 elements from the top of the object."""
+
+ABSENT: Final = object()
+"""What stands where nothing does; null is a value."""
+
+
+def leaves(tree: Tree, above: Steps = ()) -> Iterator[Steps]:
+    """Give each place that a tree holds and that has no other place in the tree below it."""
+    for element, below in tree.items():
+        if element == SELF:
+            continue
+        place = (*above, element)
+        if any(inner != SELF for inner in below):
+            yield from leaves(below, place)
+        else:
+            yield place
+
+
+def is_key(steps: Steps) -> bool:
+    """Tell whether a place is a key of its list item, which stays as long as the item does."""
+    if len(steps) < 2:  # noqa: PLR2004 - the item and its field
+        return False
+    item, field = parse(steps[-2]), parse(steps[-1])
+    return item.kind == "k" and field.kind == "f" and field.names[0] in item.names
+
+
+def is_hollow(live: Object, steps: Steps) -> bool:
+    """Tell whether a leaf holds just a map or list as such: other entries hold what is in it.
+
+    It looks like an atomic one, and to declare it with its value would be to hold it all.
+    """
+    found: list[Tree] = [tree for _, _, tree in entries(live)]
+    for element in steps:
+        found = [tree[element] for tree in found if element in tree]
+    return any(inner != SELF for tree in found for inner in tree)
+
+
+def united(tree: Tree, places: Iterable[Steps]) -> Tree:
+    """Give the tree that holds these places as well."""
+    whole = {element: united(below, ()) for element, below in tree.items()}
+    for steps in places:
+        here: dict[str, Any] = whole
+        for element in steps:
+            here = here.setdefault(element, {})
+    return whole
+
+
+def cut(tree: Tree, places: Collection[Steps]) -> Tree:
+    """Give the tree without these leaves; what that leaves without content goes as well.
+
+    It must: a bare `{}` would hold the whole of what is there.
+    """
+    return _cut(tree, frozenset(places), ())
+
+
+def _cut(tree: Tree, places: Collection[Steps], above: Steps) -> Tree:
+    kept: dict[str, Any] = {}
+    for element, below in tree.items():
+        place = (*above, element)
+        if place in places:
+            continue
+        left = _cut(below, places, place)
+        if left or not below:
+            kept[element] = left
+    return kept
+
+
+def at(live: Any, steps: Steps) -> Any:
+    """Give the value at a place, or ABSENT; several items of one key are given as a list."""
+    for element in steps:
+        if is_map(live) and parse(element).kind == "f":
+            live = live.get(parse(element).names[0], ABSENT)
+        elif is_list(live) and (found := positions(live, [element])[element]):
+            live = live[found[0]] if len(found) == 1 else [live[index] for index in found]
+        else:
+            return ABSENT
+    return live
+
+
+def declaring(live: Object, manager: str, places: Iterable[Steps], subresource: str = "") -> Object:
+    """Give the apply by which a manager holds these places too, with the values that are there.
+
+    All that it declared before is declared again: what an apply leaves out, it removes. It goes to
+    exactly the version that was looked at.
+    """
+    tree = united(entry(live, manager, subresource) or {}, places)
+    meta = metadata(live)
+    held = {
+        "manager": manager,
+        "operation": "Apply",
+        "subresource": subresource,
+        "fieldsV1": tree,
+    }
+    body = extract({**live, "metadata": {**meta, "managedFields": [held]}}, manager, subresource)
+    return versioned(body or {}, live)
+
+
+def versioned(body: Object, live: Object) -> Object:
+    """Give an apply that is refused unless the object is still of the version looked at."""
+    version = metadata(live)["resourceVersion"]
+    return {**body, "metadata": {**body["metadata"], "resourceVersion": version}}

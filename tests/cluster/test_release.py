@@ -1,0 +1,206 @@
+"""`hedgerow release`, as typed on a real server where no operator runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import anyio
+import pytest
+
+from support.api import Api
+from support.bluegreens import FIELD_MANAGER
+from support.typed import Garden, Typing, body, typing
+from support.worlds import with_custom_resources
+
+pytestmark = pytest.mark.cluster
+
+CHILD = f"deploy/{Garden.NAME}"
+YIELD = "hedgerow.dev/yield"
+NOW = ("--wait", "0")
+
+
+@pytest.fixture(scope="module")
+def api(sandbox) -> Iterator[Api]:
+    api = with_custom_resources(Api(sandbox.kubeconfig))
+    yield api
+    api.close()
+
+
+@pytest.fixture
+def typed(sandbox, namespace, capsys) -> Typing:
+    return typing(sandbox.kubeconfig, namespace, capsys)
+
+
+@pytest.fixture
+def garden(api, namespace) -> Garden:
+    return Garden(api, namespace)
+
+
+class TestShared:
+    """What somebody else holds as well."""
+
+    def test_it_is_let_go_and_yielded_and_no_value_changes(self, garden, typed):
+        before = garden.declare(replicas=5)
+        garden.api.apply({**garden.target, "spec": {"replicas": 5}}, "scaler").must()
+
+        told = typed("release", CHILD, "--field", "spec.replicas", *NOW)
+
+        assert (told.code, told.err) == (0, "")
+        assert "no value changed" in told.out
+        assert garden.held("replicas") == {"scaler"}
+        assert garden.live()["spec"] == before["spec"]
+        assert garden.held("image") == {FIELD_MANAGER}
+        assert garden.annotations() == {YIELD: f"Deployment/{Garden.NAME}: spec.replicas"}
+
+    def test_it_is_shown_first_and_nothing_is_written(self, garden, typed, audit):
+        garden.declare(replicas=5)
+        garden.api.apply({**garden.target, "spec": {"replicas": 5}}, "scaler").must()
+        mark = audit.mark()
+
+        told = typed("release", CHILD, "--field", "spec.replicas", "--dry-run", "-o", "json")
+
+        assert told.rows() == {".spec.replicas": "kept scaler"}
+        assert told.json["yield"] == f"Deployment/{Garden.NAME}: spec.replicas"
+        assert audit.writes(mark, namespace=garden.namespace) == []
+
+    def test_what_is_only_contested_is_yielded(self, garden, typed):
+        garden.declare()
+        garden.contest(".spec.replicas", manager="kubectl")
+
+        told = typed("release", CHILD, "--field", "spec.replicas", *NOW)
+
+        assert told.code == 0
+        assert garden.annotations()[YIELD].endswith(": spec.replicas")
+
+
+class TestSole:
+    """What nobody else holds."""
+
+    def test_it_is_refused_with_what_would_become_of_it(self, garden, typed):
+        before = garden.declare(replicas=5)
+
+        told = typed("release", CHILD, "--field", "spec.replicas", *NOW)
+
+        assert told.code == 3
+        assert ".spec.replicas: 5 → 1" in told.err
+        assert "--to" in told.err
+        assert garden.live() == before
+        assert garden.annotations() == {}
+
+    def test_what_is_required_is_refused_in_the_servers_words(self, garden, typed):
+        garden.declare()
+
+        told = typed("release", CHILD, "--field", "spec.selector", *NOW)
+
+        assert told.code == 3
+        assert "the server would refuse it" in told.err
+
+    def test_with_a_new_holder_all_goes_but_what_marks_it_as_ours(self, garden, typed):
+        before = garden.declare(replicas=5)
+
+        told = typed("release", CHILD, "--to", "team-a", *NOW)
+
+        assert told.code == 0, told.err
+        after = garden.live()
+        assert after["spec"] == before["spec"]
+        assert after["metadata"]["labels"] == before["metadata"]["labels"]
+        assert after["metadata"]["ownerReferences"] == before["metadata"]["ownerReferences"]
+        for name in ("replicas", "image", "selector", "a"):
+            assert garden.held(name) == {"team-a"}
+        assert garden.held("hedgerow.dev/controller") == {FIELD_MANAGER}
+        assert garden.held("ownerReferences") == {FIELD_MANAGER}
+
+    def test_what_the_new_holder_had_stays_with_it(self, garden, typed):
+        garden.declare(replicas=5)
+        body = {**garden.target, "spec": {"minReadySeconds": 3}}
+        garden.api.apply(body, "team-a").must()
+
+        assert typed("release", CHILD, "--to", "team-a", "--field", "spec.replicas", *NOW).code == 0
+
+        assert garden.live()["spec"]["minReadySeconds"] == 3
+        assert garden.held("minReadySeconds") == garden.held("replicas") == {"team-a"}
+
+
+class TestYield:
+    def test_what_is_said_already_is_joined(self, garden, typed):
+        garden.declare(replicas=5)
+        meta = {**garden.owner_target["metadata"], "annotations": {YIELD: "Service/*: spec.type"}}
+        garden.api.apply({**garden.owner_target, "metadata": meta}, "hedgerow-cli").must()
+
+        assert typed("release", CHILD, "--to", "x", "--field", "spec.replicas", *NOW).code == 0
+
+        joined = f"Service/*: spec.type; Deployment/{Garden.NAME}: spec.replicas"
+        assert garden.annotations()[YIELD] == joined
+
+    def test_what_is_yielded_already_is_not_written_again(self, garden, typed):
+        garden.declare(replicas=5)
+        meta = {**garden.owner_target["metadata"], "annotations": {YIELD: "*/*: spec.repl*"}}
+        garden.api.apply({**garden.owner_target, "metadata": meta}, "kubectl-annotate").must()
+
+        assert typed("release", CHILD, "--to", "x", "--field", "spec.replicas", *NOW).code == 0
+
+        assert garden.annotations()[YIELD] == "*/*: spec.repl*"
+        assert garden.held("replicas") == {"x"}
+
+    def test_an_annotation_of_somebody_else_is_not_overwritten(self, garden, typed):
+        before = garden.declare(replicas=5)
+        meta = {"metadata": {"annotations": {YIELD: "Service/*: spec.type"}}}
+        garden.api.merge(garden.owner_target, meta, "kubectl-annotate").must()
+
+        told = typed("release", CHILD, "--to", "x", "--field", "spec.replicas", *NOW)
+
+        assert told.code == 3
+        assert "held by kubectl-annotate" in told.err
+        assert "kubectl annotate --overwrite bluegreen demo" in told.err
+        assert garden.live() == before
+
+    def test_one_that_cannot_be_read_is_left(self, garden, typed):
+        garden.declare(replicas=5)
+        meta = {"metadata": {"annotations": {YIELD: "everything"}}}
+        garden.api.merge(garden.owner_target, meta, "kubectl-annotate").must()
+
+        told = typed("release", CHILD, "--to", "x", "--field", "spec.replicas", *NOW)
+
+        assert told.code == 1
+        assert "'everything' is not KIND/NAME: PATH" in told.err
+
+
+class TestRefused:
+    def test_what_hedgerow_does_not_hold(self, garden, typed):
+        garden.declare()
+
+        told = typed("release", CHILD, "--field", "spec.replicas", *NOW)
+
+        assert told.code == 1
+        assert "hedgerow-bluegreen holds nothing" in told.err
+
+    def test_a_branch_with_the_way_to_name_all_below_it(self, garden, typed):
+        garden.declare()
+
+        told = typed("release", CHILD, "--field", "spec.template", *NOW)
+
+        assert told.code == 1
+        assert "--field 'spec.template.**'" in told.err
+
+    def test_an_object_that_is_no_child(self, garden, typed):
+        other = {**garden.target, "metadata": {"name": "x", "namespace": garden.namespace}}
+        garden.api.apply({**other, "kind": "ConfigMap", "apiVersion": "v1"}, "x").must()
+
+        assert "no child" in typed("release", "cm/x").err
+        assert "no child" in typed("release", "bluegreen/demo").err
+
+    def test_what_does_not_exist(self, garden, typed):
+        told = typed("release", "deploy/none")
+
+        assert told.code == 1
+        assert "does not exist" in told.err
+
+    def test_a_user_without_the_right(self, garden, typed, sandbox):
+        before = garden.declare(replicas=5)
+        nobody = anyio.run(sandbox.kubeconfig_for, "nobody-at-all")
+
+        told = typed("release", CHILD, kubeconfig=nobody)
+
+        assert told.code == 1
+        assert "is forbidden" in told.err or "cannot get" in told.err
+        assert body(garden.live()) == body(before)

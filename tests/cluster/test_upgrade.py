@@ -1,0 +1,270 @@
+"""From the original operators to hedgerow, as docs/guides/upgrading.md tells to, at work."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from hedgerow.sandbox.cluster import Sandbox
+from support import bluegreens, cronjobs, memcacheds
+from support.api import Api, Object
+from support.audit import Audit
+from support.eventually import eventually, throughout
+from support.running import Operator
+from support.typed import Typing, typing
+
+pytestmark = pytest.mark.cluster
+
+USER = "hedgerow-after-the-originals"
+KUBEBUILDER = {"User-Agent": "manager/v0.0.0 (linux/amd64) kubernetes/$Format"}
+"""How a kubebuilder operator says who it is: no field manager but the name of its program."""
+OWN = {"app": "memcached", "memcached_cr": "cache"}
+BLUE, GREEN = "demoblue-deployment", "demogreen-deployment"
+IMAGE = '.spec.template.spec.containers[name="blue"].image'
+
+
+@pytest.fixture(scope="module")
+def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
+    api = Api(nodes_sandbox.kubeconfig)
+    for kind in (bluegreens, memcacheds, cronjobs):
+        kind.prepare(api)
+        api.apply(binding(kind.USER), "test").must()
+    yield api
+    api.close()
+
+
+@pytest.fixture(scope="module")
+def operator(
+    api: Api, nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operator]:
+    kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
+    log = tmp_path_factory.mktemp("operator") / "log"
+    with Operator(kubeconfig, log) as running:
+        yield running
+
+
+@contextmanager
+def stopped(operator: Operator) -> Iterator[None]:
+    """Have nobody but the original at work."""
+    operator.stop()
+    try:
+        yield
+    finally:
+        operator.start()
+
+
+@pytest.fixture
+def typed(nodes_sandbox: Sandbox, nodes_namespace: str, capsys) -> Typing:
+    return typing(nodes_sandbox.kubeconfig, nodes_namespace, capsys)
+
+
+def binding(role: str) -> Object:
+    group = bluegreens.RBAC.partition("/")[0]
+    return {
+        "apiVersion": bluegreens.RBAC,
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": f"{USER}-{role}"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
+    }
+
+
+class Original:
+    """An original operator: it POSTs what is missing and PUTs what it wants otherwise."""
+
+    def __init__(self, api: Api, owner: Object) -> None:
+        self.api = api
+        meta = owner["metadata"]
+        self.namespace, self.name = meta["namespace"], meta["name"]
+        self.owner = {key: owner[key] for key in ("apiVersion", "kind")} | {
+            "metadata": {"name": self.name, "namespace": self.namespace}
+        }
+        self.reference = {key: owner[key] for key in ("apiVersion", "kind")} | {
+            "name": self.name,
+            "uid": meta["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+    def make(self, version: str, kind: str, name: str, spec: Object) -> None:
+        """Create an object, then replace it by what was read, as CreateOrUpdate does."""
+        meta = {"name": name, "namespace": self.namespace, "ownerReferences": [self.reference]}
+        body = {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec, "status": {}}
+        path = self.api.path(body)
+        self.api.raw("POST", path.rpartition("/")[0], json=body, headers=KUBEBUILDER).must()
+
+        def replaced() -> bool:
+            live = self.api.get(body).must()
+            live["metadata"].setdefault("annotations", {})["seen"] = "by the original"
+            return self.api.raw("PUT", path, json=live, headers=KUBEBUILDER).ok
+
+        eventually(replaced, what=f"PUT {kind}/{name}")
+
+    def note(self, **status: Any) -> None:
+        """Replace the owner's status."""
+        live = self.api.get(self.owner).must()
+        body = {**live, "status": {**live.get("status", {}), **status}}
+        path = self.api.path(self.owner, "status")
+        self.api.raw("PUT", path, json=body, headers=KUBEBUILDER).must()
+
+
+def holders(live: Object) -> set[str]:
+    return {entry["manager"] for entry in live["metadata"]["managedFields"]}
+
+
+def uris(entries: list[dict[str, Any]]) -> list[str]:
+    return [f"{entry['verb']} {entry['requestURI']}" for entry in entries]
+
+
+def silent(audit: Audit, namespace: str, seconds: float = 5) -> None:
+    """Fail when the operator writes anything."""
+    mark = audit.mark()
+    throughout(
+        lambda: uris(audit.writes(mark, user=USER, namespace=namespace)), seconds, "once adopted"
+    )
+
+
+class TestBlueGreen:
+    def test_it_is_followed_again_once_its_objects_are_adopted(
+        self, api, operator, typed, nodes_namespace, nodes_audit
+    ):
+        world = bluegreens.World(api, nodes_namespace)
+        with stopped(operator):
+            let_bluegreen_work(Original(api, world.apply()))
+            world.apply(route_to="Green", blueSpec=bluegreens.pods("blue", "example/echo:2"))
+        eventually(lambda: world.condition("Contested") == "True/FieldConflict")
+        contested = {f"{f['object']}: {f['path']}" for f in world.status()["contested"]}
+        assert {f"Deployment/{BLUE}: {IMAGE}", "Service/demo: .spec.selector"} <= contested
+        assert world.image(BLUE) == "example/echo:1"
+
+        for target in ("bluegreen/demo", "svc/demo", f"deploy/{BLUE}", f"deploy/{GREEN}"):
+            told = typed("adopt", target, "--from", "manager")
+            assert told.code == 0, told.err
+
+        eventually(lambda: world.condition("Ready") == "True/Serving")
+        eventually(lambda: world.image(BLUE) == "example/echo:2")
+        eventually(lambda: world.condition("Contested") == "")
+        eventually(lambda: world.status()["routeTo"] == world.selected() == "Green")
+        for kind, name in (("Service", "demo"), ("Deployment", BLUE), ("BlueGreen", "demo")):
+            assert "manager" not in holders(world.get(kind, name))
+        eventually(lambda: settled(world, BLUE))
+        silent(nodes_audit, nodes_namespace)
+
+
+def let_bluegreen_work(original: Original) -> None:
+    for colour in ("blue", "green"):
+        labels = labelled(colour.capitalize())
+        template = {"metadata": {"labels": labels, "creationTimestamp": None}}
+        template["spec"] = {"containers": [{"name": colour, "image": "example/echo:1"}]}
+        spec = {"selector": {"matchLabels": labels}, "template": template, "strategy": {}}
+        original.make("apps/v1", "Deployment", f"demo{colour}-deployment", spec)
+    ports = [{"name": "http", "protocol": "TCP", "port": 80, "targetPort": 0}]
+    original.make("v1", "Service", "demo", {"ports": ports, "selector": labelled("Blue")})
+    original.note(routeTo="Blue")
+
+
+def labelled(phase: str) -> dict[str, str]:
+    return {
+        "app.kubernetes.io/managed-by": "app.demo.kakao.com",
+        "app.kubernetes.io/name": "demo",
+        "app.kubernetes.io/phase": phase,
+    }
+
+
+def settled(world: Any, name: str) -> bool:
+    """Tell whether a Deployment has rolled out, so that its status moves no more."""
+    live = world.get("Deployment", name)
+    status = live.get("status", {})
+    count = live["spec"]["replicas"]
+    return (
+        status.get("observedGeneration") == live["metadata"]["generation"]
+        and status.get("replicas") == status.get("updatedReplicas") == count
+        and status.get("availableReplicas") == count
+    )
+
+
+class TestMemcached:
+    @pytest.fixture
+    def world(self, api, operator, nodes_sandbox, nodes_namespace) -> memcacheds.World:
+        return memcacheds.World(api, nodes_namespace, nodes_sandbox)
+
+    def test_it_is_followed_again_once_its_objects_are_adopted(
+        self, world, typed, nodes_namespace, nodes_audit
+    ):
+        world.let_original_work("cache", OWN)
+        world.note_nodes_as_original("cache", ["cache-of-old"])
+        eventually(lambda: "Memcached/cache: .status.nodes" in world.contested())
+        held = 'Deployment/cache: .spec.template.spec.containers[name="memcached"]'
+        eventually(lambda: {f"{held}.image", f"{held}.command"} <= world.contested())
+
+        for target in ("memc/cache", "deploy/cache", "svc/cache"):
+            told = typed("adopt", target, "--from", memcacheds.ORIGINAL)
+            assert told.code == 0, told.err
+
+        eventually(lambda: world.image("cache") == "memcached:1.6-alpine")
+        eventually(lambda: world.condition("Ready") == "True/Serving")
+        assert world.contested() == set()
+        eventually(lambda: settled(world, "cache") and world.status()["nodes"] == world.pods())
+        silent(nodes_audit, nodes_namespace)
+        world.make(size=4)
+        eventually(lambda: len(world.status()["nodes"]) == 4)
+
+    def test_what_is_released_is_let_go_by_the_operator_itself(
+        self, world, typed, nodes_namespace, nodes_audit
+    ):
+        world.make(size=2)
+        eventually(lambda: world.condition("Ready") == "True/Serving")
+        mark = nodes_audit.mark()
+
+        told = typed("release", "deploy/cache", "--field", "spec.replicas", "--to", "scaler")
+
+        assert told.code == 0, told.err
+        assert replicas(world) == (2, {"scaler"})
+        ours = [
+            entry["user"]["username"]
+            for entry in nodes_audit.writes(mark, namespace=nodes_namespace, resource="deployments")
+            if f"fieldManager={memcacheds.FIELD_MANAGER}" in entry["requestURI"]
+        ]
+        assert ours == [USER]
+        body = {**world.target("Deployment", "cache"), "spec": {"replicas": 5}}
+        world.api.apply(body, "scaler").must()
+        eventually(lambda: len(world.pods()) == 5)
+        assert world.contested() == set()
+        eventually(lambda: settled(world, "cache") and world.status()["nodes"] == world.pods())
+        silent(nodes_audit, nodes_namespace)
+        assert replicas(world) == (5, {"scaler"})
+
+
+def replicas(world: memcacheds.World) -> tuple[int, set[str]]:
+    live = world.get("Deployment", "cache") or {}
+    entries = live["metadata"]["managedFields"]
+    who = {e["manager"] for e in entries if "f:replicas" in e["fieldsV1"].get("f:spec", {})}
+    return live["spec"]["replicas"], who
+
+
+class TestCronJob:
+    def test_the_status_of_the_original_is_adopted(
+        self, api, operator, typed, nodes_namespace, nodes_audit
+    ):
+        world = cronjobs.World(api, nodes_namespace)
+        name = f"c{secrets.token_hex(2)}"
+        gone = {"apiVersion": "batch/v1", "kind": "Job", "name": f"{name}-1", "namespace": "x"}
+        with stopped(operator):
+            original = Original(api, world.apply(name, "0 0 1 1 *", suspend=True))
+            original.note(lastScheduleTime="2026-01-01T00:00:00Z", active=[gone])
+        eventually(lambda: world.condition("Ready", name) == "True/Suspended")
+        assert world.status(name)["active"] == [gone]  # declared by nobody who is at work
+
+        told = typed("adopt", f"cronjobs.{cronjobs.GROUP}/{name}", "--from", "manager")
+
+        assert told.code == 0, told.err
+        eventually(lambda: "active" not in world.status(name))
+        assert world.condition("Contested", name) == ""
+        assert world.status(name)["lastScheduleTime"] == "2026-01-01T00:00:00Z"
+        assert "manager" not in holders(world.get(name))
+        silent(nodes_audit, nodes_namespace)

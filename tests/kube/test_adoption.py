@@ -1,0 +1,124 @@
+"""Adoption: the one write that is no apply, and all that it cannot express."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hedgerow.kube import errors
+from hedgerow.kube.adoption import request
+from hedgerow_schemas.base import ApiResource
+from kube.fakes import reply
+
+DEPLOYMENT = ApiResource("apps/v1", "Deployment", "deployments")
+NODE = ApiResource("v1", "Node", "nodes", namespaced=False)
+LEAF: dict[str, Any] = {}
+TREE = {"f:spec": {"f:a": LEAF, "f:m": {".": LEAF, "f:b": LEAF}}}
+
+
+def entry(manager: str, tree: Any = None) -> dict[str, Any]:
+    return {"manager": manager, "operation": "Update", "fieldsV1": TREE if tree is None else tree}
+
+
+def live(*entries: Any, **meta: Any) -> dict[str, Any]:
+    identity = {"name": "x", "namespace": "ns", "uid": "u", "resourceVersion": "7"}
+    return {"metadata": {**identity, "managedFields": list(entries), **meta}}
+
+
+def operations(*edited: Any) -> list[dict[str, Any]]:
+    return json.loads(request(*edited).content)
+
+
+class TestRequest:
+    def test_it_tests_uid_version_and_entry_and_removes_that(self):
+        found = request(DEPLOYMENT, live(entry("a"), entry("b")), {1: None})
+
+        assert (found.method, found.path) == ("PATCH", "/apis/apps/v1/namespaces/ns/deployments/x")
+        assert found.content_type == "application/json-patch+json"
+        assert found.params == {"fieldManager": "hedgerow-cli"}
+        assert not found.repeatable
+        assert json.loads(found.content) == [
+            {"op": "test", "path": "/metadata/uid", "value": "u"},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+            {"op": "test", "path": "/metadata/managedFields/1", "value": entry("b")},
+            {"op": "remove", "path": "/metadata/managedFields/1"},
+        ]
+
+    def test_several_go_from_the_last_to_the_first_after_all_tests(self):
+        found = operations(DEPLOYMENT, live(*map(entry, "abc")), {0: None, 2: {}})
+
+        assert [(one["op"], one["path"][-1]) for one in found[2:]] == [
+            ("test", "2"), ("test", "0"), ("remove", "2"), ("remove", "0")
+        ]  # fmt: skip
+
+    def test_one_that_keeps_less_keeps_all_else_that_is_said_of_it(self):
+        less = {"f:spec": {"f:m": {".": LEAF}}}
+
+        found = operations(DEPLOYMENT, live(entry("a")), {0: less})
+
+        assert found[-1] == {
+            "op": "replace", "path": "/metadata/managedFields/0", "value": entry("a", less)
+        }  # fmt: skip
+
+    def test_what_is_cluster_wide_has_no_namespace(self):
+        obj = live(entry("a"), entry("b"))
+        del obj["metadata"]["namespace"]
+
+        assert request(NODE, obj, {0: None}).path == "/api/v1/nodes/x"
+
+    @pytest.mark.parametrize(
+        ("entries", "edits", "told"),
+        [
+            ([entry("a")], {0: None}, "no entry would be left"),
+            ([entry("a"), entry("b", {})], {0: None}, "no entry would be left"),
+            ([entry("a")], {}, "nothing is changed"),
+            ([entry("a")], {1: None}, "no entry 1"),
+            ([entry("a")], {-1: None}, "no entry -1"),
+            ([entry("a")], {0: {"f:spec": LEAF}}, "more than before"),
+            ([entry("a")], {0: {"f:spec": {"f:z": LEAF}}}, "more than before"),
+            ([entry("a")], {0: {"f:spec": {"f:a": {"f:z": LEAF}}}}, "more than before"),
+            ([{"manager": "a"}], {0: TREE}, "more than before"),
+        ],
+    )
+    def test_what_would_empty_or_widen_the_records_cannot_be_said(self, entries, edits, told):
+        with pytest.raises(ValueError, match=told):
+            request(DEPLOYMENT, live(*entries), edits)
+
+    def test_nor_of_an_object_without_any(self):
+        with pytest.raises(ValueError, match="nothing is changed"):
+            request(DEPLOYMENT, live(managedFields=None), {})
+
+
+@pytest.mark.anyio
+class TestSent:
+    async def test_the_object_is_given_as_it_is_then(self, server, connected):
+        server.answers = [reply()]
+
+        async with connected() as cluster:
+            found = await cluster.replace_managed_fields(
+                DEPLOYMENT, live(entry("a"), entry("b")), {0: None}
+            )
+
+        assert found["metadata"]
+        assert server.requests[0].method == "PATCH"
+
+    @pytest.mark.parametrize(
+        ("code", "causes", "error"),
+        [
+            (422, [], errors.Stale),
+            (422, [{"field": "spec.x", "reason": "FieldValueInvalid"}], errors.Invalid),
+            (400, [], errors.Invalid),
+            (403, [], errors.Forbidden),
+        ],
+    )
+    async def test_a_test_that_fails_is_a_stale_view(self, server, connected, code, causes, error):
+        told = {"kind": "Status", "reason": "Invalid", "details": {"causes": causes}}
+        server.answers = [reply(code, told)]
+
+        async with connected() as cluster:
+            with pytest.raises(error):
+                await cluster.replace_managed_fields(
+                    DEPLOYMENT, live(entry("a"), entry("b")), {0: None}
+                )
