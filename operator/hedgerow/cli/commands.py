@@ -58,6 +58,9 @@ LAZY: Mapping[str, Lazy] = {
     "adopt": Lazy(
         "hedgerow.cli.adopt", "adopt_command", "Move fields over from another field manager."
     ),
+    "plan": Lazy(
+        "hedgerow.cli.plan", "plan_command", "Show what applying would do; write nothing."
+    ),
     "run": Lazy("hedgerow.cli.run", "run", "Run the operator here, against a cluster."),
     "schedule": Lazy("hedgerow.cli.schedule", "app", "When a CronJob's schedule starts Jobs."),
 }

@@ -1,0 +1,108 @@
+"""Plan list: forecasts as JSON for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import to_json
+
+from hedgerow.core.forecast import worst
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hedgerow.core.difference import Line
+    from hedgerow.core.forecast import Forecast, Held, ObjectForecast
+    from hedgerow.core.managed import Holder
+    from hedgerow.core.meta import ObjectRef
+    from hedgerow_schemas.base import Object
+
+
+def listed(forecasts: Sequence[Forecast]) -> str:
+    """Give the forecasts as one JSON document, with a verdict for each and for all."""
+    told = {"verdict": worst(forecasts), "resources": [_forecast(f) for f in forecasts]}
+    return to_json(told, indent=2).decode() + "\n"
+
+
+def _forecast(forecast: Forecast) -> Object:
+    return {
+        **_ref(forecast.owner),
+        "controller": forecast.controller,
+        "fieldManager": forecast.field_manager,
+        "verdict": forecast.verdict,
+        "objects": [_object(found) for found in forecast.objects],
+        "contested": [_held(held) for held in forecast.contested],
+        "claims": [_held(held) for held in forecast.claims],
+        "yields": [_held(held) for held in forecast.yields],
+        "refusals": [{"object": r.object, "message": r.message} for r in forecast.refusals],
+        "conditions": {
+            "before": [condition.wire() for condition in forecast.before],
+            "after": [condition.wire() for condition in forecast.after],
+        },
+        "events": [
+            {"regarding": about, "type": n.type, "reason": n.reason, "note": n.note}
+            for about, n in forecast.events
+        ],
+        "later": [_object(found) for found in forecast.later],
+        "looksAgainInSeconds": forecast.again_in and forecast.again_in.total_seconds(),
+        "unchecked": list(forecast.unchecked),
+    }
+
+
+def _ref(ref: ObjectRef) -> Object:
+    return {
+        "apiVersion": ref.api.group_version,
+        "kind": ref.api.kind,
+        "namespace": ref.namespace,
+        "name": ref.name,
+    }
+
+
+def _object(found: ObjectForecast) -> Object:
+    """Give one object; `dryRun` is false where no server was asked, and `merged` says why."""
+    return {
+        **_ref(found.ref),
+        "action": found.action,
+        "dryRun": not found.merged,
+        "merged": found.merged or None,
+        "forced": list(found.forced),
+        "warnings": list(found.warnings),
+        "fields": [_line(line) for line in found.lines],
+    }
+
+
+def _line(line: Line) -> Object:
+    values: dict[str, Any] = {}
+    if line.kind != "added":
+        values["old"] = line.old
+    if line.kind != "removed":
+        values["new"] = line.new
+    return {
+        "path": line.path,
+        "change": line.kind,
+        **values,
+        "holders": [_holder(holder) for holder in line.holders],
+        "holdersAfter": [_holder(holder) for holder in line.after],
+    }
+
+
+def _holder(holder: Holder) -> Object:
+    told = {
+        "manager": holder.manager,
+        "operation": holder.operation,
+        "subresource": holder.subresource,
+        "time": holder.time,
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _held(held: Held) -> Object:
+    told = {
+        "object": held.object,
+        "path": held.path,
+        "manager": held.manager,
+        "operation": held.operation,
+        "subresource": held.subresource,
+        "since": held.since,
+    }
+    return {name: value for name, value in told.items() if value}

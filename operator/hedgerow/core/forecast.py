@@ -1,0 +1,158 @@
+"""Forecast: what would become of a resource and its children, told without having been done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from hedgerow.core.child import ChildPlanner
+from hedgerow.core.contract import Apply
+from hedgerow.core.declaration import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import timedelta
+
+    from hedgerow.core.contract import Desired, Notice
+    from hedgerow.core.difference import Line
+    from hedgerow.core.meta import ObjectRef
+    from hedgerow.core.ownership import Leaf
+    from hedgerow.core.scene import Scene
+    from hedgerow_schemas.base import Condition, ContestedField, Object
+
+PLACEHOLDER: Final = "00000000-0000-0000-0000-000000000000"
+"""The uid of a resource that does not exist yet; the server takes it in dry runs."""
+
+Action = Literal["created", "configured", "deleted", "unchanged", "refused"]
+Verdict = Literal["nothing", "changes", "conflicts", "failed"]
+_RANKS: Final[tuple[Verdict, ...]] = ("failed", "conflicts", "changes", "nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A field that would stay as it is, or be taken, and who holds it."""
+
+    object: str
+    path: str
+    manager: str
+    operation: str = ""
+    subresource: str = ""
+    since: str = ""
+
+    @classmethod
+    def of(cls, field: ContestedField) -> Held:
+        """Take over what a status says."""
+        since = field.since.isoformat() if field.since else ""
+        return cls(
+            field.object, field.path, field.manager, field.operation or "",
+            field.subresource or "", since,
+        )  # fmt: skip
+
+    @classmethod
+    def by(cls, target: str, leaf: Leaf) -> Held:
+        """Tell of a contested leaf; of several holders the first."""
+        holder = leaf.holders[0]
+        return cls(
+            target, leaf.path, holder.manager, holder.operation, holder.subresource, holder.time
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the server would not take a write."""
+
+    object: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectForecast:
+    """What would become of one object.
+
+    `merged` tells why no server was asked for it; empty when one was. `forced` are the paths that
+    would be taken by force, `warnings` those that the server sent along.
+    """
+
+    ref: ObjectRef
+    action: Action
+    lines: tuple[Line, ...] = ()
+    merged: str = ""
+    forced: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What would become of one resource and all that hangs on it.
+
+    `before` and `after` are its conditions; `unchecked` tells what could not be found out, and
+    `later` what would become of the children once every Deployment has rolled out.
+    """
+
+    owner: ObjectRef
+    controller: str
+    field_manager: str
+    objects: tuple[ObjectForecast, ...] = ()
+    contested: tuple[Held, ...] = ()
+    claims: tuple[Held, ...] = ()
+    yields: tuple[Held, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    before: tuple[Condition, ...] = ()
+    after: tuple[Condition, ...] = ()
+    events: tuple[tuple[str, Notice], ...] = ()
+    unchecked: tuple[str, ...] = ()
+    later: tuple[ObjectForecast, ...] = ()
+    again_in: timedelta | None = None
+
+    @property
+    def problems(self) -> tuple[Condition, ...]:
+        """The conditions that say that waiting will not help."""
+        return tuple(c for c in self.after if c.type == "Stalled" and c.status == "True")
+
+    @property
+    def changes(self) -> tuple[ObjectForecast, ...]:
+        """The objects that would be written."""
+        return tuple(o for o in self.objects if o.action in ("created", "configured", "deleted"))
+
+    @property
+    def verdict(self) -> Verdict:
+        """Give the worst that is to be told: failures go before conflicts, these before changes."""
+        taken = [c for c in self.problems if c.reason == "NameTaken"]
+        if self.refusals or len(taken) < len(self.problems):
+            return "failed"
+        if self.contested or taken:
+            return "conflicts"
+        return "changes" if self.changes else "nothing"
+
+
+def worst(forecasts: Iterable[Forecast]) -> Verdict:
+    """Give the worst verdict of several."""
+    found = {forecast.verdict for forecast in forecasts}
+    return next(rank for rank in _RANKS if rank in {*found, _RANKS[-1]})
+
+
+def yielded(scene: Scene, desired: Desired) -> Iterator[Held]:
+    """Give the fields that compose declares, that others hold, and that are left to them."""
+    for child in desired.children:
+        live = scene.live.get((child.kind.api.kind, child.name))
+        if live is None or not isinstance(child, Apply):
+            continue
+        planner = ChildPlanner(scene, child)
+        for leaf in judge(planner.want, live, scene.field_manager).leaves:
+            kind, name = planner.id
+            if leaf.holders and scene.terms.yielded(kind, name, leaf.path):
+                yield Held.by(str(planner.ref), leaf)
+
+
+def rolled_out(deployment: Object) -> Object:
+    """Give a Deployment as it is once its pods are there: nobody knows whether they ever will."""
+    spec: Object = deployment.get("spec") or {}
+    wanted = spec.get("replicas", 1)
+    counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    available = {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}
+    status: Object = {
+        **dict.fromkeys(counts, wanted),
+        "observedGeneration": deployment["metadata"].get("generation", 0),
+        "conditions": [available],
+    }
+    return {**deployment, "spec": {**spec, "replicas": wanted}, "status": status}

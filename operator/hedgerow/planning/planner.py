@@ -1,0 +1,210 @@
+"""Planner: the forecast of one resource, from what is in the cluster and what would be applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from hedgerow.core.difference import difference
+from hedgerow.core.forecast import PLACEHOLDER, Forecast, Held, ObjectForecast, yielded
+from hedgerow.core.meta import (
+    NORMAL_FORM_ANNOTATION,
+    Installation,
+    ObjectRef,
+    is_going,
+    metadata,
+)
+from hedgerow.core.status import said
+from hedgerow.kube.errors import Forbidden
+from hedgerow.planning.rehearsal import Rehearsal, is_gone
+from hedgerow.planning.stage import Stage
+from hedgerow.planning.submission import LAST_APPLIED, Submission, Submitted
+from hedgerow.runtime.namespaces import NAMESPACES
+
+if TYPE_CHECKING:
+    from hedgerow.core.contract import Controller
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.planning.rehearsal import Played
+    from hedgerow.runtime.clock import Clock
+    from hedgerow_schemas.base import CustomResource, Object
+
+
+_COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
+"""What client-side apply, and the server in its stead, keeps of the last manifest."""
+_MARK = ("f:metadata", "f:annotations", f"f:{NORMAL_FORM_ANNOTATION}")
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Makes forecasts on one cluster, as seen by one user; writes nothing."""
+
+    cluster: Cluster
+    clock: Clock
+    installation: Installation = field(default_factory=Installation)
+    field_manager: str = "kubectl"
+    """Of whoever would apply the resource."""
+
+    async def of_name(
+        self, controller: Controller[CustomResource], name: str, namespace: str
+    ) -> Forecast | None:
+        """Tell what the operator would do about a resource as it is; None when there is none.
+
+        Raises KubeError, Missing when the kind is not served.
+        """
+        stored = await self.cluster.read(controller.resource.api, name, namespace)
+        if stored is None:
+            return None
+        return await self._rehearse(controller, stored, Submitted(stored), absent=False)
+
+    async def of_manifest(
+        self, controller: Controller[CustomResource], manifest: Object
+    ) -> Forecast:
+        """Tell what would come of applying a resource, its namespace filled in. Raises KubeError.
+
+        It is looked up first: Missing is raised when the kind is not served.
+        """
+        meta = metadata(manifest)
+        ref = ObjectRef(controller.resource.api, meta["namespace"], meta["name"])
+        absent = await self._namespace(ref.namespace) is None
+        stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
+        submission = Submission(ref, manifest, stored, self.field_manager, self.clock.now())
+        submitted = await submission.dry_run(self.cluster, absent=absent)
+        if submitted.live is None:
+            return self._stopped(controller, ref, stored, submitted)
+        return await self._rehearse(controller, stored, submitted, absent=absent)
+
+    async def _namespace(self, name: str) -> Object | None:
+        """Read a namespace; one that may not be read is taken to be there."""
+        try:
+            return await self.cluster.read(NAMESPACES, name)
+        except Forbidden:
+            return {}
+
+    def _stopped(
+        self,
+        controller: Controller[CustomResource],
+        ref: ObjectRef,
+        stored: Object | None,
+        submitted: Submitted,
+    ) -> Forecast:
+        """Tell of a resource that would not even be stored."""
+        conditions = said(stored or {}).conditions
+        return Forecast(
+            ref,
+            controller.name,
+            self.installation.field_manager(controller.name),
+            (ObjectForecast(ref, "refused"),),
+            contested=submitted.contested,
+            refusals=submitted.refusals,
+            before=conditions,
+            after=conditions,
+        )
+
+    async def _rehearse(
+        self,
+        controller: Controller[CustomResource],
+        stored: Object | None,
+        submitted: Submitted,
+        *,
+        absent: bool,
+    ) -> Forecast:
+        live = submitted.live or {}
+        meta = metadata(live)
+        ref = ObjectRef(controller.resource.api, meta.get("namespace", ""), meta["name"])
+        rehearsal = Rehearsal(self.cluster, absent=absent)
+        stage = Stage(controller, self.installation, rehearsal, self.clock, ref)
+        stage.going = is_going(await self._namespace(ref.namespace) or {})
+        if stage.going or is_going(live):
+            stage.unchecked.append("it is being deleted: nothing is written any more")
+        await stage.fill(rehearsal.seat(ref, stored, live))
+        outcome = await stage.play()
+        look = stage.look()
+        after = said((rehearsal.played[ref].live if ref in rehearsal.played else None) or {})
+        forecast = Forecast(
+            ref,
+            controller.name,
+            self.installation.field_manager(controller.name),
+            (self._own(ref, stored, submitted), *_children(stage)),
+            contested=tuple(map(Held.of, after.contested)),
+            claims=tuple(_claims(stage)),
+            yields=tuple(yielded(look.scene, look.desired)) if look else (),
+            refusals=tuple(dict.fromkeys(rehearsal.refusals)),
+            before=said(stored or {}).conditions,
+            after=after.conditions,
+            events=tuple(dict.fromkeys(rehearsal.events)),
+            unchecked=tuple(dict.fromkeys(stage.unchecked)),
+            again_in=outcome.requeue_after,
+        )
+        return replace(forecast, later=await _later(stage))
+
+    def _own(self, ref: ObjectRef, stored: Object | None, submitted: Submitted) -> ObjectForecast:
+        """Tell of the resource itself."""
+        found = difference(stored, submitted.live, self.field_manager)
+        lines = tuple(line for line in found if line.steps != _COPY)
+        # Who else would hold a field of the resource is a matter of how its user applies it.
+        changed = any(line.is_change for line in lines)
+        action = "created" if stored is None else "configured" if changed else "unchanged"
+        return ObjectForecast(ref, action, lines, submitted.merged, (), submitted.warnings)
+
+
+def _children(stage: Stage) -> list[ObjectForecast]:
+    known = stage.uid != PLACEHOLDER
+    return [found if known else _unmarked(found) for found in _written(stage)]
+
+
+def _unmarked(found: ObjectForecast) -> ObjectForecast:
+    """Hide a mark that is made of the resource's uid, which nobody knows yet."""
+    lines = (replace(ln, new=PLACEHOLDER) if ln.steps == _MARK else ln for ln in found.lines)
+    return replace(found, lines=tuple(lines))
+
+
+def _written(stage: Stage) -> list[ObjectForecast]:
+    return [
+        _forecast(found, stage.field_manager)
+        for ref, found in stage.rehearsal.played.items()
+        if ref.api != stage.ref.api
+        and (found.written or found.refused)
+        and not (found.stored is None and found.live is None and not found.refused)
+    ]
+
+
+def _forecast(found: Played, field_manager: str) -> ObjectForecast:
+    forced = tuple(leaf.path for leaf in found.claims)
+    if is_gone(found):
+        return ObjectForecast(found.ref, "deleted", difference(found.stored, None, field_manager))
+    if found.refused:
+        return ObjectForecast(found.ref, "refused", warnings=found.warnings)
+    lines = difference(found.stored, found.live, field_manager)
+    action = "created" if found.stored is None else "configured" if lines else "unchanged"
+    return ObjectForecast(found.ref, action, lines, found.merged, forced, found.warnings)
+
+
+def _claims(stage: Stage) -> list[Held]:
+    return [
+        Held.by(str(ref), leaf)
+        for ref, found in stage.rehearsal.played.items()
+        for leaf in found.claims
+    ]
+
+
+async def _later(stage: Stage) -> tuple[ObjectForecast, ...]:
+    """Tell what more would be written if every Deployment rolled out."""
+    played = stage.rehearsal.played
+    if stage.rehearsal.refusals or not stage.roll_out():
+        return ()
+    before = {ref: found.live for ref, found in played.items()}
+    for found in played.values():
+        found.written = False
+    await stage.play()
+    return tuple(
+        _further(found, before.get(ref, found.stored), stage.field_manager)
+        for ref, found in played.items()
+        if ref.api != stage.ref.api and found.written
+    )
+
+
+def _further(found: Played, before: Object | None, field_manager: str) -> ObjectForecast:
+    if found.live is None or is_going(found.live):
+        return ObjectForecast(found.ref, "deleted", difference(before, None, field_manager))
+    lines = difference(before, found.live, field_manager)
+    return ObjectForecast(found.ref, "configured" if before else "created", lines, found.merged)

@@ -1,0 +1,493 @@
+"""`hedgerow plan`, as typed on a real server: what it says of each situation, and what it sends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import yaml
+
+from hedgerow.app import CONTROLLERS
+from hedgerow.kube.client import connect
+from hedgerow.runtime.clock import SystemClock
+from hedgerow.sandbox.cluster import Options
+from support.api import Api, Object
+from support.audit import Audit
+from support.bluegreens import World, bluegreen, pods
+from support.clusters import cluster
+from support.eventually import eventually
+from support.planned import FixedClock, Operator
+from support.worlds import with_custom_resources
+
+pytestmark = pytest.mark.cluster
+
+RBAC = "rbac.authorization.k8s.io"
+IMAGE = '.spec.template.spec.containers[name="blue"].image'
+Typed = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def api(sandbox) -> Iterator[Api]:
+    api = with_custom_resources(Api(sandbox.kubeconfig))
+    yield api
+    api.close()
+
+
+@pytest.fixture
+def world(api: Api, namespace: str) -> World:
+    return World(api, namespace)
+
+
+@pytest.fixture
+def typed(api: Api, sandbox, namespace: str, tmp_path: Path) -> Typed:
+    """Type `hedgerow plan …`; manifests given become a file. Give code, output and errors."""
+
+    def run(
+        *words: str | Object, kubeconfig: Path = sandbox.kubeconfig, width: int = 160
+    ) -> tuple[int, str, str]:
+        manifests = [word for word in words if isinstance(word, dict)]
+        path = tmp_path / "manifests.yaml"
+        path.write_text(yaml.safe_dump_all(manifests), "utf-8")
+        line = [sys.executable, "-m", "hedgerow", "plan", *(w for w in words if isinstance(w, str))]
+        line += ["-f", str(path)] if manifests else ["-n", namespace]
+        ended = subprocess.run(
+            [*line, "--kubeconfig", str(kubeconfig)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env={**os.environ, "COLUMNS": str(width)},
+        )
+        return ended.returncode, ended.stdout, ended.stderr
+
+    return run
+
+
+def listed(told: tuple[int, str, str]) -> Object:
+    """Read the JSON form of one resource."""
+    [resource] = json.loads(told[1])["resources"]
+    return resource
+
+
+def actions(resource: Object) -> dict[str, str]:
+    return {f"{o['kind']}/{o['name']}": o["action"] for o in resource["objects"]}
+
+
+def fields(resource: Object, name: str) -> dict[str, Object]:
+    """Give the lines of one object by path."""
+    found = [o for o in resource["objects"] if f"{o['kind']}/{o['name']}" == name]
+    return {line["path"]: line for o in found for line in o["fields"]}
+
+
+def settle(world: World, kubeconfig: Path, name: str = "demo", kind: str = "bluegreen") -> None:
+    """Let the operator's passes loose."""
+
+    async def carry_out() -> None:
+        async with connect(kubeconfig=str(kubeconfig)) as connected:
+            clock = FixedClock(SystemClock().now())
+            await Operator(connected, CONTROLLERS[kind], clock, world.namespace).settle(name)
+
+    anyio.run(carry_out)
+
+
+class TestNew:
+    def test_a_resource_that_is_not_there_is_planned_with_a_placeholder(self, namespace, typed):
+        code, out, err = typed(bluegreen(namespace))
+
+        assert (code, err) == (2, "")
+        assert "+ BlueGreen/demo would be created" in out
+        assert f"+ {IMAGE}: example/echo:1" in out
+        assert '[uid="(known once it exists)"]: BlueGreen/demo, its controller' in out
+        assert "Ready: not set -> False (Unavailable)" in out
+        assert out.endswith("4 to create, 0 to change, 0 to delete; nothing was written\n")
+
+    def test_nothing_of_it_is_there_afterwards(self, world, namespace, typed):
+        typed(bluegreen(namespace))
+
+        assert world.get("BlueGreen", "demo") is None
+        assert world.get("Service", "demo") is None
+        assert world.get("Deployment", "demoblue-deployment") is None
+
+    def test_a_namespace_that_is_not_there_yet_is_told(self, typed):
+        code, out, _ = typed(bluegreen("not-there-yet"), "-o", "json")
+        resource = listed((code, out, ""))
+
+        assert code == 2
+        assert set(actions(resource).values()) == {"created"}
+        assert {(o["dryRun"], o["merged"]) for o in resource["objects"]} == {
+            (False, "its namespace does not exist yet")
+        }
+
+    def test_what_else_a_file_holds_is_told_of(self, namespace, typed):
+        other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+        code, _, err = typed(bluegreen(namespace), other)
+
+        assert code == 2
+        assert "ConfigMap/x is not one of hedgerow's resources, and not planned" in err
+
+    @pytest.mark.parametrize("kind", ["memcached", "cronjob"])
+    def test_every_kind_can_be_planned(self, kind, namespace, typed):
+        manifest = {
+            "memcached": {
+                "apiVersion": "memcached.cache.example.com/v1",
+                "kind": "Memcached",
+                "spec": {"size": 2},
+            },
+            "cronjob": {
+                "apiVersion": "batch.tutorial.kubebuilder.io/v1",
+                "kind": "CronJob",
+                "spec": {
+                    "schedule": "0 0 1 1 *",
+                    "jobTemplate": {
+                        "spec": {"template": {"spec": {**pods("a"), "restartPolicy": "Never"}}}
+                    },
+                },
+            },
+        }[kind]
+        code, out, err = typed({**manifest, "metadata": {"name": "x", "namespace": namespace}})
+
+        assert (code, err) == (2, "")
+        assert ("looks again in" in out) is (kind == "cronjob")
+        assert ("PodDisruptionBudget/x would be created" in out) is (kind == "memcached")
+
+
+class TestThere:
+    @pytest.fixture(autouse=True)
+    def _there(self, world, sandbox):
+        world.api.apply(bluegreen(world.namespace), "kubectl").must()
+        settle(world, sandbox.kubeconfig)
+
+    def test_a_settled_resource_has_nothing_to_do(self, namespace, typed):
+        for words in (("demo",), ("bg/demo",), (bluegreen(namespace),)):
+            code, out, err = typed(*words)
+
+            assert (code, err) == (0, "")
+            assert "nothing to do" in out
+
+    def test_a_change_says_who_holds_the_field_now(self, namespace, typed):
+        code, out, _ = typed(bluegreen(namespace, blueSpec=pods("blue", "example/echo:2")))
+
+        assert code == 2
+        assert "~ Deployment/demoblue-deployment would be changed" in out
+        [line] = [line for line in out.splitlines() if line.strip().startswith(f"~ {IMAGE}")]
+        assert line.split()[2:] == [
+            "example/echo:1", "->", "example/echo:2", "hedgerow-bluegreen",
+        ]  # fmt: skip
+
+    def test_a_contested_field_is_left_out_of_the_rest(self, world, namespace, typed):
+        world.set_image("demoblue-deployment", "blue", "example/echo:9")
+        spec = pods("blue", "example/echo:2", terminationGracePeriodSeconds=5)
+        told = typed(bluegreen(namespace, blueSpec=spec), "-o", "json")
+        resource = listed(told)
+
+        assert told[0] == 3
+        [held] = resource["contested"]
+        assert (held["path"], held["manager"], held["operation"]) == (
+            IMAGE, "kubectl-set", "Update",
+        )  # fmt: skip
+        changed = fields(resource, "Deployment/demoblue-deployment")
+        assert list(changed) == [".spec.template.spec.terminationGracePeriodSeconds"]
+        assert {e["reason"] for e in resource["events"]} == {"FieldConflict"}
+
+    def test_a_claim_is_told_and_not_tried(self, world, namespace, typed, audit: Audit):
+        world.set_image("demoblue-deployment", "blue", "example/echo:9")
+        manifest = bluegreen(namespace)
+        manifest["metadata"]["annotations"] = {"hedgerow.dev/claim": "*/*: **"}
+        mark = audit.mark()
+        code, out, _ = typed(manifest)
+
+        assert code == 2
+        assert f"~ {IMAGE}: example/echo:9 -> example/echo:1" in out
+        assert "Taken by force, as hedgerow.dev/claim asks (not tried out)" in out
+        assert "force=" not in " ".join(e["requestURI"] for e in audit.since(mark))
+
+    def test_what_is_yielded_is_told(self, world, namespace, typed):
+        world.set_image("demoblue-deployment", "blue", "example/echo:9")
+        manifest = bluegreen(namespace)
+        manifest["metadata"]["annotations"] = {"hedgerow.dev/yield": "Deployment/*: **"}
+        told = typed(manifest, "-o", "json")
+        resource = listed(told)
+
+        assert told[0] == 2
+        assert [(y["path"], y["manager"]) for y in resource["yields"]] == [(IMAGE, "kubectl-set")]
+        assert resource["contested"] == []
+
+    def test_what_would_be_pruned_is_told(self, namespace, typed):
+        told = typed(bluegreen(namespace, greenSpec=None), "-o", "json")
+
+        assert told[0] == 2
+        assert actions(listed(told))["Deployment/demogreen-deployment"] == "deleted"
+
+    def test_what_waits_for_pods_is_told_as_later(self, namespace, typed):
+        manifest = bluegreen(namespace, route_to="Green", promotion="WhenAvailable")
+        told = typed(manifest, "-o", "json")
+        resource = listed(told)
+
+        assert told[0] == 2
+        assert actions(resource) == {"BlueGreen/demo": "configured"}
+        assert [(o["kind"], o["action"]) for o in resource["later"]] == [("Service", "configured")]
+        out = typed(manifest)[1]
+        assert "once every Deployment has rolled out, Service/demo would be changed" in out
+        assert "~ .spec.selector.app.kubernetes.io/phase: Blue -> Green" in out
+
+    def test_a_field_that_is_given_up_is_told(self, world, namespace, typed):
+        spec = pods("blue", terminationGracePeriodSeconds=5)
+        world.api.apply(bluegreen(namespace, blueSpec=spec), "kubectl").must()
+        settle_again = typed("demo")
+        assert settle_again[0] == 2
+        path = ".spec.template.spec.terminationGracePeriodSeconds"
+        assert f"~ {path}: 30 -> 5" in settle_again[1]
+
+    def test_a_conflict_over_the_resource_itself_stops_it(self, world, namespace, typed):
+        world.edit("BlueGreen", "demo", {"spec": {"routeTo": "Green"}})
+        code, out, _ = typed(bluegreen(namespace))
+
+        assert code == 3
+        assert "✗ BlueGreen/demo would not be taken" in out
+        assert "BlueGreen/demo: .spec.routeTo" in out
+        assert "kubectl-edit (Update)" in out
+
+    @pytest.mark.parametrize(
+        ("more", "paths", "asked"),
+        [
+            ({}, [".spec.routeTo"], True),
+            # A default is in the manager's entry, but not in its copy: the server refuses.
+            (
+                {"promotion": "WhenAvailable", "greenSpec": pods("green")},
+                [".spec.promotion", ".spec.routeTo"],
+                False,
+            ),
+        ],
+        ids=["asked of the server", "merged here"],
+    )
+    def test_client_side_apply_goes_on_as_it_does(
+        self, world, namespace, typed, more, paths, asked
+    ):
+        manifest = bluegreen(namespace, "by-hand")
+        copy = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(manifest)}
+        stored = {**manifest, "metadata": {**manifest["metadata"], "annotations": copy}}
+        world.api.create(stored, "kubectl-client-side-apply").must()
+        told = typed(bluegreen(namespace, "by-hand", route_to="Green", **more), "-o", "json")
+        resource = listed(told)
+
+        assert told[0] == 2
+        changed = fields(resource, "BlueGreen/by-hand").values()
+        assert [line["path"] for line in changed if line["change"] == "changed"] == paths
+        assert {line["change"] for line in changed} <= {"changed", "shared"}
+        assert resource["objects"][0]["dryRun"] is asked
+
+
+class TestRefused:
+    def test_by_the_rules_of_its_definition(self, namespace, typed):
+        code, out, _ = typed(bluegreen(namespace, route_to="Green", greenSpec=None))
+
+        assert code == 1
+        assert "✗ BlueGreen/demo would not be taken" in out
+        assert "routeTo is Green, so there must be a greenSpec to route to" in out
+
+    def test_a_child_that_is_no_valid_object(self, namespace, typed):
+        spec = {"containers": [{"name": "blue", "image": "x", "ports": [{"containerPort": 70000}]}]}
+        told = typed(bluegreen(namespace, blueSpec=spec), "-o", "json")
+        resource = listed(told)
+
+        if resource["objects"][0]["action"] == "refused":
+            pytest.skip("the definition knows the limit itself")
+        assert told[0] == 1
+        assert actions(resource)["Deployment/demoblue-deployment"] == "refused"
+        assert "containerPort" in resource["refusals"][0]["message"]
+
+    def test_a_child_by_an_admission_policy(self, api, namespace, typed):
+        deny(api, namespace)
+        told: tuple[int, str, str] = (0, "", "")
+
+        def refused() -> bool:
+            nonlocal told
+            told = typed(bluegreen(namespace))
+            return told[0] == 1
+
+        eventually(refused, what="the policy to be in force")
+        assert "✗ Deployment/demoblue-deployment would not be taken" in told[1]
+        assert "images of example are not wanted here" in told[1]
+        assert "+ Service/demo would be created" in told[1]
+
+    def test_what_admission_rewrites_is_told(self, api, namespace, typed):
+        rewrite(api, namespace)
+        told: tuple[int, str, str] = (0, "", "")
+
+        def rewritten() -> bool:
+            nonlocal told
+            told = typed(bluegreen(namespace))
+            return "RewrittenByAdmission" in told[1]
+
+        eventually(rewritten, what="the policy to be in force")
+        assert told[0] == 2
+        assert f"{IMAGE}: mirror.example/echo:1" in told[1]
+        assert "RewrittenByAdmission: not set -> True (ChangedOnTheWay)" in told[1]
+        assert f"MutatingAdmissionPolicy/{namespace}" in told[1]
+
+    def test_a_name_that_somebody_else_has(self, world, namespace, typed):
+        service = {"metadata": {"name": "demo", "namespace": namespace}}
+        spec = {"ports": [{"name": "http", "port": 80, "protocol": "TCP"}]}
+        world.api.apply(
+            {"apiVersion": "v1", "kind": "Service", **service, "spec": spec}, "x"
+        ).must()
+        code, out, _ = typed(bluegreen(namespace))
+
+        assert code == 3
+        assert "Service/demo exists and is not controlled by BlueGreen/demo" in out
+
+    def test_a_kind_that_is_not_installed(self, tmp_path, typed):
+        with cluster(tmp_path / "cluster", Options()) as bare:
+            for words in ((bluegreen("default"),), ("demo",)):
+                code, out, err = typed(*words, kubeconfig=bare.kubeconfig)
+
+                assert (code, out) == (1, "")
+                assert "run `hedgerow install`" in err
+
+
+class TestRights:
+    def test_without_the_right_to_patch_it_is_merged_and_marked(
+        self, sandbox, api, world, namespace, typed
+    ):
+        reader = anyio.run(sandbox.kubeconfig_for, namespace[-40:])
+        grant(api, namespace, namespace[-40:])
+        world.api.apply(bluegreen(namespace), "kubectl").must()
+        settle(world, sandbox.kubeconfig)
+        manifest = bluegreen(namespace, blueSpec=pods("blue", "example/echo:2"))
+        told = typed(manifest, "-o", "json", kubeconfig=reader)
+        resource = listed(told)
+
+        assert told[0] == 2
+        assert actions(resource) == {
+            "BlueGreen/demo": "configured", "Deployment/demoblue-deployment": "configured",
+        }  # fmt: skip
+        assert {o["merged"] for o in resource["objects"]} == {"you may not patch it"}
+        image = fields(resource, "Deployment/demoblue-deployment")[IMAGE]
+        assert (image["old"], image["new"]) == ("example/echo:1", "example/echo:2")
+        with_rights = listed(typed(manifest, "-o", "json"))
+        for found in (resource, with_rights):
+            assert list(fields(found, "Deployment/demoblue-deployment")) == [IMAGE]
+        assert "you may not patch it" in typed(manifest, kubeconfig=reader)[1]
+
+    def test_without_the_right_to_look_there_is_no_plan(self, sandbox, namespace, typed):
+        nobody = anyio.run(sandbox.kubeconfig_for, "nobody")
+        code, out, err = typed(bluegreen(namespace), kubeconfig=nobody)
+
+        assert (code, out) == (1, "")
+        assert "cannot get resource" in err
+        assert err.count("\n") == 1
+
+
+class TestPromise:
+    def test_every_request_that_could_change_something_is_a_dry_run(
+        self, sandbox, world, namespace, typed, audit: Audit
+    ):
+        world.api.apply(bluegreen(namespace), "kubectl").must()
+        settle(world, sandbox.kubeconfig)
+        world.set_image("demoblue-deployment", "blue", "example/echo:9")
+        mark = audit.mark()
+        typed(bluegreen(namespace, blueSpec=pods("blue", "x"), greenSpec=None))
+        typed(bluegreen(namespace, "new"))
+        typed("demo")
+        writes = audit.writes(mark, agent="hedgerow")
+
+        assert len(writes) > 4
+        assert {entry["verb"] for entry in writes} == {"patch"}
+        assert [e["requestURI"] for e in writes if "dryRun=All" not in e["requestURI"]] == []
+        assert [e["requestURI"] for e in writes if "force" in e["requestURI"]] == []
+
+
+class TestWrongInput:
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            ((), "name either resources or, with -f, files"),
+            (("demo", "-f", "x.yaml"), "name either resources or, with -f, files"),
+            (("demo",), "demo does not exist in namespace"),
+            (("qq/demo",), "qq is not one of hedgerow's kinds"),
+            (("a/b/c",), "'a/b/c' is no [KIND/]NAME"),
+            (("-f", "/nowhere/x.yaml"), "/nowhere/x.yaml"),
+            (("demo", "--instance", "No!"), "--instance takes a short name"),
+        ],
+    )
+    def test_it_is_one_line_and_a_failure(self, typed, words, said):
+        code, out, err = typed(*words)
+
+        assert (code, out) == (1, "")
+        assert err.startswith("hedgerow: ")
+        assert err.count("\n") == 1
+        assert said in err
+
+
+def grant(api: Api, namespace: str, user: str) -> None:
+    """Let a user read in one namespace, and nothing else."""
+    named = {"name": user, "namespace": namespace}
+    rules = [
+        {
+            "apiGroups": ["", "apps", "app.demo.kakao.com"],
+            "resources": ["services", "deployments", "bluegreens", "pods", "namespaces"],
+            "verbs": ["get", "list"],
+        }
+    ]
+    role: dict[str, Any] = {
+        "apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": named, "rules": rules,
+    }  # fmt: skip
+    binding: dict[str, Any] = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": named,
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": user},
+        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
+    }
+    for manifest in (role, binding):
+        api.apply(manifest, "test").must()
+
+
+ADMISSION = "admissionregistration.k8s.io/v1"
+
+
+def deny(api: Api, namespace: str) -> None:
+    """Have Deployments of images of `example` refused in one namespace."""
+    check = {
+        "expression": "object.spec.template.spec.containers.all(c, !c.image.startsWith('example'))",
+        "message": "images of example are not wanted here",
+    }
+    policy = {"validations": [check]}
+    bind(api, namespace, "Validating", policy, {"validationActions": ["Deny"]})
+
+
+def rewrite(api: Api, namespace: str) -> None:
+    """Have the images of Deployments rewritten in one namespace."""
+    patch = (
+        "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{"
+        "containers: object.spec.template.spec.containers.map(c,"
+        ' Object.spec.template.spec.containers{name: c.name, image: "mirror.example/echo:1"})}}}}'
+    )
+    mutation = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": patch}}
+    policy = {"mutations": [mutation], "reinvocationPolicy": "Never", "failurePolicy": "Fail"}
+    bind(api, namespace, "Mutating", policy, {})
+
+
+def bind(api: Api, namespace: str, kind: str, policy: Object, binding: Object) -> None:
+    """Have an admission policy of that kind at work on the Deployments of one namespace."""
+    rule = {
+        "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"],
+        "operations": ["CREATE", "UPDATE"],
+    }  # fmt: skip
+    chosen = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    matched = {"matchConstraints": {"resourceRules": [rule], "namespaceSelector": chosen}}
+    specs = {
+        f"{kind}AdmissionPolicy": {**matched, **policy},
+        f"{kind}AdmissionPolicyBinding": {"policyName": namespace, **binding},
+    }
+    for name, spec in specs.items():
+        meta = {"name": namespace}
+        manifest = {"apiVersion": ADMISSION, "kind": name, "metadata": meta, "spec": spec}
+        api.apply(manifest, "test").must()

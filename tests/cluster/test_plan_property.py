@@ -1,0 +1,186 @@
+"""The promise of `hedgerow plan`: what it says equals what then happens, whatever is planned."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from controllers.worlds import SUBJECTS, Subject
+from hedgerow.core.meta import ObjectRef, metadata
+from hedgerow.core.terms import CLAIM, YIELD
+from hedgerow.kube.client import connect
+from hedgerow.planning.planner import Planner
+from hedgerow.runtime.clock import SystemClock
+from support.api import Api, Object
+from support.planned import FixedClock, Operator, Told, foretold, happened
+from support.worlds import with_custom_resources
+
+pytestmark = pytest.mark.cluster
+
+USER = "kubectl"
+WAYS = ("steal", "steal", "steal", "label", "scale", "delete", "unlabel")
+EDITS = st.lists(st.tuples(st.sampled_from(WAYS), st.integers(0, 3)), max_size=3)
+TERMS = st.sampled_from(
+    [{}, {CLAIM: "*/*: **"}, {CLAIM: "*/*: **"}, {YIELD: "*/*: **"}, {CLAIM: "*/x: junk junk"}]
+)
+
+
+@pytest.fixture(scope="module")
+def api(sandbox) -> Iterator[Api]:
+    api = with_custom_resources(Api(sandbox.kubeconfig))
+    yield api
+    api.close()
+
+
+class Trial:
+    """One resource in a namespace of its own: planned first, then let loose."""
+
+    def __init__(self, api: Api, kubeconfig: Any, subject: Subject, met: set[str]) -> None:
+        self.api = api
+        self.kubeconfig = kubeconfig
+        self.subject = subject
+        self.met = met
+        self.namespace = api.namespace(f"plan-{secrets.token_hex(5)}")
+        # Before any resource comes to be: nothing new is due.
+        self.clock = FixedClock(SystemClock().now().replace(microsecond=0) - timedelta(minutes=1))
+
+    def manifest(self, drawn: Object, annotations: Object | None = None) -> Object:
+        name = drawn["metadata"]["name"]
+        meta = {"name": name, "namespace": self.namespace}
+        if annotations:
+            meta["annotations"] = annotations
+        return {k: drawn[k] for k in ("apiVersion", "kind", "spec")} | {"metadata": meta}
+
+    def edit(self, what: str, which: int, children: dict[str, Object]) -> None:
+        """Write to a child as somebody else does."""
+        if not children:
+            return
+        name = sorted(children)[which % len(children)]
+        child = children[name]
+        target = {k: child[k] for k in ("apiVersion", "kind")}
+        target["metadata"] = {k: child["metadata"][k] for k in ("name", "namespace")}
+        if what == "delete":
+            self.api.delete(target)
+        elif what == "scale" and child["kind"] == "Deployment":
+            self.api.merge(target, {"spec": {"replicas": 3}}, "kubectl", "scale").must()
+        elif what == "unlabel":
+            labels = {"metadata": {"labels": {"hedgerow.dev/controller": None}}}
+            self.api.merge(target, labels, "other").must()
+        elif what == "steal" and child["kind"] in STOLEN:
+            self.api.merge(target, STOLEN[child["kind"]](child), "other", kind="strategic-merge")
+        else:
+            self.api.merge(target, {"metadata": {"labels": {"x": "y"}}}, "other").must()
+
+    async def run(self, first: Object | None, edits: list[tuple[str, int]], second: Object) -> None:
+        """Bring the first about, edit its children, plan the second, and let it happen."""
+        controller, name = self.subject.controller, second["metadata"]["name"]
+        async with connect(kubeconfig=str(self.kubeconfig)) as cluster:
+            operator = Operator(cluster, controller, self.clock, self.namespace)
+            before: dict[str, Object] = {}
+            if first is not None and self.api.apply(first, USER).ok:
+                await operator.settle(name)
+                stored = self.api.get(first).must()
+                for what, which in edits:
+                    self.edit(what, which, await operator.children(metadata(stored)["uid"]))
+                before = await operator.children(metadata(stored)["uid"])
+                before[f"{controller.resource.api.kind}/{name}"] = self.api.get(first).must()
+                self.clock.move(timedelta(hours=1))
+            planner = Planner(cluster, self.clock, field_manager=USER)
+            plan = await planner.of_manifest(controller, second)
+            applied = self.api.apply(second, USER)
+            if not applied.ok:
+                assert [found.action for found in plan.objects] == ["refused"]
+                return
+            await operator.settle(name)
+            resource = self.api.get(second).must()
+            after = await operator.children(metadata(resource)["uid"])
+            after[f"{controller.resource.api.kind}/{name}"] = resource
+        self.met |= {found.action for found in plan.objects}
+        self.met |= {"contested"} if plan.contested else set()
+        self.met |= {"claimed"} if plan.claims else set()
+        self.met |= {"yielded"} if plan.yields else set()
+        managers = {"": f"hedgerow-{controller.name}", controller.resource.api.kind: USER}
+        uid = metadata(resource)["uid"]
+        must_equal(foretold(plan, uid), happened(before, after, resource, managers))
+
+
+STOLEN: dict[str, Any] = {
+    "Deployment": lambda child: {
+        "spec": {
+            "template": {
+                "spec": {
+                    "containers": [
+                        {
+                            "name": child["spec"]["template"]["spec"]["containers"][0]["name"],
+                            "image": "stolen:1",
+                        }
+                    ]
+                }
+            }
+        }
+    },
+    "Service": lambda _: {"spec": {"selector": {"stolen": "yes"}}},
+    "PodDisruptionBudget": lambda _: {"spec": {"maxUnavailable": 2}},
+}
+
+
+def must_equal(said: Told, seen: Told) -> None:
+    """Fail where a plan and what happened differ, object by object."""
+    assert {n: a for n, (a, _) in said.objects.items()} == {
+        n: a for n, (a, _) in seen.objects.items()
+    }
+    for name, (_, lines) in said.objects.items():
+        if seen.objects[name][0] != "deleted":
+            assert lines == seen.objects[name][1], name
+    assert said.contested == seen.contested
+    assert said.conditions == seen.conditions
+
+
+RARER = {"deleted", "contested", "claimed", "yielded"}
+"""Of which the examples have to bring about some, or the promise would be an empty one."""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+def test_what_is_planned_is_what_then_happens(subject: Subject, sandbox, api: Api):
+    met: set[str] = set()
+    pairs = st.tuples(st.none() | subject.resources, EDITS, st.none() | subject.resources, TERMS)
+
+    @settings(
+        max_examples=25,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(pairs)
+    def holds(drawn: tuple[Object | None, list[tuple[str, int]], Object | None, Object]) -> None:
+        first, edits, second, terms = drawn
+        second = second or first
+        if second is None:
+            return
+        trial = Trial(api, sandbox.kubeconfig, subject, met)
+        name = second["metadata"]["name"]
+        if first is not None:
+            first = trial.manifest({**first, "metadata": {"name": name}})
+        anyio.run(trial.run, first, edits, trial.manifest(second, terms))
+
+    holds()
+    assert met >= {"created", "configured"}
+    assert len(met & RARER) > 1 or subject.lasting
+
+
+def test_the_words_of_plan_and_cluster_can_tell_differences_apart():
+    ref = ObjectRef(SUBJECTS[0].controller.owns[0].api, "n", "a")
+    told = Told({str(ref): ("created", frozenset())})
+
+    with pytest.raises(AssertionError):
+        must_equal(told, Told({str(ref): ("deleted", frozenset())}))

@@ -1,0 +1,328 @@
+"""Planner, over the cluster in memory: what is foretold of each situation, and what is sent."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from hedgerow.core.forecast import Forecast, Held, ObjectForecast
+from hedgerow.core.terms import CLAIM, YIELD
+from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, Unavailable
+from hedgerow.planning.planner import Planner
+from hedgerow.planning.submission import CLIENT_SIDE, LAST_APPLIED
+from planning.asked import Asked
+from runtime.scenes import IMAGE, RESPELLED, settled, take_image, take_service_name
+from runtime.world import BLUEGREEN, CONTROLLER, NS, World, pods
+
+pytestmark = pytest.mark.anyio
+
+Object = dict[str, Any]
+BLUE = "Deployment/demoblue-deployment"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def manifest(name: str = "demo", namespace: str = NS, **spec: Any) -> Object:
+    usual = {"routeTo": "Blue", "blueSpec": pods("blue"), "greenSpec": pods("green")}
+    return {
+        "apiVersion": BLUEGREEN,
+        "kind": "BlueGreen",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {k: v for k, v in (usual | spec).items() if v is not None},
+    }
+
+
+class Plan:
+    """One plan, and the requests that it took."""
+
+    def __init__(self, world: World, *lacks: str) -> None:
+        self.world = world
+        self.cluster = Asked(world.server, *lacks)
+        self.planner = Planner(cast("Any", self.cluster), world.clock, field_manager="user")
+
+    async def of(self, body: Object) -> Forecast:
+        version = self.world.server.version
+        found = await self.planner.of_manifest(CONTROLLER, body)
+        assert self.world.server.version == version
+        assert [str(s) for s in self.cluster.writes if not s.dry_run or s.force] == []
+        return found
+
+    async def of_name(self, name: str = "demo") -> Forecast | None:
+        return await self.planner.of_name(CONTROLLER, name, NS)
+
+
+def actions(forecast: Forecast) -> dict[str, str]:
+    return {str(found.ref): found.action for found in forecast.objects}
+
+
+def the(forecast: Forecast, name: str) -> ObjectForecast:
+    [found] = [found for found in forecast.objects if str(found.ref) == name]
+    return found
+
+
+def annotated(body: Object, **annotations: str) -> Object:
+    names = {"claim": CLAIM, "leave": YIELD}
+    given = {names[name]: value for name, value in annotations.items()}
+    return {**body, "metadata": {**body["metadata"], "annotations": given}}
+
+
+class TestSituations:
+    async def test_a_new_resource(self):
+        found = await Plan(World()).of(manifest())
+
+        assert set(actions(found).values()) == {"created"}
+        assert len(found.objects) == 4
+        assert found.verdict == "changes"
+        assert found.before == ()
+        assert {c.type for c in found.after} == {"Ready", "Available", "Reconciling"}
+
+    async def test_a_resource_as_it_is(self):
+        plan = Plan(await settled())
+        found = await plan.of_name()
+
+        assert found is not None
+        assert found.verdict == "nothing"
+        assert plan.cluster.writes == []
+
+    async def test_a_resource_that_is_not_there_has_no_forecast(self):
+        assert await Plan(World()).of_name() is None
+
+    async def test_a_change(self):
+        found = await Plan(await settled()).of(manifest(blueSpec=pods("blue", "example/echo:2")))
+
+        assert actions(found) == {"BlueGreen/demo": "configured", BLUE: "configured"}
+        [line] = the(found, BLUE).lines
+        assert (line.path, line.old, line.new) == (IMAGE, "example/echo:1", "example/echo:2")
+        assert [holder.manager for holder in line.holders] == ["hedgerow-bluegreen"]
+
+    async def test_what_the_server_spells_otherwise_is_marked_as_it_would_be(self):
+        found = await Plan(World()).of(manifest(blueSpec=RESPELLED))
+        marks = [line.new for line in the(found, BLUE).lines if "normal-form" in line.path]
+
+        assert marks == ["00000000-0000-0000-0000-000000000000"]
+
+    async def test_a_contested_field(self):
+        world = await settled()
+        take_image(world)
+        found = await Plan(world).of(manifest())
+
+        assert found.verdict == "conflicts"
+        assert [(h.object, h.path, h.manager) for h in found.contested] == [(BLUE, IMAGE, "helm")]
+        assert [(about, n.reason) for about, n in found.events] == [
+            ("BlueGreen/demo", "FieldConflict"), (BLUE, "FieldConflict"),
+        ]  # fmt: skip
+
+    async def test_a_claim_is_merged_and_never_sent(self):
+        world = await settled()
+        take_image(world)
+        found = await Plan(world).of(annotated(manifest(), claim="*/*: **"))
+
+        assert found.verdict == "changes"
+        assert the(found, BLUE).forced == (IMAGE,)
+        [line] = the(found, BLUE).lines
+        assert (line.kind, line.old, line.new) == ("changed", "theirs:9", "example/echo:1")
+        assert [h.manager for h in found.claims] == ["helm"]
+        assert {n.reason for _, n in found.events} == {"FieldClaimed"}
+
+    async def test_what_is_yielded(self):
+        world = await settled()
+        take_image(world)
+        found = await Plan(world).of(annotated(manifest(), leave=f"Deployment/*: {IMAGE}"))
+
+        assert found.yields == (Held(BLUE, IMAGE, "helm", "Apply", "", found.yields[0].since),)
+        assert found.contested == ()
+
+    async def test_a_prune(self):
+        found = await Plan(await settled()).of(manifest(greenSpec=None))
+
+        assert actions(found)["Deployment/demogreen-deployment"] == "deleted"
+
+    async def test_a_prune_that_waits_for_a_finalizer(self):
+        world = await settled()
+        name = "demogreen-deployment"
+        world.edit("Deployment", name, {"metadata": {"finalizers": ["example.com/wait"]}})
+        found = await Plan(world).of(manifest(greenSpec=None))
+
+        assert actions(found)[f"Deployment/{name}"] == "deleted"
+
+    async def test_what_follows_a_rollout(self):
+        found = await Plan(await settled()).of(manifest(routeTo="Green", promotion="WhenAvailable"))
+
+        assert actions(found) == {"BlueGreen/demo": "configured"}
+        [later] = found.later
+        assert (str(later.ref), later.action) == ("Service/demo", "configured")
+        assert [line.path for line in later.lines] == [".spec.selector"]
+
+    async def test_a_prune_that_follows_a_rollout(self):
+        found = await Plan(await settled(promotion="WhenAvailable")).of(
+            manifest(routeTo="Green", promotion="WhenAvailable", blueSpec=None)
+        )
+
+        assert {str(o.ref): o.action for o in found.later} == {
+            "Service/demo": "configured", BLUE: "deleted",
+        }  # fmt: skip
+
+    async def test_a_name_that_somebody_else_has(self):
+        world = await settled()
+        take_service_name(world)
+        found = await Plan(world).of(manifest())
+
+        assert found.verdict == "conflicts"
+        assert [c.reason for c in found.problems] == ["NameTaken"]
+
+    async def test_warnings_of_the_server(self):
+        plan = Plan(World())
+        plan.cluster.warnings = ("spec.x is deprecated",)
+        found = await plan.of(manifest())
+
+        assert {o.warnings for o in found.objects} == {("spec.x is deprecated",)}
+
+
+class TestNotAsked:
+    async def test_without_a_namespace_all_is_merged(self):
+        plan = Plan(World())
+        found = await plan.of(manifest(namespace="nowhere"))
+
+        assert {o.merged for o in found.objects} == {"its namespace does not exist yet"}
+        assert plan.cluster.writes == []
+
+    async def test_a_namespace_that_may_not_be_read_is_found_out(self):
+        found = await Plan(World(), "get namespaces").of(manifest(namespace="nowhere"))
+
+        assert {o.merged for o in found.objects} == {"its namespace does not exist yet"}
+
+    async def test_without_rights_a_change_is_merged(self):
+        rights = ("patch deployments", "patch services", "patch bluegreens")
+        world = await settled()
+        plan = Plan(world, *rights)
+        found = await plan.of(manifest(blueSpec=pods("blue", "example/echo:2"), greenSpec=None))
+
+        assert actions(found) == {
+            "BlueGreen/demo": "configured", BLUE: "configured",
+            "Deployment/demogreen-deployment": "deleted",
+        }  # fmt: skip
+        assert the(found, BLUE).merged == the(found, "BlueGreen/demo").merged
+        assert the(found, BLUE).merged == "you may not patch it"
+        assert [line.path for line in the(found, BLUE).lines] == [IMAGE]
+
+    async def test_without_rights_an_unchanged_resource_stays_unchanged(self):
+        found = await Plan(await settled(), "patch bluegreens").of(manifest())
+
+        assert found.verdict == "nothing"
+
+    async def test_the_right_to_create_is_another_one(self):
+        plan = Plan(World(), "create services", "create bluegreens")
+        plan.cluster.refuse = {"Service": Forbidden("no"), "BlueGreen": Forbidden("no")}
+        found = await plan.of(manifest())
+
+        assert the(found, "Service/demo").merged == "you may not patch it"
+        assert the(found, "BlueGreen/demo").merged == "you may not patch it"
+        assert the(found, BLUE).merged == ""
+
+    async def test_a_kind_that_may_not_be_listed_is_told(self):
+        found = await Plan(await settled(), "list deployments", "list pods").of_name()
+
+        assert found is not None
+        assert found.unchecked == (
+            "deployments may not be listed: what would be pruned is not known",
+            "pods may not be listed: assumed none",
+        )
+
+    async def test_a_resource_that_is_going_is_told(self):
+        plan = Plan(await settled())
+        plan.cluster.namespaces[NS] = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+        found = await plan.of(manifest(routeTo="Green"))
+
+        assert actions(found) == {"BlueGreen/demo": "configured"}
+        assert found.unchecked == ("it is being deleted: nothing is written any more",)
+
+
+class TestRefused:
+    @pytest.mark.parametrize("error", [Invalid("no such field"), Forbidden("by a policy")])
+    async def test_the_resource_itself(self, error):
+        plan = Plan(await settled())
+        plan.cluster.refuse = {"BlueGreen": error}
+        found = await plan.of(manifest())
+
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        assert [r.message for r in found.refusals] == [str(error)]
+        assert found.verdict == "failed"
+        assert found.before == found.after != ()
+
+    @pytest.mark.parametrize("error", [Invalid("no such field"), Forbidden("by a policy")])
+    async def test_one_of_its_children(self, error):
+        plan = Plan(World())
+        plan.cluster.refuse = {"Deployment": error}
+        found = await plan.of(manifest())
+
+        assert actions(found)[BLUE] == "refused"
+        assert actions(found)["Service/demo"] == "created"
+        assert found.verdict == "failed"
+        assert found.later == ()
+
+    async def test_by_who_holds_its_fields(self):
+        world = await settled()
+        world.edit("BlueGreen", "demo", {"spec": {"routeTo": "Green"}})
+        found = await Plan(world).of(manifest())
+
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        [held] = found.contested
+        assert (held.path, held.manager, held.operation) == (
+            ".spec.routeTo", "kubectl-edit", "Update",
+        )  # fmt: skip
+
+    async def test_by_a_holder_that_is_known_by_name_alone(self):
+        plan = Plan(await settled())
+        causes = [Cause(".spec.x", "someone", "conflict", "FieldManagerConflict")]
+        plan.cluster.refuse = {"BlueGreen": Conflict(causes=causes)}
+        found = await plan.of(manifest())
+
+        assert found.contested == (Held("BlueGreen/demo", ".spec.x", "someone"),)
+
+    async def test_a_kind_that_is_not_served_is_an_error(self):
+        plan = Plan(World())
+        plan.cluster.refuse = {"BlueGreen": Missing("the server does not serve this")}
+        with pytest.raises(Missing):
+            await plan.of(manifest())
+
+    async def test_a_child_of_a_kind_that_is_not_served_is_an_error(self):
+        plan = Plan(World())
+        plan.cluster.refuse = {"Service": Missing("the server does not serve this")}
+        with pytest.raises(Missing):
+            await plan.of(manifest())
+
+    async def test_a_namespace_that_is_found_missing_by_the_way(self):
+        plan = Plan(World())
+        status = {"details": {"name": NS}}
+        plan.cluster.refuse = {kind: Missing(status=status) for kind in ("BlueGreen", "Service")}
+        found = await plan.of(manifest())
+
+        assert the(found, "BlueGreen/demo").merged == "its namespace does not exist yet"
+        assert the(found, "Service/demo").merged == "its namespace does not exist yet"
+
+    async def test_a_server_that_fails_is_an_error(self):
+        plan = Plan(World())
+        plan.cluster.refuse = {"Service": Unavailable("down", code=500)}
+        with pytest.raises(Unavailable):
+            await plan.of(manifest())
+
+
+class TestClientSide:
+    async def test_its_fields_are_merged_as_it_would(self):
+        world = World()
+        copy = {LAST_APPLIED: "{}"}
+        stored = manifest(promotion="WhenAvailable")
+        stored["metadata"]["annotations"] = copy
+        world.server.create(stored, CLIENT_SIDE)
+        found = await Plan(world).of(manifest(routeTo="Green"))
+
+        own = the(found, "BlueGreen/demo")
+        assert own.merged.startswith("client-side apply has it")
+        assert {(line.kind, line.path) for line in own.lines} == {
+            ("changed", ".spec.routeTo"), ("removed", ".spec.promotion"),
+        }  # fmt: skip
+        assert actions(found)["Service/demo"] == "created"

@@ -1,0 +1,172 @@
+"""Planned: what a plan says and what then happens, told in the same words so as to be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, get_args
+
+from hedgerow.core.contract import Controller
+from hedgerow.core.difference import Kind, Line, difference
+from hedgerow.core.forecast import PLACEHOLDER, Forecast
+from hedgerow.core.meta import Installation, controller_of, metadata
+from hedgerow.core.status import said
+from hedgerow.kube.client import Cluster
+from hedgerow.runtime.announcer import Announcer
+from hedgerow.runtime.applier import Applier
+from hedgerow.runtime.cache import Cache, build
+from hedgerow.runtime.observer import Observer
+from hedgerow.runtime.reconciler import Reconciler
+from hedgerow.runtime.recorder import Recorder
+from hedgerow_schemas.base import CustomResource
+
+Object = dict[str, Any]
+_ALLOCATED = (".spec.clusterIP", ".spec.healthCheckNodePort", ".metadata.finalizers")
+NORMAL_FORM = "hedgerow.dev/normal-form"
+"""A digest that the resource's uid is part of, which is not known before."""
+_OF_ITS_UID = ("controller-uid",)
+MOST = 8
+KINDS = frozenset(get_args(Kind))
+
+
+class FixedClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        return self._now
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def jitter(self) -> float:
+        return 0.5
+
+    def move(self, by: timedelta) -> None:
+        self._now += by
+
+
+@dataclass(frozen=True)
+class Told:
+    """What becomes of a resource: lines of each object, what is contested, and its conditions."""
+
+    objects: dict[str, tuple[str, frozenset[Any]]]
+    contested: frozenset[tuple[str, str, str]] = frozenset()
+    conditions: frozenset[tuple[str, str, str]] = frozenset()
+
+
+@dataclass
+class Operator:
+    """One operator, just started, that makes its passes when it is told to."""
+
+    cluster: Cluster
+    controller: Controller[CustomResource]
+    clock: FixedClock
+    namespace: str
+    cache: Cache = field(init=False)
+
+    async def settle(self, name: str) -> None:
+        """Make passes until one changes nothing."""
+        self.cache = build(self.controller, Installation(), (self.namespace,))
+        observer = Observer(
+            controller=self.controller,
+            installation=Installation(),
+            cache=self.cache,
+            clock=self.clock,
+            going=lambda _: False,
+        )
+        manager = Installation().field_manager(self.controller.name)
+        recorder = Recorder(self.cluster, self.clock, manager)
+        announcer = Announcer(self.cluster, observer, recorder)
+        reconciler = Reconciler(observer, Applier(self.cluster, manager), announcer)
+        for _ in range(MOST):
+            before = await self._watch()
+            await reconciler.reconcile((self.namespace, name))
+            if await self._watch() == before:
+                return
+        raise AssertionError(f"{name} does not settle")
+
+    async def children(self, uid: str) -> dict[str, Object]:
+        """Give the resource's children as they are, by kind and name."""
+        found: dict[str, Object] = {}
+        for kind in self.controller.owns:
+            listing = await self.cluster.list(kind.api, self.namespace)
+            ours = (obj for obj in listing.items if controller_of(obj).get("uid") == uid)
+            found |= {f"{kind.api.kind}/{metadata(obj)['name']}": obj for obj in ours}
+        return found
+
+    async def _watch(self) -> list[object]:
+        seen: list[object] = []
+        for source in self.cache:
+            listing = await self.cluster.list(
+                source.api, self.namespace, labels=source.labels, reduce=source.reduce
+            )
+            source.store.replace(listing.items, listing.version)
+            seen += [metadata(obj).get("resourceVersion") for obj in listing.items]
+        return seen
+
+
+def str_of(obj: Object) -> str:
+    """Write an object as kubectl takes it."""
+    return f"{obj['kind']}/{metadata(obj)['name']}"
+
+
+def foretold(forecast: Forecast, uid: str) -> Told:
+    """Tell what a plan says; `uid` is the resource's, as far as it had one."""
+    return Told(
+        {
+            str(found.ref): (found.action, _lines(found.lines, PLACEHOLDER, uid))
+            for found in forecast.objects
+            if found.action in ("created", "configured", "deleted")
+        },
+        frozenset((held.object, held.path, held.manager) for held in forecast.contested),
+        frozenset((c.type, c.status, c.reason) for c in forecast.after),
+    )
+
+
+def happened(
+    before: dict[str, Object], after: dict[str, Object], resource: Object, managers: dict[str, str]
+) -> Told:
+    """Tell what became of objects; `managers` names by kind whose applies are looked at."""
+    uid = metadata(resource)["uid"]
+    objects: dict[str, tuple[str, frozenset[Any]]] = {}
+    for name in (*before, *(name for name in after if name not in before)):
+        old, new = before.get(name), after.get(name)
+        if new is not None and metadata(new).get("deletionTimestamp"):
+            new = None
+        manager = managers.get(name.partition("/")[0], managers[""])
+        lines = _lines(difference(old, new, manager), uid)
+        action = "created" if old is None else "configured" if new is not None else "deleted"
+        counts = {"added", "changed", "removed"} if name == str_of(resource) else KINDS
+        if action != "configured" or any(line[0] in counts for line in lines):
+            objects[name] = (action, lines)
+    status = said(resource)
+    return Told(
+        objects,
+        frozenset((c.object, c.path, c.manager) for c in status.contested),
+        frozenset((c.type, c.status, c.reason) for c in status.conditions),
+    )
+
+
+def _lines(lines: Iterable[Line], *uids: str) -> frozenset[Any]:
+    return frozenset(
+        (
+            line.kind,
+            _anonymous(line.path, uids),
+            _anonymous(str(line.old), uids),
+            _anonymous(str(line.new), uids) if NORMAL_FORM not in line.path else "",
+            tuple(sorted(holder.manager for holder in line.after)),
+        )
+        for line in lines
+        if not line.path.startswith(_ALLOCATED) and not any(w in line.path for w in _OF_ITS_UID)
+        if not any(word in str(line.new) for word in _OF_ITS_UID)
+    )
+
+
+def _anonymous(text: str, uids: Iterable[str]) -> str:
+    for uid in uids:
+        text = text.replace(uid, "UID")
+    return text
