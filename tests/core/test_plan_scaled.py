@@ -21,10 +21,12 @@ ZERO = {**WANT, "spec": {**WANT["spec"], "replicas": 0}}
 SCALED = live(ZERO, without(entry(WANT), "f:spec", "f:replicas"))
 
 
-def planned(there: dict[str, object], past: Past | None = None, child: Apply = SERVERS) -> Plan:
+def planned(
+    there: dict[str, object], past: Past | None = None, child: Apply = SERVERS, **how: bool
+) -> Plan:
     seen = {("Deployment", "demo"): there}
     known = {("Deployment", "demo"): past} if past else {}
-    scene = Scene(OWNER, "bluegreen", Installation(), NOW, seen, past=known)
+    scene = Scene(OWNER, "bluegreen", Installation(), NOW, seen, past=known, **how)
     return plan(scene, Desired(children=(child,)), OWNS)
 
 
@@ -53,6 +55,14 @@ def test_a_new_size_is_written():
 
     assert write.body["spec"] == more.fields["spec"]
     assert write.restores == ()
+
+
+def test_a_new_size_is_written_after_a_restart_too():
+    more = Apply(Deployment, "demo", {"spec": {"minReadySeconds": 5, "replicas": 5}})
+
+    write = only_write(planned(SCALED, None, more, anew=True))
+
+    assert write.body["spec"] == more.fields["spec"]
 
 
 @pytest.mark.parametrize("blocking", [True, False])

@@ -134,11 +134,13 @@ class ChildPlanner:
         """Give the leaves that were ours and that nobody holds now."""
         settled = self.past.settled
         known = settled is not None and settled[0] == self.want
+        # After a restart nothing is known; a spec that nobody has acted upon yet is to be followed.
+        met_anew = settled is None and not self.scene.anew
         return tuple(
             leaf
             for leaf in verdict.leaves
             if leaf.why == "lost" and not leaf.holders and not leaf.equal
-            if known or self._is_reported(leaf) or (settled is None and _is_scaled_away(leaf))
+            if known or self._is_reported(leaf) or (met_anew and _is_scaled_away(leaf))
         )
 
     def _is_abandoned(self, leaf: Leaf) -> bool:

@@ -59,7 +59,7 @@ class Scene:
 
     `live` holds the owner's children by kind and name; `homonyms` holds cached objects of a
     child's name that have another owner; `reported` is what the owner's status already says,
-    `terms` what its annotations yield and claim.
+    `terms` what its annotations yield and claim, `anew` that its status is about an older spec.
     """
 
     owner: ObjectRef
@@ -71,6 +71,7 @@ class Scene:
     past: Mapping[ChildId, Past] = field(default_factory=dict[ChildId, Past])
     reported: tuple[ContestedField, ...] = ()
     terms: Terms = NO_TERMS
+    anew: bool = False
 
     @property
     def field_manager(self) -> str:

@@ -148,6 +148,7 @@ class Observer:
             now=self.clock.now(),
             live={},
             past=memory.past,
+            anew=anew,
             reported=tuple(c for c in before.contested if not (anew and is_unknown(c))),
         )
 
