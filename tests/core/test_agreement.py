@@ -59,6 +59,16 @@ class TestYielded:
         containers = fitted["spec"]["template"]["spec"]["containers"]
         assert containers == [{"name": "blue", "command": ["x"]}, {"name": "side"}]
 
+    def test_an_empty_map_over_fields_of_ours_is_no_hold_of_them(self):
+        want = deployment(resources={"limits": {"memory": "1Gi"}})
+        theirs = deployment(resources={"limits": {}})
+
+        fitted = without_yielded(
+            want, held(want, theirs), OURS, lambda path: path.endswith("limits")
+        )
+
+        assert fitted == want
+
 
 class TestRespelled:
     @pytest.mark.parametrize(

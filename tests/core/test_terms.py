@@ -174,12 +174,25 @@ class TestAnnotations:
     @pytest.mark.parametrize(
         "path",
         [
-            ".metadata.ownerReferences", '.metadata.ownerReferences[uid="u"]', ".metadata.name",
-            ".spec.selector", ".spec.selector.matchLabels.a", ".selector",
+            ".metadata.ownerReferences", '.metadata.ownerReferences[uid="u"]',
+            '.metadata.finalizers[="x"]', ".metadata.labels.hedgerow.dev/controller",
+            ".metadata.annotations.hedgerow.dev/normal-form",
+        ],
+    )  # fmt: skip
+    def test_what_makes_a_child_ours_is_neither_claimed_nor_yielded(self, path):
+        terms = terms_of({CLAIM: "A/x: **", YIELD: "B/x: **"})
+
+        assert not terms.claimed("A", "x", path)
+        assert not terms.yielded("B", "x", path)
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            ".metadata.name", ".spec.selector", ".spec.selector.matchLabels.a", ".selector",
             '.spec.containers[name="x"].name',
         ],
     )  # fmt: skip
-    def test_identity_ownership_and_selectors_are_never_claimed(self, path):
+    def test_identity_and_selectors_are_never_claimed(self, path):
         terms = terms_of({CLAIM: "*/*: **", YIELD: "B/x: **"})
 
         assert not terms.claimed("A", "x", path)

@@ -147,6 +147,28 @@ class TestItems:
         assert world.contested() == []
 
 
+class TestGivingUp:
+    async def test_what_gives_a_field_up_is_for_the_version_that_was_looked_at(self):
+        world = await settled(blueSpec=pods("blue", terminationGracePeriodSeconds=7))
+        before = len(world.cluster.writes)
+
+        world.apply(blueSpec=pods("blue"))
+        await world.settle()
+
+        (write, *_) = world.cluster.writes[before:]
+        assert write.body["metadata"]["resourceVersion"]
+
+    async def test_what_only_changes_a_field_is_not(self):
+        world = await settled()
+        before = len(world.cluster.writes)
+
+        world.apply(blueSpec=pods("blue", "mine:2"))
+        await world.settle()
+
+        (write, *_) = world.cluster.writes[before:]
+        assert "resourceVersion" not in write.body["metadata"]
+
+
 class TestVanishedFields:
     SPEC = pods("blue", nodeSelector=DISK)
 

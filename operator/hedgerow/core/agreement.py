@@ -32,9 +32,15 @@ def without_yielded(
     """Give `want` without the fields that are yielded and that somebody else holds.
 
     They are left out though we hold them as well: whoever is yielded to must not meet a conflict
-    with us. What nobody else holds stays declared, or it would be lost.
+    with us. What nobody else holds stays declared, or it would be lost: an empty map of somebody
+    else over fields of ours is no hold of these.
     """
-    held = {steps for steps in _foreign(live, manager) if is_yielded(path_of(steps))}
+    mine = entry(live, manager) or {}
+    held = {
+        steps
+        for steps in _foreign(live, manager)
+        if is_yielded(path_of(steps)) and not _below(mine, steps)
+    }
     leaves = [Leaf(path_of(steps), steps, "lost", None, None, (), equal=False) for steps in held]
     return ownership.leave_out(want, leaves) if leaves else want
 

@@ -85,18 +85,30 @@ class ChildPlanner:
             return self._settled(verdict, (*abandoned, *shared), memory)
         restores = tuple(leaf for leaf in vanished if leaf not in abandoned)
         contested = self._report((*left_out, *shared))
-        return self._write(self._change(want, live, restores, claims), contested)
+        gives_up = any(leaf.why == "surplus" for leaf in verdict.leaves)
+        write = self._change(want, live, restores, claims, exactly=gives_up or bool(claims))
+        return self._write(write, contested)
 
     def _change(
-        self, want: Object, live: Object, restores: tuple[Leaf, ...], claims: tuple[Leaf, ...]
+        self,
+        want: Object,
+        live: Object,
+        restores: tuple[Leaf, ...],
+        claims: tuple[Leaf, ...],
+        *,
+        exactly: bool,
     ) -> Write:
-        """Give the write of `want` to exactly this object, and with claims to this very version.
+        """Give the write of `want` to exactly this object, or to this very version of it.
 
-        Force takes whatever is in the way: nothing may have come there since it was looked at.
+        Force takes whatever is in the way, and what is given up goes with all that is in it:
+        nothing may have come there since it was looked at.
         """
         meta = metadata(live)
         ref = replace(self.ref, uid=meta["uid"])
-        guard = {"uid": ref.uid, **({"resourceVersion": meta["resourceVersion"]} if claims else {})}
+        guard = {
+            "uid": ref.uid,
+            **({"resourceVersion": meta["resourceVersion"]} if exactly else {}),
+        }
         body = {**want, "metadata": {**want["metadata"], **guard}}
         mark = digest(want, ref.uid, _essence(live), [leaf.path for leaf in claims])
         return Write(ref, body, mark, create=False, restores=restores, claims=claims)

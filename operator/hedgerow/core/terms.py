@@ -49,6 +49,13 @@ _UNCLAIMABLE = re.compile(
 )
 
 
+# What makes a child ours is neither given away nor fought over.
+_OURS = re.compile(
+    r"\.metadata\.(?:ownerReferences.*|finalizers.*"
+    r"|labels\.hedgerow\.dev/controller|annotations\.hedgerow\.dev/.*)"
+)
+
+
 class TermsError(ValueError):
     """An annotation that cannot be read; its text names the annotation and the part at fault."""
 
@@ -79,13 +86,14 @@ class Terms:
 
     def yielded(self, kind: str, name: str, path: str) -> bool:
         """Tell whether a field is left to whoever holds it."""
-        return any(term.covers(kind, name, path) for term in self.yields)
+        return any(term.covers(kind, name, path) for term in self.yields) and not is_ours(path)
 
     def claimed(self, kind: str, name: str, path: str) -> bool:
         """Tell whether a field may be taken back by force."""
         return (
             any(term.covers(kind, name, path) for term in self.claims)
             and not _UNCLAIMABLE.fullmatch(path)
+            and not is_ours(path)
             and not self.yielded(kind, name, path)
         )
 
@@ -96,6 +104,11 @@ NO_TERMS: Final = Terms()
 def terms_of(annotations: Mapping[str, str]) -> Terms:
     """Read a resource's annotations; raises TermsError for what cannot be read."""
     return Terms(_read(annotations, YIELD), _read(annotations, CLAIM))
+
+
+def is_ours(path: str) -> bool:
+    """Tell whether a field marks a child as ours: owner, finalizers, label, marks."""
+    return _OURS.fullmatch(path) is not None
 
 
 def _read(annotations: Mapping[str, str], name: str) -> tuple[Term, ...]:

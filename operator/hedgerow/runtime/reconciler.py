@@ -116,7 +116,6 @@ class Reconciler:
             if error.terminating:
                 raise
             return Problem("Forbidden", f"{step.ref}: {error}")
-        memory.note(step.id, step.gist, now)
         return problem
 
     async def _write(self, look: Look, write: Write, memory: Memory) -> Problem | None:
@@ -140,6 +139,7 @@ class Reconciler:
             return memory.refuse(write, Problem("Rejected", f"{write.ref}: {error}"))
         self._absorb(write.ref, applied.obj)
         memory.accept(write, look.scene.now)
+        memory.note(write.id, write.gist, look.scene.now)
         self._tell(look, "claimed" if write.claims else applied.action, write.ref)
         await self._announcer.of_write(look, write, memory)
         return None
@@ -187,6 +187,7 @@ class Reconciler:
             await self._met(deletion.ref, memory)
             return
         memory.pruned[deletion.id] = deletion.ref.uid
+        memory.note(deletion.id, deletion.gist, self._clock.now())
         log.info("deleted", controller=self._controller.name, object=str(deletion.ref))
 
     async def _conclude(self, look: Look, memory: Memory, met: Iterable[Problem]) -> Outcome | None:
