@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, cast
 
 import pytest
@@ -312,11 +313,35 @@ class TestRefused:
 
 
 class TestClientSide:
+    async def test_what_is_only_taken_out_is_removed_too(self):
+        world = World()
+        stored = manifest()
+        stored["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(stored)}
+        world.server.create(stored, CLIENT_SIDE)
+        await world.settle()
+
+        found = await Plan(world).of(manifest(greenSpec=None))
+
+        removed = [line.path for line in the(found, "BlueGreen/demo").lines]
+        assert removed
+        assert all(path.startswith(".spec.greenSpec") for path in removed)
+        assert actions(found)["Deployment/demogreen-deployment"] == "deleted"
+
+    @pytest.mark.parametrize("copy", ["no JSON", "[]"])
+    async def test_a_copy_that_cannot_be_read_has_nothing_removed(self, copy):
+        world = World()
+        stored = manifest()
+        stored["metadata"]["annotations"] = {LAST_APPLIED: copy}
+        world.server.create(stored, CLIENT_SIDE)
+
+        found = await Plan(world).of(manifest(greenSpec=None))
+
+        assert the(found, "BlueGreen/demo").lines == ()
+
     async def test_its_fields_are_merged_as_it_would(self):
         world = World()
-        copy = {LAST_APPLIED: "{}"}
         stored = manifest(promotion="WhenAvailable")
-        stored["metadata"]["annotations"] = copy
+        stored["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(stored)}
         world.server.create(stored, CLIENT_SIDE)
         found = await Plan(world).of(manifest(routeTo="Green"))
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pydantic_core import from_json
+
 from hedgerow.core import ownership
+from hedgerow.core.fieldset import is_map
 from hedgerow.core.forecast import PLACEHOLDER, Held, Refusal
-from hedgerow.core.merge import merge
+from hedgerow.core.merge import merge, tree_of
 from hedgerow.core.meta import ObjectRef, annotation, identity, metadata
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Missing
 from hedgerow.planning.rehearsal import NO_NAMESPACE, NO_RIGHTS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
-    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.cluster import Applied, Cluster
     from hedgerow_schemas.base import Object
 
 CLIENT_SIDE = "kubectl-client-side-apply"
@@ -66,10 +70,23 @@ class Submission:
             if not error.served:
                 raise
             return self._merged(NO_NAMESPACE)
+        return self._answered(applied)
+
+    def _answered(self, applied: Applied) -> Submitted:
+        if self._is_by_client:
+            # A dry run cannot tell what kubectl would remove: it compares with what it sent last.
+            return replace(self._merged(BY_CLIENT, CLIENT_SIDE), warnings=applied.warnings)
         live = applied.object
         if self.stored is None:
             live = {**live, "metadata": {**metadata(live), "uid": PLACEHOLDER}}
         return Submitted(live, warnings=applied.warnings)
+
+    @property
+    def _is_by_client(self) -> bool:
+        """Whether client-side apply keeps the object, so that the next apply goes on with it."""
+        stored = self.stored or {}
+        managers = {e.get("manager") for e in metadata(stored).get("managedFields") or ()}
+        return CLIENT_SIDE in managers and bool(annotation(stored, LAST_APPLIED))
 
     async def _may_apply(self, cluster: Cluster) -> bool:
         """Tell whether it was something else than rights that forbade the apply."""
@@ -78,8 +95,8 @@ class Submission:
         return all(asked)
 
     def _contested(self, error: Conflict) -> Submitted:
-        """Tell who is in the way; not when it is what client-side apply wrote, which goes on."""
-        if self.stored is not None and {c.manager for c in error.causes} == {CLIENT_SIDE}:
+        """Tell who is in the way; nobody is when client-side apply goes on with what it wrote."""
+        if self._is_by_client:
             return self._merged(BY_CLIENT, CLIENT_SIDE)
         verdict = ownership.judge(self.manifest, self.stored or {}, self.field_manager)
         known = {leaf.path: leaf for leaf in verdict.contested}
@@ -104,7 +121,7 @@ class Submission:
             stored, manifest = _as_applied(stored), _as_sent(stored, manifest)
         live = merge(stored, manifest, manager)
         if manager == CLIENT_SIDE:
-            live = _operated(live, "Update")
+            live = _rebooked(live, lambda entry: {**entry, "operation": "Update"})
         if live.get("spec") != self.stored.get("spec"):
             meta = {**metadata(live), "generation": metadata(live).get("generation", 0) + 1}
             live = {**live, "metadata": meta}
@@ -112,13 +129,35 @@ class Submission:
 
 
 def _as_applied(stored: Object) -> Object:
-    """Give the object as if client-side apply had been an apply: what it drops is dropped."""
-    return _operated(stored, "Apply")
+    """Give the object as if client-side apply had been an apply of what it sent last.
+
+    That is what kubectl compares with: what it sent then and drops now is removed, and what the
+    server added to it stays.
+    """
+    sent = _sent(stored)
+
+    def applied(entry: Object) -> Object:
+        tree = tree_of(sent, [entry.get("fieldsV1") or {}])
+        return {**entry, "operation": "Apply", "fieldsV1": tree}
+
+    return _rebooked(stored, applied)
 
 
-def _operated(live: Object, operation: str) -> Object:
+def _sent(stored: Object) -> Object:
+    """Give what client-side apply sent last, without the object's identity."""
+    try:
+        last = from_json(annotation(stored, LAST_APPLIED))
+    except ValueError:
+        return {}
+    fields: Object = last if is_map(last) else {}
+    meta = {k: v for k, v in metadata(fields).items() if k in ("labels", "annotations") and v}
+    spec = {k: v for k, v in fields.items() if k not in ("apiVersion", "kind", "metadata")}
+    return {"metadata": meta, **spec} if meta else spec
+
+
+def _rebooked(live: Object, change: Callable[[Object], Object]) -> Object:
     entries = [
-        {**entry, "operation": operation} if entry.get("manager") == CLIENT_SIDE else entry
+        change(entry) if entry.get("manager") == CLIENT_SIDE else entry
         for entry in metadata(live).get("managedFields") or ()
     ]
     return {**live, "metadata": {**metadata(live), "managedFields": entries}}
