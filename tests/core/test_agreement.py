@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -164,6 +165,25 @@ class TestHeldItems:
             *now.get("containers", []),
             self.both()["spec"]["template"]["spec"]["containers"][1],
         ]
+
+    def test_one_within_an_item_that_stays_is_kept_there(self):
+        before = self.both()
+        port = 'k:{"port": 80, "protocol": "TCP"}'
+        theirs = deployment()
+        side = {"name": "side", "ports": [{"port": 80, "protocol": "TCP", "name": "web"}]}
+        theirs["spec"] = {"template": {"spec": {"containers": [side]}}}
+        other = entry(theirs, "kubectl-edit", "Update")
+        items = other["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:containers"]
+        mine = items['k:{"name": "side"}']
+        del mine["."], mine["f:name"], mine["f:ports"][port]["."]
+        seen = live(before, entry(before), other)
+        want = copy.deepcopy(before)
+        del want["spec"]["template"]["spec"]["containers"][1]["ports"]
+
+        fitted, shared = with_held_items(want, seen, OURS, judge(want, seen, OURS))
+
+        assert [leaf.path[-24:] for leaf in shared] == ['[port=80,protocol="TCP"]']
+        assert fitted == before
 
     def test_one_that_another_holds_as_such_may_be_let_go(self):
         before = self.both()

@@ -134,13 +134,10 @@ def _put(want: Any, steps: Sequence[str], value: Any) -> Any:
     step, below = steps[0], steps[1:]
     if is_map(want):
         return {**want, step[2:]: _put(want.get(step[2:]), below, value)}
-    if is_list(want):
-        found = assign(want, [step])
-        return [
-            _put(item, below, value) if element == step else item
-            for item, element in zip(want, found, strict=True)
-        ]
-    return want
+    return [
+        _put(item, below, value) if element == step else item
+        for item, element in zip(want, assign(want, [step]), strict=True)
+    ]
 
 
 def _foreign(live: Object, manager: str) -> Iterator[tuple[str, ...]]:

@@ -53,11 +53,8 @@ class _Kept(Status):
 def kept(live: Object, manager: str) -> Status:
     """Give what a manager's status says besides conditions, to say it again."""
     ours: Object = (extract(live, manager, "status") or {}).get("status") or {}
-    rest = {k: v for k, v in ours.items() if k not in ("conditions", "contested")}
-    try:
-        return _Kept.model_validate(rest)
-    except ValidationError:
-        return Status()
+    own = ("conditions", "contested", "observedGeneration")
+    return _Kept.model_validate({k: v for k, v in ours.items() if k not in own})
 
 
 def report(
