@@ -116,6 +116,15 @@ class TestRefusals:
         assert set(by_kind[102:]) == {Happens.TOO_MANY}
         assert "spec.startingDeadlineSeconds" in fates[-1].why
 
+    def test_it_may_recover_when_a_job_ends_and_the_deadline_has_left_some_behind(self):
+        cj = cronjob("* 0-1 * * *", concurrencyPolicy="Forbid", startingDeadlineSeconds=6600)
+        fates = foresee(cj, minutes=200, takes=150, limit=400).fates
+        late = [fate for fate in fates if fate.happens is Happens.LATE]
+
+        assert [short(fate) for fate in late] == [(119, "runsLate", 151)]
+        assert late[0].why.startswith("late at 02:31:00: not more than 100 missed starts")
+        assert fates[110].happens is Happens.TOO_MANY
+
     def test_it_recovers_once_the_deadline_has_left_enough_behind(self):
         cj = cronjob("* 0-1 * * *", concurrencyPolicy="Forbid", startingDeadlineSeconds=6600)
         fates = foresee(cj, minutes=1450, takes=150, limit=400).fates

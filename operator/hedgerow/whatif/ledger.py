@@ -56,8 +56,8 @@ REFUSED = Hindrance(
     over=f"not more than {MOST_MISSED} missed starts are within the deadline now",
     skips=REFUSALS[Happens.TOO_MANY],
 )
-FINAL = {*REFUSALS, Happens.DEADLINE}
-"""What a newer start does not have to come for."""
+FINAL = {Happens.SUSPENDED, Happens.DEADLINE}
+"""What a newer start does not have to come for; of too many missed ones time takes some away."""
 
 
 def blocked_by(job: str) -> Hindrance:
@@ -132,6 +132,8 @@ class Ledger:
                 self._close(start, self._fate(start, happens, why))
             elif passed.waits_for:
                 self._open[start] = blocked_by(passed.waits_for)
+            elif happens is Happens.TOO_MANY:
+                self._open[start] = REFUSED
 
     def close(self) -> None:
         """Note the starts still to come: the operator does not look at them any more."""
