@@ -166,7 +166,7 @@ class TestStopping:
         process.hold_writes()
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, Settings(grace_seconds=3600))
+                await tasks.start(app.run, Settings(grace_period=3600))
                 await process.until(lambda: process.cluster.writes)
                 signal.raise_signal(signal.SIGTERM)
                 await process.until(lambda: any(e["event"] == "stopping" for e in logs))
@@ -179,7 +179,7 @@ class TestStopping:
         process.server.apply(BLUEGREEN, "user")
         process.hold_writes()
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, Settings(grace_seconds=0.01))
+            await tasks.start(app.run, Settings(grace_period=0.01))
             await process.until(lambda: process.cluster.writes)
             signal.raise_signal(signal.SIGTERM)
 
@@ -189,7 +189,7 @@ class TestStopping:
     async def test_idle_it_stops_at_the_first_signal(self, process):
         with anyio.fail_after(5):
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, Settings(grace_seconds=3600))
+                await tasks.start(app.run, Settings(grace_period=3600))
                 signal.raise_signal(signal.SIGINT)
 
         assert process.closed

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from hedgerow.core.meta import Installation
-from hedgerow.settings import Settings
+from hedgerow.settings import Settings, default, flags, readable
 
 
 class TestDefaults:
@@ -16,7 +16,7 @@ class TestDefaults:
         made = Settings()
 
         assert (made.controllers, made.namespaces, made.instance) == ((), (), "")
-        assert (made.log_format, made.debug, made.grace_seconds) == ("auto", False, 20.0)
+        assert (made.log_format, made.debug, made.grace_period) == ("auto", False, 20.0)
 
     def test_settings_do_not_change(self):
         with pytest.raises(ValidationError, match="frozen"):
@@ -49,8 +49,14 @@ class TestValues:
             ("instance", "-", "String should match pattern"),
             ("instance", "a" * 21, "at most 20 characters"),
             ("log_format", "xml", "'auto', 'human' or 'json'"),
-            ("grace_seconds", 0, "greater than 0"),
-            ("grace_seconds", "soon", "valid number"),
+            ("grace_period", 0, "greater than 0"),
+            ("grace_period", "soon", "a number is missing"),
+            ("grace_period", float("inf"), "finite number"),
+            ("lease_duration", "-15s", "greater than 0"),
+            ("system_namespace", "a.b", "String should match pattern"),
+            ("metrics_bind_address", "8080", "names no port"),
+            ("health_probe_bind_address", ":80800", "is no port"),
+            ("webhooks", "maybe", "valid boolean"),
             ("colour", "blue", "Extra inputs are not permitted"),
         ],
     )
@@ -63,3 +69,72 @@ class TestValues:
         (error,) = caught.value.errors()
         assert error["loc"][0] == field
         assert says in error["msg"]
+
+    def test_names_are_parted_at_commas_wherever_they_come_from(self):
+        made = Settings(namespaces="a,b", controllers=("x,y,", "z"))  # type: ignore[arg-type]
+
+        assert (made.namespaces, made.controllers) == (("a", "b"), ("x", "y", "z"))
+
+    @pytest.mark.parametrize(
+        ("told", "seconds"), [("15s", 15.0), ("1m30s", 90.0), ("2160h", 7776000.0), (3, 3.0)]
+    )
+    def test_a_duration_is_written_as_in_go(self, told, seconds):
+        assert Settings(grace_period=told).grace_period == seconds
+
+
+class TestTogether:
+    @pytest.mark.parametrize(
+        ("duration", "deadline", "retry"), [(10, 10, 2), (15, 10, 9), (15, 16, 2), (15, 2.4, 2)]
+    )
+    def test_a_lease_outlasts_its_deadline_and_that_its_retries(self, duration, deadline, retry):
+        with pytest.raises(ValidationError, match="--lease-duration must be longer than"):
+            Settings(lease_duration=duration, renew_deadline=deadline, retry_period=retry)
+
+    def test_short_ones_will_do_in_the_same_proportion(self):
+        assert Settings(lease_duration=3, renew_deadline=2, retry_period=0.5).lease_duration == 3
+
+    def test_webhooks_are_served_somewhere(self):
+        with pytest.raises(ValidationError, match="needs a --webhook-bind-address"):
+            Settings(webhooks=True, webhook_bind_address="0")
+        assert Settings(webhooks=False, webhook_bind_address="0").webhook_bind_address == "0"
+
+
+class TestFlags:
+    def test_every_setting_but_the_global_one_has_a_flag(self):
+        assert set(Settings.model_fields) - set(flags()) == {"debug"}
+
+    def test_no_two_share_a_name_or_a_variable(self):
+        told = [flag for _, flag in flags().values()]
+
+        assert len({flag.long for flag in told}) == len(told)
+        assert len({flag.variable for flag in told}) == len(told)
+
+    @pytest.mark.parametrize(
+        ("name", "variable"),
+        [
+            ("namespaces", "HEDGEROW_NAMESPACE"),
+            ("webhooks", "ENABLE_WEBHOOKS"),
+            ("metrics_bind_address", "HEDGEROW_METRICS_BIND_ADDRESS"),
+        ],
+    )
+    def test_the_variable_is_made_from_the_name_in_full(self, name, variable):
+        assert flags()[name][1].variable == variable
+
+    @pytest.mark.parametrize(
+        ("name", "shown"),
+        [
+            ("namespaces", "all"),
+            ("lease_duration", "15s"),
+            ("certificate_validity", "2160h"),
+            ("leader_elect", "off"),
+            ("metrics_bind_address", ":8080"),
+        ],
+    )
+    def test_a_default_is_told_as_a_user_would_give_it(self, name, shown):
+        assert default(name) == shown
+
+    @pytest.mark.parametrize(
+        ("seconds", "written"), [(0.5, "0.5s"), (60, "1m"), (90, "90s"), (7200, "2h")]
+    )
+    def test_a_duration_is_told_in_its_largest_whole_unit(self, seconds, written):
+        assert readable(seconds) == written

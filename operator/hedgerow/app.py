@@ -64,7 +64,7 @@ async def run(
             namespaces=list(settings.namespaces) or "all",
         )
         async with anyio.create_task_group() as tasks:
-            await tasks.start(_stop_on_signal, tasks.cancel_scope, runners, settings.grace_seconds)
+            await tasks.start(_stop_on_signal, tasks.cancel_scope, runners, settings.grace_period)
             if not settings.namespaces:
                 # Told to keep to some namespaces, it asks for no right beyond them.
                 tasks.start_soon(namespaces.follow, cluster)

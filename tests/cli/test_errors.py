@@ -66,7 +66,7 @@ def test_notes_that_others_attach_are_not_shown():
     [
         ({"namespaces": ("Shop_",)}, "'Shop_' will not do: --namespace takes a namespace's name"),
         ({"instance": "x" * 21}, "--instance takes a short name"),
-        ({"grace_seconds": 0}, "0 will not do: grace_seconds: Input should be greater than 0"),
+        ({"grace_period": 0}, "0 will not do: --grace-period takes a positive duration"),
     ],
 )
 def test_a_refused_setting_is_told_in_the_words_of_the_command_line(setting, said):

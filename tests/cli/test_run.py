@@ -6,7 +6,7 @@ import pytest
 
 from hedgerow import app, preflight
 from hedgerow.cli import main, run
-from hedgerow.settings import Settings
+from hedgerow.settings import Settings, default, flags
 
 
 @pytest.fixture
@@ -44,6 +44,9 @@ class TestFlags:
             (("--kubeconfig", "k", "--context", "c"), Settings(kubeconfig="k", context="c")),
             (("--log-format", "json"), Settings(log_format="json")),
             (("--debug",), Settings(debug=True)),
+            (("--leader-elect",), Settings(leader_elect=True)),
+            (("--grace-period", "1m"), Settings(grace_period=60.0)),
+            (("--metrics-bind-address", "0"), Settings(metrics_bind_address="0")),
         ],
     )
     def test_they_become_settings_and_what_is_missing_is_said_first(self, began, words, settings):
@@ -56,6 +59,9 @@ class TestFlags:
             (("--controllers", "bluegreen,nope"), "no controller is called 'nope'; there are: bl"),
             (("-n", "Shop_"), "--namespace takes"),
             (("--instance", "-"), "--instance takes"),
+            (("--lease-duration", "5s"), "--lease-duration must be longer than --renew-deadline"),
+            (("--grace-period", "soon"), "--grace-period takes a positive duration, such as 15s"),
+            (("--metrics-bind-address", "x"), "--metrics-bind-address takes an address to listen"),
             (("--log-format", "xml"), "'xml' is not one of"),
             (("shop",), "(shop); see `hedgerow run --help`"),
         ],
@@ -66,3 +72,57 @@ class TestFlags:
         assert typed(*words) == 2
         assert said in capsys.readouterr().err
         assert began == []
+
+
+class TestEnvironment:
+    @pytest.mark.parametrize(
+        ("variable", "value", "settings"),
+        [
+            ("HEDGEROW_NAMESPACE", "a,b", Settings(namespaces=("a", "b"))),
+            ("HEDGEROW_LEADER_ELECT", "true", Settings(leader_elect=True)),
+            ("ENABLE_WEBHOOKS", "true", Settings(webhooks=True)),
+            ("ENABLE_WEBHOOKS", "false", Settings()),
+            ("HEDGEROW_RETRY_PERIOD", "1s", Settings(retry_period=1.0)),
+            ("HEDGEROW_INSTANCE", "", Settings()),
+        ],
+    )
+    def test_a_setting_may_come_from_there(self, began, monkeypatch, variable, value, settings):
+        monkeypatch.setenv(variable, value)
+
+        assert typed() == 0
+        assert began[0] == ("look", settings)
+
+    def test_an_option_wins_over_it(self, began, monkeypatch):
+        monkeypatch.setenv("HEDGEROW_INSTANCE", "two")
+
+        assert typed("--instance", "three") == 0
+        assert began[0] == ("look", Settings(instance="three"))
+
+    @pytest.mark.parametrize(
+        ("variable", "value", "said"),
+        [
+            ("HEDGEROW_INSTANCE", "X", "20 characters at most (HEDGEROW_INSTANCE is set)"),
+            ("ENABLE_WEBHOOKS", "maybe", "(ENABLE_WEBHOOKS is set)"),
+            ("HEDGEROW_CONTROLLERS", "nope", "no controller is called 'nope'"),
+        ],
+    )
+    def test_nonsense_from_there_is_refused_as_well(
+        self, began, monkeypatch, capsys, variable, value, said
+    ):
+        monkeypatch.setenv(variable, value)
+
+        assert typed() == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert said in line
+        assert began == []
+
+
+class TestHelp:
+    def test_it_tells_every_setting_with_its_default(self, capsys):
+        assert typed("--help") == 0
+        told = " ".join(capsys.readouterr().out.replace("│", " ").split())
+
+        for name, (_, flag) in flags().items():
+            assert flag.long in told
+            assert flag.help.split()[0] in told
+            assert f"[default: ({default(name)})]" in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, cast
 
 import typer
@@ -39,11 +40,6 @@ _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
     (kube.Throttled, Exit.FAILED, "the server has too much to do; try again later"),
     (kube.KubeError, Exit.FAILED, "--debug shows where it happened"),
 )
-
-_SETTINGS = {
-    "namespaces": "--namespace takes a namespace's name: a-z, 0-9 and '-', 63 characters at most",
-    "instance": "--instance takes a short name: a-z, 0-9 and '-', 20 characters at most",
-}
 
 
 def explain(error: BaseException) -> tuple[str, int]:
@@ -87,10 +83,15 @@ def _first(error: BaseException) -> BaseException:
 
 def _setting(error: ValidationError) -> str:
     """Put a refused setting into the words of the command line."""
+    from hedgerow.settings import flags  # noqa: PLC0415 - most errors are of other commands
+
     first = error.errors()[0]
-    name = str(first["loc"][0]) if first["loc"] else ""
-    refused = f"{first['input']!r} will not do"
-    return f"{refused}: {_SETTINGS.get(name) or name + ': ' + first['msg']}"
+    told = flags().get(str(first["loc"][0])) if first["loc"] else None
+    if told is None:
+        return first["msg"].removeprefix("Value error, ")
+    flag = told[1]
+    takes = f"takes {flag.takes}" if flag.takes else first["msg"]
+    return f"{first['input']!r} will not do: {flag.long} {takes}{_environment(flag.variable)}"
 
 
 def _usage(error: Any) -> str:
@@ -98,4 +99,10 @@ def _usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "hedgerow"
     message = error.format_message().rstrip(".")
+    message += _environment(getattr(getattr(error, "param", None), "envvar", None))
     return f"{message}; see `{command} --help`"
+
+
+def _environment(variable: str | None) -> str:
+    """Tell of a variable that may be where the value came from."""
+    return f" ({variable} is set)" if variable and os.environ.get(variable) else ""

@@ -1,0 +1,66 @@
+"""Flags: the settings of `hedgerow run` as options of a command, made from the settings."""
+
+from __future__ import annotations
+
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Annotated, Any, get_origin
+
+import typer
+
+from hedgerow.settings import Flag, Settings, choices, default, flags
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COMMAND = "command"
+"""Parameter of the command's own context; `context` is a setting."""
+
+
+def with_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
+    """Give the command an option for every setting, and the settings that were given.
+
+    An option wins over its environment variable. Raises ValidationError for what will not do.
+    """
+
+    def run(**given: Any) -> None:
+        context: typer.Context = given.pop(COMMAND)
+        told = {name: value for name, value in given.items() if value not in (None, [])}
+        command(Settings(**told, debug=bool(context.obj)))
+
+    annotations = {COMMAND: typer.Context} | {
+        name: _option(name, kind, flag) for name, (kind, flag) in flags().items()
+    }
+    run.__doc__ = command.__doc__
+    run.__annotations__ = annotations
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=_missing(name), annotation=annotation)
+        for name, annotation in annotations.items()
+    ]
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined] - the library looks here
+    return run
+
+
+def _missing(name: str) -> Any:
+    return Parameter.empty if name == COMMAND else None
+
+
+def _option(name: str, kind: Any, flag: Flag) -> Any:
+    option = typer.Option(
+        *flag.name.split("/"),
+        help=flag.help,
+        metavar=flag.metavar or None,
+        envvar=flag.variable,
+        show_envvar=False,  # the command's own words tell them all at once
+        show_default=default(name),
+        rich_help_panel=flag.group,
+    )
+    return Annotated[_type(name, kind), option]
+
+
+def _type(name: str, kind: Any) -> Any:
+    """Give the type that the command line reads; the settings themselves judge the value."""
+    if kind is bool:
+        return bool | None
+    if get_origin(kind) is tuple:
+        return list[str] | None
+    return kind if choices(name) and kind is not str else str | None

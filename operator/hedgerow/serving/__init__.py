@@ -1,0 +1,1 @@
+"""Serving: what the operator answers over HTTP: its health, its metrics, admission reviews."""

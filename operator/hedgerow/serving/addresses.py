@@ -1,0 +1,42 @@
+"""Address: where a server listens, as Go programs take it: `:8080`, `[::1]:8080`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+OFF = "0"
+PORTS = range(65536)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A host and a port; without a host on every interface, with port 0 on a free port."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Read an address; None for `0`, which turns the server off. Raises ValueError."""
+        if text == OFF:
+            return None
+        host, colon, port = text.rpartition(":")
+        if not colon:
+            raise ValueError(
+                f'{text!r} names no port; write :8080 or 127.0.0.1:8080, or "0" for none'
+            )
+        if not (port.isascii() and port.isdecimal() and int(port) in PORTS):
+            raise ValueError(f"{port!r} is no port: a number from 0 to {PORTS[-1]}")
+        bracketed = host.startswith("[") and host.endswith("]")
+        if bracketed:
+            host = host[1:-1]
+        if bracketed != (":" in host) or any(sign in host for sign in "[]/ "):
+            raise ValueError(
+                f"{text!r} is no address; an IPv6 address stands in brackets: [::1]:8080"
+            )
+        return cls(host, int(port))
+
+    def __str__(self) -> str:
+        """Write it as it is read."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
