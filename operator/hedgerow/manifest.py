@@ -1,13 +1,24 @@
-"""Manifest: an object as the YAML that kubectl takes."""
+"""Manifest: objects as the YAML that kubectl takes, written and read."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Iterator, Mapping
+
+LARGEST: Final = 3 * 1024 * 1024
+"""Characters of a text; the API server takes no larger body."""
+MOST: Final = 2 * LARGEST
+"""Characters of all values, those counted again for which an alias stands again."""
+_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
+_NOT_JSON: Final = ("binary", "set", "omap", "pairs")
+
+
+class ManifestError(ValueError):
+    """A text that cannot be read; one line says where and why."""
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -15,6 +26,24 @@ class _Dumper(yaml.CSafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 (the library's signature)
         return True
+
+
+class _Loader(yaml.CSafeLoader):
+    """A loader that leaves times as they are written and makes keys strings, as kubectl does."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - the library's own attribute
+        first: [(tag, pattern) for tag, pattern in found if tag != _TIMESTAMP]
+        for first, found in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        found = super().construct_mapping(node, deep)
+        return {_key(key, node): value for key, value in found.items()}
+
+
+for _tag in _NOT_JSON:
+    _refused: Any = cast("Any", _Loader).construct_undefined
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _refused)
 
 
 def to_yaml(*objects: Mapping[str, Any]) -> str:
@@ -27,3 +56,72 @@ def to_yaml(*objects: Mapping[str, Any]) -> str:
         width=100,
         explicit_start=len(objects) > 1,
     )
+
+
+def from_yaml(text: str) -> tuple[Any, ...]:
+    """Read all documents of a YAML or JSON text; raises ManifestError.
+
+    What aliases stand for is counted before it is built: a few lines can mean more than any
+    memory holds, and what refers to itself has no end.
+    """
+    if len(text) > LARGEST:
+        raise ManifestError(f"it is larger than {LARGEST // 1024**2} MiB")
+    try:
+        return tuple(_documents(text))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}: " if mark else ""
+        told = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise ManifestError(f"{where}{told}") from error
+    except RecursionError as error:
+        raise ManifestError("it is nested too deeply") from error
+    except ManifestError:
+        raise
+    except ValueError as error:
+        # A number of thousands of digits, or a text that names no character.
+        raise ManifestError(f"a value cannot be read: {error}") from error
+
+
+def _documents(text: str) -> Iterator[Any]:
+    loader: Any = _Loader(text)
+    total = 0
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if node is None:
+                continue
+            total += _weight(node, {})
+            if total > MOST:
+                raise ManifestError(f"its aliases stand for more than {MOST // 1024**2} MiB")
+            yield loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _weight(node: yaml.Node, known: dict[int, int | None]) -> int:
+    """Count the characters of a node; `known` are those counted, None those being counted."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1 + len(node.value)
+    if id(node) not in known:
+        known[id(node)] = None
+        known[id(node)] = 1 + sum(_weight(below, known) for below in _below(node))
+    weight = known[id(node)]
+    if weight is None:
+        raise ManifestError(f"line {node.start_mark.line + 1}: it is nested within itself")
+    return weight
+
+
+def _below(node: Any) -> Iterator[yaml.Node]:
+    for below in node.value:
+        yield from below if isinstance(below, tuple) else (below,)
+
+
+def _key(key: Any, node: yaml.Node) -> str:
+    """Write a key as JSON has it."""
+    if isinstance(key, bool):
+        return str(key).lower()
+    if not isinstance(key, str | int | float):
+        raise yaml.MarkedYAMLError(
+            problem=f"the key {key!r} is no string", problem_mark=node.start_mark
+        )
+    return str(key)

@@ -36,6 +36,22 @@ def typed(garden, capsys):
     return run
 
 
+class TestFromOneself:
+    def test_it_is_told_who_else_there_is(self, garden, typed):
+        code, out, err = typed(CHILD, "--from", OURS)
+
+        assert (code, out) == (1, "")
+        assert f"{OURS} is who is to have the fields" in err
+        assert err.strip().endswith("--from names another who holds some: old")
+        assert garden.writes == []
+
+    def test_or_that_nobody_else_is(self, garden, typed):
+        code, _, err = typed(CHILD, "--from", "old", "--to", "old")
+
+        assert code == 1
+        assert err.strip().endswith(f"another who holds some: {OURS}")
+
+
 class TestDone:
     def test_fields_are_held_first_and_then_let_go(self, garden, typed):
         code, out, _ = typed(CHILD, *FROM)

@@ -9,7 +9,7 @@ import pytest
 from cli.gardens import CHILD, NAME, OURS, Garden
 from hedgerow.cli import main
 from hedgerow.core.terms import YIELD
-from hedgerow.kube import client
+from hedgerow.kube import client, errors
 
 REPLICAS = ("--field", "spec.replicas")
 
@@ -107,10 +107,71 @@ class TestMeanwhile:
         spec = {**garden.target, "spec": {"replicas": 9}}
         garden.interruptions[1] = lambda: garden.model.apply(spec, "scaler", force=True)
 
-        code, _, err = typed(CHILD, *REPLICAS, "--wait", "0")
+        code, out, err = typed(CHILD, *REPLICAS, "--wait", "0")
 
         assert code == 1
         assert "but a value has changed meanwhile; .spec.replicas: 5 → 9" in err
+        assert "no value changed" not in out
+        assert f"{OURS} let go of 1 field" in out
+
+
+class TestNewHolder:
+    """One who cannot hold the fields is found out before anything is written."""
+
+    def refuse(self, garden: Garden, error: errors.KubeError, *, dry_run: bool = True) -> None:
+        before = garden.before
+
+        async def hook(sent):
+            if sent.manager == "team" and sent.dry_run == dry_run:
+                raise error
+            await before(sent)
+
+        garden.before = hook
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            errors.Invalid("denied by policy", code=422),
+            errors.Forbidden("may not patch", code=403),
+            errors.Conflict("in the way", code=409),
+        ],
+        ids=lambda error: type(error).__name__,
+    )
+    def test_what_it_may_not_hold_is_refused_and_nothing_is_yielded(self, garden, typed, error):
+        self.refuse(garden, error)
+
+        code, out, err = typed(CHILD, *REPLICAS, "--to", "team", "--wait", "0")
+
+        assert (code, out) == (3, "")
+        assert f"team cannot hold them: {error.message}; nothing was changed" in err
+        assert garden.writes == []
+        assert (garden.model.get(garden.owner) or {})["metadata"].get("annotations", {}) == {}
+
+    def test_a_dry_run_finds_it_out_too(self, garden, typed):
+        self.refuse(garden, errors.Invalid("denied by policy", code=422))
+
+        assert typed(CHILD, *REPLICAS, "--to", "team", "--dry-run")[0] == 3
+
+    def test_a_refusal_later_on_tells_that_it_is_yielded_already(self, garden, typed):
+        self.refuse(garden, errors.Invalid("denied by policy", code=422), dry_run=False)
+
+        code, _, err = typed(CHILD, *REPLICAS, "--to", "team", "--wait", "0")
+
+        assert code == 1
+        assert "BlueGreen/demo yields them already" in err
+        assert "denied by policy" in err
+
+    @pytest.mark.parametrize("name", ["x" * 129, "a\tb", "a\nb", "\u200b"])
+    def test_what_is_no_name_of_a_field_manager_is_wrong_usage(self, garden, typed, name):
+        code, _, err = typed(CHILD, *REPLICAS, "--to", name)
+
+        assert code == 2
+        assert "at most 128 printable characters" in err
+        assert garden.sent == []
+
+    def test_one_of_that_length_is_a_name(self, garden, typed):
+        assert typed(CHILD, *REPLICAS, "--to", "x" * 128, "--wait", "0")[0] == 0
+        assert garden.held("replicas") == {"x" * 128}
 
 
 class TestTold:
@@ -168,6 +229,15 @@ class TestTold:
 
 
 class TestRefused:
+    @pytest.mark.parametrize("field", ["spec.a; Service/x: b", "spec.a\nService/x: b", "a;"])
+    def test_a_field_that_would_be_an_entry_of_its_own(self, garden, typed, field):
+        code, _, err = typed(CHILD, "--field", field, "--to", "team")
+
+        assert code == 1
+        assert "is more than a path" in err
+        assert len(err.splitlines()) == 1
+        assert garden.writes == []
+
     def test_a_release_to_oneself(self, garden, typed):
         assert typed(CHILD, "--to", OURS)[0] == 1
 

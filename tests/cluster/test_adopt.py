@@ -58,6 +58,7 @@ def others(live: Object) -> list[tuple[str, ...]]:
     return [tuple(filter(None, map(e.get, keys))) for e in entries]
 
 
+@pytest.mark.oldest
 class TestMoves:
     def test_contested_and_shared_fields_are_the_controllers_then(self, contested, typed):
         before = contested.live()
@@ -125,6 +126,7 @@ class TestMoves:
         assert garden.held("image") == {FIELD_MANAGER}
 
 
+@pytest.mark.oldest
 class TestSeveralEntries:
     @pytest.fixture
     def scaled(self, garden: Garden) -> Garden:

@@ -13,11 +13,13 @@ from hedgerow.sandbox.cluster import Sandbox
 from support import bluegreens, memcacheds
 from support.api import Api
 from support.audit import Audit
-from support.bluegreens import RBAC
-from support.eventually import eventually, throughout
+from support.eventually import eventually
 from support.memcacheds import World
+from support.rights import grant
 from support.running import Operator
+from support.silence import Silence
 from support.situations import SITUATIONS, Contested, Situation, containers, deployment, image
+from support.typed import typing
 
 pytestmark = pytest.mark.cluster
 
@@ -42,18 +44,7 @@ def operator(
 ) -> Iterator[Operator]:
     bluegreens.prepare(api)
     memcacheds.prepare(api)
-    rules = [*bluegreens.RULES, *memcacheds.RULES, ADMISSION]
-    group = RBAC.partition("/")[0]
-    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": USER}, "rules": rules}
-    binding = {
-        "apiVersion": RBAC,
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": USER},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": USER},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
-    }
-    for manifest in (role, binding):
-        api.apply(manifest, "test").must()
+    grant(api, USER, [*bluegreens.RULES, *memcacheds.RULES, ADMISSION])
     kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
     log = tmp_path_factory.mktemp("operator") / "log"
     with Operator(kubeconfig, log, "--controllers", "bluegreen,memcached") as running:
@@ -114,11 +105,21 @@ def upset(operator: Operator, api: Api, nodes_sandbox: Sandbox) -> Iterator[Look
     api.raw("DELETE", "/api/v1/namespaces/conflicts")
 
 
+@pytest.fixture(scope="module")
+def still(upset: Looks, nodes_audit: Audit) -> Silence:
+    """From here on nothing is written in that namespace, while other tests go on elsewhere."""
+    for situation in SITUATIONS:
+        eventually(lambda s=situation: upset.told(s.kind, s.name) == s.contested)
+    eventually(lambda: upset.said("BlueGreen", "restart", "Ready") == "True/Serving")
+    return Silence(nodes_audit, user=USER, namespace=upset.namespace)
+
+
 @pytest.fixture
-def world(operator: Operator, api: Api, nodes_sandbox: Sandbox, nodes_namespace: str) -> Looks:
+def world(still: Silence, api: Api, nodes_sandbox: Sandbox, nodes_namespace: str) -> Looks:
     return Looks(api, nodes_namespace, nodes_sandbox)
 
 
+@pytest.mark.oldest
 @pytest.mark.parametrize("situation", SITUATIONS, ids=str)
 class TestSituations:
     def test_the_status_says_who_holds_which_field(self, upset: Looks, situation: Situation):
@@ -138,21 +139,6 @@ class TestSituations:
         regarded = upset.regarded("FieldConflict")
         for target, *_ in situation.contested:
             assert {f"{situation.kind}/{situation.name}", target} <= regarded
-
-
-class TestQuiet:
-    @pytest.mark.timeout(180)
-    def test_no_conflict_is_ever_retried(self, upset: Looks, nodes_audit: Audit):
-        for situation in SITUATIONS:
-            eventually(lambda s=situation: upset.told(s.kind, s.name) == s.contested)
-        eventually(lambda: upset.said("BlueGreen", "restart", "Ready") == "True/Serving")
-        mark = nodes_audit.mark()
-
-        def asked() -> list[str]:
-            found = nodes_audit.writes(mark, user=USER, namespace=upset.namespace)
-            return [f"{entry['verb']} {entry['requestURI']}" for entry in found]
-
-        throughout(asked, 60, "while everything is contested")
 
 
 class TestSettling:
@@ -221,8 +207,36 @@ class TestSettling:
         assert manager in ("before-first-apply", "wiper")
         assert image(world, "demo") == "wiped/echo:9"
 
+    def test_an_item_that_cannot_be_proven_ours_is_reported_and_goes_once_it_is_adopted(
+        self, world: Looks, nodes_sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ):
+        two = [{"name": "blue", "image": "a"}, {"name": "side", "image": "b"}]
+        spec = {"blueSpec": {"containers": two}, "greenSpec": None}
+        world.api.apply(bluegreens.bluegreen(world.namespace, "demo", **spec), "user").must()
+        eventually(lambda: world.said("BlueGreen", "demo", "Ready") == "True/Serving")
+        emptied = {"metadata": {"managedFields": [{}]}}
+        world.api.merge(world.target("Deployment", deployment("demo")), emptied, "wiper").must()
+        eventually(lambda: "before-first-apply" in holders(world))
+
+        spec["blueSpec"] = {"containers": two[:1]}
+        world.api.apply(bluegreens.bluegreen(world.namespace, "demo", **spec), "user").must()
+
+        path, child = '.spec.template.spec.containers[name="side"]', deployment("demo")
+        told = [(f"Deployment/{child}", path, "before-first-apply", "Update", None)]
+        eventually(lambda: list(world.told("BlueGreen", "demo")) == told)
+        assert containers(world, "demo") == ["blue", "side"]
+
+        typed = typing(nodes_sandbox.kubeconfig, world.namespace, capsys)
+        done = typed("adopt", f"deployment/{child}", "--from", "before-first-apply")
+
+        assert done.code == 0, done.err
+        eventually(lambda: containers(world, "demo") == ["blue"])
+        eventually(lambda: world.said("BlueGreen", "demo", "Contested") == "")
+        assert "before-first-apply" not in holders(world)
+
 
 class TestAdmission:
+    @pytest.mark.usefixtures("newest")  # older ones serve no MutatingAdmissionPolicy unasked
     def test_what_it_rewrites_is_reported_with_who_may_have_and_not_fought(
         self, world: Looks, operator: Operator, nodes_audit: Audit
     ):
@@ -237,12 +251,18 @@ class TestAdmission:
             assert "MutatingAdmissionPolicy/mirror" in told
             assert world.regarded(rewritten) == {"BlueGreen/demo"}
             eventually(lambda: world.said("BlueGreen", "demo", "Ready") == "True/Serving")
-            mark = nodes_audit.mark()
+            silence = Silence(nodes_audit, user=USER, namespace=world.namespace)
             assert operator.stop() == 0
             operator.start()
-            throughout(lambda: nodes_audit.writes(mark, user=USER, namespace=world.namespace), 4)
+            silence.kept_on(4, "after a restart")
         finally:
             remove()
+
+
+class TestQuiet:
+    @pytest.mark.timeout(180)
+    def test_no_conflict_is_ever_retried_nor_after_a_restart(self, still: Silence):
+        still.kept(60, "while everything is contested")
 
 
 class TestSecondOperator:
@@ -261,14 +281,47 @@ class TestSecondOperator:
         with Operator(kubeconfig, log, *flags):
             label = ".metadata.labels.hedgerow.dev/controller"
             eventually(lambda: label in {told[1] for told in world.told("BlueGreen", "demo")})
-            mark = nodes_audit.mark()
-            throughout(lambda: nodes_audit.writes(mark, namespace=world.namespace), 8)
+            Silence(nodes_audit, namespace=world.namespace).kept(8, "between the two")
         assert {told[2] for told in world.told("BlueGreen", "demo")} == {"hedgerow-bluegreen"}
+
+    def test_one_that_claims_all_takes_nothing_from_the_other_and_ends_in_silence(
+        self,
+        world: Looks,
+        nodes_sandbox: Sandbox,
+        nodes_audit: Audit,
+        tmp_path_factory: pytest.TempPathFactory,
+    ):
+        make(world)
+        begun = nodes_audit.mark()
+        kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
+        log = tmp_path_factory.mktemp("claiming") / "log"
+        flags = ("--controllers", "bluegreen", "--instance", "two")
+        world.annotate("demo", claims="*/*: **")
+
+        with Operator(kubeconfig, log, *flags):
+            label = ".metadata.labels.hedgerow.dev/controller"
+            eventually(lambda: label in {told[1] for told in world.told("BlueGreen", "demo")})
+            for number in range(3):
+                world.set_image(deployment("demo"), "blue", f"set/echo:{number}")
+                eventually(lambda: image(world, "demo") == "example/echo:1")
+            Silence(nodes_audit, namespace=world.namespace).kept(8, "once both claimed")
+
+        labels = world.get("Deployment", deployment("demo"))["metadata"]["labels"]
+        assert labels["hedgerow.dev/controller"] == "bluegreen"
+        wrote = nodes_audit.writes(begun, user=USER, namespace=world.namespace)
+        forced = [entry for entry in wrote if "force=true" in entry["requestURI"]]
+        assert 3 <= len(forced) <= 6  # each time one of the two, or both at once
+        assert len(wrote) < 100
 
 
 def make(world: Looks) -> None:
     world.api.apply(bluegreens.bluegreen(world.namespace, "demo"), "user").must()
     eventually(lambda: world.said("BlueGreen", "demo", "Ready") == "True/Serving")
+
+
+def holders(world: Looks) -> set[str]:
+    live = world.get("Deployment", deployment("demo"))
+    return {entry["manager"] for entry in live["metadata"].get("managedFields", ())}
 
 
 def fresh(world: Looks, body: dict[str, Any]) -> dict[str, Any]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +11,8 @@ import anyio
 import pytest
 import yaml
 
-from hedgerow.app import CONTROLLERS
 from hedgerow.kube.client import connect
+from hedgerow.registry import CONTROLLERS
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Options
 from support.api import Api, Object
@@ -24,6 +21,7 @@ from support.bluegreens import World, bluegreen, pods
 from support.clusters import cluster
 from support.eventually import eventually
 from support.planned import FixedClock, Operator
+from support.typed import answer
 from support.worlds import with_custom_resources
 
 pytestmark = pytest.mark.cluster
@@ -46,7 +44,7 @@ def world(api: Api, namespace: str) -> World:
 
 
 @pytest.fixture
-def typed(api: Api, sandbox, namespace: str, tmp_path: Path) -> Typed:
+def typed(api: Api, sandbox, namespace: str, tmp_path: Path, capsys, monkeypatch) -> Typed:
     """Type `hedgerow plan …`; manifests given become a file. Give code, output and errors."""
 
     def run(
@@ -55,17 +53,11 @@ def typed(api: Api, sandbox, namespace: str, tmp_path: Path) -> Typed:
         manifests = [word for word in words if isinstance(word, dict)]
         path = tmp_path / "manifests.yaml"
         path.write_text(yaml.safe_dump_all(manifests), "utf-8")
-        line = [sys.executable, "-m", "hedgerow", "plan", *(w for w in words if isinstance(w, str))]
+        line = ["plan", *(word for word in words if isinstance(word, str))]
         line += ["-f", str(path)] if manifests else ["-n", namespace]
-        ended = subprocess.run(
-            [*line, "--kubeconfig", str(kubeconfig)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env={**os.environ, "COLUMNS": str(width)},
-        )
-        return ended.returncode, ended.stdout, ended.stderr
+        monkeypatch.setenv("COLUMNS", str(width))
+        told = answer(capsys, *line, "--kubeconfig", str(kubeconfig))
+        return told.code, told.out, told.err
 
     return run
 
@@ -317,6 +309,7 @@ class TestRefused:
         assert "images of example are not wanted here" in told[1]
         assert "+ Service/demo would be created" in told[1]
 
+    @pytest.mark.usefixtures("newest")  # older ones serve no MutatingAdmissionPolicy unasked
     def test_what_admission_rewrites_is_told(self, api, namespace, typed):
         rewrite(api, namespace)
         told: tuple[int, str, str] = (0, "", "")

@@ -73,6 +73,7 @@ class TestShared:
         assert garden.annotations()[YIELD].endswith(": spec.replicas")
 
 
+@pytest.mark.oldest
 class TestSole:
     """What nobody else holds."""
 

@@ -14,8 +14,10 @@ from hedgerow.sandbox.cluster import Sandbox
 from support import bluegreens, cronjobs, memcacheds
 from support.api import Api, Object
 from support.audit import Audit
-from support.eventually import eventually, throughout
+from support.eventually import eventually
+from support.rights import grant
 from support.running import Operator
+from support.silence import Silence
 from support.typed import Typing, typing
 
 pytestmark = pytest.mark.cluster
@@ -33,7 +35,7 @@ def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
     api = Api(nodes_sandbox.kubeconfig)
     for kind in (bluegreens, memcacheds, cronjobs):
         kind.prepare(api)
-        api.apply(binding(kind.USER), "test").must()
+    grant(api, USER, [*bluegreens.RULES, *memcacheds.RULES, *cronjobs.RULES])
     yield api
     api.close()
 
@@ -61,17 +63,6 @@ def stopped(operator: Operator) -> Iterator[None]:
 @pytest.fixture
 def typed(nodes_sandbox: Sandbox, nodes_namespace: str, capsys) -> Typing:
     return typing(nodes_sandbox.kubeconfig, nodes_namespace, capsys)
-
-
-def binding(role: str) -> Object:
-    group = bluegreens.RBAC.partition("/")[0]
-    return {
-        "apiVersion": bluegreens.RBAC,
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": f"{USER}-{role}"},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
-    }
 
 
 class Original:
@@ -117,16 +108,9 @@ def holders(live: Object) -> set[str]:
     return {entry["manager"] for entry in live["metadata"]["managedFields"]}
 
 
-def uris(entries: list[dict[str, Any]]) -> list[str]:
-    return [f"{entry['verb']} {entry['requestURI']}" for entry in entries]
-
-
 def silent(audit: Audit, namespace: str, seconds: float = 5) -> None:
     """Fail when the operator writes anything."""
-    mark = audit.mark()
-    throughout(
-        lambda: uris(audit.writes(mark, user=USER, namespace=namespace)), seconds, "once adopted"
-    )
+    Silence(audit, user=USER, namespace=namespace).kept(seconds, "once adopted")
 
 
 class TestBlueGreen:

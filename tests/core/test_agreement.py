@@ -9,6 +9,7 @@ import pytest
 
 from core.made import entry, live
 from hedgerow.core.agreement import covers, respelled, with_held_items, without_yielded
+from hedgerow.core.fieldset import path_of
 from hedgerow.core.ownership import judge
 
 Object = dict[str, Any]
@@ -36,7 +37,7 @@ class TestYielded:
         theirs = {**deployment(), "spec": {"replicas": 3}}
 
         fitted = without_yielded(
-            want, held(want, {**want, **theirs}), OURS, ".spec.replicas".__eq__
+            want, held(want, {**want, **theirs}), OURS, ("f:spec", "f:replicas").__eq__
         )
 
         assert fitted == {**want, "spec": {"template": want["spec"]["template"]}}
@@ -55,7 +56,9 @@ class TestYielded:
         want = deployment(image="a", command=["x"])
         path = '.spec.template.spec.containers[name="blue"].image'
 
-        fitted = without_yielded(want, held(want, deployment(image="a")), OURS, path.__eq__)
+        fitted = without_yielded(
+            want, held(want, deployment(image="a")), OURS, lambda steps: path_of(steps) == path
+        )
 
         containers = fitted["spec"]["template"]["spec"]["containers"]
         assert containers == [{"name": "blue", "command": ["x"]}, {"name": "side"}]
@@ -65,7 +68,7 @@ class TestYielded:
         theirs = deployment(resources={"limits": {}})
 
         fitted = without_yielded(
-            want, held(want, theirs), OURS, lambda path: path.endswith("limits")
+            want, held(want, theirs), OURS, lambda steps: steps[-1] == "f:limits"
         )
 
         assert fitted == want

@@ -167,6 +167,24 @@ class TestConclude:
 
         assert {len(c.message) for c in concluded} == {LONGEST_MESSAGE}
 
+    def test_terms_that_mean_nothing_are_told_by_ready_alone(self):
+        concluded = conclude((GOOD,), (FIELD,), (), unmatched=("a: b", "c: d"))
+        messages = {c.type: c.message for c in concluded}
+
+        told = "no field there is meant by a: b, c: d"
+        assert messages["Ready"] == f"{messages['Contested']}; {told}"
+
+    def test_they_are_cut_and_what_is_wrong_besides_is_told_before(self):
+        problem = Problem("Rejected", "x" * 40000)
+        (message,) = {
+            c.message
+            for c in conclude((GOOD,), (), (problem,), unmatched=("y" * 4000,))
+            if c.type == "Ready"
+        }
+
+        assert len(message) == LONGEST_MESSAGE
+        assert message.count("y") > 200
+
     @given(
         st.lists(st.sampled_from([GOOD, BAD]), max_size=1),
         st.lists(st.just(FIELD), max_size=2),

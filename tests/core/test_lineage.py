@@ -8,6 +8,7 @@ import pytest
 
 from core import kin
 from core.kin import DEPLOYMENT, POD, SERVICE, SET, contested, entry, owned, tree
+from hedgerow.core.conditions import UNMATCHED
 from hedgerow.core.lineage import Stock, Told, last_change, lineage, reduced
 from hedgerow.core.managed import Holder
 from hedgerow.core.readiness import Readiness
@@ -149,6 +150,12 @@ class TestMissing:
         absent = tree(going, of=kin.unmet(going)).children[-1]
 
         assert absent.readiness.words == "missing: waits until the old one is gone"
+
+    def test_a_term_that_means_nothing_names_no_child(self):
+        message = f"no{UNMATCHED}hedgerow.dev/yield: Deployment/none: spec.a"
+        root = tree(of=kin.resource(message, "Rejected", "False"))
+
+        assert "Deployment/none" not in names(root)
 
     def test_an_object_of_that_name_in_another_namespace_has_not_taken_it(self):
         foreign = kin.foreign()

@@ -49,6 +49,14 @@ class TestHoldings:
 
 
 class TestPatterns:
+    @pytest.mark.parametrize("field", ["a; B/y: b", "a\nB/y: b", "a;"])
+    def test_what_would_be_another_entry_is_no_field(self, field):
+        with pytest.raises(Refusal, match="is more than a path"):
+            patterns("A", "x", ("spec.a", field))
+
+    def test_a_semicolon_in_quotes_is_none_of_that(self):
+        assert len(patterns("A", "x", ('b[name="c;d"], e',))) == 2
+
     def test_each_field_is_read_as_yield_reads_it(self):
         terms = patterns("Deployment", "x", ["spec.replicas", ".metadata.**"])
 

@@ -23,6 +23,11 @@ IMAGE = '.spec.template.spec.containers[name="web"].image'
 PORT = '.spec.ports[port=80,protocol="TCP"].name'
 
 
+def place(*names: str) -> tuple[str, ...]:
+    """Give the steps to a field; list items are spelled as elements."""
+    return tuple(name if name[:2] in ("k:", "v:") else f"f:{name}" for name in names)
+
+
 @dataclass(frozen=True)
 class Case:
     """A pattern of paths, what it covers and what it does not."""
@@ -51,7 +56,7 @@ CASES = [
     Case("spec.ports[*].name", (PORT,), (".spec.ports.name",)),
     Case('metadata.finalizers[="a/b"]', ('.metadata.finalizers[="a/b"]',)),
     Case("x[=5]", (".x[=5]",), (".x[=6]", '.x[="5"]')),
-    Case("x[on=true,n=-1]", (".x[on=true,n=-1]",)),
+    Case("x[on=true,n=-1]", (".x[n=-1,on=true]",)),
     Case('x[name="a]b"].c', ('.x[name="a]b"].c',)),
     Case("x[*].c", ('.x[name="a]b\\"["].c',), ('.x[name="a"].b[name="x"].c',)),
     Case('x[name="a,b;c"]', ('.x[name="a,b;c"]',)),
@@ -99,6 +104,54 @@ class TestPaths:
         assert "'spec.b..c' is no path; it breaks at '.c'" in str(refused.value)
 
 
+class TestSteps:
+    """What cannot be told from a printed path: where a key with dots begins and ends."""
+
+    LABEL = ("metadata", "labels", "app.kubernetes.io/name")
+
+    @pytest.mark.parametrize(
+        ("pattern", "covered"),
+        [
+            ("metadata.labels.*", True),
+            ("metadata.*.*", True),
+            ("**.labels.*", True),
+            ("metadata.labels.app.kubernetes.io/name", True),
+            ("metadata.labels.app.kubernetes.io/*", True),
+            ("metadata.labels.app*", False),
+            ("metadata.*", False),
+            ("metadata.labels.*.*.*", False),
+        ],
+    )
+    def test_a_star_is_one_step_whatever_is_in_it(self, pattern, covered):
+        (term,) = parse(f"A/x: {pattern}")
+
+        assert term.covers("A", "x", place(*self.LABEL)) is covered
+
+    def test_a_star_covers_neither_an_item_nor_what_is_in_it(self):
+        (term,) = parse("A/x: spec.*")
+
+        assert not term.covers("A", "x", place("spec", "ports", 'k:{"port":80}'))
+
+    @pytest.mark.parametrize("keys", ['port=80,protocol="TCP"', 'protocol="TCP",port=80'])
+    def test_the_keys_of_an_item_come_in_any_order(self, keys):
+        (term,) = parse(f"A/x: spec.ports[{keys}].nodePort")
+
+        assert term.covers("A", "x", '.spec.ports[port=80,protocol="TCP"].nodePort')
+        steps = place("spec", "ports", 'k:{"port":80,"protocol":"TCP"}', "nodePort")
+        assert term.covers("A", "x", steps)
+
+    @given(st.lists(st.sampled_from(["f:a.b", "f:a", 'k:{"n":"x]\\""}', 'k:{"p":1}', 'v:"é.f"'])))
+    def test_places_are_covered_by_what_is_printed_of_them(self, steps):
+        (term,) = parse(f"*/*: {path_of(('f:top', *steps))}")
+
+        assert term.covers("Any", "thing", ("f:top", *steps))
+
+    def test_what_tells_steps_apart_is_no_step_of_its_own(self):
+        (term,) = parse("A/x: data.*.b")
+
+        assert not term.covers("A", "x", ("f:data", "f:a\0b"))
+
+
 class TestObjects:
     @pytest.mark.parametrize(
         ("entry", "kind", "name", "covered"),
@@ -136,11 +189,11 @@ class TestTexts:
     def test_entries_stand_apart_by_semicolons_and_lines_and_paths_by_commas(self):
         text = " Deployment/x: a, b ;\n\n Service/*: c;"
 
-        found = [(t.kind, t.name.pattern, t.path.pattern) for t in parse(text)]
-
-        assert found == [
-            ("Deployment", "x", r"\.a"), ("Deployment", "x", r"\.b"), ("Service", ".*", r"\.c")
-        ]  # fmt: skip
+        assert [(term.kind, term.name.pattern, term.text) for term in parse(text)] == [
+            ("Deployment", "x", "Deployment/x: a"),
+            ("Deployment", "x", "Deployment/x: b"),
+            ("Service", ".*", "Service/*: c"),
+        ]
 
     def test_separators_in_quotes_and_brackets_separate_nothing(self):
         text = 'A/x: y[a="1;2\\",]",b=2], z; B/x: w'
@@ -163,46 +216,67 @@ class TestAnnotations:
         assert terms_of({}) == terms_of({"other": "x"}) == Terms()
         found = terms_of({YIELD: "A/x: a", CLAIM: "A/x: b"})
 
-        assert found.yielded("A", "x", ".a")
-        assert not found.yielded("A", "x", ".b")
-        assert found.claimed("A", "x", ".b")
-        assert not found.claimed("A", "x", ".a")
+        assert found.yielded("A", "x", ("f:a",))
+        assert not found.yielded("A", "x", ("f:b",))
+        assert found.claimed("A", "x", ("f:b",))
+        assert not found.claimed("A", "x", ("f:a",))
 
     def test_what_is_yielded_is_not_claimed(self):
-        assert not terms_of({YIELD: "*/*: a", CLAIM: "A/x: a"}).claimed("A", "x", ".a")
+        assert not terms_of({YIELD: "*/*: a", CLAIM: "A/x: a"}).claimed("A", "x", ("f:a",))
 
     @pytest.mark.parametrize(
         "path",
         [
-            ".metadata.ownerReferences", '.metadata.ownerReferences[uid="u"]',
-            '.metadata.finalizers[="x"]', ".metadata.labels.hedgerow.dev/controller",
-            ".metadata.annotations.hedgerow.dev/normal-form",
+            ("ownerReferences",), ("ownerReferences", 'k:{"uid":"u"}'),
+            ("finalizers", 'v:"x"'), ("labels", "hedgerow.dev/controller"),
+            ("annotations", "hedgerow.dev/normal-form"),
         ],
     )  # fmt: skip
     def test_what_makes_a_child_ours_is_neither_claimed_nor_yielded(self, path):
         terms = terms_of({CLAIM: "A/x: **", YIELD: "B/x: **"})
 
-        assert not terms.claimed("A", "x", path)
-        assert not terms.yielded("B", "x", path)
+        assert not terms.claimed("A", "x", place("metadata", *path))
+        assert not terms.yielded("B", "x", place("metadata", *path))
+
+    @pytest.mark.parametrize("path", [("labels", "hedgerow.dev/other"), ("annotations",)])
+    def test_what_only_looks_like_it_may_be(self, path):
+        terms = terms_of({CLAIM: "A/x: **", YIELD: "B/x: **"})
+
+        assert terms.claimed("A", "x", place("metadata", *path))
+        assert terms.yielded("B", "x", place("metadata", *path))
 
     @pytest.mark.parametrize(
         "path",
         [
-            ".metadata.name", ".spec.selector", ".spec.selector.matchLabels.a", ".selector",
-            '.spec.containers[name="x"].name',
+            ("metadata", "name"), ("metadata", "namespace"), ("metadata", "uid"),
+            ("spec", "selector"), ("spec", "selector", "matchLabels", "a"), ("selector",),
+            ("spec", "podSelector"), ("spec", "podSelector", "matchLabels", "a"),
+            ("spec", "ingress", 'v:{"from":[]}', "namespaceSelector"),
+            ("spec", "scaleTargetRef", "name"), ("spec", "serviceName"),
+            ("spec", "containers", 'k:{"name":"x"}', "name"),
+            ("spec", "ports", 'k:{"port":80,"protocol":"TCP"}', "protocol"),
         ],
     )  # fmt: skip
     def test_identity_and_selectors_are_never_claimed(self, path):
         terms = terms_of({CLAIM: "*/*: **", YIELD: "B/x: **"})
 
-        assert not terms.claimed("A", "x", path)
-        assert terms.yielded("B", "x", path)
+        assert not terms.claimed("A", "x", place(*path))
+        assert terms.yielded("B", "x", place(*path))
 
-    def test_what_only_looks_like_a_selector_may_be(self):
-        terms = terms_of({CLAIM: "*/*: **"})
-
-        assert terms.claimed("A", "x", ".spec.nodeSelector.a")
-        assert terms.claimed("A", "x", ".spec.template.metadata.labels.selectors")
+    @pytest.mark.parametrize(
+        "path",
+        [
+            ("metadata", "labels", "selector"), ("metadata", "annotations", "selector"),
+            ("spec", "nodeSelector", "a"), ("spec", "nodeSelector", "selector"),
+            ("spec", "template", "metadata", "labels", "selector"),
+            ("spec", "template", "metadata", "name"),
+            ("spec", "ports", 'k:{"port":80,"protocol":"TCP"}', "name"),
+            ("spec", "containers", 'k:{"name":"x"}', "env", 'k:{"name":"A"}', "value"),
+            ("spec", "rules", "serviceName"), ("data", "podSelector"),
+        ],
+    )  # fmt: skip
+    def test_what_only_looks_like_a_selector_or_a_name_may_be(self, path):
+        assert terms_of({CLAIM: "*/*: **"}).claimed("A", "x", place(*path))
 
     @pytest.mark.parametrize(
         ("text", "told"),
@@ -210,6 +284,10 @@ class TestAnnotations:
             ("", "it names no field"),
             (" ; ", "it names no field"),
             ("a" * (LONGEST + 1), f"longer than {LONGEST}"),
+            ("a" * LONGEST, "aaa… is not KIND/NAME"),
+            (f"A/x: {'a' * 4000}..b", "aaa… is no path; it breaks at '.b'"),
+            (f"A/x: {'a' * 4000}.", "aaa…: a path is missing, or ends in a dot"),
+            ("\0" * 4000, "…"),
             ("nonsense", "'nonsense' is not KIND/NAME"),
             ("A/x: a..b", "no path"),
         ],
@@ -220,6 +298,7 @@ class TestAnnotations:
             terms_of({name: text})
 
         assert str(refused.value).startswith(f"{name}: ")
+        assert len(str(refused.value)) <= 300
         assert told in str(refused.value)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from hedgerow.manifest import LARGEST
 from hedgerow.planning.manifests import (
-    LARGEST,
     Declared,
     PlanError,
     controllers_of,
@@ -48,6 +48,12 @@ class TestDeclared:
 
         assert len(read(f"---\n{BLUEGREEN}---\n---\n{listed}")) == 2
 
+    def test_labels_that_are_text_or_nothing_pass(self):
+        meta = "{name: demo, labels: {1: a}, annotations: }"
+        [found] = read(BLUEGREEN.replace("{name: demo}", meta))
+
+        assert found.manifest["metadata"]["labels"] == {"1": "a"}
+
     def test_what_is_not_ours_is_named(self):
         assert read("{apiVersion: batch/v1, kind: CronJob, metadata: {name: x}}") == ["CronJob/x"]
         assert read("{kind: List, items: 7}") == ["List/None"]
@@ -56,12 +62,30 @@ class TestDeclared:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("a: [", "f: it is no YAML"),
+            ("a: [", "f: line 2: did not find"),
             ("7", "f: it holds no Kubernetes object"),
             ("{kind: List, items: [7]}", "f: it holds no Kubernetes object"),
             (BLUEGREEN.replace("name: demo", "name: ''"), "f: a BlueGreen has no metadata.name"),
             (BLUEGREEN.replace("{name: demo}", "x"), "f: a BlueGreen has no metadata.name"),
             (" " * (LARGEST + 1), "f: it is larger than 3 MiB"),
+            ("&l {kind: List, items: [*l]}", "f: line 1: it is nested within itself"),
+            (
+                BLUEGREEN.replace("{name: demo}", "{name: demo, namespace: 7}"),
+                r"f: BlueGreen/demo: metadata.namespace is no string: 7$",
+            ),
+            (
+                BLUEGREEN.replace("{name: demo}", "{name: demo, namespace: [a]}"),
+                "f: BlueGreen/demo: metadata.namespace is no string",
+            ),
+            (BLUEGREEN.replace("name: demo", "name: 7"), "f: a BlueGreen has no metadata.name"),
+            (
+                BLUEGREEN.replace("{name: demo}", "{name: demo, annotations: {a: 1}}"),
+                "f: BlueGreen/demo: metadata.annotations has what is no string",
+            ),
+            (
+                BLUEGREEN.replace("{name: demo}", "{name: demo, labels: []}"),
+                "f: BlueGreen/demo: metadata.labels has what is no string",
+            ),
         ],
     )
     def test_what_cannot_be_read_is_told(self, text, said):

@@ -351,3 +351,30 @@ class TestClientSide:
             ("changed", ".spec.routeTo"), ("removed", ".spec.promotion"),
         }  # fmt: skip
         assert actions(found)["Service/demo"] == "created"
+
+    @pytest.mark.parametrize("route", ["Blue", "Green"], ids=["at peace", "in conflict"])
+    async def test_the_items_of_a_list_that_is_new_are_told_by_their_keys(self, route):
+        world = World()
+        stored = manifest(greenSpec=None)
+        stored["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(stored)}
+        world.server.create(stored, CLIENT_SIDE)
+
+        found = await Plan(world).of(manifest(routeTo=route))
+
+        own = the(found, "BlueGreen/demo")
+        assert own.merged.startswith("client-side apply has it")
+        added = {line.path for line in own.lines if line.kind == "added"}
+        assert '.spec.greenSpec.containers[name="green"].image' in added
+
+    async def test_where_no_server_tells_the_keys_such_a_list_is_told_as_a_whole(self):
+        world = World()
+        stored = manifest(greenSpec=None)
+        stored["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(stored)}
+        world.server.create(stored, CLIENT_SIDE)
+        plan = Plan(world)
+        plan.cluster.refuse = {"BlueGreen": Conflict("in the way", code=409)}
+
+        found = await plan.of(manifest())
+
+        added = [line.path for line in the(found, "BlueGreen/demo").lines if line.kind == "added"]
+        assert ".spec.greenSpec.containers" in added

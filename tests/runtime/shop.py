@@ -12,6 +12,7 @@ import anyio
 from hedgerow.core.contract import Desired
 from hedgerow.core.meta import Installation
 from hedgerow.runtime.cache import build
+from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observer import Observer
 from hedgerow.runtime.runner import Runner
 from runtime.virtual import VirtualClock
@@ -35,7 +36,8 @@ class Shop:
             clock=VirtualClock(),
             going=lambda _: False,
         )
-        self.runner = Runner(cast("Any", self.cluster), observer)
+        self.meters = Meters()
+        self.runner = Runner(cast("Any", self.cluster), observer, self.meters)
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None, None]:

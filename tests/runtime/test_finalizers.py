@@ -143,7 +143,7 @@ class TestTrouble:
 
         (entry,) = [e for e in world.logs.entries if e["log_level"] == "warning"]
         assert entry["event"] == "finalizer stays"
-        assert entry["object"] == f"default/Job/{world.job(1)}"
+        assert entry["child"] == f"Job/{world.job(1)}"
         assert guarded_jobs(world) == [world.job(1)]
 
     @pytest.mark.parametrize(

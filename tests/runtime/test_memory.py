@@ -14,11 +14,14 @@ from hedgerow.core.ownership import Leaf
 from hedgerow.core.plan import Past
 from hedgerow.core.steps import Write
 from hedgerow.runtime.memory import (
+    MOST_MADE,
     MOST_ONCE,
     MOST_REPEATS,
+    MOST_TOLD,
     RECHECK_NAME,
     REPEATED_WITHIN,
     STATUS,
+    Made,
     Memory,
 )
 from hedgerow_schemas.builtin import Service
@@ -115,7 +118,7 @@ class TestLearning:
     def test_what_is_gone_is_forgotten(self):
         known = memory()
         known.past, known.pruned = {DEMO: Past()}, {DEMO: "u"}
-        known.made = {DEMO: ("g", (NOW,)), STATUS: ("g", (NOW,))}
+        known.made = {DEMO: (Made("g", NOW),), STATUS: (Made("g", NOW),)}
         known.learn({}, ())
 
         assert (known.past, known.pruned, list(known.made)) == ({}, {}, [STATUS])
@@ -131,10 +134,10 @@ class TestLearning:
 
     def test_a_declared_childs_repetitions_are_counted_while_it_is_away(self):
         known = memory()
-        known.made = {DEMO: ("g", (NOW,))}
+        known.made = {DEMO: (Made("g", NOW),)}
         known.learn({DEMO: Past()}, ())
 
-        assert known.made == {DEMO: ("g", (NOW,))}
+        assert known.made == {DEMO: (Made("g", NOW),)}
 
 
 class TestRepetition:
@@ -151,20 +154,90 @@ class TestRepetition:
     def test_after_a_while_it_may_be_made_again(self):
         assert not self.tired().is_tired(DEMO, "g", NOW + REPEATED_WITHIN)
 
-    def test_another_write_begins_to_count_anew(self):
+    def test_another_write_is_counted_by_itself_and_ends_no_count(self):
         known = self.tired()
 
         assert not known.is_tired(DEMO, "h", NOW)
         assert not known.is_tired(("Service", "other"), "g", NOW)
         known.note(DEMO, "h", NOW)
+        assert known.is_tired(DEMO, "g", NOW)
+
+    def test_writes_that_never_repeat_tire_nobody(self):
+        known = memory()
+        for number in range(1000):
+            assert not known.is_tired(DEMO, str(number), NOW)
+            known.note(DEMO, str(number), NOW)
+
+        assert len(known.made[DEMO]) == MOST_MADE
+
+    @pytest.mark.parametrize(("generation", "terms"), [(2, ""), (1, "mine")])
+    def test_a_new_declaration_is_tried_anew(self, generation, terms):
+        known = memory()
+        known.renew(1)
+        for _ in range(MOST_REPEATS):
+            known.note(DEMO, "g", NOW)
+        known.renew(1)
+        assert known.is_tired(DEMO, "g", NOW)
+
+        known.renew(generation, terms)
+
         assert not known.is_tired(DEMO, "g", NOW)
+
+    def test_a_status_may_go_back_and_forth(self):
+        known = memory()
+        for number in range(MOST_MADE):
+            assert not known.is_tired(STATUS, str(number % 2), NOW)
+            known.note(STATUS, str(number % 2), NOW)
+
+        assert known.is_tired(STATUS, "1", NOW)
+        assert not known.is_tired(STATUS, "2", NOW)
+        assert not known.is_tired(STATUS, "1", NOW + REPEATED_WITHIN)
+
+    def test_a_status_that_says_the_same_in_a_row_is_undone_each_time(self):
+        known = memory()
+        for _ in range(MOST_REPEATS):
+            known.note(STATUS, "g", NOW)
+
+        assert known.is_tired(STATUS, "g", NOW)
+        known.note(STATUS, "h", NOW)
+        assert not known.is_tired(STATUS, "g", NOW)
 
     def test_what_is_remembered_is_bounded(self):
         known = self.tired()
         for day in range(100):
             known.note(DEMO, "g", NOW + timedelta(days=day))
 
-        assert len(known.made[DEMO][1]) == 1
+        assert len(known.made[DEMO]) == 1
+
+
+class TestTelling:
+    def test_a_field_of_a_holder_is_told_once_in_a_while(self):
+        known = memory()
+
+        assert known.may_tell(DEMO, ".a", "helm", NOW)
+        assert not known.may_tell(DEMO, ".a", "helm", NOW + REPEATED_WITHIN - timedelta(seconds=1))
+        assert known.may_tell(DEMO, ".a", "helm", NOW + REPEATED_WITHIN)
+
+    def test_another_field_holder_or_child_is_told_by_itself(self):
+        known = memory()
+
+        told = [
+            known.may_tell(child, path, manager, NOW)
+            for child in (DEMO, ("Service", "other"))
+            for path in (".a", ".b")
+            for manager in ("helm", "kubectl")
+        ]
+
+        assert all(told)
+
+    def test_what_is_remembered_is_bounded_and_the_oldest_goes(self):
+        known = memory()
+        for number in range(MOST_TOLD + 1):
+            assert known.may_tell(DEMO, f".{number}", "helm", NOW)
+
+        assert len(known.told) == MOST_TOLD
+        assert known.may_tell(DEMO, ".0", "helm", NOW)
+        assert not known.may_tell(DEMO, f".{MOST_TOLD}", "helm", NOW)
 
 
 def test_only_the_newest_of_what_was_made_once_are_remembered():

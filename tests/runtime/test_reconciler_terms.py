@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hedgerow.core.terms import CLAIM, YIELD
+from hedgerow.runtime.memory import MOST_REPEATS
 from runtime.scenes import IMAGE, settled, take_image, writes_of
 from runtime.world import World, pods
 
@@ -184,9 +185,27 @@ class TestClaim:
             world.deliver()
             await world.work()
 
-        assert world.events().count("FieldClaimed") <= 16
+        assert sum(sent.force for sent in world.cluster.writes) == MOST_REPEATS
+        assert world.events().count("FieldClaimed") == 2
         assert image(world) == "theirs:9"
         assert world.condition("Ready") == "False/NotSettling"
+
+    async def test_what_is_claimed_from_another_or_later_is_told_anew(self):
+        world = await settled()
+        annotate(world, claims=f"Deployment/*: {IMAGE}")
+        take_image(world)
+        await world.settle()
+        container = {"name": "blue", "image": "theirs:9"}
+        body = {"spec": {"template": {"spec": {"containers": [container]}}}}
+
+        world.edit("Deployment", BLUE, body, "kubectl-edit")
+        await world.settle()
+        assert world.events().count("FieldClaimed") == 4
+
+        world.server.now += 601
+        take_image(world)
+        await world.settle()
+        assert world.events().count("FieldClaimed") == 6
 
     async def test_a_field_that_keeps_vanishing_is_put_back_while_it_is_claimed(self):
         world = await settled(blueSpec=pods("blue", nodeSelector={"disk": "ssd"}))
@@ -201,6 +220,7 @@ class TestClaim:
         spec = world.the("Deployment", BLUE)["spec"]["template"]["spec"]
         assert spec["nodeSelector"] == {"disk": "ssd"}
         assert world.contested() == []
+        assert world.events().count("FieldRestored") == 1
 
 
 class TestMisread:
@@ -218,6 +238,42 @@ class TestMisread:
         annotate(world, yields=None, claims=None)
         await world.settle()
         assert (image(world), world.condition("Stalled")) == ("mine:2", "")
+
+
+class TestUnmatched:
+    def message(self, world: World) -> str:
+        return {c["type"]: c["message"] for c in world.status()["conditions"]}["Ready"]
+
+    async def test_a_term_that_means_nothing_is_told_by_ready_and_nothing_else_is_written(self):
+        world = await settled()
+        before = self.message(world)
+
+        term = "Deployment/*: spec.template.spec.containers[*].imgae"
+        written = await writes_of(world, lambda: annotate(world, yields=term))
+
+        assert self.message(world) == f"{before}; no field there is meant by {YIELD}: {term}"
+        assert [str(sent) for sent in world.cluster.writes][-1:] == written
+        assert world.condition("Stalled") == ""
+        assert await writes_of(world, lambda: None) == []
+        assert await writes_of(world, world.restart) == []
+
+        annotate(world, yields=None)
+        await world.settle()
+        assert self.message(world) == before
+
+    async def test_it_is_told_while_the_field_that_was_meant_is_contested(self):
+        world = await settled()
+        take_image(world)
+        annotate(world, claims=f"Deployment/nobody: {IMAGE}")
+        await world.settle()
+
+        assert world.condition("Ready") == "False/FieldConflict"
+        assert self.message(world).endswith(f"meant by {CLAIM}: Deployment/nobody: {IMAGE}")
+
+    async def test_a_term_that_means_a_field_is_not_told(self):
+        world = await settled()
+
+        assert await writes_of(world, lambda: annotate(world, yields=f"*/*: {IMAGE}")) == []
 
 
 class TestSpelling:

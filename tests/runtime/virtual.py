@@ -52,6 +52,9 @@ class VirtualClock:
     def monotonic(self) -> float:
         return anyio.current_time()
 
+    def elapsed(self) -> float:
+        return anyio.current_time()
+
     def jitter(self) -> float:
         return next(self._jitter) if self._jitter else 0.5
 

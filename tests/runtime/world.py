@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, cast
 
 import structlog
+from structlog.contextvars import merge_contextvars
 from structlog.testing import LogCapture
 
 from hedgerow.controllers import bluegreen
 from hedgerow.core.contract import Controller, Key
 from hedgerow.core.meta import Installation
-from hedgerow.kube.watch import Changed, Snapshot
-from hedgerow.runtime.cache import Source, build
+from hedgerow.runtime.cache import build
+from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observer import Observer
 from hedgerow.runtime.runner import Runner
-from hedgerow.runtime.store import key_of
 from hedgerow_schemas.base import CustomResource
 from model import kinds
-from model.cluster import Cluster, Sent, selects
+from model.cluster import Cluster, Sent
 from model.server import Server
+from runtime.feed import Feed
 
 Object = dict[str, Any]
 
@@ -55,49 +55,11 @@ class ModelClock:
     def monotonic(self) -> float:
         return float(self._server.now)
 
+    def elapsed(self) -> float:
+        return self.monotonic()
+
     def jitter(self) -> float:
         return 0.5
-
-
-class Feed:
-    """One watch: it tells of the server's events in order, as late as `step` is called."""
-
-    def __init__(self, server: Server, source: Source) -> None:
-        self._server, self._source = server, source
-        self._position = 0
-        self._shown: dict[Key, Object] = {}
-
-    def relist(self) -> Snapshot:
-        api = self._source.api
-        found = self._server.list(api.group, api.kind, self._source.namespace)
-        items = [item for item in found.items if selects(self._source.labels, item)]
-        self._shown = {key_of(item): item for item in items}
-        self._position = int(found.version)
-        return Snapshot(tuple(map(self._source.reduce, items)), found.version)
-
-    def step(self) -> Changed | None:
-        """Give the next event that the selector lets through, if there is one."""
-        for event in self._server.events_since(self._position, self._source.api.kind):
-            self._position = int(event.version)
-            told = self._through(event)
-            if told is not None:
-                return told
-        return None
-
-    def _through(self, event: Changed) -> Changed | None:
-        key, before = key_of(event.object), self._shown.get(key_of(event.object))
-        if self._source.namespace not in ("", key[0]):
-            return None
-        if event.type != "DELETED" and selects(self._source.labels, event.object):
-            self._shown[key] = event.object
-            kind = "MODIFIED" if before else "ADDED"
-            return Changed(kind, self._source.reduce(event.object), event.version)
-        if before is None:
-            return None
-        # What the selector selects no more is told as deleted: its last form, at the new version.
-        last = copy.deepcopy(self._shown.pop(key))
-        last["metadata"]["resourceVersion"] = event.version
-        return Changed("DELETED", self._source.reduce(last), event.version)
 
 
 async def _quiet(_sent: Sent) -> None:
@@ -120,7 +82,7 @@ class World:
         self.clock = ModelClock(self.server)
         self.going: set[str] = set()
         self.logs = LogCapture()
-        structlog.configure(processors=[self.logs])
+        structlog.configure(processors=[merge_contextvars, self.logs])
         self._scope, self._installation = namespaces, Installation(instance)
         self.controller = controller
         self.runner = self._new_life()
@@ -134,7 +96,8 @@ class World:
             going=self.going.__contains__,
         )
         self.cache = observer.cache
-        runner = Runner(cast("Any", self.cluster), observer)
+        self.meters = Meters()
+        runner = Runner(cast("Any", self.cluster), observer, self.meters)
         self.feeds = [(source, Feed(self.server, source)) for source in observer.cache]
         self.runner = runner
         for source, feed in self.feeds:

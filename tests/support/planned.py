@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
@@ -25,6 +25,8 @@ Object = dict[str, Any]
 _ALLOCATED = (".spec.clusterIP", ".spec.healthCheckNodePort", ".metadata.finalizers")
 NORMAL_FORM = "hedgerow.dev/normal-form"
 """A digest that the resource's uid is part of, which is not known before."""
+_COPY = "kubectl.kubernetes.io/last-applied-configuration"
+"""What client-side apply keeps of the last manifest: a plan does not tell of it."""
 _OF_ITS_UID = ("controller-uid",)
 MOST = 8
 KINDS = frozenset(get_args(Kind))
@@ -42,6 +44,9 @@ class FixedClock:
     def monotonic(self) -> float:
         return 0.0
 
+    def elapsed(self) -> float:
+        return 0.0
+
     def jitter(self) -> float:
         return 0.5
 
@@ -56,6 +61,19 @@ class Told:
     objects: dict[str, tuple[str, frozenset[Any]]]
     contested: frozenset[tuple[str, str, str]] = frozenset()
     conditions: frozenset[tuple[str, str, str]] = frozenset()
+
+    def undeclared(self, name: str) -> frozenset[str]:
+        """Give the paths of one object that nobody holds afterwards, or that are empty maps."""
+        _, lines = self.objects.get(name, ("", frozenset()))
+        return frozenset(path for _, path, _, new, after in lines if not after or new == "{}")
+
+    def without(self, name: str, paths: Collection[str]) -> Told:
+        """Leave these paths of one object out."""
+        if name not in self.objects:
+            return self
+        action, lines = self.objects[name]
+        kept = frozenset(line for line in lines if line[1] not in paths)
+        return replace(self, objects={**self.objects, name: (action, kept)})
 
 
 @dataclass
@@ -162,6 +180,7 @@ def _lines(lines: Iterable[Line], *uids: str) -> frozenset[Any]:
         )
         for line in lines
         if not line.path.startswith(_ALLOCATED) and not any(w in line.path for w in _OF_ITS_UID)
+        if _COPY not in line.path
         if not any(word in str(line.new) for word in _OF_ITS_UID)
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from support.api import Object
 from support.bluegreens import bluegreen
+from support.eventually import eventually
 from support.memcacheds import World
 
 Contested = tuple[str, str, str, str | None, str | None]
@@ -123,6 +124,13 @@ def item_removed(world: World, name: str) -> None:
     world.api.merge(target, body, "remover", kind="strategic-merge").must()
 
 
+def scalar_removed(world: World, name: str) -> None:
+    """Take a scalar of ours away, as `kubectl edit` does; and once more when it was put back."""
+    for _ in range(2):
+        eventually(lambda: pod_spec(world, name).get("hostname") == "ours")
+        world.edit("Deployment", deployment(name), NO_HOSTNAME)
+
+
 def autoscaled(world: World, name: str) -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
     spec = {"scaleTargetRef": target, "minReplicas": 3, "maxReplicas": 3}
@@ -130,6 +138,7 @@ def autoscaled(world: World, name: str) -> None:
     world.api.apply(manifest, "user").must()
 
 
+NO_HOSTNAME = {"spec": {"template": {"spec": {"hostname": None}}}}
 ENV = {"containers": [{"name": "blue", "image": "a", "env": [{"name": "A", "value": "1"}]}]}
 SITUATIONS = (
     Situation(
@@ -207,5 +216,28 @@ SITUATIONS = (
         lambda world, name: pod_spec(world, name)["containers"][0]["env"],
         [{"name": "A", "value": "1"}],
         spec={"blueSpec": ENV},
+    ),
+    Situation(
+        "remove-scalar",
+        scalar_removed,
+        lambda world, name: pod_spec(world, name).get("hostname"),
+        None,
+        (
+            (
+                "Deployment/remove-scalarblue-deployment",
+                ".spec.template.spec.hostname",
+                "unknown",
+                None,
+                None,
+            ),
+        ),
+        spec={"blueSpec": {**ENV, "hostname": "ours"}},
+    ),
+    Situation(
+        "remove-scalar-once",
+        lambda world, name: world.edit("Deployment", deployment(name), NO_HOSTNAME),
+        lambda world, name: pod_spec(world, name).get("hostname"),
+        "ours",
+        spec={"blueSpec": {**ENV, "hostname": "ours"}},
     ),
 )

@@ -161,7 +161,7 @@ class TestErrors:
             ("\x00", "unacceptable character #x0000"),
             ("just words", "a document is no Kubernetes object"),
             ("- a\n- b", "a document is no Kubernetes object"),
-            (f"kind: CronJob\napiVersion: {OURS}\nx: &x {{y: *x}}", "nested too deeply"),
+            (f"kind: CronJob\napiVersion: {OURS}\nx: &x {{y: *x}}", "nested within itself"),
             ("x" * (LARGEST + 1), "it is larger than 3 MiB"),
         ],
     )

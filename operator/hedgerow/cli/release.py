@@ -18,7 +18,7 @@ from hedgerow.core.releasing import Release, given_up, left_over, release
 from hedgerow.core.terms import YIELD
 from hedgerow.core.trees import declaring
 from hedgerow.kube.adoption import FIELD_MANAGER
-from hedgerow.kube.errors import Conflict, Invalid, Stale
+from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Stale
 from hedgerow.kube.retry import Timing, backoff
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 5
 """How often a write is tried that meets an object which has just changed."""
+LONGEST_MANAGER = 128
+"""Characters of a field manager's name, all of them printable: what the API server takes."""
 LONGEST_PAUSE = 1.0
 """Seconds between two looks at the object."""
 
@@ -96,14 +98,19 @@ def release_command(
     By hand: kubectl annotate KIND NAME 'hedgerow.dev/yield=Deployment/web: spec.replicas'
     """
     parts = targets.parted(target)
+    if len(to) > LONGEST_MANAGER or not to.isprintable():
+        raise typer.BadParameter(
+            f"--to: a field manager has at most {LONGEST_MANAGER} printable characters"
+        )
 
     async def carry_out() -> None:
         async with targets.connected(kubeconfig, context) as cluster:
             place = await targets.located(cluster, parts, namespace)
             task = await _planned(cluster, place, instance, tuple(field or ()), to)
             await _refuse_losses(task)
+            await _try_out(task)
             lost = () if dry_run else await _carried_out(task, wait)
-            _tell(task, output, dry_run=dry_run)
+            _tell(task, output, dry_run=dry_run, lost=bool(lost))
             if lost:
                 say("; ".join(["but a value has changed meanwhile", *map(moved.told, lost)]))
                 raise typer.Exit(Exit.FAILED)
@@ -149,11 +156,22 @@ async def _refuse_losses(task: _Task) -> None:
     raise typer.Exit(Exit.CONFLICT)
 
 
+async def _try_out(task: _Task) -> None:
+    """End the command where the one who is to hold the fields may not: nothing is yielded then."""
+    if not (task.to and task.found.sole):
+        return
+    try:
+        await _guarded(task, task.to, coown=True, dry_run=True)
+    except (Conflict, Forbidden, Invalid) as error:
+        say(f"{printable(task.to)} cannot hold them: {error.message}; nothing was changed")
+        raise typer.Exit(Exit.CONFLICT) from None
+
+
 async def _carried_out(task: _Task, seconds: float) -> tuple[Change, ...]:
     """Yield, have others hold what they must, and see hedgerow let go; give what has changed."""
     await _yield(task)
     if task.found.sole:
-        await _guarded(task, task.to, coown=True)
+        await _handed_over(task)
     after = await _let_go(task, seconds) or await _guarded(task, task.ruler.manager, coown=False)
     return changes(task.live, after, task.found.leaves)
 
@@ -178,7 +196,16 @@ async def _yield(task: _Task) -> None:
         raise typer.Exit(Exit.CONFLICT) from None
 
 
-async def _guarded(task: _Task, manager: str, *, coown: bool) -> Object:
+async def _handed_over(task: _Task) -> None:
+    """Have the new holder hold the fields; it was tried out, and may be refused all the same."""
+    try:
+        await _guarded(task, task.to, coown=True)
+    except (Conflict, Forbidden, Invalid) as error:
+        told = f"{_owner(task)} yields them already: take that out of its {YIELD} or release again"
+        raise Refusal(f"{error}; {told}") from None
+
+
+async def _guarded(task: _Task, manager: str, *, coown: bool, dry_run: bool = False) -> Object:
     """Apply what a manager is to hold from now on, to exactly what was just looked at."""
     for attempt in range(1, ATTEMPTS + 1):
         live = await _again(task)
@@ -189,9 +216,13 @@ async def _guarded(task: _Task, manager: str, *, coown: bool) -> Object:
         if not body:
             return live
         try:
-            return (await task.cluster.apply(task.place.api, body, manager=manager)).object
+            answer = await task.cluster.apply(
+                task.place.api, body, manager=manager, dry_run=dry_run
+            )
         except Stale:
             await _pause(attempt)
+        else:
+            return answer.object
     raise Refusal(f"{task.place} changes all the time; try again")
 
 
@@ -220,8 +251,12 @@ async def _pause(attempt: int) -> None:
     await timing.sleep(min(LONGEST_PAUSE, backoff(attempt, timing.draw())))
 
 
-def _tell(task: _Task, output: str, *, dry_run: bool) -> None:
-    owner = f"{task.ruler.api.kind}/{metadata(task.ruler.object)['name']}"
+def _owner(task: _Task) -> str:
+    return f"{task.ruler.api.kind}/{metadata(task.ruler.object)['name']}"
+
+
+def _tell(task: _Task, output: str, *, dry_run: bool, lost: bool) -> None:
+    owner = _owner(task)
     if output == "json":
         terms = {"resource": owner, "yield": task.found.terms} if task.found.terms else {}
         typer.echo(moved.listed(task.live, task.found.moves, dry_run=dry_run, **terms))
@@ -233,4 +268,5 @@ def _tell(task: _Task, output: str, *, dry_run: bool) -> None:
         typer.echo(f"{owner} {verb} to yield: {printable(task.found.terms)}")
     if not dry_run:
         count = moved.counted(task.found.moves)
-        typer.echo(f"{task.place}: {task.ruler.manager} let go of {count}, no value changed")
+        end = "" if lost else ", no value changed"
+        typer.echo(f"{task.place}: {task.ruler.manager} let go of {count}{end}")

@@ -113,6 +113,11 @@ def _sources(live: Object, wish: Wish, target: Target) -> list[Source]:
     ]
     if not named:
         held = ", ".join(sorted({one.manager for one in managers(live)} - {target.manager}))
+        if wish.manager == target.manager:
+            raise Refusal(
+                f"{wish.manager} is who is to have the fields of {_named(live)}; --from names"
+                f" another who holds some: {held or 'nobody does'}"
+            )
         raise Refusal(f"{wish.manager} holds nothing of {_named(live)}; others: {held or 'nobody'}")
     found = [source for source in named if _is_wished(source, wish)]
     if not found:

@@ -11,12 +11,14 @@ from hedgerow.core.extract import item
 from hedgerow.core.fieldset import SELF, assign, is_list, is_map, path_of
 from hedgerow.core.managed import Holder, entries, entry
 from hedgerow.core.ownership import Leaf
+from hedgerow.core.walk import is_before_first_apply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from hedgerow.core.fieldset import Tree
     from hedgerow.core.ownership import Verdict
+    from hedgerow.core.trees import Steps
     from hedgerow_schemas.base import Object
 
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
@@ -27,7 +29,7 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 
 
 def without_yielded(
-    want: Object, live: Object, manager: str, is_yielded: Callable[[str], bool]
+    want: Object, live: Object, manager: str, is_yielded: Callable[[Steps], bool]
 ) -> Object:
     """Give `want` without the fields that are yielded and that somebody else holds.
 
@@ -37,9 +39,7 @@ def without_yielded(
     """
     mine = entry(live, manager) or {}
     held = {
-        steps
-        for steps in _foreign(live, manager)
-        if is_yielded(path_of(steps)) and not _below(mine, steps)
+        steps for steps in _foreign(live, manager) if is_yielded(steps) and not _below(mine, steps)
     }
     leaves = [Leaf(path_of(steps), steps, "lost", None, None, (), equal=False) for steps in held]
     return ownership.leave_out(want, leaves) if leaves else want
@@ -84,12 +84,17 @@ def _is_item(leaf: Leaf) -> bool:
 
 
 def _holders_within(live: Object, manager: str, steps: Sequence[str]) -> tuple[Holder, ...]:
-    """Give who holds something within an item, but not the item itself."""
+    """Give who holds something within an item, but not the item itself.
+
+    Of an object whose managed fields were emptied, whose the item was is not known: to let go of
+    it would leave it to nobody, for ever.
+    """
     return tuple(
         holder
         for holder, _, tree in entries(live)
         if not holder.is_applier(manager, "")
-        if (below := _below(tree, steps)) and SELF not in below
+        if (below := _below(tree, steps))
+        if SELF not in below or is_before_first_apply(holder)
     )
 
 

@@ -15,12 +15,14 @@ from hedgerow.core.declaration import declare, judge
 from hedgerow.core.meta import ObjectRef, controller_of, digest, is_going, metadata
 from hedgerow.core.scene import Past, Plan, Scene, is_unknown
 from hedgerow.core.steps import ChildId, Write
+from hedgerow.core.unproven import unproven
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from hedgerow.core.contract import Apply
     from hedgerow.core.ownership import Leaf, Verdict
+    from hedgerow.core.trees import Steps
     from hedgerow_schemas.base import ContestedField, Object
 
 RESTORE_ONCE_IN = timedelta(minutes=10)
@@ -63,7 +65,10 @@ class ChildPlanner:
         if self.past.taken:
             return self._foreign()
         body = {**self.want, "metadata": {**self.want["metadata"], "resourceVersion": "1"}}
-        return self._write(Write(self.ref, body, digest(body), create=True, once=self.once), ())
+        write = Write(
+            self.ref, body, digest(body), create=True, once=self.once, declared=digest(self.want)
+        )
+        return self._write(write, ())
 
     def _present(self, live: Object) -> Plan:
         manager = self.scene.field_manager
@@ -73,6 +78,7 @@ class ChildPlanner:
         declared, shared = with_held_items(declared, live, manager, verdict)
         if shared:
             verdict = judge(declared, live, manager)
+        shared = (*shared, *self._unproven(declared, live))
         vanished = self._vanished(verdict)
         abandoned = tuple(leaf for leaf in vanished if self._is_abandoned(leaf))
         claims = tuple(leaf for leaf in verdict.contested if self._is_claimed(leaf))
@@ -88,6 +94,9 @@ class ChildPlanner:
         gives_up = any(leaf.why == "surplus" for leaf in verdict.leaves)
         write = self._change(want, live, restores, claims, exactly=gives_up or bool(claims))
         return self._write(write, contested)
+
+    def _unproven(self, declared: Object, live: Object) -> tuple[Leaf, ...]:
+        return tuple(leaf for leaf in unproven(declared, live) if not self._is_yielded(leaf.steps))
 
     def _change(
         self,
@@ -111,7 +120,15 @@ class ChildPlanner:
         }
         body = {**want, "metadata": {**want["metadata"], **guard}}
         mark = digest(want, ref.uid, _essence(live), [leaf.path for leaf in claims])
-        return Write(ref, body, mark, create=False, restores=restores, claims=claims)
+        return Write(
+            ref,
+            body,
+            mark,
+            create=False,
+            restores=restores,
+            claims=claims,
+            declared=digest(self.want),
+        )
 
     def _write(self, write: Write, contested: tuple[ContestedField, ...]) -> Plan:
         refused = self.past.refused
@@ -162,11 +179,11 @@ class ChildPlanner:
         given_up = recently or self._is_reported(leaf) or _is_scaled_away(leaf)
         return given_up and not self._is_claimed(leaf)
 
-    def _is_yielded(self, path: str) -> bool:
-        return self.scene.terms.yielded(*self.id, path)
+    def _is_yielded(self, steps: Steps) -> bool:
+        return self.scene.terms.yielded(*self.id, steps)
 
     def _is_claimed(self, leaf: Leaf) -> bool:
-        return self.scene.terms.claimed(*self.id, leaf.path)
+        return self.scene.terms.claimed(*self.id, leaf.steps)
 
     def _is_reported(self, leaf: Leaf) -> bool:
         target = (str(self.ref), leaf.path)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 LONGEST_MESSAGE = 1024
+LONGEST_REMARK = 300
+UNMATCHED = "; no field there is meant by "
+"""What comes before the terms that mean nothing, in a message."""
 REWRITTEN = "RewrittenByAdmission"
 
 
@@ -53,11 +56,13 @@ def conclude(
     contested: Sequence[ContestedField],
     problems: Sequence[Problem],
     rewritten: str = "",
+    unmatched: Sequence[str] = (),
 ) -> tuple[Condition, ...]:
     """Fold what the pass met into what compose concluded.
 
     Ready stays True only when nothing is contested and no problem was met. What is not ready,
-    not contested and not stalled is reconciling. What admission rewrote is told, and that is all.
+    not contested and not stalled is reconciling. What admission rewrote is told, and that is all;
+    so are the terms that mean nothing, in the message of Ready.
     """
     conditions = {"Ready": ready(True, "Settled", "all is as declared")}
     conditions |= {given.type: given for given in composed}
@@ -77,6 +82,10 @@ def conclude(
     verdict = conditions["Ready"]
     if not (verdict.status == "True" or contested or "Stalled" in conditions):
         conditions["Reconciling"] = condition("Reconciling", True, verdict.reason, verdict.message)
+    if unmatched:
+        told = (UNMATCHED + ", ".join(unmatched))[:LONGEST_REMARK]
+        message = verdict.message[: LONGEST_MESSAGE - LONGEST_REMARK] + told
+        conditions["Ready"] = verdict.model_copy(update={"message": message})
     return tuple(conditions.values())
 
 

@@ -140,7 +140,7 @@ def yielded(scene: Scene, desired: Desired) -> Iterator[Held]:
         planner = ChildPlanner(scene, child)
         for leaf in judge(planner.want, live, scene.field_manager).leaves:
             kind, name = planner.id
-            if leaf.holders and scene.terms.yielded(kind, name, leaf.path):
+            if leaf.holders and scene.terms.yielded(kind, name, leaf.steps):
                 yield Held.by(str(planner.ref), leaf)
 
 

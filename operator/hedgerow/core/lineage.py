@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from hedgerow.core.conditions import UNMATCHED
 from hedgerow.core.managed import Holder, managers
 from hedgerow.core.meta import controller_of, is_going, metadata
 from hedgerow.core.readiness import Readiness, readiness
@@ -208,7 +209,8 @@ class _Lineage:
         unmet = [c for c in self._conditions if (c.type, c.status) == ("Ready", "False")]
         spoken: dict[str, str] = {}
         for condition in unmet:
-            for kind, name, after in _MENTION.findall(condition.message):
+            told = condition.message.partition(UNMATCHED)[0]
+            for kind, name, after in _MENTION.findall(told):
                 reason = "NameTaken" if after else condition.reason
                 spoken.setdefault(f"{kind}/{name}", reason)
         for ref, _ in self._contested:

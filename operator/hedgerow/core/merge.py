@@ -26,11 +26,18 @@ _IDENTITY = ("apiVersion", "kind", "metadata")
 _GUARDS = ("name", "namespace", "uid", "resourceVersion")
 
 
-def merge(live: Object, body: Object, field_manager: str, subresource: str = "") -> Object:
+def merge(
+    live: Object,
+    body: Object,
+    field_manager: str,
+    subresource: str = "",
+    *,
+    shapes: Iterable[Tree] = (),
+) -> Object:
     """Give `live` as it is after `field_manager` applied `body`, nothing of which is contested.
 
     What is not declared any more goes, unless somebody else holds it too. `live` of an object that
-    does not exist holds its identity alone.
+    does not exist holds its identity alone. `shapes` are further trees that tell list keys.
     """
     verdict = ownership.judge(body, live, field_manager, subresource)
     merged = live
@@ -39,7 +46,8 @@ def merge(live: Object, body: Object, field_manager: str, subresource: str = "")
             merged = put(merged, leaf.steps, leaf.want)
         elif leaf.why == "surplus" and not _is_held(live, leaf.steps, field_manager, subresource):
             merged = without(merged, leaf.steps)
-    return _booked(merged, live, body, field_manager, subresource)
+    known = [*(tree for _, _, tree in entries(live)), *shapes]
+    return _booked(merged, live, body, known, (field_manager, subresource))
 
 
 def taken(live: Object, leaves: Iterable[Leaf], field_manager: str) -> Object:
@@ -110,10 +118,10 @@ def tree_of(want: Any, known: Sequence[Tree], *, granular: bool = False) -> Tree
 
 
 def _booked(
-    merged: Object, live: Object, body: Object, field_manager: str, subresource: str
+    merged: Object, live: Object, body: Object, known: Sequence[Tree], applier: tuple[str, str]
 ) -> Object:
     """Give the merged object with the entry that the apply leaves there."""
-    known = [tree for _, _, tree in entries(live)]
+    field_manager, subresource = applier
     meta = {k: v for k, v in body["metadata"].items() if k not in _GUARDS}
     fields = {k: v for k, v in body.items() if k not in _IDENTITY}
     declared = {"metadata": meta, **fields} if meta else fields

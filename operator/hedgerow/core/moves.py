@@ -9,7 +9,7 @@ from hedgerow.core.canonical import identical
 from hedgerow.core.fieldset import path_of
 from hedgerow.core.managed import Holder, entries
 from hedgerow.core.owners import HIDDEN
-from hedgerow.core.terms import Term, TermsError, parse
+from hedgerow.core.terms import Term, TermsError, parse, parts
 from hedgerow.core.trees import Steps, at, leaves
 
 if TYPE_CHECKING:
@@ -82,7 +82,13 @@ def holdings(live: Object) -> dict[Steps, tuple[Holder, ...]]:
 
 
 def patterns(kind: str, name: str, fields: Sequence[str]) -> tuple[Term, ...]:
-    """Read the fields that are asked for, each a path as `yield` takes it; raises Refusal."""
+    """Read the fields that are asked for, each a path as `yield` takes it; raises Refusal.
+
+    They are of this object: what would begin an entry about another one is no path.
+    """
+    several = next((field for field in fields if len(parts(field)) > 1), None)
+    if several is not None:
+        raise Refusal(f"{several!r:.80} is more than a path: a semicolon or line end is in it")
     try:
         return tuple(term for field in fields for term in parse(f"{kind}/{name}: {field}"))
     except TermsError as error:
@@ -91,4 +97,4 @@ def patterns(kind: str, name: str, fields: Sequence[str]) -> tuple[Term, ...]:
 
 def are_meant(terms: Sequence[Term], kind: str, name: str, steps: Steps) -> bool:
     """Tell whether a field is asked for; without terms each is."""
-    return not terms or any(term.covers(kind, name, path_of(steps)) for term in terms)
+    return not terms or any(term.covers(kind, name, steps) for term in terms)

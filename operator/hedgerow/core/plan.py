@@ -14,6 +14,7 @@ from hedgerow.core.finalizers import finalization
 from hedgerow.core.meta import ObjectRef, is_going, metadata
 from hedgerow.core.scene import UNKNOWN, Past, Plan, Scene, is_unknown
 from hedgerow.core.steps import ChildId, Deletion
+from hedgerow.core.unmatched import unmatched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,12 +33,14 @@ def plan(scene: Scene, desired: Desired, owns: Iterable[type[View]]) -> Plan:
     """
     parts = [_planned(scene, child) for child in desired.children]
     named = {(child.kind.api.kind, child.name) for child in desired.children}
+    kinds = {kind.api.kind: kind for kind in owns}
     return Plan(
         writes=tuple(write for part in parts for write in part.writes),
-        deletions=tuple(_surplus(scene, named, {kind.api.kind: kind for kind in owns})),
+        deletions=tuple(_surplus(scene, named, kinds)),
         contested=tuple(leaf for part in parts for leaf in part.contested),
         problems=tuple(problem for part in parts for problem in part.problems),
         rewritten=tuple(line for part in parts for line in part.rewritten),
+        unmatched=unmatched(scene.terms, scene.live, named, kinds),
         past={key: past for part in parts for key, past in part.past.items()},
     )
 

@@ -8,29 +8,16 @@ from typing import TYPE_CHECKING, Any
 from hedgerow.core.extract import extract
 from hedgerow.core.fieldset import path_of
 from hedgerow.core.managed import Holder, entry
-from hedgerow.core.meta import (
-    CONTROLLER_LABEL,
-    NORMAL_FORM_ANNOTATION,
-    annotation,
-    metadata,
-)
+from hedgerow.core.meta import annotation, metadata
 from hedgerow.core.moves import Move, Refusal, are_meant, holdings, patterns, shown
 from hedgerow.core.ownership import Leaf, leave_out
-from hedgerow.core.terms import YIELD, TermsError, terms_of
+from hedgerow.core.terms import YIELD, TermsError, is_ours, terms_of
 from hedgerow.core.trees import Steps, is_hollow, is_key, leaves, versioned
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from hedgerow_schemas.base import Object
-
-_OURS: tuple[Steps, ...] = (
-    ("f:metadata", "f:finalizers"),
-    ("f:metadata", "f:ownerReferences"),
-    ("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}"),
-    ("f:metadata", "f:annotations", f"f:{NORMAL_FORM_ANNOTATION}"),
-)
-"""What marks a child as a resource's: not given up, or it would be lost to its own resource."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +69,13 @@ def left_over(live: Object, manager: str, places: Collection[Steps]) -> tuple[St
 
 
 def _releasable(live: Object, manager: str) -> list[Steps]:
+    """Give what may be given up: what marks a child as ours would be lost to its own resource."""
     found = leaves(entry(live, manager) or {})
     return [
         steps
         for steps in found
         if not is_key(steps) and not is_hollow(live, steps)
-        if not any(steps[: len(mark)] == mark for mark in _OURS)
+        if not is_ours(steps)
     ]
 
 
@@ -134,7 +122,7 @@ def _yielding(
     old = annotation(resource, YIELD)
     try:
         terms = terms_of({YIELD: old} if old else {})
-        if meant and all(terms.yielded(kind, name, path_of(steps)) for steps in meant):
+        if meant and all(terms.yielded(kind, name, steps) for steps in meant):
             return ""
         paths = [field.strip() for field in fields] or _broadly(meant)
         text = "; ".join(filter(None, (old.strip().rstrip(";"), _entry(kind, name, paths))))

@@ -42,7 +42,8 @@ class Past:
 class Plan:
     """All that one look at the cluster asks for, and what it found.
 
-    `rewritten` tells of each declared field that mutating admission changed on its way.
+    `rewritten` tells of each declared field that mutating admission changed on its way,
+    `unmatched` of each term that means no field there is.
     """
 
     writes: tuple[Write, ...] = ()
@@ -50,6 +51,7 @@ class Plan:
     contested: tuple[ContestedField, ...] = ()
     problems: tuple[Problem, ...] = ()
     rewritten: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
     past: Mapping[ChildId, Past] = field(default_factory=dict[ChildId, Past])
 
 

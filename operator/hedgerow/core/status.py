@@ -65,6 +65,7 @@ def report(
     problems: Sequence[Problem],
     *,
     rewritten: str = "",
+    unmatched: Sequence[str] = (),
 ) -> Report:
     """Fold a pass into the status that compose gave and hold it against the live one.
 
@@ -73,7 +74,9 @@ def report(
     """
     told = {(field.object, field.path): field for field in contested}
     while True:
-        concluded = conclude(composed.conditions, tuple(told.values()), problems, rewritten)
+        concluded = conclude(
+            composed.conditions, tuple(told.values()), problems, rewritten, unmatched
+        )
         want = _body(scene, live, composed, tuple(told.values()), concluded)
         taken = ownership.judge(want, live, scene.field_manager, "status").contested
         fresh = [scene.report(str(scene.owner), leaf) for leaf in taken]

@@ -23,7 +23,8 @@ class Write:
     `mark` names this very write to this very object, its status aside; a refusal is remembered
     by it. What is made `once` is never applied again, whatever the server made of it. `claims` are
     the leaves that the user told us to take back: the one reason to force, and `body` then holds
-    no other leaf that anybody contests, and the observed version.
+    no other leaf that anybody contests, and the observed version. `declared` names what compose
+    declares, of which `body` is what the others leave us.
     """
 
     ref: ObjectRef
@@ -33,6 +34,7 @@ class Write:
     restores: tuple[Leaf, ...] = ()
     once: bool = False
     claims: tuple[Leaf, ...] = ()
+    declared: str = ""
 
     @property
     def id(self) -> ChildId:
@@ -41,8 +43,8 @@ class Write:
 
     @property
     def gist(self) -> str:
-        """What the write is to bring about, whatever it meets."""
-        return digest(unguarded(self.body))
+        """What the write is to bring about, whatever it meets, and whatever that leaves of it."""
+        return self.declared or digest(unguarded(self.body))
 
 
 @dataclass(frozen=True, slots=True)

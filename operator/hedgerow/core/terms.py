@@ -9,15 +9,22 @@ The grammar, as one writes it into an annotation of the resource:
     path    = a field as conflicts name it, the first dot optional: spec.replicas,
               spec.template.spec.containers[name="web"].image
 
-In a path `*` stands for any characters of a step, once in each, `[*]` for any item of a list, and
-`**`, once in a path, for any steps: more of them would make a pattern that takes for ever to match.
+In a path `*` stands for a whole step, such as a label's name with the dots in it, or, once in a
+step, for any of its characters but dots; `[*]` stands for any item of a list, and `**`, once in a
+path, for any steps: more of them would make a pattern that takes for ever to match. The keys of an
+item may come in any order.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+
+from hedgerow.core.fieldset import show
+from hedgerow.core.meta import CONTROLLER_LABEL
+from hedgerow.core.trees import Steps, is_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -26,6 +33,8 @@ YIELD: Final = "hedgerow.dev/yield"
 CLAIM: Final = "hedgerow.dev/claim"
 MOST: Final = 64
 LONGEST: Final = 4096
+SHOWN: Final = 80
+"""Characters of a term that an error repeats, at most."""
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _KEY = rf"[A-Za-z][A-Za-z0-9]*=(?:{_STRING}|-?[0-9]+|true|false)"
@@ -38,22 +47,39 @@ _TOKEN = re.compile(
     rf"|(?P<item>\[(?:={_STRING}|=[^\s\[\]\",]+|{_KEY}(?:,{_KEY})*)\])"
     r"|(?P<dot>\.)|(?P<name>[^\s.,;:*\[\]\"=]+)"
 )
+_PAIR = re.compile(_KEY)
+# Paths are matched with their steps told apart: a field begins with \0, a list item with \1.
+_WHOLE_STEP = r"\x00[^\x00\x01]*(?=[\x00\x01]|\Z)"
 _MEANS = {
     "any": r".*",
-    "some": r"[^.\[\]]*",
-    "each": rf"\[(?:{_STRING}|[^\]\"])*\]",
+    "some": r"[^.\x00\x01]*",
+    "each": r"\x01[^\x00\x01]*",
+    "dot": r"[.\x00]",
 }
-# What is not ours to move by force, whoever asks: identity, ownership, and what selects pods.
-_UNCLAIMABLE = re.compile(
-    r"\.metadata\.ownerReferences.*|\.(?:.*\.)?selector(?:[.\[].*)?|.*\]\.name|\.metadata\.name"
-)
+_PRINTED = re.compile(rf"(?P<item>\[(?:{_STRING}|[^\]\"])*\])|\.")
 
+# What is not ours to move by force, whoever asks: identity, and what selects pods.
+_IDENTITY = frozenset({
+    "f:creationTimestamp", "f:generateName", "f:generation", "f:managedFields", "f:name",
+    "f:namespace", "f:resourceVersion", "f:selfLink", "f:uid",
+})  # fmt: skip
+_SELECTS = frozenset({"f:namespaceSelector", "f:podSelector", "f:scaleTargetRef", "f:selector"})
+_SERVICE_NAME = ("f:spec", "f:serviceName")
+"""Of a StatefulSet: the Service that names its pods."""
+_FREE = frozenset({
+    "f:annotations", "f:binaryData", "f:data", "f:labels", "f:limits", "f:matchLabels",
+    "f:nodeSelector", "f:requests", "f:stringData",
+})  # fmt: skip
+"""Maps whose keys users choose: a key there means nothing but itself."""
 
 # What makes a child ours is neither given away nor fought over.
-_OURS = re.compile(
-    r"\.metadata\.(?:ownerReferences.*|finalizers.*"
-    r"|labels\.hedgerow\.dev/controller|annotations\.hedgerow\.dev/.*)"
+_OURS: tuple[Steps, ...] = (
+    ("f:metadata", "f:finalizers"),
+    ("f:metadata", "f:ownerReferences"),
+    ("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}"),
 )
+_MARKS = ("f:metadata", "f:annotations")
+_MARK = "f:hedgerow.dev/"
 
 
 class TermsError(ValueError):
@@ -62,19 +88,24 @@ class TermsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One pattern: the objects and the field that it is about."""
+    """One pattern: the objects and the field that it is about; `text` is how it was written."""
 
     kind: str
     name: re.Pattern[str]
     path: re.Pattern[str]
+    text: str
 
-    def covers(self, kind: str, name: str, path: str) -> bool:
-        """Tell whether a field of an object is meant; `path` is written as conflicts write it."""
-        return (
-            self.kind in ("*", kind)
-            and self.name.fullmatch(name) is not None
-            and self.path.fullmatch(path) is not None
-        )
+    def names(self, kind: str, name: str) -> bool:
+        """Tell whether an object is meant."""
+        return self.kind in ("*", kind) and self.name.fullmatch(name) is not None
+
+    def covers(self, kind: str, name: str, place: Steps | str) -> bool:
+        """Tell whether a field of an object is meant.
+
+        A place may be given as conflicts print it, where a key with dots reads as several steps.
+        """
+        path = _told_apart(place) if isinstance(place, str) else _joined(place)
+        return self.names(kind, name) and self.path.fullmatch(path) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +115,17 @@ class Terms:
     yields: tuple[Term, ...] = ()
     claims: tuple[Term, ...] = ()
 
-    def yielded(self, kind: str, name: str, path: str) -> bool:
+    def yielded(self, kind: str, name: str, steps: Steps) -> bool:
         """Tell whether a field is left to whoever holds it."""
-        return any(term.covers(kind, name, path) for term in self.yields) and not is_ours(path)
+        return any(term.covers(kind, name, steps) for term in self.yields) and not is_ours(steps)
 
-    def claimed(self, kind: str, name: str, path: str) -> bool:
+    def claimed(self, kind: str, name: str, steps: Steps) -> bool:
         """Tell whether a field may be taken back by force."""
         return (
-            any(term.covers(kind, name, path) for term in self.claims)
-            and not _UNCLAIMABLE.fullmatch(path)
-            and not is_ours(path)
-            and not self.yielded(kind, name, path)
+            any(term.covers(kind, name, steps) for term in self.claims)
+            and not is_fixed(steps)
+            and not is_ours(steps)
+            and not self.yielded(kind, name, steps)
         )
 
 
@@ -106,9 +137,22 @@ def terms_of(annotations: Mapping[str, str]) -> Terms:
     return Terms(_read(annotations, YIELD), _read(annotations, CLAIM))
 
 
-def is_ours(path: str) -> bool:
+def is_ours(steps: Steps) -> bool:
     """Tell whether a field marks a child as ours: owner, finalizers, label, marks."""
-    return _OURS.fullmatch(path) is not None
+    if steps[:2] == _MARKS:
+        return any(step.startswith(_MARK) for step in steps[2:3])
+    return any(steps[: len(mark)] == mark for mark in _OURS)
+
+
+def is_fixed(steps: Steps) -> bool:
+    """Tell whether a field says which object or list item it is, or which pods are meant."""
+    if steps[:1] == ("f:metadata",):
+        return bool(_IDENTITY & set(steps[1:2]))
+    selects = any(
+        step in _SELECTS and above not in _FREE
+        for above, step in zip(("", *steps), steps, strict=False)
+    )
+    return selects or is_key(steps) or steps == _SERVICE_NAME
 
 
 def _read(annotations: Mapping[str, str], name: str) -> tuple[Term, ...]:
@@ -133,14 +177,20 @@ def parse(text: str) -> Iterator[Term]:
         found = _ENTRY.fullmatch(entry)
         if found is None:
             raise TermsError(
-                f"{entry.strip()!r} is not KIND/NAME: PATH, as in Deployment/*: spec.replicas"
+                f"{_short(entry)} is not KIND/NAME: PATH, as in Deployment/*: spec.replicas"
             )
         name = re.compile(re.escape(found["name"]).replace(r"\*", ".*"))
         for path in _split(found["paths"], ","):
             count += 1
             if count > MOST:
                 raise TermsError(f"there are more than {MOST} paths")
-            yield Term(found["kind"], name, _path(path.strip(), entry.strip()))
+            text = f"{found['kind']}/{found['name']}: {path.strip()}"
+            yield Term(found["kind"], name, _path(path.strip(), entry), text)
+
+
+def parts(text: str) -> tuple[str, ...]:
+    """Split a text into its entries, at semicolons and line ends that stand in no quotes."""
+    return tuple(_split(text, ";\n"))
 
 
 def _path(text: str, entry: str) -> re.Pattern[str]:
@@ -150,15 +200,48 @@ def _path(text: str, entry: str) -> re.Pattern[str]:
         token = _TOKEN.match(rest, at)
         kind = str(token and token.lastgroup)
         if token is None or (wants_step and kind in ("dot", "each", "item")) or kind in wild:
-            raise TermsError(f"{entry!r}: {text!r} is no path; it breaks at {rest[at:]!r}")
-        pattern += _MEANS.get(kind, re.escape(token[0]))
+            raise TermsError(
+                f"{_short(entry)}: {_short(text)} is no path; it breaks at {_short(rest[at:])}"
+            )
+        if kind == "some" and wants_step and rest[token.end() : token.end() + 1] in (".", "[", ""):
+            pattern = pattern.removesuffix(_MEANS["dot"]) + _WHOLE_STEP
+        else:
+            pattern += _MEANS.get(kind) or _literal(kind, token[0])
         wants_step = kind == "dot"
         wild -= {"some"} if wants_step else set()
         wild |= {kind} & {"some", "any"}
         at = token.end()
     if wants_step:
-        raise TermsError(f"{entry!r}: a path is missing, or ends in a dot")
+        raise TermsError(f"{_short(entry)}: a path is missing, or ends in a dot")
     return re.compile(pattern, re.DOTALL)
+
+
+def _literal(kind: str, token: str) -> str:
+    """Give the pattern of a name, or of a list item with its keys in the order of conflicts."""
+    if kind != "item":
+        return re.escape(token)
+    pairs = sorted(_PAIR.findall(token), key=lambda pair: pair.partition("=")[0])
+    return r"\x01" + re.escape(f"[{','.join(pairs)}]" if token[1] != "=" else token)
+
+
+def _short(text: str) -> str:
+    """Quote a part of a text that anybody wrote, as much of it as fits in a condition."""
+    quoted = repr(text.strip())
+    return quoted if len(quoted) <= SHOWN else f"{quoted[: SHOWN - 1]}…"
+
+
+def _joined(steps: Steps) -> str:
+    return "".join(map(_marked, steps))
+
+
+@lru_cache(maxsize=8192)
+def _marked(element: str) -> str:
+    shown = show(element).replace("\0", "").replace("\1", "")
+    return f"\0{shown[1:]}" if shown.startswith(".") else f"\1{shown}"
+
+
+def _told_apart(path: str) -> str:
+    return _PRINTED.sub(lambda found: f"\1{found[0]}" if found["item"] else "\0", path)
 
 
 def _split(text: str, separators: str) -> Iterator[str]:

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
 BEFORE_FIRST_APPLY: Final = Holder("before-first-apply", "Update")
 """To whom the next apply books everything of an object that has no managed fields at all."""
 
+
+def is_before_first_apply(holder: Holder) -> bool:
+    """Tell whether an entry is that which the server makes of all that nobody was known to hold."""
+    named = (BEFORE_FIRST_APPLY.manager, BEFORE_FIRST_APPLY.operation)
+    return (holder.manager, holder.operation) == named
+
+
 Others = Sequence[tuple[Holder, Tree | None]]
 """The foreign entries at one place; a tree is None where its shape is not known."""
 

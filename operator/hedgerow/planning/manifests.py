@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import yaml
-
-from hedgerow.app import CONTROLLERS
+from hedgerow.manifest import ManifestError, from_yaml
+from hedgerow.registry import CONTROLLERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,23 +16,11 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import CustomResource, Object
 
 STDIN = "-"
-LARGEST = 3 * 1024 * 1024
-"""Characters of a file; the API server takes no larger body."""
 _ENDINGS = frozenset({".yaml", ".yml", ".json"})
-_TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
 class PlanError(Exception):
     """What keeps a plan from being made at all, and the remedy, as one line."""
-
-
-class _Loader(yaml.CSafeLoader):
-    """A loader that leaves times as they are written, as kubectl does."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - the library's own attribute
-        first: [(tag, pattern) for tag, pattern in found if tag != _TIMESTAMP]
-        for first, found in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +54,10 @@ def declared(name: str, text: str, namespace: str) -> Iterator[Declared | str]:
 
     `namespace` is for those that name none; empty to have none filled in. Raises PlanError.
     """
-    if len(text) > LARGEST:
-        raise PlanError(f"{name}: it is larger than {LARGEST // 1024**2} MiB")
     try:
-        documents = list(yaml.load_all(text, _Loader))
-    except (yaml.YAMLError, RecursionError) as error:
-        raise PlanError(f"{name}: it is no YAML: {error}") from error
+        documents = from_yaml(text)
+    except ManifestError as error:
+        raise PlanError(f"{name}: {error}") from error
     for document in documents:
         for obj in _objects(name, document):
             yield _read(name, obj, namespace)
@@ -102,8 +87,22 @@ def _read(name: str, obj: Object, namespace: str) -> Declared | str:
     if not isinstance(named, str) or not named:
         raise PlanError(f"{name}: a {obj['kind']} has no metadata.name")
     known = cast("Object", meta)
-    place = str(known.get("namespace") or namespace)
+    place: Any = known.get("namespace") or namespace
+    if not isinstance(place, str):
+        raise PlanError(f"{name}: {title}: metadata.namespace is no string: {place!r:.80}")
+    for field in ("labels", "annotations"):
+        if not _is_text(known.get(field)):
+            raise PlanError(f"{name}: {title}: metadata.{field} has what is no string")
     return Declared(controller, {**obj, "metadata": {**known, "namespace": place}})
+
+
+def _is_text(value: Any) -> bool:
+    """Tell whether a value is a map of strings, or is not there."""
+    if value is None:
+        return True
+    return isinstance(value, dict) and all(
+        isinstance(text, str) for text in cast("Object", value).values()
+    )
 
 
 def _controller(group_version: str, kind: str) -> Controller[CustomResource] | None:

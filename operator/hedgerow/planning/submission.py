@@ -10,15 +10,17 @@ from pydantic_core import from_json
 from hedgerow.core import ownership
 from hedgerow.core.fieldset import is_map
 from hedgerow.core.forecast import PLACEHOLDER, Held, Refusal
+from hedgerow.core.managed import entries
 from hedgerow.core.merge import merge, tree_of
 from hedgerow.core.meta import ObjectRef, annotation, identity, metadata
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Missing
 from hedgerow.planning.rehearsal import NO_NAMESPACE, NO_RIGHTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
+    from hedgerow.core.fieldset import Tree
     from hedgerow.kube.cluster import Applied, Cluster
     from hedgerow_schemas.base import Object
 
@@ -61,7 +63,7 @@ class Submission:
                 api, self.manifest, manager=self.field_manager, dry_run=True
             )
         except Conflict as error:
-            return self._contested(error)
+            return await self._by_client(cluster) if self._is_by_client else self._contested(error)
         except (Forbidden, Invalid) as error:
             if isinstance(error, Forbidden) and not await self._may_apply(cluster):
                 return self._merged(NO_RIGHTS)
@@ -75,7 +77,9 @@ class Submission:
     def _answered(self, applied: Applied) -> Submitted:
         if self._is_by_client:
             # A dry run cannot tell what kubectl would remove: it compares with what it sent last.
-            return replace(self._merged(BY_CLIENT, CLIENT_SIDE), warnings=applied.warnings)
+            trees = [tree for _, _, tree in entries(applied.object)]
+            merged = self._merged(BY_CLIENT, CLIENT_SIDE, trees)
+            return replace(merged, warnings=applied.warnings)
         live = applied.object
         if self.stored is None:
             live = {**live, "metadata": {**metadata(live), "uid": PLACEHOLDER}}
@@ -88,6 +92,21 @@ class Submission:
         managers = {e.get("manager") for e in metadata(stored).get("managedFields") or ()}
         return CLIENT_SIDE in managers and bool(annotation(stored, LAST_APPLIED))
 
+    async def _by_client(self, cluster: Cluster) -> Submitted:
+        """Merge what client-side apply goes on with: nobody is in the way of that.
+
+        What the server makes of the rest tells the keys of lists that are new.
+        """
+        verdict = ownership.judge(self.manifest, self.stored or {}, self.field_manager)
+        rest = ownership.leave_out(self.manifest, verdict.contested)
+        try:
+            applied = await cluster.apply(
+                self.ref.api, rest, manager=self.field_manager, dry_run=True
+            )
+        except (Conflict, Invalid):
+            return self._merged(BY_CLIENT, CLIENT_SIDE)
+        return self._answered(applied)
+
     async def _may_apply(self, cluster: Cluster) -> bool:
         """Tell whether it was something else than rights that forbade the apply."""
         verbs = ("patch",) if self.stored is not None else ("patch", "create")
@@ -95,9 +114,7 @@ class Submission:
         return all(asked)
 
     def _contested(self, error: Conflict) -> Submitted:
-        """Tell who is in the way; nobody is when client-side apply goes on with what it wrote."""
-        if self._is_by_client:
-            return self._merged(BY_CLIENT, CLIENT_SIDE)
+        """Tell who is in the way."""
         verdict = ownership.judge(self.manifest, self.stored or {}, self.field_manager)
         known = {leaf.path: leaf for leaf in verdict.contested}
         held = [
@@ -108,7 +125,7 @@ class Submission:
         ]
         return Submitted(None, contested=tuple(held))
 
-    def _merged(self, why: str, field_manager: str = "") -> Submitted:
+    def _merged(self, why: str, field_manager: str = "", shapes: Iterable[Tree] = ()) -> Submitted:
         manager = field_manager or self.field_manager
         if self.stored is None:
             born = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
@@ -119,7 +136,7 @@ class Submission:
         stored, manifest = self.stored, self.manifest
         if manager == CLIENT_SIDE:
             stored, manifest = _as_applied(stored), _as_sent(stored, manifest)
-        live = merge(stored, manifest, manager)
+        live = merge(stored, manifest, manager, shapes=shapes)
         if manager == CLIENT_SIDE:
             live = _rebooked(live, lambda entry: {**entry, "operation": "Update"})
         if live.get("spec") != self.stored.get("spec"):

@@ -31,12 +31,19 @@ class Announcer:
         self._recorder = recorder
 
     async def of_write(self, look: Look, write: Write, memory: Memory) -> None:
-        """Tell of the fields that a write put back, and of those that it took by force."""
-        at = look.scene.now.isoformat()
+        """Tell of the fields that a write put back, and of those that it took by force.
+
+        Each is told once in a while for each holder, however often it is done.
+        """
+        now = look.scene.now
+        at = now.isoformat()
         for leaf in write.restores:
-            notice = notices.restored(write.ref, leaf.path)
-            await self._publish(look, memory, notice, at)
+            if memory.may_tell(write.id, leaf.path, "", now):
+                notice = notices.restored(write.ref, leaf.path)
+                await self._publish(look, memory, notice, at)
         for leaf in write.claims:
+            if not memory.may_tell(write.id, leaf.path, notices.holders(leaf), now):
+                continue
             notice = notices.claimed(write.ref, leaf)
             await self._publish(look, memory, notice, at)
             await self._publish(look, memory, notice, at, about=str(write.ref))

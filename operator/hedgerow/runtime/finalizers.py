@@ -40,6 +40,6 @@ async def take_off(
         except (Missing, Stale):
             continue  # it is gone, or has changed, which the watch is about to tell
         except (Conflict, Invalid) as error:
-            log.warning("finalizer stays", object=f"{key[0]}/{write.ref}", error=str(error))
+            log.warning("finalizer stays", child=str(write.ref), error=str(error))
             continue
         cache.child_store(kind.api.kind, key[0]).absorb(answer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hedgerow.core.plan import Past
 from hedgerow.core.status import said
@@ -19,8 +19,18 @@ if TYPE_CHECKING:
 RECHECK_NAME = timedelta(seconds=30)
 STATUS: ChildId = ("", "status")
 MOST_REPEATS = 8
+MOST_MADE = 64
+"""Writes to one target that are remembered: what alternates among more than eight is no quarrel."""
 MOST_ONCE = 64
 REPEATED_WITHIN = timedelta(minutes=10)
+MOST_TOLD = 256
+
+
+class Made(NamedTuple):
+    """One write: what it was to bring about, and when it was made."""
+
+    gist: str
+    time: datetime
 
 
 @dataclass(slots=True)
@@ -30,18 +40,22 @@ class Memory:
     `wary`: there is or was a child's name that no watch shows, so names are read before they are
     written. `barred`: its namespace is going, nothing can be made there. `generation`: that of
     the resource when last looked at. `once`: the children made once since the status was last
-    true; should they be gone before it is, nothing else tells of them.
+    true; should they be gone before it is, nothing else tells of them. `terms`: what was yielded
+    and claimed then. `made`: what was written of late to each target, and when. `told`: when Events
+    last told of a field and of who had it.
     """
 
     uid: str
     wary: bool
     generation: int = 0
+    terms: str = ""
     barred: bool = False
     once: dict[ChildId, None] = field(default_factory=dict[ChildId, None])
     past: dict[ChildId, Past] = field(default_factory=dict[ChildId, Past])
     pruned: dict[ChildId, str] = field(default_factory=dict[ChildId, str])
-    made: dict[ChildId, tuple[str, tuple[datetime, ...]]] = field(
-        default_factory=dict[ChildId, tuple[str, tuple[datetime, ...]]]
+    made: dict[ChildId, tuple[Made, ...]] = field(default_factory=dict[ChildId, tuple[Made, ...]])
+    told: dict[tuple[ChildId, str, str], datetime] = field(
+        default_factory=dict[tuple[ChildId, str, str], datetime]
     )
     names_read: datetime | None = None
     status_refused: str = ""
@@ -75,23 +89,50 @@ class Memory:
         """Tell whether one and the same write was made, and undone, too often of late.
 
         Some other program undoes what is written, at once and each time anew: without an end to
-        it, both would go on as fast as the server lets them.
+        it, both would go on as fast as the server lets them. What was written in between does not
+        count: a quarrel may go through several declarations by turns. A status goes back and
+        forth with the children that it tells of, so it is a quarrel only when nothing else was
+        written for long, or when all that is remembered was written within the time.
         """
-        return len(self._recent(target, gist, now)) >= MOST_REPEATS
+        recent = self._recent(target, now)
+        same = sum(made.gist == gist for made in recent)
+        if same < MOST_REPEATS or target != STATUS:
+            return same >= MOST_REPEATS
+        in_a_row = all(made.gist == gist for made in recent[-MOST_REPEATS:])
+        return in_a_row or len(recent) >= MOST_MADE
 
     def note(self, target: ChildId, gist: str, now: datetime) -> None:
         """Remember that a write was made."""
-        self.made[target] = (gist, (*self._recent(target, gist, now), now))
+        self.made[target] = (*self._recent(target, now), Made(gist, now))[-MOST_MADE:]
 
-    def _recent(self, target: ChildId, gist: str, now: datetime) -> tuple[datetime, ...]:
-        last, times = self.made.get(target, ("", ()))
-        return tuple(t for t in times if now - t < REPEATED_WITHIN) if last == gist else ()
+    def _recent(self, target: ChildId, now: datetime) -> tuple[Made, ...]:
+        return tuple(m for m in self.made.get(target, ()) if now - m.time < REPEATED_WITHIN)
 
-    def renew(self, generation: int) -> None:
-        """Take note of a new declaration: what was given up under the old one is tried again."""
+    def may_tell(self, child: ChildId, path: str, manager: str, now: datetime) -> bool:
+        """Tell whether an Event about a field and its holder is due; note that it is told.
+
+        What a quarrel does again and again is told once in the time within which it is counted.
+        """
+        key = (child, path, manager)
+        last = self.told.get(key)
+        if last is not None and now - last < REPEATED_WITHIN:
+            return False
+        self.told.pop(key, None)
+        self.told[key] = now
+        while len(self.told) > MOST_TOLD:
+            del self.told[next(iter(self.told))]
+        return True
+
+    def renew(self, generation: int, terms: str = "") -> None:
+        """Take note of a new declaration: what was given up under the old one is tried again.
+
+        Whoever changes it writes as well: it cannot be what makes a quarrel go on by itself.
+        """
         if generation != self.generation:
-            self.generation = generation
             self.past = {child: replace(past, restored={}) for child, past in self.past.items()}
+        if (generation, terms) != (self.generation, self.terms):
+            self.made = {}
+        self.generation, self.terms = generation, terms
 
     def learn(self, planned: Mapping[ChildId, Past], there: Container[ChildId]) -> None:
         """Take over what planning learned, and drop what is known of children that are gone.

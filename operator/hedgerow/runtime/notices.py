@@ -59,13 +59,24 @@ def conflicts(
 
 def conflict(leaf: ContestedField) -> Notice:
     """Tell that a field is somebody else's, and that it was left so."""
-    note = f"{leaf.object}: {leaf.path} is held by {leaf.manager} with another value; left as it is"
+    held = "with another value"
+    if _is_unproven(leaf):
+        held = "and not declared"
+    note = f"{leaf.object}: {leaf.path} is held by {leaf.manager} {held}; left as it is"
     return Notice("FieldConflict", f"{note}. {_remedy(leaf)}", "Warning")
+
+
+def _is_unproven(leaf: ContestedField) -> bool:
+    """Tell whether it is a list item of which nobody knows whose it was."""
+    return leaf.manager == BEFORE_FIRST_APPLY.manager and leaf.path.endswith("]")
 
 
 def _remedy(leaf: ContestedField) -> str:
     if leaf.manager == BEFORE_FIRST_APPLY.manager:
         adopt = f"`hedgerow adopt {leaf.object} --from {leaf.manager}`"
+        if _is_unproven(leaf):
+            leave = f"annotate the resource with {YIELD} to leave it"
+            return f"Nobody knows whose it was: {adopt} has it removed, {leave}"
         return f"Nobody knows whose it was: {adopt} settles it"
     if leaf.path.startswith(".status."):
         return f"`hedgerow adopt {leaf.object} --from {leaf.manager}` has it written again"
@@ -74,9 +85,13 @@ def _remedy(leaf: ContestedField) -> str:
 
 def claimed(ref: ObjectRef, leaf: Leaf) -> Notice:
     """Tell that a field was taken back by force, from whom, and on whose word."""
-    others = ", ".join(dict.fromkeys(holder.manager for holder in leaf.holders))
-    note = f"{ref}: {leaf.path} was taken from {others} by force, as {CLAIM} asks"
+    note = f"{ref}: {leaf.path} was taken from {holders(leaf)} by force, as {CLAIM} asks"
     return Notice("FieldClaimed", note, "Warning")
+
+
+def holders(leaf: Leaf) -> str:
+    """Name the field managers that hold a field, each once."""
+    return ", ".join(dict.fromkeys(holder.manager for holder in leaf.holders))
 
 
 def restored(ref: ObjectRef, path: str) -> Notice:

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import yaml
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from hedgerow.core.agenda import timetable
 from hedgerow.core.cron import ScheduleError
+from hedgerow.manifest import LARGEST, ManifestError, from_yaml
 from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob, CronJobSpec
 
 if TYPE_CHECKING:
@@ -20,26 +20,15 @@ if TYPE_CHECKING:
 
     from hedgerow_schemas.base import Object
 
-LARGEST = 3 * 1024 * 1024
-"""Characters of a text; the API server takes no larger body."""
+__all__ = ["LARGEST", "Document", "DocumentError", "read"]
 
 KUBERNETES = "batch/v1"
-_TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _FIELDS = frozenset(field.alias or "" for field in CronJobSpec.model_fields.values())
 
 
 class DocumentError(ValueError):
     """A text that cannot be read as Kubernetes objects at all."""
-
-
-class _Loader(yaml.CSafeLoader):
-    """A loader that leaves times as they are written, as kubectl does."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - the library's own attribute
-        first: [(tag, pattern) for tag, pattern in found if tag != _TIMESTAMP]
-        for first, found in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +47,12 @@ class Document:
 
 def read(text: str) -> tuple[Document, ...]:
     """Read all documents of a text, those of a List too. Raises DocumentError."""
-    if len(text) > LARGEST:
-        raise DocumentError(f"it is larger than {LARGEST // 1024**2} MiB")
     try:
-        return tuple(_document(obj) for loaded in _load(text) for obj in _items(loaded))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}: " if mark else ""
-        raise DocumentError(f"{where}{getattr(error, 'problem', None) or error}") from error
+        return tuple(_document(obj) for loaded in from_yaml(text) for obj in _items(loaded))
+    except ManifestError as error:
+        raise DocumentError(str(error)) from error
     except (RecursionError, PydanticSerializationError) as error:
-        raise DocumentError("it is nested too deeply, or within itself") from error
-
-
-def _load(text: str) -> Iterator[Any]:
-    yield from yaml.load_all(text, _Loader)
+        raise DocumentError("it is nested too deeply") from error
 
 
 def _items(loaded: Any) -> Iterator[Object]:

@@ -1,0 +1,56 @@
+"""Feed: one watch on the cluster in memory, which tells of nothing before it is asked to."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from hedgerow.core.contract import Key
+from hedgerow.kube.watch import Changed, Snapshot
+from hedgerow.runtime.cache import Source
+from hedgerow.runtime.store import key_of
+from model.cluster import selects
+from model.server import Server
+
+Object = dict[str, Any]
+
+
+class Feed:
+    """One watch: it tells of the server's events in order, as late as `step` is called."""
+
+    def __init__(self, server: Server, source: Source) -> None:
+        self._server, self._source = server, source
+        self._position = 0
+        self._shown: dict[Key, Object] = {}
+
+    def relist(self) -> Snapshot:
+        api = self._source.api
+        found = self._server.list(api.group, api.kind, self._source.namespace)
+        items = [item for item in found.items if selects(self._source.labels, item)]
+        self._shown = {key_of(item): item for item in items}
+        self._position = int(found.version)
+        return Snapshot(tuple(map(self._source.reduce, items)), found.version)
+
+    def step(self) -> Changed | None:
+        """Give the next event that the selector lets through, if there is one."""
+        for event in self._server.events_since(self._position, self._source.api.kind):
+            self._position = int(event.version)
+            told = self._through(event)
+            if told is not None:
+                return told
+        return None
+
+    def _through(self, event: Changed) -> Changed | None:
+        key, before = key_of(event.object), self._shown.get(key_of(event.object))
+        if self._source.namespace not in ("", key[0]):
+            return None
+        if event.type != "DELETED" and selects(self._source.labels, event.object):
+            self._shown[key] = event.object
+            kind = "MODIFIED" if before else "ADDED"
+            return Changed(kind, self._source.reduce(event.object), event.version)
+        if before is None:
+            return None
+        # What the selector selects no more is told as deleted: its last form, at the new version.
+        last = copy.deepcopy(self._shown.pop(key))
+        last["metadata"]["resourceVersion"] = event.version
+        return Changed("DELETED", self._source.reduce(last), event.version)

@@ -1,0 +1,157 @@
+"""A quarrel with another program ends, in whatever words it is fought; a rollout is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from hedgerow.controllers import bluegreen
+from hedgerow.core.contract import Apply, Controller, Desired
+from hedgerow.core.terms import CLAIM
+from hedgerow.runtime.memory import MOST_REPEATS
+from hedgerow_schemas.base import CustomResource
+from hedgerow_schemas.builtin import Deployment
+from model.cluster import Cluster
+from runtime.scenes import BLUE, settled
+from runtime.world import World, pods
+
+Object = dict[str, Any]
+NAME = "demoblue-deployment"
+
+pytestmark = pytest.mark.anyio
+
+
+def limited(cpu: str, image: str = "example/echo:1") -> Object:
+    limits = {"limits": {"cpu": cpu}}
+    return {"containers": [{"name": "blue", "image": image, "resources": limits}]}
+
+
+def claim(world: World, path: str) -> None:
+    annotations = {"metadata": {"annotations": {CLAIM: f"Deployment/*: {path}"}}}
+    world.edit("BlueGreen", "demo", annotations, "user-annotate")
+
+
+def forced(world: World) -> int:
+    return sum(sent.force for sent in world.cluster.writes)
+
+
+async def fight(world: World, *moves: Object, rounds: int = 60) -> None:
+    """Let helm take what is ours, time and again, each time with the next of these pods."""
+    target = world.target("Deployment", NAME)
+    for number in range(rounds):
+        spec = {"template": {"spec": moves[number % len(moves)]}}
+        world.server.apply({**target, "spec": spec}, "helm", force=True)
+        world.deliver()
+        await world.work()
+        world.server.now += 1
+
+
+class TestAlternation:
+    async def test_what_is_claimed_in_another_spelling_is_given_up(self):
+        world = await settled(blueSpec=limited("1000m"))
+        claim(world, "**")
+
+        await fight(world, limited("1", "theirs:9"), limited("1000m", "theirs:9"))
+
+        assert forced(world) <= MOST_REPEATS
+        assert world.condition("Ready") == "False/NotSettling"
+
+    async def test_what_is_claimed_beside_what_comes_and_goes_is_given_up(self):
+        # What is contested and not claimed is left out: one quarrel, and two bodies by turns.
+        world = await settled(blueSpec=pods("blue", terminationGracePeriodSeconds=7))
+        claim(world, "**.image")
+
+        await fight(
+            world,
+            pods("blue", "theirs:9", terminationGracePeriodSeconds=9),
+            pods("blue", "theirs:9", terminationGracePeriodSeconds=7),
+        )
+
+        assert forced(world) <= MOST_REPEATS
+        assert world.condition("Ready") == "False/NotSettling"
+
+
+def other(server_of: World, image: str) -> World:
+    """Another installation in the same cluster, which declares another image."""
+
+    def compose(resource: Any, observed: Any) -> Desired:
+        desired = bluegreen.CONTROLLER.compose(resource, observed)
+        return replace(desired, children=tuple(map(drawn, desired.children)))
+
+    def drawn(child: Any) -> Any:
+        if not isinstance(child, Apply) or child.kind is not Deployment:
+            return child
+        fields = {**child.fields, "spec": {**child.fields["spec"]}}
+        (container,) = fields["spec"]["template"]["spec"]["containers"]
+        spec = {"containers": [{**container, "image": image}]}
+        fields["spec"]["template"] = {**fields["spec"]["template"], "spec": spec}
+        return replace(child, fields=fields)
+
+    controller = cast("Controller[CustomResource]", replace(bluegreen.CONTROLLER, compose=compose))
+    world = World(instance="two", controller=controller)
+    world.server = server_of.server
+    world.cluster = Cluster(world.server)
+    world.clock = server_of.clock
+    world.restart()
+    return world
+
+
+class TestTwoInstallations:
+    async def test_a_claim_against_a_claim_ends(self):
+        one = await settled()
+        claim(one, "**")
+        two = other(one, "theirs:9")
+
+        for _ in range(60):
+            for world in (one, two):
+                world.deliver()
+                await world.work()
+            one.server.now += 1
+
+        assert 0 < forced(one) <= MOST_REPEATS * 2
+        assert 0 < forced(two) <= MOST_REPEATS * 2
+        assert len(one.writes) + len(two.writes) < 150
+
+
+class TestRollouts:
+    async def test_a_declaration_that_goes_on_is_no_quarrel(self):
+        world = await settled()
+
+        for number in range(4 * MOST_REPEATS):
+            world.apply(blueSpec=pods("blue", f"mine:{number}"))
+            world.deliver()
+            await world.work()
+
+        assert world.condition("Stalled") == ""
+        assert world.writes.count(f"apply {BLUE}") >= 4 * MOST_REPEATS
+
+    async def test_nor_is_one_that_goes_back_and_forth(self):
+        world = await settled()
+
+        for number in range(4 * MOST_REPEATS):
+            world.apply(blueSpec=pods("blue", f"mine:{number % 2}"))
+            world.deliver()
+            await world.work()
+
+        assert world.condition("Stalled") == ""
+        assert world.writes.count(f"apply {BLUE}") >= 4 * MOST_REPEATS
+
+    async def test_nor_is_a_status_that_goes_with_its_children(self):
+        world = await settled()
+        said = set[str]()
+
+        for number in range(4 * MOST_REPEATS):
+            world.make_ready("blue", available=number % 2)
+            world.deliver()
+            await world.work()
+            said.add(world.condition("Ready"))
+            world.server.now += 10
+
+        assert world.condition("Ready") in said
+        assert len(said) == 2
+        world.make_ready("blue", available=1)
+        world.deliver()
+        await world.work()
+        assert world.condition("Ready").startswith("True")

@@ -1,0 +1,85 @@
+"""Objects as YAML: what is read is what kubectl reads, and no text stands for more than it is."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from hedgerow.manifest import LARGEST, ManifestError, from_yaml, to_yaml
+
+LAUGHS = "a0: &a0 [lol, lol]\n" + "\n".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)
+)
+MERGES = "a0: &a0 {x: 1, y: 2}\n" + "\n".join(
+    f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 30)
+)
+LONG = "a: &a " + "x" * 100_000 + "\nb: [" + ", ".join(["*a"] * 1000) + "]"
+MANY = "\n---\n".join(["{a: &a " + "x" * 20_000 + ", b: [" + ", ".join(["*a"] * 100) + "]}"] * 50)
+
+
+class TestRead:
+    def test_what_is_written_is_read(self):
+        objects = ({"kind": "A", "n": 1, "b": True, "l": [None, "x"]}, {"kind": "B", "f": 1.5})
+
+        assert from_yaml(to_yaml(*objects)) == objects
+
+    def test_times_stay_as_they_are_written_and_keys_are_strings(self):
+        text = "{2026-01-01: 2026-01-01T00:00:00Z, 2: a, 1.5: b, true: c, no: d}"
+
+        assert from_yaml(text) == (
+            {"2026-01-01": "2026-01-01T00:00:00Z", "2": "a", "1.5": "b", "true": "c", "false": "d"},
+        )
+
+    def test_json_and_empty_documents_are_read(self):
+        assert from_yaml('---\n---\n{"a": [1]}') == (None, {"a": [1]})
+        assert from_yaml("") == ()
+
+    def test_aliases_and_merges_of_a_usual_size_are_read(self):
+        assert from_yaml("a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: [*a, *a]") == (
+            {"a": {"x": 1}, "b": {"x": 1, "y": 2}, "c": [{"x": 1}, {"x": 1}]},
+        )
+
+    def test_a_text_without_aliases_is_never_too_much(self):
+        words = ["x" * 99] * (LARGEST // 100)
+
+        assert from_yaml("\n".join(f"- {word[:97]}" for word in words))[0][0] == "x" * 97
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ("a: [", "line 2: did not find expected node content"),
+            ("a: *b", "line 1: found undefined alias"),
+            ("x" * (LARGEST + 1), "it is larger than 3 MiB"),
+            ("a: &a [*a]", "line 1: it is nested within itself"),
+            ("k: 1\na: &a\n  b: {c: *a}", "line 2: it is nested within itself"),
+            ("[" * 5000 + "]" * 5000, "it is nested too deeply"),
+            ("? [a]\n: b", "line 1: found unhashable key"),
+            ("~: b", "line 1: the key None is no string"),
+            ("a: !!binary x", "could not determine a constructor for the tag"),
+            ("a: !!set {x}", "could not determine a constructor for the tag"),
+            ("a: !!python/object:os.system x", "could not determine a constructor for the tag"),
+            ("a: " + "9" * 5000, "a value cannot be read"),
+            ("\x00", "unacceptable character"),
+        ],
+        ids=lambda text: text[:30],
+    )
+    def test_what_cannot_be_read_is_told_in_one_line(self, text, told):
+        with pytest.raises(ManifestError) as met:
+            from_yaml(text)
+
+        assert told in str(met.value)
+        assert "\n" not in str(met.value)
+
+    @pytest.mark.parametrize(
+        "text", [LAUGHS, MERGES, LONG, MANY], ids=["laughs", "merges", "long", "many"]
+    )
+    def test_aliases_that_stand_for_too_much_are_refused_at_once(self, text):
+        began = time.monotonic()
+
+        with pytest.raises(ManifestError, match="its aliases stand for more than 6 MiB"):
+            from_yaml(text)
+
+        assert time.monotonic() - began < 5
