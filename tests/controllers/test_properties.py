@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.worlds import NOW, SUBJECTS, Subject
+from controllers.subject import NOW, Subject
+from controllers.worlds import SUBJECTS
 from hedgerow.core import ownership
 from hedgerow.core.contract import Apply, Create, Desired, Observed
 from hedgerow.core.declaration import normal_form, with_normal_form

@@ -5,99 +5,20 @@ A new controller adds a `Subject` with a strategy of its own; the properties com
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, cast
 
 from hypothesis import strategies as st
 
+from controllers.subject import Subject
 from hedgerow.controllers import bluegreen, cronjob, memcached
-from hedgerow.core.contract import Controller, Observed
+from hedgerow.core.contract import Controller
 from hedgerow.core.starts import SCHEDULED_AT
-from hedgerow_schemas.base import CustomResource, View
+from hedgerow_schemas.base import CustomResource
 from hedgerow_schemas.bluegreen import LONGEST_NAME, BlueGreen
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.memcached import LARGEST, Memcached
 
 Object = dict[str, Any]
-
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-3, 300)
-    | st.floats(allow_nan=False)
-    | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
-    ),
-    max_leaves=10,
-)
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One controller: `resources` are valid ones, `names` the names its children may have.
-
-    `fields` are paths that compose reads of what it observes; hostile values go there. `lasting`
-    children stay as they were made, whatever is declared later.
-    """
-
-    controller: Controller[CustomResource]
-    resources: st.SearchStrategy[Object]
-    names: Callable[[str], tuple[str, ...]]
-    fields: tuple[tuple[str, ...], ...]
-    lasting: bool = False
-
-    def __str__(self) -> str:
-        return self.controller.name
-
-    @property
-    def kinds(self) -> tuple[type[View], ...]:
-        return (*self.controller.owns, *(r.kind for r in self.controller.relates))
-
-    def read(self, resource: Object) -> CustomResource:
-        return self.controller.resource.model_validate(resource)
-
-    def hostile(self, name: str) -> st.SearchStrategy[Observed]:
-        """Observations of objects that other programs wrote, however they liked.
-
-        No two are of one kind and name.
-        """
-        objects = st.builds(
-            _written,
-            st.sampled_from(self.names(name)),
-            st.dictionaries(st.sampled_from(self.fields), json_values, max_size=6),
-        )
-        views = st.builds(lambda kind, obj: kind(obj), st.sampled_from(self.kinds), objects)
-        kinds = [kind.api.kind for kind in self.kinds]
-        refused = st.frozensets(
-            st.tuples(st.sampled_from(kinds), st.sampled_from(self.names(name))), max_size=2
-        )
-        many = st.lists(views, max_size=8, unique_by=lambda view: (type(view), view.name))
-        split = many.flatmap(lambda found: st.integers(0, len(found)).map(lambda n: (found, n)))
-        return st.builds(
-            lambda cut, *rest: Observed(
-                NOW, tuple(cut[0][cut[1] :]), tuple(cut[0][: cut[1]]), *rest
-            ),
-            split,
-            refused,
-            refused,
-        )
-
-
-def _written(name: str, values: dict[tuple[str, ...], Any]) -> Object:
-    obj: Object = {"metadata": {"name": name, "namespace": "default", "uid": "u"}}
-    for path, value in values.items():
-        inner: Any = obj
-        for step in path[:-1]:
-            inner = inner.setdefault(step, {}) if isinstance(inner, dict) else {}
-        if isinstance(inner, dict):
-            inner[path[-1]] = value
-    return obj
-
 
 labels = st.from_regex(r"[a-z]([-a-z0-9]{0,45}[a-z0-9])?", fullmatch=True).filter(
     lambda name: len(name) <= LONGEST_NAME

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hedgerow.core import conditions
+from hedgerow.core import conditions, selector
 from hedgerow.core.contract import Apply, Controller, Desired, Keep, Observed, Relation
+from hedgerow.core.invalid import FieldError
 from hedgerow.core.rollout import waits_for
 from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus, Phase
 from hedgerow_schemas.builtin import Deployment, Pod, Service
 
 if TYPE_CHECKING:
-    from hedgerow_schemas.base import Condition, Object, View
+    from collections.abc import Iterator
+
+    from hedgerow_schemas.base import Condition, Object
 
 PHASES: tuple[Phase, ...] = ("Blue", "Green")
+NAMED_BY = "app.kubernetes.io/name"
 MANAGED_BY = "app.demo.kakao.com"
+SELECTED = f"app.kubernetes.io/managed-by={MANAGED_BY}"
 
 
 def compose(bg: BlueGreen, observed: Observed) -> Desired:
@@ -37,7 +42,7 @@ def labels(bg: BlueGreen, phase: Phase) -> dict[str, str]:
     """Give the labels of a colour's pods; they are its Deployment's and the Service's selector."""
     return {
         "app.kubernetes.io/managed-by": MANAGED_BY,
-        "app.kubernetes.io/name": bg.metadata.name,
+        NAMED_BY: bg.metadata.name,
         "app.kubernetes.io/phase": phase,
     }
 
@@ -58,9 +63,8 @@ def deployment(bg: BlueGreen, phase: Phase, pod_spec: Object) -> Apply:
 def service(bg: BlueGreen, phase: Phase) -> Apply:
     """Declare the Service, pointing at one colour."""
     ports = [port.wire() for port in bg.spec.ports]
-    return Apply(
-        Service, bg.metadata.name, {"spec": {"ports": ports, "selector": labels(bg, phase)}}
-    )
+    fields = {"spec": {"ports": ports, "selector": labels(bg, phase)}}
+    return Apply(Service, bg.metadata.name, fields)
 
 
 def routed(bg: BlueGreen, observed: Observed) -> Phase | None:
@@ -97,10 +101,8 @@ def health(bg: BlueGreen, observed: Observed) -> tuple[Condition, ...]:
     reason = "Unavailable" if lack else "Serving"
     words = f"{selected}: {lack}" if lack and selected else lack or f"{selected} is available"
     available = conditions.condition("Available", not lack, reason, words)
-    if chosen not in dict(bg.spec.phases()):
-        # CEL refuses it; what was stored before the rule, or without it, is told here.
-        message = f"routeTo is {chosen}, so there must be a {chosen.lower()}Spec to route to"
-        return available, *conditions.stalled("NoSpec", message)
+    if lacking := [error.detail for error in errors(bg)]:  # stored before there was the rule
+        return available, *conditions.stalled("NoSpec", *lacking)
     if selected == chosen:
         ready = conditions.ready(not lack, reason, words)
     elif (stays := destination(bg, observed)) != chosen:
@@ -111,10 +113,11 @@ def health(bg: BlueGreen, observed: Observed) -> tuple[Condition, ...]:
     return available, ready
 
 
-def of(pod: View) -> tuple[tuple[str, str], ...]:
-    """Name the BlueGreen that a pod belongs to by the labels of its template."""
-    name = pod.text("metadata", "labels", "app.kubernetes.io/name")
-    return ((pod.namespace, name),) if name else ()
+def errors(bg: BlueGreen) -> Iterator[FieldError]:
+    """Refuse a routeTo without pods to route to; CEL does so where the definition has the rule."""
+    if (chosen := bg.spec.route_to) not in dict(bg.spec.phases()):
+        detail = f"routeTo is {chosen}, so there must be a {chosen.lower()}Spec to route to"
+        yield FieldError(f"spec.{chosen.lower()}Spec", None, detail, "FieldValueRequired")
 
 
 CONTROLLER = Controller(
@@ -122,5 +125,6 @@ CONTROLLER = Controller(
     BlueGreen,
     compose,
     owns=(Deployment, Service),
-    relates=(Relation(Pod, f"app.kubernetes.io/managed-by={MANAGED_BY}", of, Pod.reduced),),
+    relates=(Relation(Pod, SELECTED, selector.names(NAMED_BY), Pod.reduced),),
+    validate=errors,
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hedgerow.core import conditions, cron, starts
+from hedgerow.core import conditions, cron, cronjobs, starts
 from hedgerow.core.agenda import TOO_MANY, Agenda, agenda, timetable
-from hedgerow.core.contract import Controller, Create, Desired, Finalized, Keep, Notice, Observed
+from hedgerow.core.contract import Controller, Desired, Finalized, Keep, Notice, Observed
 from hedgerow.core.history import BEGINNING, last_success, outdated
+from hedgerow.core.starts import START_GUARD
 from hedgerow_schemas.cronjob import CronJob, CronJobStatus, JobReference
 from hedgerow_schemas.job import Job
 
@@ -15,9 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from hedgerow_schemas.base import Condition, Object
+    from hedgerow_schemas.base import Condition
 
-START_GUARD = "batch.tutorial.kubebuilder.io/start-guard"
 STUCK = "TooManyMissedStarts"
 
 
@@ -38,7 +38,7 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     replaced = rivals if cj.spec.concurrency_policy == "Replace" else []
     children = kept(cj, [job for job in jobs if job not in replaced], last)
     return Desired(
-        (*children, *([start(cj, due)] if due and not rivals else ())),
+        (*children, *([starts.creation(cj, due)] if due and not rivals else ())),
         status(cj, jobs, last, plan, health(cj, plan)),
         tuple(remarks(cj, plan, rivals)),
         plan.upcoming - now if plan.upcoming and not cj.spec.suspend else None,
@@ -49,20 +49,6 @@ def hinders(cj: CronJob, job: Job) -> bool:
     """Tell whether a Job has to end, or with Replace to be deleted, before another start."""
     policy = cj.spec.concurrency_policy
     return not job.finished and policy != "Allow" and not (policy == "Replace" and job.going)
-
-
-def start(cj: CronJob, at: datetime) -> Create:
-    """Create the Job of one start, once: what the template becomes later is for later Jobs."""
-    template = cj.spec.job_template
-    given: Object = template.get("metadata") or {}
-    scheduled = {starts.SCHEDULED_AT: f"{at:%Y-%m-%dT%H:%M:%SZ}"}
-    metadata: Object = {
-        "labels": given.get("labels") or {},
-        "annotations": (given.get("annotations") or {}) | scheduled,
-        **({"finalizers": [START_GUARD]} if cj.spec.start_guard else {}),
-    }
-    name = starts.name_of(cj.metadata.name, at)
-    return Create(Job, name, {"metadata": metadata, "spec": template.get("spec") or {}})
 
 
 def kept(cj: CronJob, jobs: Sequence[Job], last: datetime | None) -> Iterator[Keep | Finalized]:
@@ -127,4 +113,12 @@ def remarks(cj: CronJob, plan: Agenda, rivals: Sequence[Job]) -> Iterator[Notice
         yield Notice("JobAlreadyActive", note)
 
 
-CONTROLLER = Controller("cronjob", CronJob, compose, (Job,), finalizers=frozenset({START_GUARD}))
+CONTROLLER = Controller(
+    "cronjob",
+    CronJob,
+    compose,
+    owns=(Job,),
+    finalizers=frozenset({START_GUARD}),
+    validate=cronjobs.errors,
+    default=cronjobs.defaulted,
+)

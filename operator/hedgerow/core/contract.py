@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime, timedelta
 
+    from hedgerow.core.invalid import FieldError
+
 R = TypeVar("R", bound=CustomResource)
 V = TypeVar("V", bound=View)
 
@@ -117,6 +119,11 @@ class Controller(Generic[R]):
     `name` is the suffix of its field manager, `hedgerow-<name>`, and the value of the label
     `hedgerow.dev/controller` on its children. `finalizers` are those that its children may carry:
     they are taken off once the resource itself is gone.
+
+    Two are for admission, before a resource is stored, and as pure and total as `compose`.
+    `validate` gives every error of a resource: at least all that compose would call Stalled for
+    its spec alone, by the same judgement. `default` gives an object with the values that it leaves
+    out; it adds fields, and changes none that is there.
     """
 
     name: str
@@ -125,3 +132,5 @@ class Controller(Generic[R]):
     owns: tuple[type[View], ...]
     relates: tuple[Relation, ...] = ()
     finalizers: frozenset[str] = frozenset()
+    validate: Callable[[R], Iterable[FieldError]] | None = None
+    default: Callable[[Object], Object] | None = None

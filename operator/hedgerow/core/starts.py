@@ -5,11 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from hedgerow.core.contract import Create
 from hedgerow_schemas.job import Job, instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from hedgerow_schemas.base import Object
+    from hedgerow_schemas.cronjob import CronJob
+
+START_GUARD = "batch.tutorial.kubebuilder.io/start-guard"
 SCHEDULED_AT = "batch.tutorial.kubebuilder.io/scheduled-at"
 _LAST_SECOND = int(datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp())
 
@@ -46,3 +51,17 @@ def latest(
     known = [recorded, *(start_of(owner, job) for job in jobs)]
     known += [named(owner, name) for _, name in made]
     return max((start for start in known if start), default=None)
+
+
+def creation(cj: CronJob, at: datetime) -> Create:
+    """Create the Job of one start, once: what the template becomes later is for later Jobs."""
+    template = cj.spec.job_template
+    given: Object = template.get("metadata") or {}
+    scheduled = {SCHEDULED_AT: f"{at:%Y-%m-%dT%H:%M:%SZ}"}
+    metadata: Object = {
+        "labels": given.get("labels") or {},
+        "annotations": (given.get("annotations") or {}) | scheduled,
+        **({"finalizers": [START_GUARD]} if cj.spec.start_guard else {}),
+    }
+    name = name_of(cj.metadata.name, at)
+    return Create(Job, name, {"metadata": metadata, "spec": template.get("spec") or {}})

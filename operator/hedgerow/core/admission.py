@@ -1,0 +1,189 @@
+"""Admission: what hedgerow answers an API server that asks before it stores a resource."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_core import to_json
+
+from hedgerow.core import invalid
+from hedgerow.core.invalid import FieldError, annotation_path, cut
+from hedgerow.core.meta import is_going, metadata
+from hedgerow.core.terms import CLAIM, YIELD, TermsError, terms_of
+from hedgerow_schemas.base import CustomResource, Model, Object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from hedgerow.core.contract import Controller
+
+R = TypeVar("R", bound=CustomResource)
+
+VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+_JUDGED: Final = ("CREATE", "UPDATE")
+_SUFFIX: Final = "x" * 5
+_LONGEST_BASE: Final = 58
+"""Of a name that the server makes of generateName (apiserver, storage/names)."""
+_LONGEST_WARNING: Final = 256
+_REQUIRED: Final = ("missing",)
+
+
+class ReviewError(ValueError):
+    """What was sent is no review that hedgerow can answer; one line that says why."""
+
+
+class Kind(Model):
+    """`request.kind`: what the object is, after a conversion if there was one."""
+
+    group: str
+    version: str
+    kind: str
+
+
+def _with_metadata(obj: Object) -> Object:
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict) or not isinstance(meta.get("annotations") or {}, dict):  # pyright: ignore[reportUnknownMemberType]
+        raise ValueError("metadata or its annotations are no maps")  # noqa: TRY004 - pydantic's
+    return obj
+
+
+Manifest = Annotated[Object, AfterValidator(_with_metadata)]
+
+
+class Review(Model):
+    """The parts of an AdmissionReview's `request` that an answer needs."""
+
+    uid: str = Field(min_length=1)
+    kind: Kind
+    operation: str
+    sub_resource: str = ""
+    object: Manifest | None = None
+    old_object: Manifest | None = None
+
+    @property
+    def judged(self) -> Object | None:
+        """The object that is to be stored; None for what is always allowed.
+
+        What is being deleted has to be able to lose its finalizers, whatever else it says.
+        """
+        if self.operation not in _JUDGED or self.sub_resource or self.object is None:
+            return None
+        return None if is_going(self.object) else self.object
+
+
+def read(body: Any, controller: Controller[R]) -> Review:
+    """Read an AdmissionReview about a controller's resource; raises ReviewError."""
+    if not isinstance(body, dict) or (body.get("apiVersion"), body.get("kind")) != (VERSION, KIND):  # pyright: ignore[reportUnknownMemberType]
+        raise ReviewError(f"this is no {KIND} of {VERSION}, the one version spoken here")
+    try:
+        review = Review.model_validate(body.get("request") or {})  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise ReviewError(f"request{_path(first['loc'], '.')}: {first['msg']}") from None
+    api, kind = controller.resource.api, review.kind
+    if (kind.group, kind.version, kind.kind) != (api.group, api.version, api.kind):
+        raise ReviewError(f"this is asked about {api.kind} of {api.group_version}, and no other")
+    return review
+
+
+def validate(review: Review, controller: Controller[R]) -> Object:
+    """Give the AdmissionReview that admits a resource, or refuses it with every error that it has.
+
+    An error that the stored object has too, unchanged, refuses nothing: otherwise an old object
+    could not even lose a label. (Kubernetes's ratcheting, kubernetes/enhancements#4008.)
+    """
+    obj = review.judged
+    if obj is None:
+        return _answer(review, allowed=True)
+    accepted = tuple(_errors(review.old_object, controller)) if review.old_object else ()
+    found = [error for error in _errors(obj, controller) if error not in accepted]
+    warned = [cut(text, _LONGEST_WARNING) for text in _idle_terms(obj, controller)]
+    more: Object = {"warnings": warned} if warned else {}
+    if found:
+        more["status"] = invalid.status(controller.resource.api, _name(obj), found)
+    return _answer(review, allowed=not found, **more)
+
+
+def default(review: Review, controller: Controller[R]) -> Object:
+    """Give the AdmissionReview that adds what an object leaves out, as a patch that only adds."""
+    obj = review.judged
+    if obj is None or controller.default is None:
+        return _answer(review, allowed=True)
+    added = list(_additions(obj, controller.default(obj)))
+    if not added:
+        return _answer(review, allowed=True)
+    patch = b64encode(to_json(added)).decode()
+    return _answer(review, allowed=True, patchType="JSONPatch", patch=patch)
+
+
+def _answer(review: Review, *, allowed: bool, **more: Any) -> Object:
+    response = {"uid": review.uid, "allowed": allowed, **more}
+    return {"apiVersion": VERSION, "kind": KIND, "response": response}
+
+
+def _name(obj: Object) -> str:
+    """Give an object's name; of one that the server is to make up, what it will look like."""
+    meta = metadata(obj)
+    return str(meta.get("name") or f"{meta.get('generateName', '')!s:.{_LONGEST_BASE}}{_SUFFIX}")
+
+
+def _errors(obj: Object, controller: Controller[R]) -> Iterator[FieldError]:
+    """Give every error; the status is left out, since it is not the user's to write."""
+    named = {**metadata(obj), "name": _name(obj)}
+    spoken = {key: value for key, value in obj.items() if key != "status"}
+    try:
+        resource = controller.resource.model_validate({**spoken, "metadata": named})
+    except ValidationError as error:
+        yield from _unreadable(error)
+    else:
+        yield from controller.validate(resource) if controller.validate else ()
+    for name, text in _annotations(obj).items():
+        try:
+            terms_of({name: text})
+        except TermsError as error:
+            detail = str(error).removeprefix(f"{name}: ")
+            yield FieldError(annotation_path(name), text, detail)
+
+
+def _unreadable(error: ValidationError) -> Iterator[FieldError]:
+    for found in error.errors(include_url=False):
+        kind = "FieldValueRequired" if found["type"] in _REQUIRED else "FieldValueInvalid"
+        yield FieldError(_path(found["loc"]), found["input"], found["msg"], kind)
+
+
+def _path(location: tuple[int | str, ...], first: str = "") -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
+    return first + "".join(steps).removeprefix(".")
+
+
+def _annotations(obj: Object) -> Mapping[str, str]:
+    """Give those annotations that have a grammar."""
+    given: Mapping[str, Any] = metadata(obj).get("annotations") or {}
+    return {name: given[name] for name in (YIELD, CLAIM) if isinstance(given.get(name), str)}
+
+
+def _idle_terms(obj: Object, controller: Controller[R]) -> Iterator[str]:
+    """Tell of terms about kinds that the controller never writes: they are read, and idle."""
+    kinds = sorted({kind.api.kind for kind in controller.owns} | {controller.resource.api.kind})
+    for name, text in _annotations(obj).items():
+        try:
+            terms = terms_of({name: text})
+        except TermsError:
+            continue
+        for kind in sorted({term.kind for term in (*terms.yields, *terms.claims)} - {"*", *kinds}):
+            known = ", ".join(kinds)
+            yield f"{annotation_path(name)}: {kind} is not written here, only {known}"
+
+
+def _additions(before: Object, after: Object, path: str = "") -> Iterator[Object]:
+    """Give the JSON Patch (RFC 6902) that adds what is not there, or null; it changes nothing."""
+    for key, value in after.items():
+        place = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+        found = before.get(key)
+        if found is None and value is not None:
+            yield {"op": "add", "path": place, "value": value}
+        elif isinstance(found, dict) and isinstance(value, dict):
+            yield from _additions(found, value, place)  # pyright: ignore[reportUnknownArgumentType]

@@ -1,0 +1,94 @@
+"""Webhooks: where an API server asks about which resources, and when it does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from hedgerow_schemas.base import ApiResource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hedgerow.core.contract import Controller
+    from hedgerow_schemas.base import Object
+
+VALIDATING: Final = ApiResource(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    namespaced=False,
+)
+MUTATING: Final = ApiResource(
+    "admissionregistration.k8s.io/v1",
+    "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations",
+    namespaced=False,
+)
+PORT: Final = 443
+TIMEOUT: Final = 5
+"""Seconds that a user's request waits for us at most."""
+
+
+def webhook_name(api: ApiResource) -> str:
+    """Give the name of a resource's webhook in both configurations."""
+    return f"{api.kind.lower()}.hedgerow.dev"
+
+
+def path_of(verb: Literal["mutate", "validate"], api: ApiResource) -> str:
+    """Give the URL path of a resource's webhook, as kubebuilder makes it."""
+    return f"/{verb}-{api.group.replace('.', '-')}-{api.version}-{api.kind.lower()}"
+
+
+def configurations(
+    controllers: Sequence[Controller[Any]],
+    *,
+    name: str,
+    namespace: str,
+    service: str = "hedgerow-webhook",
+    port: int = PORT,
+) -> list[Object]:
+    """Give the webhook configurations of these controllers, validating first.
+
+    The mutating one is there if a controller has defaults. `caBundle` is left out: whoever makes
+    the certificates applies it, as a field manager of its own.
+    """
+    place = {"name": service, "namespace": namespace, "port": port}
+    asked = [(VALIDATING, "validate", controllers)]
+    asked += [(MUTATING, "mutate", [one for one in controllers if one.default])]
+    found: list[Object] = []
+    for kind, verb, those in asked:
+        more = {"reinvocationPolicy": "Never"} if kind is MUTATING else {}
+        webhooks = [_webhook(one.resource.api, verb, place) | more for one in those]
+        if webhooks:
+            identity = {"apiVersion": kind.group_version, "kind": kind.kind}
+            found.append({**identity, "metadata": {"name": name}, "webhooks": webhooks})
+    return found
+
+
+def _webhook(api: ApiResource, verb: Any, place: Object) -> Object:
+    """Give one webhook: asked about the resource itself, and never about what is going."""
+    return {
+        "name": webhook_name(api),
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"service": {**place, "path": path_of(verb, api)}},
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        # With the operator down it must be possible to delete things, and to free them.
+        "matchConditions": [
+            {
+                "name": "is-not-being-deleted",
+                "expression": "!has(object.metadata.deletionTimestamp)",
+            }
+        ],
+        "rules": [
+            {
+                "apiGroups": [api.group],
+                "apiVersions": [api.version],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": [api.plural],
+                "scope": "Namespaced",
+            }
+        ],
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT,
+    }

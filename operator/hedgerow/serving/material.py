@@ -1,0 +1,143 @@
+"""Material: a server's certificate, and the authorities that its clients are to trust."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from hedgerow.serving.issuing import Authority, Pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+CERTIFICATE, KEY, BUNDLE, AUTHORITY_KEY = "tls.crt", "tls.key", "ca.crt", "ca.key"
+MOST: Final = 8
+"""Authorities that are trusted at a time; in the ordinary course of things there are two."""
+_LONGEST: Final = 256 * 1024
+_UNREADABLE: Final = (ValueError, TypeError, UnsupportedAlgorithm)
+
+
+class UnusableError(ValueError):
+    """What was read is no certificate, or does not belong together; tells which, never what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """A certificate with its key, the authority that signs the next, and all that are trusted."""
+
+    leaf: Pair
+    authority: Authority
+    older: tuple[x509.Certificate, ...] = ()
+
+    @property
+    def bundle(self) -> tuple[x509.Certificate, ...]:
+        """All authorities that are to be trusted, the newest first."""
+        return (self.authority.certificate, *self.older)
+
+    @property
+    def signer(self) -> x509.Certificate | None:
+        """The authority that signed the certificate, if it is one of those."""
+        return next((one for one in self.bundle if signed(self.leaf.certificate, one)), None)
+
+    def wire(self) -> dict[str, str]:
+        """Give a Secret's `data`."""
+        found = {
+            CERTIFICATE: pem([self.leaf.certificate]),
+            KEY: key_pem(self.leaf),
+            BUNDLE: pem(self.bundle),
+            AUTHORITY_KEY: key_pem(self.authority),
+        }
+        return {name: b64encode(value).decode() for name, value in found.items()}
+
+    @classmethod
+    def read(cls, secret: Mapping[str, Any]) -> Material:
+        """Read a Secret's `data`; raises UnusableError, whose text holds nothing of it."""
+        found = {name: _decoded(secret, name) for name in (CERTIFICATE, KEY, BUNDLE, AUTHORITY_KEY)}
+        leaf = certificates(found[CERTIFICATE], CERTIFICATE)[0]
+        newest, *older = certificates(found[BUNDLE], BUNDLE)
+        material = cls(
+            Pair(leaf, _key(found[KEY], KEY, leaf)),
+            Authority(newest, _key(found[AUTHORITY_KEY], AUTHORITY_KEY, newest)),
+            tuple(older[: MOST - 1]),
+        )
+        if material.signer is None:
+            raise UnusableError(f"{CERTIFICATE} is signed by none of {BUNDLE}")
+        return material
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a TLS server needs: a chain and its key in PEM, and when the certificate ends."""
+
+    chain: bytes
+    key: bytes = field(repr=False)
+    until: datetime
+
+    @classmethod
+    def of(cls, leaf: Pair) -> Served:
+        """Give what a certificate of ours is served with."""
+        until = leaf.certificate.not_valid_after_utc
+        return cls(pem([leaf.certificate]), key_pem(leaf), until)
+
+
+def signed(certificate: x509.Certificate, by: x509.Certificate) -> bool:
+    """Tell whether an authority signed a certificate."""
+    try:
+        certificate.verify_directly_issued_by(by)
+    except (InvalidSignature, *_UNREADABLE):
+        return False
+    return True
+
+
+def certificates(text: bytes, what: str) -> list[x509.Certificate]:
+    """Read certificates in PEM; raises UnusableError when there are none, named as `what`."""
+    try:
+        return x509.load_pem_x509_certificates(text)
+    except _UNREADABLE:
+        raise UnusableError(f"{what} holds no certificate") from None
+
+
+def pem(bundle: Iterable[x509.Certificate]) -> bytes:
+    """Write certificates in PEM, one after the other."""
+    return b"".join(one.public_bytes(Encoding.PEM) for one in bundle)
+
+
+def key_pem(pair: Pair) -> bytes:
+    """Write a private key in PEM, as PKCS #8."""
+    return pair.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _decoded(secret: Mapping[str, Any], name: str) -> bytes:
+    text = secret.get(name)
+    if not isinstance(text, str) or not text:
+        raise UnusableError(f"{name} is missing")
+    if len(text) > _LONGEST:
+        raise UnusableError(f"{name} is too long")
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        raise UnusableError(f"{name} is no base64") from None
+
+
+def _key(text: bytes, name: str, certificate: x509.Certificate) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = load_pem_private_key(text, None)
+    except _UNREADABLE:
+        raise UnusableError(f"{name} holds no private key") from None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise UnusableError(f"{name} is no ECDSA key")
+    if key.public_key() != certificate.public_key():
+        raise UnusableError(f"{name} does not belong to its certificate")
+    return key

@@ -1,0 +1,89 @@
+"""Webhooks: the HTTP side of admission, one path for each resource and purpose."""
+
+from __future__ import annotations
+
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+import structlog
+from pydantic_core import from_json, to_json
+from starlette.applications import Starlette
+from starlette.endpoints import HTTPEndpoint
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Route
+
+from hedgerow.core import admission
+from hedgerow.core.webhooks import path_of
+from hedgerow.kube.errors import one_line
+from hedgerow.kube.wire import JSON
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from starlette.requests import Request
+
+    from hedgerow.core.admission import Review
+    from hedgerow.core.contract import Controller
+    from hedgerow_schemas.base import Object
+
+    Judge = Callable[[Review, Controller[Any]], Object]
+
+LARGE = 256 * 1024
+"""Bytes; a larger review is read in a thread, so that it keeps nobody else waiting."""
+
+log = structlog.get_logger(__name__)
+
+
+def webhook_app(controllers: Sequence[Controller[Any]]) -> Starlette:
+    """Serve `/validate-…` for each controller's resource, and `/mutate-…` where it has defaults.
+
+    What is no AdmissionReview of `admission.k8s.io/v1` is answered 400 and one line. How large a
+    body may be, and how long it may take, is for the server to say.
+    """
+    return Starlette(routes=list(_routes(controllers)))
+
+
+def _routes(controllers: Sequence[Controller[Any]]) -> Iterator[Route]:
+    for controller in controllers:
+        api = controller.resource.api
+        yield Route(path_of("validate", api), _endpoint(controller, admission.validate))
+        if controller.default:
+            yield Route(path_of("mutate", api), _endpoint(controller, admission.default))
+
+
+def _endpoint(controller: Controller[Any], judge: Judge) -> type[HTTPEndpoint]:
+    class Reviews(HTTPEndpoint):
+        """Answers the reviews of one resource."""
+
+        async def post(self, request: Request) -> Response:
+            """Answer one review."""
+            if request.headers.get("Content-Type", "").partition(";")[0].strip() != JSON:
+                raise HTTPException(HTTPStatus.BAD_REQUEST, f"a review is {JSON}\n")
+            body = await request.body()
+            answer = partial(_answer, body, controller, judge)
+            found = await anyio.to_thread.run_sync(answer) if len(body) > LARGE else answer()
+            return Response(found, media_type=JSON)
+
+    return Reviews
+
+
+def _answer(body: bytes, controller: Controller[Any], judge: Judge) -> bytes:
+    """Read a review and judge it; raises HTTPException for what is none."""
+    try:
+        review = admission.read(from_json(body), controller)
+    except ValueError as error:
+        raise HTTPException(HTTPStatus.BAD_REQUEST, one_line(str(error)) + "\n") from None
+    answer = judge(review, controller)
+    response = answer["response"]
+    log.debug(
+        "admission",
+        uid=review.uid,
+        kind=review.kind.kind,
+        operation=review.operation,
+        allowed=response["allowed"],
+        patched="patch" in response,
+    )
+    return to_json(answer)

@@ -1,0 +1,210 @@
+"""Certificates on a real API server: made, trusted and rotated while it keeps asking."""
+
+from __future__ import annotations
+
+import threading
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Self
+
+import anyio
+import pytest
+from cryptography import x509
+
+from hedgerow.sandbox.cluster import Sandbox
+from support.admitted import GROUP, MANAGER, USER, Replica, configure, remove, replicas, rules
+from support.api import Api, Object, Reply
+from support.cronjobs import VERSION, prepare, template
+from support.eventually import eventually, throughout
+from support.rights import grant
+
+pytestmark = pytest.mark.cluster
+
+NAME = "hedgerow-rotating"
+VALIDITY = timedelta(seconds=12)
+
+
+@pytest.fixture(scope="module")
+def api(sandbox: Sandbox) -> Iterator[Api]:
+    one = Api(sandbox.kubeconfig)
+    prepare(one)
+    yield one
+    remove(one, NAME)
+    one.close()
+
+
+@pytest.fixture
+def pair(sandbox: Sandbox, api: Api, namespace: str) -> Iterator[list[Replica]]:
+    """Two replicas with no right beyond what they need; each serves one configuration."""
+    grant(api, USER, rules(NAME))
+    kubeconfig = anyio.run(sandbox.kubeconfig_for, USER)
+    with replicas(2, kubeconfig, NAME, namespace, VALIDITY) as running:
+        configure(api, NAME, namespace, *(one.port for one in running))
+        yield running
+        remove(api, NAME)
+
+
+def create(api: Api, namespace: str, name: str) -> Reply:
+    body = {
+        "apiVersion": VERSION,
+        "kind": "CronJob",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"schedule": "0 0 30 2 *", "jobTemplate": template()},
+    }
+    path = f"/apis/{VERSION}/namespaces/{namespace}/cronjobs"
+    return api.raw("POST", path, params={"dryRun": "All"}, json=body)
+
+
+def secret(api: Api, namespace: str) -> Object:
+    return api.raw("GET", f"/api/v1/namespaces/{namespace}/secrets/{NAME}-serving").must()
+
+
+def authorities(obj: Object) -> list[int]:
+    text = b64decode(obj["data"]["ca.crt"])
+    return [one.serial_number for one in x509.load_pem_x509_certificates(text)]
+
+
+def configuration(api: Api, plural: str = "validatingwebhookconfigurations") -> Object:
+    return api.raw("GET", f"/apis/{GROUP}/v1/{plural}/{NAME}").must()
+
+
+class Load:
+    """Creates without a pause, and what was refused."""
+
+    def __init__(self, sandbox: Sandbox, namespace: str) -> None:
+        self._sandbox = sandbox
+        self._namespace = namespace
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._ask, args=(n,)) for n in range(3)]
+        self.answered = 0
+        self.refused: list[str] = []
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join(30)
+
+    def _ask(self, number: int) -> None:
+        api = Api(self._sandbox.kubeconfig)
+        while not self._over.wait(0.02):
+            reply = create(api, self._namespace, f"load-{number}")
+            self.answered += 1
+            if not reply.ok:
+                self.refused.append(str(reply.body.get("message")))
+        api.close()
+
+
+def admitted(api: Api, namespace: str) -> None:
+    eventually(lambda: create(api, namespace, "first").ok, what="the first create")
+
+
+class TestRotation:
+    def test_under_load_nothing_is_refused(
+        self, sandbox: Sandbox, api: Api, namespace: str, pair: list[Replica]
+    ):
+        admitted(api, namespace)
+        first = authorities(secret(api, namespace))
+        begun = [one.asked for one in pair]
+
+        with Load(sandbox, namespace) as load:
+            eventually(
+                lambda: (
+                    load.refused
+                    or (
+                        first[0] not in authorities(secret(api, namespace))
+                        and all(len(one.served) >= 5 for one in pair)
+                    )
+                ),
+                within=100,
+                what="five certificates, and an authority that is gone",
+            )
+
+        assert load.refused == []
+        assert load.answered > 100
+        for one, before in zip(pair, begun, strict=True):
+            assert one.asked - before >= load.answered
+            assert one.unready == []
+
+    def test_a_secret_deleted_under_load_is_made_again(
+        self, sandbox: Sandbox, api: Api, namespace: str, pair: list[Replica]
+    ):
+        admitted(api, namespace)
+        before = secret(api, namespace)
+        path = f"/api/v1/namespaces/{namespace}/secrets/{NAME}-serving"
+
+        with Load(sandbox, namespace) as load:
+            api.raw("DELETE", path).must()
+            eventually(lambda: api.raw("GET", path).ok, what="another Secret")
+            newest = authorities(secret(api, namespace))[0]
+            served = [len(one.served) for one in pair]
+            eventually(
+                lambda: all(len(one.served) > n for one, n in zip(pair, served, strict=True)),
+                what="a certificate by the new authority",
+            )
+
+        assert load.refused == []
+        assert newest not in authorities(before)
+        assert secret(api, namespace)["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+class TestOwnership:
+    def test_only_ca_bundle_is_ours_in_the_configurations(
+        self, api: Api, namespace: str, pair: list[Replica]
+    ):
+        admitted(api, namespace)
+
+        for plural in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
+            entries = configuration(api, plural)["metadata"]["managedFields"]
+            (ours,) = [entry for entry in entries if entry["manager"] == MANAGER]
+            assert ours["operation"] == "Apply"
+            assert ours["fieldsV1"].keys() == {"f:webhooks"}
+            for hook in ours["fieldsV1"]["f:webhooks"].values():
+                assert hook == {".": {}, "f:name": {}, "f:clientConfig": {"f:caBundle": {}}}
+
+    def test_the_manifests_can_be_applied_again_and_the_bundle_stays(
+        self, api: Api, namespace: str, pair: list[Replica]
+    ):
+        admitted(api, namespace)
+        configure(api, NAME, namespace, *(one.port for one in pair))
+
+        assert create(api, namespace, "second").ok
+
+    def test_a_bundle_that_another_manager_holds_is_left(
+        self, api: Api, namespace: str, pair: list[Replica]
+    ):
+        admitted(api, namespace)
+        theirs = b64decode(secret(api, namespace)["data"]["ca.crt"]) * 2
+        hooks = [
+            {"name": hook["name"], "clientConfig": {"caBundle": b64encode(theirs).decode()}}
+            for hook in configuration(api)["webhooks"]
+        ]
+        target = {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": NAME},
+        }
+        api.apply({**target, "webhooks": hooks}, "cainjector", force=True).must()
+
+        def moved() -> bool:
+            return any(
+                hook["clientConfig"]["caBundle"] != hooks[0]["clientConfig"]["caBundle"]
+                for hook in configuration(api)["webhooks"]
+            )
+
+        throughout(moved, 15, "while another manager holds it")
+
+    def test_the_secret_is_a_tls_secret_applied_by_its_own_manager(
+        self, api: Api, namespace: str, pair: list[Replica]
+    ):
+        live = secret(api, namespace)
+
+        assert live["type"] == "kubernetes.io/tls"
+        assert [(e["manager"], e["operation"]) for e in live["metadata"]["managedFields"]] == [
+            (MANAGER, "Apply")
+        ]

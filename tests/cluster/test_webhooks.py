@@ -1,0 +1,277 @@
+"""Webhooks on a real API server, as those meet them who create, change and delete resources."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+from collections.abc import Iterator
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from hedgerow.sandbox.cluster import Sandbox
+from support.admitted import USER, configure, remove, replicas, rules
+from support.api import Api, Object, Reply
+from support.cronjobs import GROUP, VERSION, prepare, template
+from support.eventually import eventually
+from support.rights import grant
+
+pytestmark = pytest.mark.cluster
+
+NAME = "hedgerow-admitting"
+CRD = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/cronjobs.{GROUP}"
+DEFAULTS = {
+    "concurrencyPolicy": "Allow",
+    "suspend": False,
+    "successfulJobsHistoryLimit": 3,
+    "failedJobsHistoryLimit": 1,
+}
+BAD = {"hedgerow.dev/claim": "nonsense", "hedgerow.dev/yield": "Job/x: a..b"}
+
+
+@pytest.fixture(scope="module")
+def api(sandbox: Sandbox) -> Iterator[Api]:
+    one = Api(sandbox.kubeconfig)
+    prepare(one)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def place(api: Api) -> str:
+    return api.namespace("admitted")
+
+
+@pytest.fixture(scope="module")
+def port(sandbox: Sandbox, api: Api, place: str) -> Iterator[int]:
+    """A webhook server that is trusted."""
+    grant(api, USER, rules(NAME))
+    kubeconfig = anyio.run(sandbox.kubeconfig_for, USER)
+    with replicas(1, kubeconfig, NAME, place, timedelta(minutes=1)) as (replica,):
+        yield replica.port
+        remove(api, NAME)
+
+
+@pytest.fixture
+def webhooks(api: Api, place: str, port: int) -> None:
+    """Our webhooks are asked in one namespace."""
+    admit(api, place, port)
+
+
+def admit(api: Api, place: str, port: int) -> None:
+    """Install the configurations, and wait until they are in force and trusted."""
+    configure(api, NAME, place, port)
+    probe = cronjob(place, "probe", schedule="bad")
+
+    def in_force() -> bool:
+        return create(api, probe).body.get("reason") == "Invalid"
+
+    eventually(in_force, within=60, what="the webhooks in force")
+
+
+def cronjob(place: str, name: str, **more: object) -> Object:
+    meta = {"name": name, "namespace": place, **more.pop("metadata", {})}  # type: ignore[dict-item]
+    spec = {"schedule": "0 0 30 2 *", "jobTemplate": template(), **more}
+    return {"apiVersion": VERSION, "kind": "CronJob", "metadata": meta, "spec": spec}
+
+
+def create(api: Api, body: Object) -> Reply:
+    namespace = body["metadata"]["namespace"]
+    return api.raw("POST", f"/apis/{VERSION}/namespaces/{namespace}/cronjobs", json=body)
+
+
+def causes(reply: Reply) -> dict[str, str]:
+    return {cause["field"]: cause["message"] for cause in reply.causes}
+
+
+class TestRefusing:
+    def test_every_error_comes_in_one_answer(self, api: Api, place: str, webhooks: None):
+        bad = cronjob(
+            place,
+            "bad",
+            schedule="61 * * * *",
+            timeZone="Mars/Olympus",
+            metadata={"annotations": BAD},
+        )
+        refused = create(api, bad)
+
+        assert refused.status == 422
+        assert refused.body["reason"] == "Invalid"
+        assert refused.body["message"].startswith(
+            'admission webhook "cronjob.hedgerow.dev" denied the request:'
+            f' CronJob.{GROUP} "bad" is invalid: [spec.schedule: Invalid value: "61 * * * *": '
+        )
+        assert causes(refused).keys() == {
+            "spec.schedule",
+            "spec.timeZone",
+            "metadata.annotations[hedgerow.dev/claim]",
+            "metadata.annotations[hedgerow.dev/yield]",
+        }
+
+    def test_kubectl_prints_each_on_a_line(
+        self, sandbox: Sandbox, api: Api, place: str, webhooks: None
+    ):
+        bad = cronjob(place, "bad", schedule="61 * * * *", timeZone="Mars/Olympus")
+        said = kubectl(sandbox, "create", bad)
+
+        assert said.returncode != 0
+        assert 'The CronJob "bad" is invalid:' in said.stderr
+        assert '* spec.schedule: Invalid value: "61 * * * *": ' in said.stderr
+        assert '* spec.timeZone: Invalid value: "Mars/Olympus": ' in said.stderr
+
+    @pytest.mark.parametrize(
+        ("schedule", "good"),
+        [
+            ("*/1 * * * *", True),
+            ("@every 1h30m", True),
+            ("CRON_TZ=Europe/Berlin 0 6 * * MON", True),
+            ("* * * *", False),
+            ("0 0 * * * *", False),
+            ("@sometimes", False),
+            ("* * * * 7", False),
+        ],
+    )
+    def test_schedules_are_those_of_the_original(self, api, place, webhooks, schedule, good):
+        reply = create(api, cronjob(place, "x", schedule=schedule))
+        if reply.ok:
+            api.delete(cronjob(place, "x")).must()
+
+        assert reply.ok is good
+        assert good or list(causes(reply)) == ["spec.schedule"]
+
+    @pytest.mark.parametrize("length", [52, 53])
+    def test_names_are_as_long_as_in_the_original(self, api, place, webhooks, length):
+        reply = create(api, cronjob(place, "x" * length))
+        if reply.ok:
+            api.delete(cronjob(place, "x" * length)).must()
+
+        assert reply.ok is (length == 52)
+        assert reply.ok or "must be no more than 52 characters" in reply.body["message"]
+
+    def test_an_idle_term_is_warned_of(
+        self, sandbox: Sandbox, api: Api, place: str, webhooks: None
+    ):
+        annotated = {"annotations": {"hedgerow.dev/yield": "Pod/*: spec.nodeName"}}
+        said = kubectl(sandbox, "create", cronjob(place, "warned", metadata=annotated))
+
+        assert said.returncode == 0, said.stderr
+        assert (
+            "Warning: metadata.annotations[hedgerow.dev/yield]: Pod is not written" in said.stderr
+        )
+
+    def test_elsewhere_nobody_asks(self, api: Api, namespace: str, webhooks: None):
+        create(api, cronjob(namespace, "bad", schedule="61 * * * *")).must()
+
+    def test_a_name_to_be_made_up_is_admitted(self, api: Api, place: str, webhooks: None):
+        body = cronjob(place, "", metadata={"generateName": "made-"})
+        del body["metadata"]["name"]
+
+        assert create(api, body).must()["metadata"]["name"].startswith("made-")
+
+
+class TestDefaulting:
+    def test_the_definition_and_the_webhook_agree(
+        self, sandbox: Sandbox, api: Api, place: str, webhooks: None
+    ):
+        assert kubectl(sandbox, "apply", cronjob(place, "by-schema")).returncode == 0
+        by_schema = defaults(api, place, "by-schema")
+
+        with_defaults = api.raw("GET", CRD).must()
+        without = copy.deepcopy(with_defaults)
+        spec = without["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        for field in DEFAULTS:
+            del spec["properties"][field]["default"]
+        api.raw("PUT", CRD, json=without).must()
+        try:
+            eventually(lambda: not undefaulted(api, place), what="a definition without defaults")
+            assert kubectl(sandbox, "apply", cronjob(place, "by-webhook")).returncode == 0
+            by_webhook = defaults(api, place, "by-webhook")
+        finally:
+            live = api.raw("GET", CRD).must()
+            api.raw("PUT", CRD, json={**live, "spec": with_defaults["spec"]}).must()
+            eventually(lambda: undefaulted(api, place), what="the definition as it was")
+
+        assert by_schema == by_webhook == DEFAULTS
+
+    def test_what_is_said_stays(self, api: Api, place: str, webhooks: None):
+        said = {
+            "concurrencyPolicy": "Forbid",
+            "suspend": True,
+            "successfulJobsHistoryLimit": 0,
+            "failedJobsHistoryLimit": 7,
+        }
+        create(api, cronjob(place, "said", **said)).must()
+
+        assert defaults(api, place, "said") == said
+
+
+def defaults(api: Api, place: str, name: str) -> Object:
+    spec = api.get(cronjob(place, name)).must()["spec"]
+    return {field: spec.get(field) for field in DEFAULTS}
+
+
+def undefaulted(api: Api, place: str) -> bool:
+    """Tell whether the schema itself gives defaults: nobody is asked in another namespace."""
+    reply = api.raw(
+        "POST",
+        f"/apis/{VERSION}/namespaces/default/cronjobs",
+        params={"dryRun": "All"},
+        json=cronjob("default", "probe"),
+    )
+    return "concurrencyPolicy" in reply.must()["spec"]
+
+
+class TestRatcheting:
+    def test_what_was_wrong_before_keeps_nobody_from_other_changes(
+        self, api: Api, place: str, port: int
+    ):
+        remove(api, NAME)
+        old = cronjob(place, "old", schedule="61 * * * *", metadata={"annotations": BAD})
+        eventually(lambda: create(api, old).ok, what="no webhooks")
+        admit(api, place, port)
+
+        label = {"metadata": {"labels": {"team": "a"}, "finalizers": ["example.com/x"]}}
+        api.merge(old, label, "user").must()
+        api.merge(old, {"metadata": {"finalizers": None}}, "user").must()
+        worse = api.merge(old, {"spec": {"schedule": "62 * * * *"}}, "user")
+        assert list(causes(worse)) == ["spec.schedule"]
+        api.merge(old, {"spec": {"schedule": "@daily"}}, "user").must()
+        back = api.merge(old, {"spec": {"schedule": "61 * * * *"}}, "user")
+        assert list(causes(back)) == ["spec.schedule"]
+
+
+class TestAway:
+    def test_with_the_operator_down_things_can_be_deleted_and_freed(
+        self, api: Api, place: str, port: int
+    ):
+        remove(api, NAME)
+        held = cronjob(place, "held", metadata={"finalizers": ["example.com/hold"]})
+        loose = cronjob(place, "loose")
+        for one in (held, loose):
+            eventually(lambda one=one: create(api, one).ok, what="no webhooks")
+        try:
+            configure(api, NAME, place, 1)
+            away = cronjob(place, "away")
+            refused = eventually(lambda: None if (r := create(api, away)).ok else r)
+            assert "failed calling webhook" in refused.body["message"]
+            assert not api.merge(loose, {"metadata": {"labels": {"a": "b"}}}, "user").ok
+
+            api.delete(loose).must()
+            assert api.get(loose).status == 404
+            api.delete(held).must()
+            assert api.get(held).must()["metadata"]["deletionTimestamp"]
+            status = {"status": {"conditions": []}}
+            api.merge(held, status, "user", "status").must()
+            api.merge(held, {"metadata": {"finalizers": None}}, "user").must()
+            assert api.get(held).status == 404
+        finally:
+            remove(api, NAME)
+
+
+def kubectl(sandbox: Sandbox, verb: str, body: Object) -> subprocess.CompletedProcess[str]:
+    command = [str(sandbox.kubectl), "--kubeconfig", str(sandbox.kubeconfig), verb, "-f", "-"]
+    return subprocess.run(
+        command, input=json.dumps(body), capture_output=True, text=True, timeout=60, check=False
+    )

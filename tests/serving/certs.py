@@ -1,0 +1,148 @@
+"""Certs: an API server in memory that knows Secrets and webhook configurations, and replicas."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from base64 import b64decode
+from datetime import timedelta
+from typing import Any
+
+from cryptography import x509
+
+from hedgerow.core.webhooks import MUTATING, VALIDATING
+from hedgerow.kube.cluster import Applied
+from hedgerow.kube.errors import Cause, Conflict, KubeError, Stale, Unavailable
+from hedgerow.serving.bundles import Bundles
+from hedgerow.serving.material import Material, certificates, signed
+from hedgerow.serving.rotation import Rules
+from hedgerow.serving.secret import SECRET, SecretStore
+from hedgerow.serving.shared import SharedCertificates
+from runtime.virtual import VirtualClock
+
+Object = dict[str, Any]
+HOOK = "cronjob.hedgerow.dev"
+NAMES = ("hedgerow-webhook.hedgerow-system.svc", "localhost", "127.0.0.1")
+VALIDITY = timedelta(hours=1)
+DAY = VALIDITY.total_seconds() / 90
+"""A short day, of forty seconds: replicas look each half a minute, whatever the validity."""
+RULES = Rules(NAMES, VALIDITY)
+
+
+class Server:
+    """Stores objects by kind; `holders` are field managers that are in the way of a kind."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Object] = {}
+        self.holders: dict[str, str] = {}
+        self.writes: list[str] = []
+        self.down: KubeError | None = None
+        self.races: list[Any] = []
+        self._version = 100
+
+    def configure(self, *kinds: Any) -> None:
+        """Install webhook configurations, as their manifest does."""
+        for kind in kinds or (VALIDATING, MUTATING):
+            hooks = [{"name": name, "clientConfig": {"url": "x"}} for name in (HOOK, "other")]
+            self.put(kind.kind, {"metadata": {"name": "hedgerow"}, "webhooks": hooks})
+
+    def put(self, kind: str, obj: Object) -> None:
+        """Store an object as somebody else does."""
+        self._version += 1
+        meta = {"uid": f"{kind}-{self._version}", **obj["metadata"]}
+        self.objects[kind] = {
+            **obj,
+            "metadata": {**meta, "resourceVersion": str(self._version)},
+        }
+
+    async def read(self, api, name, namespace="", **_: Any) -> Object | None:
+        if self.down:
+            raise self.down
+        return self.objects.get(api.kind)
+
+    async def apply(self, api, body, *, manager: str, **_: Any) -> Applied:
+        if self.down:
+            raise self.down
+        if self.races:
+            self.races.pop(0)()
+        assert manager == "hedgerow-certificates"
+        meta, live = body["metadata"], self.objects.get(api.kind)
+        expected = live["metadata"]["resourceVersion"] if live else "1"
+        if meta["resourceVersion"] != expected or (not live and "uid" in meta):
+            raise Stale("the object has been modified", code=409)
+        if holder := self.holders.get(api.kind):
+            self.writes.append(f"{api.kind} refused")
+            raise Conflict(f".x is held by {holder}", causes=(Cause(".x", holder, ""),), code=409)
+        self.writes.append(api.kind)
+        self.put(api.kind, _merged(live or {}, body))
+        return Applied(self.objects[api.kind], created=live is None)
+
+    @property
+    def material(self) -> Material:
+        return Material.read(self.objects[SECRET.kind]["data"])
+
+    def bundle(self, kind: Any = VALIDATING) -> list[x509.Certificate]:
+        hook = self.objects[kind.kind]["webhooks"][0]
+        return certificates(b64decode(hook["clientConfig"]["caBundle"]), "caBundle")
+
+    def trusts(self, served: x509.Certificate) -> bool:
+        """Tell whether the API server would take this certificate from both webhooks."""
+        for kind in (VALIDATING, MUTATING):
+            good = [ca for ca in self.bundle(kind) if signed(served, ca)]
+            if not good:
+                return False
+        return True
+
+
+def _merged(live: Object, body: Object) -> Object:
+    hooks = {hook["name"]: hook for hook in body.get("webhooks", ())}
+    merged = {**live, **body, "metadata": {**live.get("metadata", {}), **body["metadata"]}}
+    if "webhooks" in live:
+        merged["webhooks"] = [
+            {
+                **h,
+                "clientConfig": h["clientConfig"]
+                | hooks.get(h["name"], {}).get("clientConfig", {}),
+            }
+            for h in live["webhooks"]
+        ]
+    return merged
+
+
+def unavailable() -> KubeError:
+    return Unavailable("etcd is away", code=503)
+
+
+class Replica(SharedCertificates):
+    """One replica's certificates; `leaf` is what it serves."""
+
+    def __init__(self, server: Server, rules: Rules = RULES, clock: Any = None) -> None:
+        clock = clock or VirtualClock()
+        how: Object = {"name": "hedgerow-serving", "namespace": "hedgerow-system"}
+        store = SecretStore(server, manager="hedgerow-certificates", **how)  # type: ignore[arg-type]
+        hooks: Object = {"name": "hedgerow", "webhooks": frozenset({HOOK})}
+        bundles = Bundles(server, clock, manager="hedgerow-certificates", **hooks)  # type: ignore[arg-type]
+        super().__init__(clock, rules, store, bundles)
+
+    @property
+    def leaf(self) -> x509.Certificate:
+        assert self._live.served is not None
+        return x509.load_pem_x509_certificate(self._live.served.chain)
+
+
+def shown(context: ssl.SSLContext) -> x509.Certificate:
+    """Give the certificate that a client meets at a server with this context."""
+    client = ssl.create_default_context()
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
+    back, forth = ssl.MemoryBIO(), ssl.MemoryBIO()
+    one = client.wrap_bio(into, out)
+    other = context.wrap_bio(back, forth, server_side=True)
+    for _ in range(5):
+        for side, sent, taken in ((one, out, back), (other, forth, into)):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+            taken.write(sent.read())
+    der = one.getpeercert(binary_form=True)
+    assert der is not None
+    return x509.load_der_x509_certificate(der)

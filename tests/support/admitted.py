@@ -1,0 +1,173 @@
+"""Admitted: replicas of the webhook server, and a real API server that asks them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+from cryptography import x509
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hedgerow.controllers import bluegreen, cronjob, memcached
+from hedgerow.core.contract import Controller
+from hedgerow.core.webhooks import configurations, webhook_name
+from hedgerow.kube.client import connect
+from hedgerow.runtime.clock import SystemClock
+from hedgerow.serving.addresses import Address
+from hedgerow.serving.bundles import Bundles
+from hedgerow.serving.rotation import Rules
+from hedgerow.serving.secret import SecretStore
+from hedgerow.serving.server import serve
+from hedgerow.serving.shared import SharedCertificates
+from hedgerow.serving.webhooks import webhook_app
+from support.api import Api, Object
+
+CONTROLLERS = cast(
+    "list[Controller[Any]]", [bluegreen.CONTROLLER, cronjob.CONTROLLER, memcached.CONTROLLER]
+)
+USER = "hedgerow-webhooks-under-test"
+MANAGER = "hedgerow-certificates"
+GROUP = "admissionregistration.k8s.io"
+
+
+def rules(name: str) -> list[Object]:
+    """All that certificates need; the Secret's rule belongs into a Role of its namespace."""
+    return [
+        {
+            "apiGroups": [""],
+            "resources": ["secrets"],
+            "resourceNames": [f"{name}-serving"],
+            "verbs": ["get", "create", "patch"],
+        },
+        {
+            "apiGroups": [GROUP],
+            "resources": ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],
+            "resourceNames": [name],
+            "verbs": ["get", "patch"],
+        },
+    ]
+
+
+def configure(api: Api, name: str, namespace: str, *ports: int) -> list[Object]:
+    """Install our configurations for one namespace; each points to one of the ports."""
+    made = configurations(CONTROLLERS, name=name, namespace=namespace)
+    for number, one in enumerate(made):
+        port = ports[number % len(ports)]
+        for hook in one["webhooks"]:
+            path = hook["clientConfig"].pop("service")["path"]
+            hook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
+            labels = {"kubernetes.io/metadata.name": namespace}
+            hook["namespaceSelector"] = {"matchLabels": labels}
+        api.apply(one, "manifests").must()
+    return made
+
+
+def remove(api: Api, name: str) -> None:
+    """Delete the configurations."""
+    for plural in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
+        api.raw("DELETE", f"/apis/{GROUP}/v1/{plural}/{name}")
+
+
+class Replica:
+    """One webhook server with certificates of its own, on a loop in a thread."""
+
+    def __init__(self, kubeconfig: Path, name: str, namespace: str, validity: timedelta) -> None:
+        self._kubeconfig = str(kubeconfig)
+        self._name = name
+        self._namespace = namespace
+        self._validity = validity
+        self._up = threading.Event()
+        self._end: Any = None
+        self._thread = threading.Thread(target=anyio.run, args=(self._run,), daemon=True)
+        self.port = 0
+        self.asked = 0
+        self.served: set[int] = set()
+        self.unready: list[str] = []
+
+    def start(self) -> None:
+        self._thread.start()
+        assert self._up.wait(20), "the replica does not come up"
+
+    def stop(self) -> None:
+        if self._end is not None:
+            self._end()
+            self._thread.join(20)
+            self._end = None
+
+    async def _run(self) -> None:
+        clock = SystemClock()
+        async with connect(kubeconfig=self._kubeconfig) as cluster:
+            certificates = SharedCertificates(
+                clock,
+                Rules(("localhost", "127.0.0.1"), self._validity, clock.jitter()),
+                SecretStore(
+                    cluster,
+                    name=f"{self._name}-serving",
+                    namespace=self._namespace,
+                    manager=MANAGER,
+                ),
+                Bundles(
+                    cluster,
+                    clock,
+                    name=self._name,
+                    manager=MANAGER,
+                    webhooks=frozenset(webhook_name(one.resource.api) for one in CONTROLLERS),
+                ),
+            )
+            await certificates.prepare()
+            app = self._counted(webhook_app(CONTROLLERS), certificates)
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(certificates.keep)
+                address = Address("127.0.0.1", self.port)
+                bound = await tasks.start(
+                    lambda *, task_status: serve(
+                        app, address, tls=certificates.context, task_status=task_status
+                    )
+                )
+                self.port = bound.port
+                loop_end = anyio.Event()
+                token = anyio.lowlevel.current_token()
+                self._end = lambda: anyio.from_thread.run_sync(loop_end.set, token=token)
+                self._up.set()
+                await loop_end.wait()
+                tasks.cancel_scope.cancel()
+
+    def _counted(self, app: ASGIApp, certificates: SharedCertificates) -> ASGIApp:
+        """Count requests, and end each connection, so that the next one shakes hands anew."""
+
+        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+            async def closing(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    headers = [*message.get("headers", ()), (b"connection", b"close")]
+                    message = {**message, "headers": headers}
+                await send(message)
+
+            self.asked += 1
+            served = certificates._live.served
+            assert served is not None
+            self.served.add(x509.load_pem_x509_certificate(served.chain).serial_number)
+            if reason := certificates.check():
+                self.unready.append(reason)
+            await app(scope, receive, closing)
+
+        return counted
+
+
+@contextmanager
+def replicas(
+    count: int, kubeconfig: Path, name: str, namespace: str, validity: timedelta
+) -> Iterator[list[Replica]]:
+    """Run so many replicas."""
+    made = [Replica(kubeconfig, name, namespace, validity) for _ in range(count)]
+    try:
+        for one in made:
+            one.start()
+        yield made
+    finally:
+        for one in made:
+            one.stop()
