@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +66,13 @@ class Cluster:
         self.model, self.namespace = model, namespace
         self.before, self.after = before, after
         self.sent: list[Sent] = []
+        self.permit: Callable[[], float] | None = None
+
+    def fenced(self, permit: Callable[[], float]) -> Cluster:
+        """Give the same cluster with writes bound to a permit, of seconds that are left."""
+        fenced = copy(self)
+        fenced.permit = permit
+        return fenced
 
     @property
     def writes(self) -> list[Sent]:
@@ -145,6 +153,8 @@ class Cluster:
         return True
 
     async def _ask(self, sent: Sent, act: Callable[[], Any]) -> Any:
+        if sent.writes and self.permit and self.permit() <= 0:
+            raise errors.NotLeading("not sent: the lease is over", request=str(sent))
         self.sent.append(sent)
         await self.before(sent)
         try:

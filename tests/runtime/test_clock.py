@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import anyio
 import pytest
 
-from hedgerow.runtime.clock import SystemClock, Wall
+from hedgerow.runtime.clock import SystemClock, Wall, unique
 
 pytestmark = pytest.mark.anyio
+
+UPTIME = Path("/proc/uptime")
 
 
 class TestSystemClock:
@@ -23,11 +26,27 @@ class TestSystemClock:
 
         assert SystemClock().monotonic() - before == pytest.approx(5)
 
+    async def test_elapsed_time_is_not_the_loops(self):
+        before = SystemClock().elapsed()
+        await anyio.sleep(500)
+
+        assert 0 <= SystemClock().elapsed() - before < 400
+
+    async def test_nothing_is_unique_twice(self):
+        assert len({unique() for _ in range(50)}) == 50
+
     async def test_jitter_is_a_fraction_and_not_always_the_same(self):
         draws = {SystemClock().jitter() for _ in range(50)}
 
         assert all(0 <= draw < 1 for draw in draws)
         assert len(draws) > 1
+
+
+@pytest.mark.skipif(not UPTIME.exists(), reason="only Linux tells how long it has been up")
+def test_elapsed_time_is_that_since_the_machine_was_started() -> None:
+    up = float(UPTIME.read_text("utf-8").split()[0])
+
+    assert SystemClock().elapsed() == pytest.approx(up, abs=60)
 
 
 class Ticking:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.kube import adoption, answers, wire
+from hedgerow.kube import adoption, answers, bodies, reviews, wire
 from hedgerow.kube.errors import Gone, Invalid, Missing, Stale
+from hedgerow.kube.fence import Fence
 from hedgerow.kube.watch import Listing, WatchEvent
 from hedgerow.kube.wire import APPLY, JSON, Request
 from hedgerow_schemas.base import ApiResource, Object
@@ -15,11 +16,11 @@ from hedgerow_schemas.base import ApiResource, Object
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
+    from hedgerow.kube.fence import Sender
     from hedgerow.kube.session import Session
 
 PAGE_SECONDS = 60.0
 """Seconds for one page of a list, all attempts together."""
-_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,17 @@ def _whole(item: Object) -> Object:
 class Cluster:
     """One API server, as one user. Every method raises a `hedgerow.kube.errors.KubeError`."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, writes: Sender | None = None) -> None:
         self._session = session
+        self._writes = writes or session
+
+    def fenced(self, permit: Callable[[], float]) -> Cluster:
+        """Give the same cluster with every write but a dry run bound to a permit.
+
+        `permit` gives the seconds for which writes are permitted: with none left they raise
+        NotLeading, else they take no longer than that.
+        """
+        return Cluster(self._session, Fence(self._session, permit))
 
     @property
     def server(self) -> str:
@@ -78,11 +88,12 @@ class Cluster:
             "PATCH",
             wire.path(api, namespace, name, subresource),
             params,
-            _encode({"apiVersion": api.group_version, "kind": api.kind, **body}),
+            bodies.apply(api, body),
             APPLY,
             repeatable=dry_run or not metadata.get("resourceVersion"),
         )
-        answer = await self._session.send(request, seconds=timeout)
+        sender = self._session if dry_run else self._writes
+        answer = await sender.send(request, seconds=timeout)
         return Applied(
             answers.kubernetes(answer, request), answer.code == HTTPStatus.CREATED, answer.warnings
         )
@@ -101,7 +112,7 @@ class Cluster:
         """
         request = adoption.request(api, live, edits)
         try:
-            answer = await self._session.send(request, seconds=timeout)
+            answer = await self._writes.send(request, seconds=timeout)
         except Invalid as error:
             if error.code == HTTPStatus.UNPROCESSABLE_ENTITY and not error.causes:
                 # All that a server says of a test that fails.
@@ -218,17 +229,11 @@ class Cluster:
 
         Raises Stale when it is there, but no longer of that version.
         """
-        conditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
-        options: Object = {
-            "apiVersion": "meta.k8s.io/v1",
-            "kind": "DeleteOptions",
-            "preconditions": conditions,
-            "propagationPolicy": propagation,
-        }
         path = wire.path(api, namespace, name)
-        request = Request("DELETE", path, content=wire.encode(options), content_type=JSON)
+        options = bodies.delete(uid, version, propagation)
+        request = Request("DELETE", path, content=options, content_type=JSON)
         try:
-            await self._session.send(request, seconds=timeout)
+            await self._writes.send(request, seconds=timeout)
         except Missing as error:
             if not error.served:
                 raise
@@ -268,33 +273,28 @@ class Cluster:
         raise Missing(_UNSERVED, code=HTTPStatus.NOT_FOUND, request=request)
 
     async def allowed(self, verb: str, api: ApiResource, namespace: str = "") -> bool:
-        """Ask whether we may `verb` the kind; the one POST, and nothing is stored by it."""
+        """Ask whether we may `verb` the kind."""
         attributes = {"group": api.group, "resource": api.plural, "verb": verb}
         if namespace:
             attributes["namespace"] = namespace
-        review: Object = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
-        request = Request("POST", _REVIEW, content=wire.encode(review), content_type=JSON)
-        answer = answers.kubernetes(await self._session.send(request, seconds=10.0), request)
-        return bool(answer.get("status", {}).get("allowed"))
+        status = await self.review(reviews.SELF, {"resourceAttributes": attributes})
+        return bool(status.get("allowed"))
+
+    async def review(
+        self,
+        kind: str,
+        spec: Mapping[str, Any],
+        *,
+        timeout: float = 10.0,  # noqa: ASYNC109
+    ) -> Object:
+        """Give the status of one of `hedgerow.kube.reviews`; nothing is stored by it."""
+        request = reviews.request(kind, spec)
+        answer = answers.kubernetes(await self._session.send(request, seconds=timeout), request)
+        return answer.get("status") or {}
 
 
 _UNSERVED = "the server does not serve it; is its CRD installed?"
 
 
 def _selected(labels: str, fields: str) -> dict[str, str]:
-    chosen = {"labelSelector": labels, "fieldSelector": fields}
-    return {key: value for key, value in chosen.items() if value}
-
-
-def _encode(body: Mapping[str, Any]) -> bytes:
-    try:
-        content = wire.encode(body)
-    except ValueError as error:
-        raise Invalid(f"the body cannot be written as JSON: {error}") from error
-    if len(content) > wire.BODY_LIMIT:
-        raise Invalid(f"the body has {len(content)} bytes; the API server takes {wire.BODY_LIMIT}")
-    return content
+    return {k: v for k, v in (("labelSelector", labels), ("fieldSelector", fields)) if v}

@@ -16,6 +16,7 @@
       + Invalid            400, 405, 413, 415, 422 and the 500 that apply answers to a bad body
       + Throttled          429
       + Unavailable        500, 502, 503, 504
+      + NotLeading         not sent at all: another process may be the one that writes now
 
 `str(error)` is one line for a person: the request, then what was wrong.
 """
@@ -177,6 +178,10 @@ class Unavailable(KubeError):
     def passing(self) -> bool:
         """Whether asking again at once may help: 502 to 504 and etcd's `ServerTimeout`."""
         return self.code in _PASSING or self.reason == "ServerTimeout"
+
+
+class NotLeading(KubeError):
+    """It was not sent: the lease is over, so another process may be the one that writes now."""
 
 
 _BY_CODE: Mapping[int, type[KubeError]] = {

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+import time
+import uuid
 from datetime import UTC, datetime
 from typing import Protocol
 
 import anyio
 
 JUMP = 1.0
+
+_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Goes on while the machine sleeps; only Linux has it."""
 
 
 class Clock(Protocol):
@@ -20,6 +25,10 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Give the event loop's time, in seconds."""
+        ...
+
+    def elapsed(self) -> float:
+        """Give seconds that pass also while the process is stopped or the machine asleep."""
         ...
 
     def jitter(self) -> float:
@@ -38,9 +47,18 @@ class SystemClock:
         """Give the event loop's time, in seconds."""
         return anyio.current_time()
 
+    def elapsed(self) -> float:
+        """Give the seconds since the machine was started, its sleep included where it tells."""
+        return time.clock_gettime(_BOOT)
+
     def jitter(self) -> float:
         """Give a random number in [0, 1)."""
         return random.random()  # noqa: S311 - spreads retries, guards nothing
+
+
+def unique() -> str:
+    """Give a string that nobody else has."""
+    return str(uuid.uuid4())  # noqa: TID251 - the one place
 
 
 class Wall:

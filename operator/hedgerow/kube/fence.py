@@ -1,0 +1,69 @@
+"""Fence: lets a write through for as long as somebody else permits it, and no longer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hedgerow.kube.errors import NotLeading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hedgerow.kube.wire import Answer, Request
+
+_SENDING = ("send_request_headers.started", "send_request_body.started")
+
+
+class Sender(Protocol):
+    """What sends requests: a session, or a fence before it."""
+
+    async def send(self, request: Request, *, seconds: float) -> Answer:
+        """Send a request and give its successful answer. Raises KubeError."""
+        ...
+
+
+class Fence:
+    """A way to the server for writes, each of which asks for its permit.
+
+    It asks before the request is sent, and once more, by `request.permit`, when the connection is
+    about to take its bytes: waiting for a slot, for a connection or for the next attempt may have
+    taken longer than there was time, with the process stopped or the machine asleep meanwhile.
+    """
+
+    def __init__(self, sender: Sender, permit: Callable[[], float]) -> None:
+        self._sender = sender
+        self._permit = permit
+
+    async def send(self, request: Request, *, seconds: float) -> Answer:
+        """Send a write, for at most as long as it is permitted. Raises NotLeading, KubeError."""
+        left = check(request, self._permit)
+        fenced = replace(request, permit=self._permit)
+        return await self._sender.send(fenced, seconds=min(seconds, left))
+
+
+def check(request: Request, permit: Callable[[], float]) -> float:
+    """Give the seconds that are left for a request; raises NotLeading without any."""
+    left = permit()
+    if left <= 0:
+        raise NotLeading(
+            "not sent: the lease is over, somebody else may lead", request=str(request)
+        )
+    return left
+
+
+def at_the_wire(request: Request) -> dict[str, Any]:
+    """Give the httpcore extensions that check a request's permit when its bytes are to be sent.
+
+    Without its body the server does not carry a request out; what is raised here closes the
+    connection (https://www.encode.io/httpcore/extensions/#trace).
+    """
+    permit = request.permit
+    if permit is None:
+        return {}
+
+    async def trace(event: str, _info: Any) -> None:
+        if event.endswith(_SENDING):
+            check(request, permit)
+
+    return {"extensions": {"trace": trace}}

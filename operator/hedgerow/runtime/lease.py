@@ -1,0 +1,278 @@
+"""Lease: leadership gained, held and given up, each write of the Lease an unforced apply."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, NoReturn
+
+import anyio
+import structlog
+
+from hedgerow.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, Missing, Stale
+from hedgerow.kube.retry import backoff
+from hedgerow.runtime.clock import unique
+from hedgerow.runtime.election import (
+    LEASES,
+    NAMESPACES,
+    Election,
+    Look,
+    Remove,
+    Seen,
+    Take,
+    Timing,
+    Wait,
+    seen,
+)
+
+if TYPE_CHECKING:
+    from hedgerow.kube.client import Cluster
+    from hedgerow.runtime.clock import Clock
+    from hedgerow_schemas.base import Object
+
+__all__ = ["Leader", "Leadership", "LeadershipLost", "Timing", "identity", "live_leader"]
+
+RELEASE = 2.0
+"""Seconds for giving the lease up."""
+_ATTEMPTS = 3
+_RIVALS = (Stale, AlreadyExists)
+
+log = structlog.get_logger(__name__)
+
+
+class LeadershipLost(Exception):  # noqa: N818 - named for the situation
+    """Somebody else leads, or may: nothing must be written any more. The message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who leads, the namespaces that it keeps to (none named: all), and since when."""
+
+    identity: str
+    namespaces: tuple[str, ...]
+    since: datetime | None
+
+
+def identity() -> str:
+    """Give a new name for a candidate: the host's, which is the pod's, and what nobody else has."""
+    return f"{socket.gethostname()}_{unique()}"
+
+
+class Leadership:
+    """One candidate's part in one Lease.
+
+    `cluster` is the unfenced one, best with a connection of its own: a renewal must not wait behind
+    other requests. Standing by costs one small GET every half `timing.retry`, and no watch: so that
+    a lease that was given up is taken within about a second, with rights on one name only.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        *,
+        name: str,
+        namespace: str,
+        identity: str,
+        manager: str,
+        timing: Timing,
+        namespaces: tuple[str, ...] = (),
+    ) -> None:
+        self._cluster, self._clock, self._timing = cluster, clock, timing
+        self._name, self._namespace, self._manager = name, namespace, manager
+        self._namespaces = ",".join(sorted(set(namespaces)))
+        self._election = Election(identity, timing)
+        self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
+        self._failures = 0
+        self._trouble = ""
+        self._holder: str | None = None
+
+    def remaining(self) -> float:
+        """Give the seconds for which writes are permitted; 0 when we do not lead."""
+        return self._election.remaining(self._clock.elapsed())
+
+    @property
+    def leading(self) -> bool:
+        """Whether we lead at this moment."""
+        return self.remaining() > 0
+
+    async def gain(self) -> None:
+        """Wait until we lead, as long as it takes, whatever the server answers meanwhile."""
+        while True:
+            self._election.doubt()
+            pause = await self._turn()
+            if self.leading:
+                self._log.info("leading")
+                return
+            await anyio.sleep(pause)
+
+    async def hold(self) -> NoReturn:
+        """Renew the lease; raises LeadershipLost as soon as it is another's, or has run out."""
+        pause = self._pause()
+        while True:
+            await anyio.sleep(min(pause, self.remaining()))
+            if self.leading:
+                pause = await self._turn()
+            if not self.leading:
+                raise LeadershipLost(self._why())
+
+    async def release(self) -> None:
+        """Stop leading at once, and tell the others so, within RELEASE seconds; raises nothing."""
+        self._election.give_up()
+        with anyio.move_on_after(RELEASE, shield=True) as scope:
+            try:
+                await self._tell()
+            except KubeError as error:
+                self._log.warning("lease not released", error=str(error))
+        if scope.cancelled_caught:
+            self._log.warning("lease not released", error=f"no answer in {RELEASE:.0f} s")
+
+    async def _tell(self) -> None:
+        for _ in range(_ATTEMPTS):
+            if not self._election.certain:
+                await self._look()
+            step = self._election.give_up()
+            if step is None:
+                return
+            self._election.doubt()
+            try:
+                await self._apply(step)
+            except Stale:
+                continue
+            self._log.info("lease released")
+            return
+
+    async def _turn(self) -> float:
+        """Ask what is to be asked now; give the seconds until the next turn."""
+        try:
+            await self._steps()
+        except KubeError as error:
+            self._failures += 1
+            self._hear(error)
+            return self._pause(error.after)
+        if self._trouble:
+            self._log.info("lease recovered")
+        self._failures, self._trouble = 0, ""
+        return self._pause()
+
+    async def _steps(self) -> None:
+        """Read if need be, then write once; between deleting and creating no time is lost."""
+        step = self._next()
+        if isinstance(step, Look):
+            await self._look()
+            step = self._next()
+        if isinstance(step, Remove):
+            await self._remove(step)
+            step = self._next()
+        if isinstance(step, Take):
+            await self._apply(step)
+        elif isinstance(step, Wait):
+            self._stand_by(step.holder)
+
+    def _next(self) -> Look | Take | Remove | Wait:
+        return self._election.next(self._clock.elapsed(), self._clock.now())
+
+    async def _look(self) -> None:
+        found = await self._cluster.read(
+            LEASES, self._name, self._namespace, timeout=self._timeout()
+        )
+        self._election.looked(seen(found), self._clock.elapsed())
+
+    async def _apply(self, step: Take) -> None:
+        meta: Object = {"name": self._name, "namespace": self._namespace, **step.meta}
+        if self._namespaces:
+            meta["annotations"] = {NAMESPACES: self._namespaces}
+        body: Object = {"metadata": meta, "spec": step.spec}
+        try:
+            applied = await self._cluster.apply(
+                LEASES, body, manager=self._manager, timeout=self._timeout()
+            )
+        except Conflict:
+            self._election.contested()
+            raise
+        self._election.looked(seen(applied.object), self._clock.elapsed())
+
+    async def _remove(self, step: Remove) -> None:
+        """Delete an expired Lease that is not ours to apply."""
+        gone = await self._cluster.delete(
+            LEASES,
+            self._name,
+            self._namespace,
+            uid=step.uid,
+            version=step.version,
+            timeout=self._timeout(),
+        )
+        if gone:
+            self._log.info("deleted the expired lease of another field manager")
+            self._election.removed()
+
+    def _timeout(self) -> float:
+        """Give a third of the deadline: one answer that is lost leaves time for another try."""
+        third = self._timing.deadline / 3
+        return min(third, self.remaining() or third)
+
+    def _pause(self, after: float = 0.0) -> float:
+        """Give the seconds until the next turn, shorter for a leader in trouble than for others."""
+        draw, retry = self._clock.jitter(), self._timing.retry
+        wait = backoff(self._failures, draw) if self._failures else 0.0
+        if self.leading:
+            usual = min(wait, retry) if self._failures else retry * (0.8 + 0.2 * draw)
+        else:
+            usual = max(retry / 2 * (0.8 + 0.4 * draw), min(wait, self._timing.duration))
+        return max(usual, after * (1 + draw / 4))
+
+    def _hear(self, error: KubeError) -> None:
+        if isinstance(error, _RIVALS):
+            self._log.debug("lease changed meanwhile", error=str(error))
+            return
+        said = f"{type(error).__name__}: {error}"
+        if said != self._trouble:
+            self._log.warning("lease in trouble", error=str(error))
+        self._trouble = said
+
+    def _stand_by(self, holder: str) -> None:
+        if holder != self._holder:
+            self._log.info("standing by", holder=holder or "nobody that we know of")
+        self._holder = holder
+
+    def _why(self) -> str:
+        found = self._election.seen
+        if found and found.holder != self._election.identity:
+            return f"the lease is held by {found.holder or 'nobody'} now"
+        why = f" ({self._trouble})" if self._trouble else ""
+        return f"the lease was not renewed for {self._timing.deadline:g} s{why}"
+
+
+async def live_leader(
+    cluster: Cluster, clock: Clock, *, name: str, namespace: str, timing: Timing
+) -> Leader | None:
+    """Watch a Lease until its holder proves to be alive, or for its duration; then None.
+
+    Also None without a Lease, without a holder, and without the right to read it. Raises KubeError.
+    """
+    first: Seen | None = None
+    until = 0.0
+    while True:
+        try:
+            found = seen(await cluster.read(LEASES, name, namespace))
+        except (Forbidden, Missing) as error:
+            log.debug("lease not readable", lease=f"{namespace}/{name}", error=str(error))
+            return None
+        now = clock.elapsed()
+        if found is None or not found.holder:
+            return None
+        if first is None:
+            first, until = found, now + (found.seconds or timing.seconds)
+        elif (found.uid, found.holder, found.renewed) != (first.uid, first.holder, first.renewed):
+            return Leader(found.holder, found.namespaces, _instant(found.acquired))
+        if now >= until:
+            return None
+        await anyio.sleep(timing.retry / 2 * (0.8 + 0.4 * clock.jitter()))
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None

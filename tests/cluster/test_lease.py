@@ -1,0 +1,436 @@
+"""Leadership on a real API server: one leader at a time, as the server's own audit log shows."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from hedgerow.kube.client import Cluster, connect
+from hedgerow.kube.errors import Conflict, KubeError, NotLeading, Stale
+from hedgerow.runtime.clock import SystemClock
+from hedgerow.runtime.election import LEASES, Take, seen
+from hedgerow.runtime.lease import Leader, Leadership, LeadershipLost, live_leader
+from hedgerow.sandbox.cluster import Sandbox
+from runtime.leases import Server
+from support.api import Api, Object
+from support.audit import Audit, must_be_unforced_applies
+from support.contender import LEASE, LEASE_MANAGER, LEDGER, SHORT, Contender, leadership
+from support.eventually import eventually, throughout
+from support.rights import grant
+
+FOREVER = datetime.max.replace(tzinfo=UTC)
+
+pytestmark = [pytest.mark.cluster, pytest.mark.anyio, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def api(sandbox: Sandbox) -> Iterator[Api]:
+    api = Api(sandbox.kubeconfig)
+    yield api
+    api.close()
+
+
+async def until(holds: Callable[[], object], within: float = 30) -> None:
+    """Wait for something while the loop goes on."""
+    await anyio.to_thread.run_sync(lambda: eventually(holds, within))
+
+
+async def stays(holds: Callable[[], object], seconds: float) -> None:
+    """Fail if it does not hold throughout that many seconds, while the loop goes on."""
+    await anyio.to_thread.run_sync(lambda: throughout(lambda: not holds(), seconds))
+
+
+@asynccontextmanager
+async def clusters(sandbox: Sandbox, number: int) -> AsyncIterator[list[Cluster]]:
+    async with (
+        connect(kubeconfig=str(sandbox.kubeconfig)) as first,
+        connect(kubeconfig=str(sandbox.kubeconfig)) as second,
+        connect(kubeconfig=str(sandbox.kubeconfig)) as third,
+    ):
+        yield [first, second, third][:number]
+
+
+def lease(namespace: str, **spec: Any) -> Object:
+    return {
+        "apiVersion": LEASES.group_version,
+        "kind": "Lease",
+        "metadata": {"name": LEASE, "namespace": namespace},
+        **({"spec": spec} if spec else {}),
+    }
+
+
+def vacant(api: Api, namespace: str) -> None:
+    """Make a Lease that nobody ever held: it is taken without waiting."""
+    api.apply(lease(namespace), "test").must()
+
+
+def held(api: Api, namespace: str) -> str:
+    return api.get(lease(namespace)).body.get("spec", {}).get("holderIdentity", "")
+
+
+def time(entry: Object, which: str) -> datetime:
+    return datetime.fromisoformat(entry[which])
+
+
+class Ledger:
+    """What the audit log says of the leaders and of what they wrote, in one namespace."""
+
+    def __init__(self, audit: Audit, namespace: str) -> None:
+        writes = audit.since(verbs=("patch", "delete"), namespace=namespace)
+        done = [entry for entry in writes if entry["responseStatus"]["code"] < 300]
+        patches = [entry for entry in done if "requestObject" in entry]
+        self.leases = [e for e in patches if e["objectRef"]["resource"] == "leases"]
+        self.entries = [e for e in patches if e["objectRef"]["resource"] == "configmaps"]
+        self.all_lease_writes = [e for e in writes if e["objectRef"]["resource"] == "leases"]
+
+    @property
+    def reigns(self) -> list[tuple[str, datetime, datetime]]:
+        """Each holder in turn, when its first apply was received, and when it was answered."""
+        found: list[tuple[str, datetime, datetime]] = []
+        for entry in sorted(self.leases, key=replaced):
+            holder = entry["requestObject"].get("spec", {}).get("holderIdentity", "")
+            if [holder] != [name for name, _, _ in found[-1:]]:
+                received = time(entry, "requestReceivedTimestamp")
+                found.append((holder, received, time(entry, "stageTimestamp")))
+        return found
+
+    def written_by(self, name: str) -> list[Object]:
+        return [e for e in self.entries if e["requestObject"]["data"]["by"] == name]
+
+    def must_have_one_writer_at_a_time(self) -> list[str]:
+        """Fail where something was written outside its writer's reign; give who reigned."""
+        ends = [received for _, received, _ in self.reigns[1:]] + [FOREVER]
+        for (name, begin, _), end in zip(self.reigns, ends, strict=True):
+            written = self.written_by(name)
+            early = [e for e in written if time(e, "requestReceivedTimestamp") < begin]
+            late = [e for e in written if time(e, "stageTimestamp") > end]
+            assert (early, late) == ([], []), name
+        return [name for name, _, _ in self.reigns if name]
+
+
+def replaced(entry: Object) -> int:
+    """Give the version that an apply took the place of: of each there is one that got through."""
+    return int(entry["requestObject"]["metadata"].get("resourceVersion", 0))
+
+
+class TestProcesses:
+    @pytest.mark.parametrize(
+        "where", [0, 1, 2], ids=["between_writes", "before_headers", "before_body"]
+    )
+    def test_a_stopped_leader_that_comes_back_writes_nothing(
+        self, sandbox: Sandbox, namespace: str, api: Api, audit: Audit, tmp_path: Path, where: int
+    ):
+        vacant(api, namespace)
+        with Contender(sandbox.kubeconfig, namespace, "a", tmp_path, stops_after=where) as a:
+            a.says("at work")
+            with Contender(sandbox.kubeconfig, namespace, "b", tmp_path) as b:
+                b.says("ready")
+                a.send(signal.SIGUSR1)
+                b.says("at work")
+                a.send(signal.SIGCONT)
+
+                assert a.ended() == 1
+                assert "refused" in a.lines
+                assert a.lines[-1].startswith("lost: the lease ")
+                b.send(signal.SIGTERM)
+                assert b.ended() == 0
+
+        ledger = Ledger(audit, namespace)
+        assert ledger.must_have_one_writer_at_a_time() == ["a", "b"]
+        assert [name for name, _, _ in ledger.reigns][-1] == ""
+        must_be_unforced_applies(ledger.all_lease_writes[1:], LEASE_MANAGER)
+
+    def test_five_of_them_and_many_ends_never_make_two_leaders(
+        self, sandbox: Sandbox, namespace: str, api: Api, audit: Audit, tmp_path: Path
+    ):
+        vacant(api, namespace)
+        with ExitStack() as stack:
+            alive = [
+                stack.enter_context(Contender(sandbox.kubeconfig, namespace, f"c{n}", tmp_path))
+                for n in range(5)
+            ]
+            stopped: list[Contender] = []
+            for number in (signal.SIGKILL, signal.SIGUSR1, signal.SIGTERM, signal.SIGUSR1):
+                names = {c.name: c for c in alive}
+                eventually(lambda known=names: held(api, namespace) in known)
+                leader = names[held(api, namespace)]
+                leader.says("at work")
+                leader.send(number)
+                alive.remove(leader)
+                stopped += [leader] if number == signal.SIGUSR1 else []
+            [last] = alive
+            last.says("at work")
+            for contender in stopped:
+                contender.send(signal.SIGCONT)
+                assert contender.ended() == 1
+            last.send(signal.SIGTERM)
+            assert last.ended() == 0
+
+        reigned = Ledger(audit, namespace).must_have_one_writer_at_a_time()
+        assert sorted(reigned) == ["c0", "c1", "c2", "c3", "c4"]
+
+
+@asynccontextmanager
+async def held_by(leading: Leadership) -> AsyncIterator[anyio.CancelScope]:
+    """Hold a lease that is ours, in the background."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(leading.hold)
+        yield tasks.cancel_scope
+        tasks.cancel_scope.cancel()
+
+
+class Wrong(SystemClock):
+    """A clock whose wall is wrong by an hour."""
+
+    def now(self) -> datetime:
+        return super().now() - timedelta(hours=1)
+
+
+class TestLeadership:
+    async def test_of_three_that_create_it_at_once_one_leads(self, sandbox, namespace):
+        async with clusters(sandbox, 3) as [x, y, z]:
+            rivals = [leadership(c, namespace, n) for c, n in zip((x, y, z), "xyz", strict=True)]
+            async with anyio.create_task_group() as tasks:
+                for rival in rivals:
+                    tasks.start_soon(rival.gain)
+                await until(lambda: any(rival.leading for rival in rivals))
+                await stays(lambda: [r.leading for r in rivals].count(True) == 1, 1)
+                tasks.cancel_scope.cancel()
+
+            [leader] = [rival for rival in rivals if rival.leading]
+            for rival in rivals:
+                await rival.release()
+            assert not leader.leading
+
+    async def test_hands_over_in_about_a_second(self, sandbox, namespace, api, audit):
+        vacant(api, namespace)
+        async with clusters(sandbox, 2) as [x, y]:
+            first = leadership(x, namespace, "first", namespaces=("shop",))
+            second = leadership(y, namespace, "second")
+            await first.gain()
+            async with anyio.create_task_group() as tasks:
+                async with held_by(first) as scope:
+                    tasks.start_soon(second.gain)
+                    await stays(lambda: not second.leading, 2)
+                    noted = api.get(lease(namespace)).body["metadata"]["annotations"]
+                    assert noted == {"hedgerow.dev/namespaces": "shop"}
+                    scope.cancel()
+                began = anyio.current_time()
+                await first.release()
+                await until(lambda: second.leading)
+                assert anyio.current_time() - began < 1.5
+
+        spec = api.get(lease(namespace)).must()["spec"]
+        assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("second", 2)
+        assert "annotations" not in api.get(lease(namespace)).body["metadata"]
+
+    async def test_a_wall_clock_that_is_wrong_by_an_hour_is_nobodys_trouble(
+        self, sandbox, namespace, api
+    ):
+        vacant(api, namespace)
+        async with clusters(sandbox, 2) as [x, y]:
+            behind = leadership(x, namespace, "behind", clock=Wrong())
+            other = leadership(y, namespace, "other")
+            await behind.gain()
+            async with held_by(behind):
+                with anyio.move_on_after(5):
+                    await other.gain()
+                assert (behind.leading, other.leading) == (True, False)
+
+    async def test_a_lease_of_client_go_is_waited_for_then_deleted_and_made_anew(
+        self, sandbox, namespace, api
+    ):
+        now = "2026-01-01T00:00:00.000000Z"
+        foreign = lease(
+            namespace,
+            holderIdentity="go",
+            leaseDurationSeconds=3,
+            acquireTime=now,
+            renewTime=now,
+            leaseTransitions=0,
+        )
+        before = api.create(foreign, "manager").must()["metadata"]["uid"]
+        async with clusters(sandbox, 1) as [x]:
+            mine = leadership(x, namespace, "mine")
+            began = anyio.current_time()
+            with anyio.fail_after(20):
+                await mine.gain()
+            assert anyio.current_time() - began >= 3
+
+        live = api.get(lease(namespace)).must()
+        assert live["metadata"]["uid"] != before
+        assert [entry["manager"] for entry in live["metadata"]["managedFields"]] == [LEASE_MANAGER]
+
+    async def test_a_lease_deleted_under_a_leader_is_there_again(self, sandbox, namespace, api):
+        vacant(api, namespace)
+        async with clusters(sandbox, 2) as [x, y]:
+            first, second = leadership(x, namespace, "first"), leadership(y, namespace, "second")
+            await first.gain()
+            async with held_by(first), anyio.create_task_group() as tasks:
+                tasks.start_soon(second.gain)
+                await stays(lambda: first.leading, 1)
+                api.delete(lease(namespace)).must()
+                await stays(lambda: first.leading and not second.leading, 5)
+                assert held(api, namespace) == "first"
+                tasks.cancel_scope.cancel()
+
+    async def test_a_lease_taken_by_force_ends_it(self, sandbox, namespace, api):
+        vacant(api, namespace)
+        async with clusters(sandbox, 1) as [x]:
+            leader = leadership(x, namespace, "leader")
+            await leader.gain()
+            api.apply(lease(namespace, holderIdentity="thief"), "thief", force=True).must()
+            with anyio.fail_after(5), pytest.raises(LeadershipLost, match="held by thief now"):
+                await leader.hold()
+
+    async def test_needs_no_right_but_on_its_own_name(self, sandbox, namespace, api):
+        user = f"elected-{namespace}"
+        verbs = ["get", "create", "patch", "delete"]
+        groups = [LEASES.group]
+        rule = {"apiGroups": groups, "resources": ["leases"], "verbs": verbs}
+        grant(api, user, [{**rule, "resourceNames": [LEASE]}])
+        kubeconfig = await sandbox.kubeconfig_for(user)
+        async with connect(kubeconfig=str(kubeconfig)) as cluster:
+            alone = leadership(cluster, namespace, "alone")
+            with anyio.fail_after(30):
+                await alone.gain()
+            await alone.release()
+            assert held(api, namespace) == ""
+
+            api.merge(lease(namespace), {"spec": {"renewTime": None}}, "kubectl-edit").must()
+            api.merge(lease(namespace), {"spec": {"holderIdentity": "x"}}, "kubectl-edit").must()
+            with anyio.fail_after(30):
+                await alone.gain()
+
+    async def test_a_local_run_is_told_who_leads(self, sandbox, namespace, api):
+        at = {"name": LEASE, "namespace": namespace, "timing": SHORT}
+        async with clusters(sandbox, 2) as [x, y]:
+            assert await live_leader(y, SystemClock(), **at) is None
+            vacant(api, namespace)
+            leader = leadership(x, namespace, "leader", namespaces=("b", "a"))
+            await leader.gain()
+            async with held_by(leader):
+                found = await live_leader(y, SystemClock(), **at)
+                assert isinstance(found, Leader)
+                assert (found.identity, found.namespaces) == ("leader", ("a", "b"))
+                assert found.since is not None
+            with anyio.fail_after(10):
+                assert await live_leader(y, SystemClock(), **at) is None
+
+    async def test_without_the_right_to_look_there_is_none(self, sandbox, namespace):
+        kubeconfig = await sandbox.kubeconfig_for("nobody-at-all")
+        async with connect(kubeconfig=str(kubeconfig)) as cluster:
+            at = {"name": LEASE, "namespace": namespace, "timing": SHORT}
+            assert await live_leader(cluster, SystemClock(), **at) is None
+
+
+class Expiring:
+    """A permit that is over when it is asked for the third time: between headers and body."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self) -> float:
+        self.asked += 1
+        return 0.0 if self.asked > 2 else 10.0
+
+
+class TestFence:
+    async def test_a_write_that_ends_before_its_body_is_not_carried_out(
+        self, sandbox, namespace, api
+    ):
+        body = {"metadata": {"name": "kept", "namespace": namespace}, "data": {"a": "1"}}
+        async with clusters(sandbox, 1) as [cluster]:
+            before = (await cluster.apply(LEDGER, body, manager="m")).object
+            with pytest.raises(NotLeading):
+                await cluster.fenced(Expiring()).apply(
+                    LEDGER, {**body, "data": {"a": "2"}}, manager="m"
+                )
+            with pytest.raises(NotLeading):
+                await cluster.fenced(Expiring()).delete(
+                    LEDGER, "kept", namespace, uid=before["metadata"]["uid"]
+                )
+            await stays(lambda: api.get(before).body == before, 0.5)
+
+            assert await cluster.read(LEDGER, "kept", namespace) == before
+
+
+class TestTheModel:
+    """What the elections in memory lean on is what the real server does."""
+
+    SPEC: Object = {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 15,
+        "acquireTime": "2026-01-01T00:00:00.000000Z",
+        "renewTime": "2026-01-01T00:00:00.000001Z",
+        "leaseTransitions": 0,
+    }
+
+    @pytest.mark.parametrize("edited", [False, True])
+    async def test_answers_as_the_server_does(self, sandbox, namespace, api, edited):
+        model = Server()
+        async with clusters(sandbox, 1) as [cluster]:
+
+            async def real(step: Take) -> Object:
+                meta = {"name": LEASE, "namespace": namespace, **step.meta}
+                body = {"metadata": meta, "spec": step.spec}
+                return (await cluster.apply(LEASES, body, manager=LEASE_MANAGER)).object
+
+            async def modelled(step: Take) -> Object:
+                return model.apply(step.meta, step.spec)
+
+            def edit_really() -> Object:
+                patch = {"spec": {"holderIdentity": "x"}}
+                return api.merge(lease(namespace), patch, "kubectl-edit").must()
+
+            def edit_in_the_model() -> Object:
+                model.update(holderIdentity="x")
+                return model.read() or {}
+
+            told = [
+                await self.story(apply, edit if edited else None)
+                for apply, edit in ((real, edit_really), (modelled, edit_in_the_model))
+            ]
+        assert told[0] == told[1]
+        assert Stale in told[0]
+        assert (Conflict in told[0]) is edited
+
+    async def story(self, apply: Any, edit: Any) -> list[Any]:
+        """Give the outcome of each apply: what is read of it, or the error's class."""
+        told: list[Any] = []
+        live: Object = {"metadata": {"uid": "none", "resourceVersion": "1"}}
+
+        async def ask(uid: str | None, version: str, **spec: Any) -> None:
+            nonlocal live
+            meta = {"resourceVersion": version, **({"uid": uid} if uid else {})}
+            try:
+                live = await apply(Take(meta, {**self.SPEC, **spec}))
+                found = seen(live)
+                assert found is not None
+                told.append((found.holder, found.seconds, found.renewed, found.vacant))
+            except KubeError as error:
+                told.append(type(error))
+
+        await ask("none", "1")  # no such object to have that uid
+        await ask(None, "1")  # created
+        await ask(None, "1")  # there already
+        first = live["metadata"]["resourceVersion"]
+        uid = live["metadata"]["uid"]
+        await ask(uid, first, renewTime="2026-01-01T00:00:00.000002Z")
+        await ask(uid, first, holderIdentity="b")  # stale
+        await ask("other", live["metadata"]["resourceVersion"], holderIdentity="b")
+        await ask(uid, live["metadata"]["resourceVersion"], holderIdentity="")  # given up
+        if edit:
+            live = edit()
+            await ask(uid, live["metadata"]["resourceVersion"], holderIdentity="b")
+            await ask(uid, "1", holderIdentity="b")  # the conflict is told of first
+            await ask(None, "1", holderIdentity="b")
+            await ask(uid, live["metadata"]["resourceVersion"], holderIdentity="x")  # agreed
+        return told

@@ -1,0 +1,196 @@
+"""Fence: no write without a permit, up to the moment when its bytes would leave."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from hedgerow.kube import errors, wire
+from hedgerow.kube.client import connect
+from hedgerow.kube.errors import KubeError, NotLeading
+from hedgerow.kube.retry import Timing
+from hedgerow.kube.wire import Request
+from kube.asking import CONFIG_MAP, never
+from kube.fakes import reply, write_kubeconfig
+
+pytestmark = pytest.mark.anyio
+
+BODY = {"metadata": {"name": "x", "namespace": "ns"}}
+LIVE = {
+    "metadata": {
+        "name": "x",
+        "namespace": "ns",
+        "uid": "u",
+        "resourceVersion": "1",
+        "managedFields": [{"manager": "a"}, {"manager": "b", "fieldsV1": {"f:data": {}}}],
+    }
+}
+WRITES = {
+    "apply": lambda c: c.apply(CONFIG_MAP, BODY, manager="m"),
+    "apply of a status": lambda c: c.apply(CONFIG_MAP, BODY, manager="m", subresource="status"),
+    "delete": lambda c: c.delete(CONFIG_MAP, "x", "ns", uid="u"),
+    "managed fields": lambda c: c.replace_managed_fields(CONFIG_MAP, LIVE, {0: None}),
+}
+READS = {
+    "read": lambda c: c.read(CONFIG_MAP, "x", "ns"),
+    "list": lambda c: c.list(CONFIG_MAP, "ns"),
+    "get": lambda c: c.get("/version"),
+    "dry run": lambda c: c.apply(CONFIG_MAP, BODY, manager="m", dry_run=True),
+    "review": lambda c: c.allowed("get", CONFIG_MAP),
+}
+
+
+class Permit:
+    """Gives these seconds one after the other, the last of them for ever."""
+
+    def __init__(self, *seconds: float) -> None:
+        self.seconds = list(seconds)
+        self.asked = 0
+
+    def __call__(self) -> float:
+        self.asked += 1
+        return self.seconds.pop(0) if len(self.seconds) > 1 else self.seconds[0]
+
+
+class TestPermit:
+    @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+    @pytest.mark.parametrize("left", [0.0, -1.0])
+    async def test_without_one_nothing_is_sent(self, server, connected, write, left):
+        async with connected() as cluster:
+            with pytest.raises(NotLeading, match=r"/configmaps/x.*: not sent: the lease is over"):
+                await write(cluster.fenced(Permit(left)))
+
+        assert server.requests == []
+        assert issubclass(NotLeading, KubeError)
+
+    @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+    async def test_with_one_it_is(self, server, connected, write):
+        server.answers = [reply()]
+        async with connected() as cluster:
+            await write(cluster.fenced(Permit(5.0)))
+
+        assert len(server.requests) == 1
+
+    @pytest.mark.parametrize("read", READS.values(), ids=READS)
+    async def test_what_changes_nothing_needs_none(self, server, connected, read):
+        server.answers = [reply(), reply()]
+        permit = Permit(0.0)
+        async with connected() as cluster:
+            await read(cluster.fenced(permit))
+
+        assert len(server.requests) == 1
+        assert permit.asked == 0
+
+    async def test_the_cluster_itself_stays_as_free_as_it_was(self, server, connected):
+        server.answers = [reply()]
+        async with connected() as cluster:
+            fenced = cluster.fenced(Permit(0.0))
+            await cluster.apply(CONFIG_MAP, BODY, manager="m")
+
+        assert len(server.requests) == 1
+        assert (fenced.server, fenced.namespace) == (cluster.server, cluster.namespace)
+
+    async def test_a_fence_takes_the_place_of_another(self, server, connected):
+        server.answers = [reply()]
+        async with connected() as cluster:
+            await (
+                cluster.fenced(Permit(0.0)).fenced(Permit(1.0)).apply(CONFIG_MAP, BODY, manager="m")
+            )
+
+        assert len(server.requests) == 1
+
+
+class TestTime:
+    @pytest.mark.parametrize(("left", "timeout"), [(0.05, 10.0), (10.0, 0.05)])
+    async def test_a_write_takes_no_longer_than_either(self, server, connected, left, timeout):
+        server.answers = [never]
+        async with connected(timing=Timing()) as cluster:
+            began = anyio.current_time()
+            with pytest.raises(errors.Unreachable, match="in time"):
+                await cluster.fenced(Permit(left)).apply(
+                    CONFIG_MAP, BODY, manager="m", timeout=timeout
+                )
+
+        assert 0.04 < anyio.current_time() - began < 5
+
+    async def test_waiting_for_the_next_attempt_counts(self, server, connected, clock):
+        server.answers = [httpx.ConnectError("no")]
+        began = clock.now
+        async with connected() as cluster:
+            with pytest.raises(errors.Unreachable):
+                await cluster.fenced(Permit(0.25)).apply(CONFIG_MAP, BODY, manager="m")
+
+        assert clock.now - began < 0.25
+
+
+class Counting(BaseHTTPRequestHandler):
+    """Answers a PATCH once it has its whole body."""
+
+    protocol_version = "HTTP/1.1"
+    bodies: list[bytes] = []
+
+    def do_PATCH(self) -> None:
+        length = int(self.headers["Content-Length"])
+        body = self.rfile.read(length)
+        if len(body) < length:  # the API server refuses it: see tests/cluster/test_lease.py
+            return
+        self.bodies.append(body)
+        answer = b'{"metadata": {"name": "x"}}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def listening() -> Iterator[str]:
+    """A server on a real socket: what is told as bytes leave is told by a real connection only."""
+    Counting.bodies = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Counting)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join(5)
+
+
+class TestAtTheWire:
+    @pytest.mark.parametrize(
+        ("left", "sent"),
+        [
+            ((5.0, 5.0, 5.0), 1),
+            ((5.0, 0.0), 0),  # over by the time that there was a connection
+            ((5.0, 5.0, 0.0), 0),  # over after the headers, without which no body means anything
+        ],
+    )
+    async def test_the_permit_is_asked_for_as_the_bytes_leave(
+        self, listening, tmp_path, left, sent
+    ):
+        kubeconfig = write_kubeconfig(tmp_path / "real", cluster={"server": listening})
+        permit = Permit(*left)
+        async with connect(kubeconfig=str(kubeconfig)) as cluster:
+            if sent:
+                await cluster.fenced(permit).apply(CONFIG_MAP, BODY, manager="m")
+            else:
+                with pytest.raises(NotLeading):
+                    await cluster.fenced(permit).apply(CONFIG_MAP, BODY, manager="m")
+            assert len(Counting.bodies) == sent
+
+            await cluster.apply(CONFIG_MAP, BODY, manager="m")
+            assert len(Counting.bodies) == sent + 1
+        assert permit.asked == len(left)
+
+    async def test_a_request_is_the_same_with_and_without_one(self):
+        assert Request("GET", "/") == Request("GET", "/", permit=lambda: 1.0)
+        assert wire.Request("GET", "/").permit is None

@@ -1,0 +1,179 @@
+"""Contender: a process that wants to lead, and writes through the fence as often as it can."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any, Self
+
+import anyio
+
+from hedgerow.kube.client import Cluster, connect
+from hedgerow.kube.errors import KubeError, NotLeading
+from hedgerow.runtime.clock import SystemClock
+from hedgerow.runtime.lease import Leadership, LeadershipLost, Timing
+from hedgerow_schemas.base import ApiResource
+from support.eventually import eventually
+
+LEASE, LEASE_MANAGER = "hedgerow", "hedgerow-lease"
+LEDGER = ApiResource("v1", "ConfigMap", "configmaps")
+SHORT = Timing(3.0, 2.0, 0.5)
+PAUSE = 0.01
+"""Seconds between two writes of a leader."""
+
+
+def agent(name: str) -> str:
+    """Give the user agent of a contender, as the audit log tells it."""
+    return f"contender/{name}/"
+
+
+def leadership(cluster: Cluster, namespace: str, name: str, **more: Any) -> Leadership:
+    given = {"clock": SystemClock(), "timing": SHORT, "manager": LEASE_MANAGER, **more}
+    clock = given.pop("clock")
+    return Leadership(cluster, clock, name=LEASE, namespace=namespace, identity=name, **given)
+
+
+class Contender:
+    """Such a process, from outside.
+
+    On SIGUSR1 it stops itself as by SIGSTOP, in its next write right after the fence was asked
+    for the time of that number; 0 is between two writes. Where a signal of ours would hit, nobody
+    knows: after the last time there is nothing between the answer and the bytes that leave but a
+    turn of the loop, and no program can be sure not to be stopped there.
+    """
+
+    def __init__(
+        self, kubeconfig: Path, namespace: str, name: str, log: Path, *, stops_after: int = 0
+    ) -> None:
+        self.name = name
+        self._log = log / f"{name}.log"
+        tests = str(Path(__file__).parents[1])
+        with self._log.open("wb") as out:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, str(kubeconfig), namespace, name, str(stops_after)],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env={**os.environ, "PYTHONPATH": tests},
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait(10)
+
+    def send(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def ended(self, within: float = 15) -> int:
+        """Wait until it has ended, and give its exit code."""
+        return self._process.wait(within)
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def lines(self) -> list[str]:
+        """What it has said so far: ready, at work, refused, and why it ended."""
+        return self._log.read_text("utf-8").splitlines()
+
+    def says(self, line: str) -> None:
+        """Wait until it has said that."""
+        eventually(lambda: line in self.lines, what=f"{self.name} says {line}")
+
+
+async def _contend(kubeconfig: str, namespace: str, name: str, stops_after: str) -> int:
+    async with (
+        connect(kubeconfig=kubeconfig, user_agent=agent(name)) as cluster,
+        connect(kubeconfig=kubeconfig, user_agent=agent(name)) as own,
+    ):
+        await cluster.get("/version")
+        lead = leadership(own, namespace, name)
+        print("ready", flush=True)
+        over = False
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_until_told, tasks.cancel_scope)
+            await lead.gain()
+            stopper = Stopper(lead.remaining, int(stops_after))
+            tasks.start_soon(stopper.listen)
+            tasks.start_soon(_write, cluster, stopper, namespace, name)
+            try:
+                await lead.hold()
+            except LeadershipLost as lost:
+                # It takes its time to end, as long as the fence has to stop what it still does.
+                await anyio.sleep(1)
+                print("lost:", lost, flush=True)
+                over = True
+                tasks.cancel_scope.cancel()
+        await lead.release()
+        return int(over)
+
+
+async def _until_told(scope: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+        await anext(signals)
+        scope.cancel()
+
+
+class Stopper:
+    """A permit that stops its own process when it was told to."""
+
+    def __init__(self, permit: Callable[[], float], after: int) -> None:
+        self._permit, self._after = permit, after
+        self._told, self._asked = False, 0
+
+    async def listen(self) -> None:
+        with anyio.open_signal_receiver(signal.SIGUSR1) as signals:
+            async for _ in signals:
+                self._told = True
+
+    def begin(self) -> None:
+        """A write is about to begin."""
+        self._asked = 0
+        self._stop()
+
+    def __call__(self) -> float:
+        left = self._permit()
+        self._asked += 1
+        self._stop()
+        return left
+
+    def _stop(self) -> None:
+        if self._told and self._asked == self._after:
+            self._told = False
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+
+async def _write(cluster: Cluster, stopper: Stopper, namespace: str, name: str) -> None:
+    told: set[str] = set()
+    fenced = cluster.fenced(stopper)
+    for number in count(1):
+        stopper.begin()
+        body = {
+            "metadata": {"name": "ledger", "namespace": namespace},
+            "data": {"by": name, "number": str(number)},
+        }
+        said = "at work"
+        try:
+            await fenced.apply(LEDGER, body, manager="contender")
+        except NotLeading:
+            said = "refused"
+        except KubeError as error:
+            said = f"trouble: {error}"
+        if said not in told:
+            print(said, flush=True)
+        told.add(said)
+        await anyio.sleep(PAUSE)
+
+
+if __name__ == "__main__":
+    sys.exit(anyio.run(_contend, *sys.argv[1:]))

@@ -1,0 +1,189 @@
+"""The part that a process has among others: it leads, stands by, or is refused."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from hedgerow import leading
+from hedgerow.kube.errors import NotLeading
+from hedgerow.leading import CompanyError, led, refuse_company
+from hedgerow.runtime.election import LEASES
+from hedgerow.runtime.lease import LeadershipLost
+from hedgerow.runtime.metrics import Meters
+from hedgerow.settings import Settings
+from hedgerow.stopping import Stop
+from hedgerow_schemas.base import ApiResource
+from model import kinds
+from model.cluster import Cluster
+from model.server import Server
+from runtime.virtual import BACKEND, VirtualClock
+
+pytestmark = pytest.mark.anyio
+
+ELECTED = Settings(leader_elect=True)
+CONFIG: dict[str, Any] = {"metadata": {"name": "a", "namespace": "default"}, "data": {"a": "b"}}
+CONFIG_MAPS = ApiResource("v1", "ConfigMap", "configmaps")
+NAMED: dict[str, Any] = {
+    "apiVersion": LEASES.group_version,
+    "kind": LEASES.kind,
+    "metadata": {"name": "hedgerow", "namespace": "hedgerow-system"},
+}
+
+
+@pytest.fixture(scope="module")
+def anyio_backend():
+    return BACKEND
+
+
+class Place:
+    """A cluster in memory, and processes that want to lead in it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.server = Server(kinds.BUILTIN, ("default", "hedgerow-system"))
+        self.clock = VirtualClock()
+        self.meters = Meters()
+        monkeypatch.setattr(leading, "connect", self._connect)
+
+    @asynccontextmanager
+    async def _connect(self, **_how: Any) -> AsyncGenerator[Cluster]:
+        yield Cluster(self.server)
+
+    def led(self, settings: Settings = ELECTED, stop: Stop | None = None) -> Any:
+        cluster = cast("Any", Cluster(self.server))
+        return led(settings, cluster, self.clock, stop or Stop(20), self.meters)
+
+    async def refuse(self, settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
+        await refuse_company(settings, cast("Any", Cluster(self.server)), self.clock)
+
+    def lease(self) -> Any:
+        return self.server.get(NAMED)
+
+    def write(self, spec: dict[str, Any]) -> None:
+        self.server.apply({**NAMED, "spec": spec}, "hedgerow-lease")
+
+    async def lead(self, settings: Settings, *, task_status: Any) -> None:
+        async with self.led(settings):
+            task_status.started()
+            await anyio.sleep_forever()
+
+    def measured(self) -> float | None:
+        return self.meters.registry.get_sample_value("hedgerow_leader")
+
+
+@pytest.fixture
+def place(monkeypatch) -> Place:
+    return Place(monkeypatch)
+
+
+class TestLeading:
+    async def test_without_an_election_every_write_is_permitted_and_no_lease_is_touched(
+        self, place
+    ):
+        async with place.led(Settings()) as cluster:
+            assert cluster.permit is None
+        assert place.lease() is None
+
+    async def test_the_leader_may_write_and_gives_the_lease_up_in_the_end(self, place):
+        async with place.led() as cluster:
+            held = place.lease()["spec"]["holderIdentity"]
+            assert cluster.permit() > 0
+            assert place.measured() == 1
+
+        assert held
+        assert place.lease()["spec"]["holderIdentity"] == ""
+        assert place.measured() == 0
+        with pytest.raises(NotLeading):
+            await cluster.apply(CONFIG_MAPS, CONFIG, manager="m")
+
+    async def test_it_is_renewed_while_it_is_held(self, place):
+        async with place.led() as cluster:
+            before = place.lease()["spec"]["renewTime"]
+            await anyio.sleep(60)
+
+            assert place.lease()["spec"]["renewTime"] > before
+            assert cluster.permit() > 0
+
+    async def test_whoever_is_asked_to_stop_before_gets_nothing_to_write_to(self, place):
+        stop = Stop(20)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(place.lead, ELECTED)
+
+            async def ask() -> None:
+                await anyio.sleep(30)
+                stop.asked.set()
+
+            tasks.start_soon(ask)
+            async with place.led(stop=stop) as cluster:
+                assert cluster is None
+            assert place.lease()["spec"]["holderIdentity"]
+            tasks.cancel_scope.cancel()
+
+    async def test_losing_the_lease_ends_what_is_done_under_it(self, place):
+        async def lose() -> None:
+            async with place.led():
+                live = place.lease()
+                place.write(live["spec"] | {"holderIdentity": "somebody"})
+                await anyio.sleep_forever()
+
+        with pytest.raises(ExceptionGroup) as caught:
+            await lose()
+
+        assert caught.group_contains(LeadershipLost, match="held by somebody now")
+        assert place.lease()["spec"]["holderIdentity"] == "somebody"
+
+    async def test_an_instance_has_a_lease_of_its_own(self, place):
+        async with place.led(), place.led(Settings(leader_elect=True, instance="two")) as cluster:
+            assert cluster.permit() > 0
+
+
+class TestCompany:
+    @pytest.mark.parametrize(
+        ("theirs", "ours"), [((), ()), ((), ("a",)), (("a", "b"), ()), (("a", "b"), ("b", "c"))]
+    )
+    async def test_a_run_beside_a_live_leader_is_refused(self, place, theirs, ours):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(place.lead, Settings(leader_elect=True, namespaces=theirs))
+            with pytest.raises(CompanyError) as refused:
+                await place.refuse(Settings(namespaces=ours))
+            tasks.cancel_scope.cancel()
+
+        said = str(refused.value)
+        assert place.lease()["metadata"]["name"] == "hedgerow"
+        assert ("in a, b" if theirs else "in all namespaces") in said
+        assert "--namespace" in said
+        assert "--instance" in said
+
+    @pytest.mark.parametrize(
+        "settings",
+        [Settings(namespaces=("c",)), Settings(instance="two"), Settings(leader_elect=True)],
+    )
+    async def test_one_that_keeps_out_of_its_way_is_not(self, place, settings):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(place.lead, Settings(leader_elect=True, namespaces=("a", "b")))
+            await place.refuse(settings)
+            tasks.cancel_scope.cancel()
+
+    async def test_a_leader_that_is_gone_is_in_nobodys_way(self, place):
+        async with place.led():
+            pass
+        await place.refuse()
+
+    async def test_one_that_was_killed_is_waited_out(self, place):
+        async with place.led():
+            live = place.lease()
+        place.write(live["spec"])
+        began = anyio.current_time()
+        await place.refuse()
+
+        assert anyio.current_time() - began >= 15
+
+    async def test_where_there_is_no_lease_nobody_is_waited_for(self, place):
+        began = anyio.current_time()
+        await place.refuse()
+
+        assert anyio.current_time() == began
