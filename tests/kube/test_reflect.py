@@ -185,3 +185,16 @@ class TestReflect:
             tasks.cancel_scope.cancel()
 
         assert source.closed == 2
+
+    async def test_says_why_it_opens_the_watch_anew(self, clock):
+        source = Source(
+            [changed("ADDED", "a", 1), Bookmark("2", synced=True)],
+            [errors.Dropped("cut")],
+            [errors.Gone("too old")],
+            [changed("ADDED", "a", 1), Bookmark("9", synced=True)],
+        )
+        reasons = []
+
+        await take(source, 2, clock, on_restart=reasons.append)
+
+        assert reasons == ["ended", "dropped", "gone"]

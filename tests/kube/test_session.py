@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from hedgerow.kube import errors
-from kube.asking import never, read
+from kube.asking import CONFIG_MAP, events, never, read
 from kube.fakes import reply, status
 from kube.recordings import Recording
 
@@ -162,3 +162,46 @@ class TestAttempts:
         assert caught.value.sent is sent
         assert str(caught.value).startswith("GET /api/v1/namespaces/ns/configmaps/x: ")
         assert not str(caught.value).endswith(": ")
+
+
+class TestHearing:
+    async def test_each_exchange_is_told_with_its_code_and_its_time(self, server, connected, clock):
+        async def slow(_: httpx.Request) -> httpx.Response:
+            clock.now += 2
+            return reply()
+
+        server.answers = [status(503), httpx.ReadError("reset"), slow]
+        heard = []
+        async with connected(on_exchange=lambda *told: heard.append(told)) as cluster:
+            await read(cluster)
+
+        assert heard == [("get", 503, 0.0), ("get", 0, 0.0), ("get", 200, 2.0)]
+
+    async def test_an_answer_that_never_came_is_told_as_none(self, server, connected):
+        server.answers = [never]
+        heard = []
+        async with connected(on_exchange=lambda *told: heard.append(told[:2])) as cluster:
+            with pytest.raises(errors.Unreachable):
+                await read(cluster, timeout=0.01)
+
+        assert heard == [("get", 0)]
+
+    async def test_a_watch_is_told_when_it_is_open(self, server, connected):
+        server.answers = [httpx.Response(200, content=b"")]
+        heard = []
+        async with connected(on_exchange=lambda *told: heard.append(told[:2])) as cluster:
+            assert await events(cluster) == []
+
+        assert heard == [("watch", 200)]
+
+    async def test_writes_are_told_by_what_they_do(self, server, connected):
+        server.answers = [reply()]
+        heard = []
+        async with connected(on_exchange=lambda *told: heard.append(told[0])) as cluster:
+            await cluster.apply(
+                CONFIG_MAP, {"metadata": {"name": "x", "namespace": "ns"}}, manager="m"
+            )
+            await cluster.delete(CONFIG_MAP, "x", "ns", uid="u")
+            await cluster.allowed("get", CONFIG_MAP)
+
+        assert heard == ["apply", "delete", "post"]

@@ -70,6 +70,30 @@ class TestJson:
         assert json.loads(said()[0])["event"] == "created"
 
 
+class TestPass:
+    """What a pass binds, see `Runner`."""
+
+    def told(self, said, form, **how):
+        logs.configure(form, **how)
+        with structlog.contextvars.bound_contextvars(object="ns/x", uid="0a1b", pass_id=7):
+            structlog.get_logger().info("created", child="Service/demo")
+        return said()[0]
+
+    def test_its_identifiers_are_on_each_json_line(self, said):
+        entry = json.loads(self.told(said, "json"))
+
+        assert (entry["object"], entry["uid"], entry["pass_id"]) == ("ns/x", "0a1b", 7)
+
+    def test_people_are_spared_what_only_programs_read(self, said):
+        line = self.told(said, "human")
+
+        assert "object=ns/x" in line
+        assert "0a1b" not in line
+
+    def test_people_who_ask_for_all_get_all(self, said):
+        assert "uid=0a1b" in self.told(said, "human", debug=True)
+
+
 class TestHuman:
     def test_on_a_terminal_auto_means_human(self, said, monkeypatch):
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

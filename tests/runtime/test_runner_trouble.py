@@ -43,7 +43,7 @@ class TestTrouble:
             await anyio.sleep(3600)
 
         (failed,) = shop.logged("pass failed")
-        assert failed["resource"] == "default/bad"
+        assert failed["object"] == "default/bad"
         assert 10 < shop.runner.queue._failures["default", "bad"] < 30
 
     async def test_an_unreachable_server_puts_the_pass_off_and_says_for_how_long(self):
@@ -62,7 +62,7 @@ class TestTrouble:
             await anyio.sleep(60)
 
         (put_off,) = shop.logged("pass put off")
-        assert (put_off["seconds"], put_off["resource"]) == (0.1, "default/demo")
+        assert (put_off["seconds"], put_off["object"]) == (0.1, "default/demo")
         assert "connection refused" in put_off["error"]
         assert shop.world.selected() == "Blue"
 

@@ -20,18 +20,18 @@ import httpx
 from kr8s import APITimeoutError
 from kr8s.asyncio import Api
 
-from hedgerow.kube import credentials
+from hedgerow.kube import credentials, fence
 from hedgerow.kube import kubeconfig as kubeconfigs
 from hedgerow.kube.cluster import Applied, Cluster
 from hedgerow.kube.credentials import Bearer
 from hedgerow.kube.errors import ConfigError, Unreachable, one_line
 from hedgerow.kube.retry import Timing
-from hedgerow.kube.session import READ, Session
+from hedgerow.kube.session import READ, Session, unheard
 from hedgerow.kube.watch import Listing
 from hedgerow.kube.wire import JSON, Request
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from hedgerow.kube.kubeconfig import Access
 
@@ -61,12 +61,13 @@ async def connect(
     concurrency: int = 8,
     timing: Timing | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
+    on_exchange: Callable[[str, int, float], object] = unheard,
 ) -> AsyncGenerator[Cluster]:
     """Log in to a cluster: the kubeconfig given, `$KUBECONFIG`, `~/.kube/config`, the pod's own.
 
     Nothing is asked of the server yet. At most `concurrency` requests are on their way at once;
-    watches do not count. `timing` and `transport` are for tests. Raises ConfigError, in one line
-    with the remedy.
+    watches do not count. `on_exchange` is `Session`'s; `timing` and `transport` are for tests.
+    Raises ConfigError, in one line with the remedy.
     """
     terms = _Terms(kubeconfig, user_agent, concurrency, timing or Timing(), transport)
     login = await _log_in(terms, context)
@@ -75,6 +76,7 @@ async def connect(
         partial(_log_in, terms, login.context, login.server),
         concurrency=concurrency,
         timing=terms.timing,
+        on_exchange=on_exchange,
     )
     try:
         yield Cluster(session)
@@ -116,9 +118,9 @@ class Channel:
         """Send a request; `read` is the longest silence in seconds. Raises what httpx raises."""
         if self.closed:  # kr8s would put a session of its own in its place, without timeouts
             raise Unreachable("the connection to the cluster is closed", sent=False)
-        content: dict[str, Any] = {}
+        more = fence.at_the_wire(request)
         if request.content:
-            content = {
+            more |= {
                 "content": request.content,
                 "headers": {"Content-Type": request.content_type},
             }
@@ -133,7 +135,7 @@ class Channel:
                 stream=stream,
                 params=dict(request.params) or None,
                 timeout=httpx.Timeout(READ, connect=CONNECT, read=read, pool=POOL),
-                **content,
+                **more,
             ) as response:
                 yield response
         except APITimeoutError as error:

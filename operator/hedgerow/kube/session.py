@@ -74,10 +74,15 @@ class Login(Protocol):
         ...
 
 
+def unheard(*_: object) -> None:
+    """Hear nothing."""
+
+
 class Session:
     """Requests and watches on the current login.
 
-    `log_in` gives a new login to the same cluster, or raises ConfigError.
+    `log_in` gives a new login to the same cluster, or raises ConfigError. `on_exchange` hears of
+    each request that was sent: the verb, the answer's code, 0 for none, and the seconds it took.
     """
 
     def __init__(
@@ -87,8 +92,10 @@ class Session:
         *,
         concurrency: int,
         timing: Timing,
+        on_exchange: Callable[[str, int, float], object] = unheard,
     ) -> None:
         self._login = login
+        self._on_exchange = on_exchange
         self._logins = [login]
         self._log_in = log_in
         self._timing = timing
@@ -147,11 +154,14 @@ class Session:
         raise Unreachable(f"{waited} in time", sent=sent, request=str(request))
 
     async def _exchange(self, login: Login, request: Request) -> Answer:
+        began, code = self._timing.now(), 0
         try:
             async with login.call(request, read=READ) as response:
-                pass
+                code = response.status_code
         except _LOST as error:
             raise _lost(error, login.server, request) from error
+        finally:
+            self._on_exchange(request.verb, code, self._timing.now() - began)
         if not response.is_success:
             raise _refused(response, request)
         return Answer(
@@ -169,11 +179,11 @@ class Session:
         login, opened = self._login, False
         try:
             async with AsyncExitStack() as stack:
-                response = await _open(stack, login, request, idle)
+                response = await self._open(stack, login, request, idle)
                 if response.status_code == HTTPStatus.UNAUTHORIZED and await self._renew(login):
                     await stack.aclose()
                     login = self._login
-                    response = await _open(stack, login, request, idle)
+                    response = await self._open(stack, login, request, idle)
                 if response.is_success:
                     opened = True
                     yield response.aiter_bytes()
@@ -188,6 +198,21 @@ class Session:
             raise lost from error
         if not opened:
             raise _refused(response, request)
+
+    async def _open(
+        self, stack: AsyncExitStack, login: Login, request: Request, idle: float
+    ) -> httpx.Response:
+        """Wait for the headers, which come at once, and for less than for the first event."""
+        began, code = self._timing.now(), 0
+        try:
+            with anyio.move_on_after(READ):
+                call = login.call(request, read=idle, watch=True)
+                response = await stack.enter_async_context(call)
+                code = response.status_code
+                return response
+        finally:
+            self._on_exchange(request.verb, code, self._timing.now() - began)
+        raise Unreachable(f"no answer from {login.server} in time", sent=True, request=str(request))
 
     async def _renew(self, stale: Login) -> bool:
         """Log in again, once for all who found `stale` refused; tell whether it is replaced."""
@@ -215,15 +240,6 @@ class Session:
         """Close every connection, those of earlier logins included."""
         for login in self._logins:
             await login.aclose()
-
-
-async def _open(
-    stack: AsyncExitStack, login: Login, request: Request, idle: float
-) -> httpx.Response:
-    """Wait for the headers, which come at once, and for less than for the first event."""
-    with anyio.move_on_after(READ):
-        return await stack.enter_async_context(login.call(request, read=idle, watch=True))
-    raise Unreachable(f"no answer from {login.server} in time", sent=True, request=str(request))
 
 
 def _refused(response: httpx.Response, request: Request) -> KubeError:

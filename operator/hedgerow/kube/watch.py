@@ -218,7 +218,7 @@ def _whole(item: Object) -> Object:
     return item
 
 
-def _unheard(_: KubeError) -> None:
+def _unheard(_: object) -> None:
     return
 
 
@@ -230,6 +230,7 @@ async def reflect(
     labels: str = "",
     reduce: Callable[[Object], Object] = _whole,
     on_problem: Callable[[KubeError], None] = _unheard,
+    on_restart: Callable[[str], None] = _unheard,
     seconds: int = 290,
     idle: float = 90.0,
     timing: Timing | None = None,
@@ -240,14 +241,15 @@ async def reflect(
     has misses no deletion. `reduce` is applied to each object as it arrives and must keep
     `metadata.name` and `metadata.namespace`. `on_problem` hears what keeps the watch from working
     (no permission, no such kind, no server), each time that it is tried; drops and gaps that mend
-    at once are not told. Nothing for `idle` seconds, not even the bookmark that comes each minute,
-    counts as a drop. Whoever stops iterating early closes the generator (`contextlib.aclosing`).
+    at once are not told. `on_restart` hears, in a word, why a list or watch is opened anew; `ended`
+    is good order. Nothing for `idle` seconds, not even the bookmark that comes each minute, counts
+    as a drop. Whoever stops iterating early closes the generator (`contextlib.aclosing`).
     """
     timing = timing or Timing()
     subject = _Subject(api, namespace, labels, reduce, seconds, idle)
     phase: Phase = Filling()
     while True:
-        outcome = Outcome()
+        outcome, arrival = Outcome(), None
         async with aclosing(_arrivals(cluster, subject, phase, timing)) as arrivals:
             async for arrival in arrivals:
                 outcome, phase = step(phase, arrival, timing.draw())
@@ -256,6 +258,7 @@ async def reflect(
                 if outcome.event is not None:
                     yield outcome.event
         if outcome.wait is not None:
+            on_restart(_why(arrival))
             await timing.sleep(outcome.wait)
 
 
@@ -285,6 +288,10 @@ async def _arrivals(
         yield Failed(error, timing.now() - began)
     else:
         yield Ended(timing.now() - began)
+
+
+def _why(end: Arrival | None) -> str:
+    return type(end.error).__name__.lower() if isinstance(end, Failed) else "ended"
 
 
 def _reduced(event: WatchEvent, reduce: Callable[[Object], Object]) -> WatchEvent:

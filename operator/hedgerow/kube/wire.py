@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic_core import from_json, to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from hedgerow_schemas.base import ApiResource
 
@@ -27,7 +27,10 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; `repeatable` when sending it twice does no more than sending it once."""
+    """One request; `repeatable` when sending it twice does no more than sending it once.
+
+    With a `permit`, see `hedgerow.kube.fence`, its bytes leave only while that gives seconds.
+    """
 
     method: str
     path: str
@@ -35,10 +38,18 @@ class Request:
     content: bytes = b""
     content_type: str = ""
     repeatable: bool = True
+    permit: Callable[[], float] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         """Name it as a person would: method and path."""
         return f"{self.method} {self.path}"
+
+    @property
+    def verb(self) -> str:
+        """What is done: get, which lists too, watch, apply, patch, delete or post."""
+        if self.content_type == APPLY:
+            return "apply"
+        return "watch" if self.params.get("watch") else self.method.lower()
 
 
 @dataclass(frozen=True, slots=True)

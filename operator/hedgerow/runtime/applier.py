@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from hedgerow.core import ownership
+from hedgerow.core import managed, ownership
 from hedgerow.core.declaration import normal_form, unguarded, with_normal_form
 from hedgerow.core.meta import ObjectRef, metadata
+from hedgerow.kube.errors import Conflict
+from hedgerow.runtime.metrics import Meter, Meters
 
 if TYPE_CHECKING:
+    from hedgerow.core.fieldset import Tree
     from hedgerow.core.steps import Deletion, Write
     from hedgerow.kube.client import Cluster
     from hedgerow_schemas.base import Object
@@ -26,9 +29,10 @@ class Applied:
 class Applier:
     """Writes as one field manager."""
 
-    def __init__(self, cluster: Cluster, field_manager: str) -> None:
+    def __init__(self, cluster: Cluster, field_manager: str, meter: Meter | None = None) -> None:
         self._cluster = cluster
         self.field_manager = field_manager
+        self._meter = meter or Meters().of(field_manager)
 
     async def apply(self, write: Write, before: Object | None) -> Applied:
         """Apply a child, create-only or guarded by its uid.
@@ -37,6 +41,20 @@ class Applier:
         of that on the object, or every restart would send it again; what is made once is not sent
         again anyway. Forced is only what claims fields. Raises KubeError.
         """
+        try:
+            answer = await self._apply(write)
+        except Conflict as error:
+            self._meter.wrote("conflicted")
+            self._meter.conflicted(cause.manager for cause in error.causes)
+            raise
+        action = "created" if write.create else _action(before, answer)
+        given_up = action == "configured" and _gave_up(before or {}, answer, self.field_manager)
+        self._meter.wrote("released" if given_up else action)
+        holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
+        self._meter.claimed(holders)
+        return Applied(answer, action)
+
+    async def _apply(self, write: Write) -> Object:
         applied = await self._cluster.apply(
             write.ref.api, write.body, manager=self.field_manager, force=bool(write.claims)
         )
@@ -48,7 +66,7 @@ class Applier:
             marked = with_normal_form({**want, **guarded}, mark)
             again = await self._cluster.apply(write.ref.api, marked, manager=self.field_manager)
             answer = again.object
-        return Applied(answer, "created" if write.create else _action(before, answer))
+        return answer
 
     async def apply_status(self, ref: ObjectRef, body: Object, version: str) -> Object:
         """Apply a resource's status, guarded by `version`. Raises KubeError, Stale among others.
@@ -57,17 +75,24 @@ class Applier:
         version keeps the write from a resource that was made anew under the name.
         """
         body = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
-        applied = await self._cluster.apply(
-            ref.api, body, manager=self.field_manager, subresource="status"
-        )
+        try:
+            applied = await self._cluster.apply(
+                ref.api, body, manager=self.field_manager, subresource="status"
+            )
+        except Conflict as error:
+            self._meter.conflicted(cause.manager for cause in error.causes)
+            raise
         return applied.object
 
     async def delete(self, deletion: Deletion) -> bool:
         """Delete exactly the object that was observed; False when it is gone. Raises KubeError."""
         ref = deletion.ref
-        return await self._cluster.delete(
+        found = await self._cluster.delete(
             ref.api, ref.name, ref.namespace, uid=ref.uid, version=deletion.version
         )
+        if found:
+            self._meter.wrote("deleted")
+        return found
 
     async def read(self, ref: ObjectRef) -> Object | None:
         """Read an object by name, or None. Raises KubeError."""
@@ -77,3 +102,16 @@ class Applier:
 def _action(before: Object | None, after: Object) -> str:
     old = metadata(before or {}).get("resourceVersion")
     return "unchanged" if old == metadata(after).get("resourceVersion") else "configured"
+
+
+def _gave_up(before: Object, after: Object, manager: str) -> bool:
+    """Tell whether the manager holds less than it did."""
+    held, holds = (managed.entry(obj, manager) or {} for obj in (before, after))
+    return not _within(held, holds)
+
+
+def _within(part: Tree, whole: Tree) -> bool:
+    return all(
+        step in whole and _within(cast("Tree", below), cast("Tree", whole[step]))
+        for step, below in part.items()
+    )

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import structlog
 
+if TYPE_CHECKING:
+    from structlog.typing import EventDict
+
 Format = Literal["auto", "human", "json"]
+IDENTIFIERS = frozenset({"uid", "pass_id"})
 
 
 def configure(form: Format = "auto", *, debug: bool = False) -> None:
@@ -27,6 +31,7 @@ def configure(form: Format = "auto", *, debug: bool = False) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            *([_readable] if human and not debug else []),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%H:%M:%S" if human else "iso", utc=not human),
             structlog.processors.format_exc_info,
@@ -38,3 +43,8 @@ def configure(form: Format = "auto", *, debug: bool = False) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def _readable(_logger: object, _level: str, entry: EventDict) -> EventDict:
+    """Leave out what a program joins lines by."""
+    return {key: value for key, value in entry.items() if key not in IDENTIFIERS}

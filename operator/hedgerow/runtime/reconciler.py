@@ -14,12 +14,14 @@ import structlog
 
 from hedgerow.core import status as statuses
 from hedgerow.core.conditions import Problem
-from hedgerow.core.meta import ObjectRef, controller_of, metadata
+from hedgerow.core.meta import ObjectRef, annotation, controller_of, metadata
 from hedgerow.core.plan import Past, Plan
 from hedgerow.core.steps import ChildId, Deletion, Write
+from hedgerow.core.terms import CLAIM, YIELD
 from hedgerow.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, Missing, Stale
 from hedgerow.runtime import finalizers
 from hedgerow.runtime.memory import MOST_REPEATS, RECHECK_NAME, STATUS, Memory
+from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow_schemas.base import Object, Status
 
 if TYPE_CHECKING:
@@ -47,7 +49,14 @@ class Outcome:
 class Reconciler:
     """The passes of one controller."""
 
-    def __init__(self, observer: Observer, applier: Applier, announcer: Announcer) -> None:
+    def __init__(
+        self,
+        observer: Observer,
+        applier: Applier,
+        announcer: Announcer,
+        meter: Meter | None = None,
+    ) -> None:
+        self._meter = meter or Meters().of(observer.controller.name)
         self._observer = observer
         self._applier = applier
         self._announcer = announcer
@@ -66,9 +75,11 @@ class Reconciler:
         await finalizers.take_off(self._controller, self._cache, self._applier, key)
         if live is None:
             self._memories.pop(key, None)
+            self._meter.contest(key, ())
             return Outcome()
         memory = self._memory(key, live)
-        memory.renew(metadata(live).get("generation", 0))
+        terms = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
+        memory.renew(metadata(live).get("generation", 0), terms)
         try:
             return await self._converge(key, memory)
         except Missing as error:
@@ -140,7 +151,9 @@ class Reconciler:
         self._absorb(write.ref, applied.obj)
         memory.accept(write, look.scene.now)
         memory.note(write.id, write.gist, look.scene.now)
-        self._tell(look, "claimed" if write.claims else applied.action, write.ref)
+        if write.once and applied.action == "created":
+            self._meter.created(applied.obj, self._clock.now())
+        self._tell("claimed" if write.claims else applied.action, write.ref)
         await self._announcer.of_write(look, write, memory)
         return None
 
@@ -188,7 +201,7 @@ class Reconciler:
             return
         memory.pruned[deletion.id] = deletion.ref.uid
         memory.note(deletion.id, deletion.gist, self._clock.now())
-        log.info("deleted", controller=self._controller.name, object=str(deletion.ref))
+        self._tell("deleted", deletion.ref)
 
     async def _conclude(self, look: Look, memory: Memory, met: Iterable[Problem]) -> Outcome | None:
         """Write what the pass found into Events and the status, unless it is there already.
@@ -203,8 +216,16 @@ class Reconciler:
         )
         rewritten = await self._announcer.rewritten(look)
         report = statuses.report(
-            look.scene, live, composed, look.plan.contested, problems, rewritten=rewritten
+            look.scene,
+            live,
+            composed,
+            look.plan.contested,
+            problems,
+            rewritten=rewritten,
+            unmatched=look.plan.unmatched,
         )
+        key = owner.namespace, owner.name
+        self._meter.contest(key, (field.manager for field in report.contested))
         if report.body is None:
             if not any(field.object == str(owner) for field in report.contested):
                 memory.once.clear()  # what a status leaves out, nothing but this remembers
@@ -221,7 +242,7 @@ class Reconciler:
             memory.status_refused = version
             # A stale one is in the order of things: the watch is about to tell of what changed.
             tell = log.debug if isinstance(error, Stale) else log.warning
-            tell("status not written", object=str(owner), error=str(error))
+            tell("status not written", error=str(error))
             return outcome
         memory.note(STATUS, report.gist, look.scene.now)
         self._absorb(owner, answer)
@@ -244,10 +265,8 @@ class Reconciler:
             watched = self._observer.is_watched(answer)
         (store.absorb if watched else store.adopt)(answer)
 
-    def _tell(self, look: Look, action: str, ref: ObjectRef) -> None:
-        owner = look.scene.owner
-        where = f"{owner.namespace}/{owner.name}"
-        log.info(action, controller=self._controller.name, resource=where, object=str(ref))
+    def _tell(self, action: str, ref: ObjectRef) -> None:
+        log.info(action, child=str(ref))
 
     def _memory(self, key: Key, live: Object) -> Memory:
         uid = metadata(live)["uid"]

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 import anyio
 import structlog
+from structlog.contextvars import bound_contextvars
 
+from hedgerow.core.meta import metadata
 from hedgerow.kube.errors import KubeError
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.runtime.announcer import Announcer
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache import Source, concerned
 from hedgerow.runtime.clock import Wall
+from hedgerow.runtime.metrics import Meters, watched
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.recorder import Recorder
 from hedgerow.runtime.workqueue import Closed, WorkQueue
@@ -24,7 +29,8 @@ if TYPE_CHECKING:
     from hedgerow.core.contract import Key
     from hedgerow.kube.client import Cluster
     from hedgerow.runtime.observer import Observer
-    from hedgerow.runtime.store import Change
+    from hedgerow.runtime.store import Change, Store
+    from hedgerow_schemas.base import ApiResource
 
 WORKERS = 8
 WALL_CHECK = 10.0
@@ -36,21 +42,40 @@ log = structlog.get_logger(__name__)
 class Runner:
     """Runs one controller until it is cancelled or told to stop."""
 
-    def __init__(self, cluster: Cluster, observer: Observer) -> None:
+    def __init__(self, cluster: Cluster, observer: Observer, meters: Meters | None = None) -> None:
         self.controller = observer.controller
         self._clock = observer.clock
-        self.queue = WorkQueue(observer.clock)
+        self._meter = (meters or Meters()).of(self.controller.name)
+        self.queue = WorkQueue(observer.clock, self._meter.waited, self._meter.retried)
         self._cluster = cluster
         self._cache = observer.cache
         field_manager = observer.installation.field_manager(self.controller.name)
         self._reconciler = Reconciler(
             observer,
-            Applier(cluster, field_manager),
+            Applier(cluster, field_manager, self._meter),
             Announcer(cluster, observer, Recorder(cluster, observer.clock, field_manager)),
+            self._meter,
         )
+        self._number = count(1)
         self._unsynced = set(range(len(tuple(self._cache))))
         self._ready = anyio.Event()
         self._told: dict[Key | int, str] = {}
+        self._measure()
+
+    def _measure(self) -> None:
+        self._meter.queue(self.queue.__len__)
+        kinds: dict[ApiResource, list[Store]] = {}
+        for source in self._cache:
+            kinds.setdefault(source.api, []).append(source.store)
+        for api, stores in kinds.items():
+            self._meter.caches(api, partial(_size, stores))
+
+    def waiting(self) -> str:
+        """Say which caches are not filled yet, in one line; nothing once all were."""
+        sources = tuple(self._cache)
+        names = (_place(sources[number]) for number in sorted(self._unsynced))
+        lacking = ", ".join(dict.fromkeys(names))
+        return f"{self.controller.name} waits for {lacking}" if lacking else ""
 
     async def run(self) -> None:
         """Watch, wait until every cache is filled, and work until the queue is closed."""
@@ -82,6 +107,7 @@ class Runner:
             labels=source.labels,
             reduce=source.reduce,
             on_problem=trouble,
+            on_restart=partial(self._meter.rewatched, source.api),
         )
         async with aclosing(events):
             async for event in events:
@@ -158,26 +184,40 @@ class Runner:
                 self.queue.done(key)
 
     async def _pass(self, key: Key) -> None:
-        where = "/".join(filter(None, key))
+        began = self._clock.monotonic()
+        outcome = "failed"
+        with bound_contextvars(**self._named(key)):
+            try:
+                outcome = await self._made(key)
+            finally:
+                self._meter.passed(outcome, self._clock.monotonic() - began)
+
+    def _named(self, key: Key) -> dict[str, object]:
+        """Name a pass in everything that is logged while it is made."""
+        live = self._cache.resource(key)
+        return {
+            "controller": self.controller.name,
+            "kind": self.controller.resource.api.kind,
+            "object": "/".join(filter(None, key)),
+            "uid": metadata(live or {}).get("uid", ""),
+            "pass_id": next(self._number),
+        }
+
+    async def _made(self, key: Key) -> str:
+        """Make a pass, and ask for the next one as its end demands; give how it ended."""
         try:
             outcome = await self._reconciler.reconcile(key)
         except KubeError as error:
             delay = self.queue.retry(key)
             if self._is_news(key, str(error)):
-                log.warning(
-                    "pass put off",
-                    controller=self.controller.name,
-                    resource=where,
-                    error=str(error),
-                    seconds=round(delay, 1),
-                )
-            return
+                log.warning("pass put off", error=str(error), seconds=round(delay, 1))
+            return "put_off"
         except Exception as error:
             # One resource's trouble is never another's: the rest goes on.
             self.queue.retry(key)
             if self._is_news(key, repr(error)):
-                log.exception("pass failed", controller=self.controller.name, resource=where)
-            return
+                log.exception("pass failed")
+            return "failed"
         self._told.pop(key, None)
         if outcome.retry:
             self.queue.retry(key)
@@ -185,3 +225,12 @@ class Runner:
             self.queue.forget(key)
         if outcome.requeue_after is not None:
             self.queue.add_after(key, outcome.requeue_after.total_seconds())
+        return "retry" if outcome.retry else "success"
+
+
+def _size(stores: Iterable[Store]) -> int:
+    return sum(map(len, stores))
+
+
+def _place(source: Source) -> str:
+    return watched(source.api) + (f" in {source.namespace}" if source.namespace else "")

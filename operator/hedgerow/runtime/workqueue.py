@@ -9,11 +9,17 @@ import anyio
 import anyio.lowlevel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hedgerow.core.contract import Key
     from hedgerow.runtime.clock import Clock
 
 FIRST_RETRY = 0.1
 LONGEST_RETRY = 300.0
+
+
+def _unheard(*_: object) -> None:
+    return
 
 
 class Closed(Exception):  # noqa: N818 - a state, not an error
@@ -24,12 +30,20 @@ class WorkQueue:
     """Keys that await a pass.
 
     A key added while its pass runs is handed out once more after it. The queue is bounded by
-    the number of distinct keys, which is that of resources in the cache.
+    the number of distinct keys, which is that of resources in the cache. `on_wait` hears how many
+    seconds a key that was ready waited, `on_retry` of each backoff.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        on_wait: Callable[[float], object] = _unheard,
+        on_retry: Callable[[], object] = _unheard,
+    ) -> None:
         self._clock = clock
-        self._ready: dict[Key, None] = {}
+        self._on_wait = on_wait
+        self._on_retry = on_retry
+        self._ready: dict[Key, float] = {}
         self._active: set[Key] = set()
         self._again: set[Key] = set()
         self._delayed: dict[Key, float] = {}
@@ -54,7 +68,7 @@ class WorkQueue:
         if key in self._active:
             self._again.add(key)
         else:
-            self._ready[key] = None
+            self._ready.setdefault(key, self._clock.monotonic())
             self._rouse()
 
     def add_after(self, key: Key, seconds: float) -> None:
@@ -79,6 +93,7 @@ class WorkQueue:
         self._failures[key] = failures + 1
         delay = min(LONGEST_RETRY, FIRST_RETRY * 2 ** min(failures, 16))
         delay *= 0.5 + self._clock.jitter() / 2
+        self._on_retry()
         self.add_after(key, delay)
         return delay
 
@@ -101,7 +116,7 @@ class WorkQueue:
             self._mature()
             if self._ready:
                 key = next(iter(self._ready))
-                del self._ready[key]
+                self._on_wait(self._clock.monotonic() - self._ready.pop(key))
                 # The pass that follows decides anew when to look again.
                 self._delayed.pop(key, None)
                 self._active.add(key)

@@ -1,0 +1,102 @@
+"""Reviews: who a bearer token belongs to and what somebody may do, as the API server judges.
+
+They are virtual objects, the only ones that are posted: nothing of them is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hedgerow.kube import wire
+from hedgerow.kube.errors import Garbled
+from hedgerow.kube.wire import JSON, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hedgerow.kube.cluster import Cluster
+
+SECONDS = 5.0
+"""For one review, all attempts together."""
+SELF, SUBJECT, TOKEN = "SelfSubjectAccessReview", "SubjectAccessReview", "TokenReview"
+REVIEWS: Final = {
+    SELF: "authorization.k8s.io/v1",
+    SUBJECT: "authorization.k8s.io/v1",
+    TOKEN: "authentication.k8s.io/v1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody, as the API server knows them."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+
+class _UserInfo(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    username: str = ""
+    uid: str = ""
+    groups: list[str] = []
+    extra: dict[str, list[str]] = {}
+
+
+class _Status(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    authenticated: bool = False
+    user: _UserInfo = Field(default_factory=_UserInfo)
+    allowed: bool = False
+    denied: bool = False
+
+
+async def authenticate(cluster: Cluster, token: str) -> User | None:
+    """Give the user whose token it is, or None; for the API server's own audiences.
+
+    Needs `create` on `tokenreviews.authentication.k8s.io`. Raises KubeError.
+    """
+    status = await _review(cluster, TOKEN, {"token": token})
+    user = status.user
+    if not (status.authenticated and user.username):
+        return None
+    extra = {key: tuple(values) for key, values in user.extra.items()}
+    return User(user.username, user.uid, tuple(user.groups), extra)
+
+
+async def authorize(cluster: Cluster, user: User, verb: str, path: str) -> bool:
+    """Tell whether somebody may `verb` a path that is no resource.
+
+    Needs `create` on `subjectaccessreviews.authorization.k8s.io`. Raises KubeError.
+    """
+    spec = {
+        "user": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra.items()},
+        "nonResourceAttributes": {"path": path, "verb": verb},
+    }
+    status = await _review(cluster, SUBJECT, spec)
+    return status.allowed and not status.denied
+
+
+def request(kind: str, spec: Mapping[str, Any]) -> Request:
+    """Ask for a review; raises KeyError for what is none."""
+    version = REVIEWS[kind]
+    body = wire.encode({"apiVersion": version, "kind": kind, "spec": spec})
+    return Request("POST", f"/apis/{version}/{kind.lower()}s", content=body, content_type=JSON)
+
+
+async def _review(cluster: Cluster, kind: str, spec: Mapping[str, Any]) -> _Status:
+    status = await cluster.review(kind, spec, timeout=SECONDS)
+    try:
+        return _Status.model_validate(status)
+    except ValidationError:
+        # Without its cause, which would quote what it found.
+        raise Garbled(f"the answer is no {kind}", request=f"POST {kind.lower()}s") from None

@@ -1,0 +1,234 @@
+"""Meters: what the operator counts and measures of itself, for Prometheus.
+
+Every series is bounded: controllers and kinds are known when the process begins, and of the field
+managers that the cluster brings, each controller names so many; the rest are `other`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from typing import TYPE_CHECKING
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+
+from hedgerow.core.meta import annotation
+from hedgerow.core.starts import SCHEDULED_AT
+from hedgerow_schemas.job import instant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from hedgerow.core.contract import Key
+    from hedgerow_schemas.base import ApiResource, Object
+
+OUTCOMES = ("success", "retry", "put_off", "failed")
+ACTIONS = ("created", "configured", "released", "unchanged", "deleted", "conflicted")
+MANAGERS = 20
+"""Field managers that each controller's series name; a cluster has few, a foe could have many."""
+OTHER, UNKNOWN, LOST = "other", "unknown", "<error>"
+
+FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+SLOW = (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300)
+LATE = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800)
+"""Seconds: of a pass or a request, of waiting for a pass, of a scheduled start."""
+
+
+class Meters:
+    """All that is measured, in a registry of its own; `of` gives one controller's part."""
+
+    def __init__(self, version: str = "") -> None:
+        """Lay out the series; with a version, those of the process and of Python too."""
+        disable_created_metrics()  # twice the series, for an instant that nobody asks for
+        self.registry = CollectorRegistry()
+        self.api_requests = self._counter(
+            "api_requests", "Requests to the API server.", "verb code"
+        )
+        self.api_duration = self._histogram(
+            "api_request_duration_seconds",
+            "Time until an API request was answered; until it was open, for a watch.",
+            "verb",
+            FAST,
+        )
+        self.leader = self._gauge("leader", "Whether this replica is the one that works.")
+        self.loop_lag = self._gauge("loop_lag_seconds", "How late the event loop last turned.")
+        self.start_lag = self._histogram(
+            "cronjob_start_lag_seconds",
+            "Time between the scheduled start and the creation of its Job.",
+            "",
+            LATE,
+        )
+        self._of_passes()
+        self._of_fields()
+        self._of_caches()
+        if version:
+            build = self._gauge("build_info", "The version that runs, with the value 1.", "version")
+            build.labels(version).set(1)
+            ProcessCollector(registry=self.registry)
+            GCCollector(registry=self.registry)
+
+    def _of_passes(self) -> None:
+        self.passes = self._counter(
+            "reconcile", "Passes over a resource, by how they ended.", "controller outcome"
+        )
+        self.pass_duration = self._histogram(
+            "reconcile_duration_seconds", "Time that a pass took.", "controller", FAST
+        )
+        self.queue_depth = self._gauge(
+            "workqueue_depth", "Resources that are ready for a pass.", "controller"
+        )
+        self.queue_wait = self._histogram(
+            "workqueue_queue_duration_seconds",
+            "Time for which a resource that was ready waited for its pass.",
+            "controller",
+            SLOW,
+        )
+        self.queue_retries = self._counter(
+            "workqueue_retries", "Passes asked for anew after a failed one.", "controller"
+        )
+
+    def _of_fields(self) -> None:
+        self.applies = self._counter(
+            "apply", "Writes to children, by what became of them.", "controller action"
+        )
+        self.contested = self._gauge(
+            "contested_fields",
+            "Fields that hedgerow declares and another field manager holds with another value.",
+            "controller manager",
+        )
+        self.conflicts = self._counter(
+            "conflicts",
+            "Fields for which the API server refused a write because another manager holds them.",
+            "controller manager",
+        )
+        self.forced = self._counter(
+            "forced_claims",
+            "Fields taken from another field manager by the annotation hedgerow.dev/claim.",
+            "controller manager",
+        )
+
+    def _of_caches(self) -> None:
+        self.watch_restarts = self._counter(
+            "watch_restarts",
+            "Watches opened anew, by why the last one ended.",
+            "controller resource reason",
+        )
+        self.cache_objects = self._gauge(
+            "cache_objects", "Objects in a cache.", "controller resource"
+        )
+
+    def of(self, controller: str) -> Meter:
+        """Give the part of one controller."""
+        return Meter(self, controller)
+
+    def exchanged(self, verb: str, code: int, seconds: float) -> None:
+        """Count a request to the API server; code 0 stands for no answer."""
+        self.api_requests.labels(verb, str(code) if code else LOST).inc()
+        self.api_duration.labels(verb).observe(seconds)
+
+    def leads(self, leading: Callable[[], bool]) -> None:
+        """Measure from now on whether this replica leads."""
+        self.leader.set_function(lambda: float(leading()))
+
+    def beat(self, lag: float) -> None:
+        """Note how late the event loop turned, in seconds."""
+        self.loop_lag.set(lag)
+
+    def _counter(self, name: str, told: str, labels: str = "") -> Counter:
+        return Counter(f"hedgerow_{name}", told, labels.split(), registry=self.registry)
+
+    def _gauge(self, name: str, told: str, labels: str = "") -> Gauge:
+        return Gauge(f"hedgerow_{name}", told, labels.split(), registry=self.registry)
+
+    def _histogram(
+        self, name: str, told: str, labels: str, buckets: tuple[float, ...]
+    ) -> Histogram:
+        return Histogram(
+            f"hedgerow_{name}", told, labels.split(), registry=self.registry, buckets=buckets
+        )
+
+
+class Meter:
+    """What one controller counts; its series are there from the beginning, at zero."""
+
+    def __init__(self, meters: Meters, controller: str) -> None:
+        self._meters = meters
+        self._controller = controller
+        self._passes = {name: meters.passes.labels(controller, name) for name in OUTCOMES}
+        self._applies = {name: meters.applies.labels(controller, name) for name in ACTIONS}
+        self._duration = meters.pass_duration.labels(controller)
+        self._names: set[str] = set()
+        self._contested: dict[Key, Tally[str]] = {}
+        self.waited = meters.queue_wait.labels(controller).observe
+        """Hears how long a resource that was ready waited for its pass, in seconds."""
+        self.retried = meters.queue_retries.labels(controller).inc
+        """Hears of a pass asked for anew."""
+
+    def passed(self, outcome: str, seconds: float) -> None:
+        """Count a pass."""
+        self._passes[outcome].inc()
+        self._duration.observe(seconds)
+
+    def wrote(self, action: str) -> None:
+        """Count a write to a child."""
+        self._applies[action].inc()
+
+    def created(self, child: Object, now: datetime) -> None:
+        """Measure how late a child is that its annotation says was scheduled for a time."""
+        scheduled = instant(annotation(child, SCHEDULED_AT))
+        if scheduled is not None:
+            self._meters.start_lag.observe(max(0.0, (now - scheduled).total_seconds()))
+
+    def conflicted(self, managers: Iterable[str]) -> None:
+        """Count the fields in the way of a write; `managers` names the holder of each."""
+        for manager in managers:
+            self._meters.conflicts.labels(self._controller, self._named(manager)).inc()
+
+    def claimed(self, managers: Iterable[str]) -> None:
+        """Count the fields that were taken by force, by the manager that held each."""
+        for manager in managers:
+            self._meters.forced.labels(self._controller, self._named(manager)).inc()
+
+    def contest(self, key: Key, managers: Iterable[str]) -> None:
+        """Note who holds the contested fields of a resource; none, once they are or it is gone."""
+        held = Tally(map(self._named, managers))
+        if not held and key not in self._contested:
+            return  # as after nearly every pass
+        before = self._contested.pop(key, Tally[str]())
+        if held:
+            self._contested[key] = held
+        for manager in held.keys() | before.keys():
+            gauge = self._meters.contested.labels(self._controller, manager)
+            gauge.inc(held[manager] - before[manager])
+
+    def queue(self, depth: Callable[[], int]) -> None:
+        """Measure from now on how many resources are ready for a pass."""
+        self._meters.queue_depth.labels(self._controller).set_function(lambda: float(depth()))
+
+    def caches(self, api: ApiResource, size: Callable[[], int]) -> None:
+        """Measure from now on how many objects of a kind are cached."""
+        gauge = self._meters.cache_objects.labels(self._controller, watched(api))
+        gauge.set_function(lambda: float(size()))
+
+    def rewatched(self, api: ApiResource, reason: str) -> None:
+        """Count a watch that is opened anew."""
+        self._meters.watch_restarts.labels(self._controller, watched(api), reason).inc()
+
+    def _named(self, manager: str) -> str:
+        if manager not in self._names and len(self._names) >= MANAGERS:
+            return OTHER
+        self._names.add(manager)
+        return manager or UNKNOWN
+
+
+def watched(api: ApiResource) -> str:
+    """Name a kind as kubectl does: `deployments.apps`."""
+    return f"{api.plural}.{api.group}" if api.group else api.plural

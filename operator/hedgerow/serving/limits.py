@@ -1,0 +1,50 @@
+"""Limits: how long a request may take, and how much it may bring."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import anyio
+from starlette.exceptions import HTTPException
+from starlette.responses import PlainTextResponse
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SECONDS = 30.0
+"""The longest that the API server waits for an admission review."""
+BODY = 7 * 1024 * 1024
+"""Bytes: two objects of the largest size that the API server takes; controller-runtime's limit."""
+
+
+class Limited:
+    """A Starlette app, its requests bounded in time and in size."""
+
+    def __init__(self, app: ASGIApp, *, seconds: float = SECONDS, body: int = BODY) -> None:
+        self._app = app
+        self._seconds = seconds
+        self._body = body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request: 413 where it brings too much, 503 where it takes too long."""
+        taken, begun = 0, False
+
+        async def receiving() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > self._body:
+                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request is too large")
+            return message
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        with anyio.move_on_after(self._seconds) as budget:
+            await self._app(scope, receiving, sending)
+        if budget.cancelled_caught and not begun:
+            late = PlainTextResponse("no answer in time\n", HTTPStatus.SERVICE_UNAVAILABLE)
+            await late(scope, receive, send)

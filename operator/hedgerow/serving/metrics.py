@@ -1,0 +1,57 @@
+"""Metrics: what the operator measures, as Prometheus reads it, for those who may."""
+
+from __future__ import annotations
+
+import gzip
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client.exposition import choose_encoder, gzip_accepted
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from hedgerow.serving.access import Access, Verdict
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from starlette.requests import Request
+
+_REFUSALS: Final[dict[Verdict, tuple[HTTPStatus, dict[str, str]]]] = {
+    Verdict.UNKNOWN: (
+        HTTPStatus.UNAUTHORIZED,
+        {"WWW-Authenticate": 'Bearer realm="hedgerow"'},
+    ),
+    Verdict.FORBIDDEN: (HTTPStatus.FORBIDDEN, {}),
+    Verdict.UNDECIDED: (HTTPStatus.SERVICE_UNAVAILABLE, {"Retry-After": "5"}),
+}
+
+
+def metrics_app(registry: CollectorRegistry, access: Access | None = None) -> Starlette:
+    """Serve `/metrics`; with `access`, to bearers of tokens that it admits only.
+
+    Without a token that the API server knows the answer is 401, without the right to `get`
+    `/metrics` 403, and 503 while the API server cannot be asked.
+    """
+
+    async def answer(request: Request) -> Response:
+        if access is not None:
+            verdict = await access.judge(request.headers.get("Authorization", ""))
+            if verdict is not Verdict.ADMITTED:
+                code, headers = _REFUSALS[verdict]
+                return PlainTextResponse(f"{verdict.value}\n", code, headers)
+        return _exposition(registry, request)
+
+    return Starlette(routes=[Route("/metrics", answer)])
+
+
+def _exposition(registry: CollectorRegistry, request: Request) -> Response:
+    try:
+        encode, kind = choose_encoder(request.headers.get("Accept", ""))
+    except (TypeError, ValueError):  # it stumbles over versions that are none
+        encode, kind = choose_encoder("")
+    body = encode(registry)
+    headers = {"Content-Type": kind, "Cache-Control": "no-store", "Vary": "Accept, Accept-Encoding"}
+    if gzip_accepted(request.headers.get("Accept-Encoding", "")):
+        body, headers["Content-Encoding"] = gzip.compress(body, compresslevel=1), "gzip"
+    return Response(body, headers=headers)

@@ -1,0 +1,50 @@
+"""Pulse: how promptly the event loop turns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hedgerow.runtime.clock import Clock
+
+BEAT = 1.0
+"""Seconds between two beats."""
+TOO_LATE = 30.0
+"""Seconds without a beat that speak of a loop that is stuck."""
+
+
+def _unheard(_: float) -> None:
+    return
+
+
+class Pulse:
+    """Beats on the event loop, and knows how late the last beat came."""
+
+    def __init__(self, clock: Clock, on_beat: Callable[[float], None] = _unheard) -> None:
+        self._clock = clock
+        self._on_beat = on_beat
+        self._last = clock.monotonic()
+        self.lag = 0.0
+
+    async def beat(self) -> NoReturn:
+        """Beat until cancelled; `on_beat` hears the lag of each in seconds."""
+        self._last = self._clock.monotonic()
+        while True:
+            await anyio.sleep(BEAT)
+            now = self._clock.monotonic()
+            self.lag = max(0.0, now - self._last - BEAT)
+            self._last = now
+            self._on_beat(self.lag)
+
+    def check(self) -> str:
+        """Say that the loop is stuck; nothing while it turns."""
+        silent = self._clock.monotonic() - self._last
+        return f"the event loop has not turned for {silent:.0f} s" if silent > TOO_LATE else ""
+
+    def note(self) -> str:
+        """Say how late the last beat came."""
+        return f"{self.lag * 1000:.0f} ms late"

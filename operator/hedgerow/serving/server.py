@@ -1,0 +1,182 @@
+"""Server: an HTTP server among our own tasks, that ends with them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import structlog
+import uvicorn
+
+from hedgerow.serving.addresses import Address
+from hedgerow.serving.connections import Connection
+from hedgerow.serving.limits import Limited
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Generator
+
+    from anyio.abc import TaskStatus
+    from starlette.types import ASGIApp
+
+CONCURRENCY = 100
+"""Requests under way at a time; those beyond are answered 503."""
+HEAD = 32 * 1024
+"""Bytes of a request's line and headers; a bearer token has a few thousand."""
+KEEP_ALIVE = 120
+"""Seconds; Go clients, the API server among them, close an idle connection after 90 themselves."""
+HANDSHAKE = 5.0
+GRACE = 3
+"""Seconds for the requests under way when the server is to end."""
+TICK = 1.0
+"""Seconds between two looks at the clock, for the Date header."""
+BACKLOG = 128
+
+log = structlog.get_logger(__name__)
+
+
+class ListenError(Exception):
+    """There can be no server at an address; one line that says why."""
+
+
+async def serve(
+    app: ASGIApp,
+    address: Address,
+    *,
+    tls: ssl.SSLContext | None = None,
+    task_status: TaskStatus[Address] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve a Starlette app until cancelled, then let requests under way end, for `GRACE` seconds.
+
+    `task_status` is told the address with the port that the kernel chose for port 0. Each new
+    connection goes by what `tls` holds then, so a certificate loaded into it needs no restart.
+    Raises ListenError, before it has started.
+    """
+    with await _listen(address) as listening:
+        server = _Server(_config(app, tls), listening)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.run_shielded)
+            try:
+                await server.up.wait()
+                task_status.started(Address(address.host, listening.getsockname()[1]))
+                await anyio.sleep_forever()
+            finally:
+                server.end()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's, without its hold on signals and without its ten looks a second at the clock."""
+
+    def __init__(self, config: uvicorn.Config, listening: socket.socket) -> None:
+        super().__init__(config)
+        self.up = anyio.Event()
+        self._listening = listening
+        self._down = anyio.Event()
+
+    async def run_shielded(self) -> None:
+        """Serve until `end`, whatever is cancelled meanwhile."""
+        with anyio.CancelScope(shield=True):
+            await self.serve([self._listening])
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
+    def end(self) -> None:
+        """Take no more connections, and stop."""
+        self.should_exit = True
+        self._down.set()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Leave signals to the app."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
+        """Listen; TLS handshakes end in good time, which uvicorn leaves at a minute."""
+        loop = asyncio.get_running_loop()
+        shared: dict[str, Any] = {}
+        secured = self.config.ssl is not None
+        listener = await loop.create_server(
+            partial(Connection, self.config, self.server_state, shared, loop),
+            sock=self._listening,
+            ssl=self.config.ssl,
+            backlog=BACKLOG,
+            ssl_handshake_timeout=HANDSHAKE if secured else None,
+            ssl_shutdown_timeout=HANDSHAKE if secured else None,
+        )
+        self.servers = [listener]
+        self.started = True
+        self.up.set()
+
+    async def main_loop(self) -> None:
+        """Renew the Date header until it is to end."""
+        while not await self.on_tick(0):
+            with anyio.move_on_after(TICK):
+                await self._down.wait()
+
+
+class _Forward(logging.Handler):
+    """Hands what uvicorn logs on to our own log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell of a request that failed by our own fault; any client can provoke the rest."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, Exception):
+            log.error("request failed", exc_info=error)
+        else:
+            log.debug(record.getMessage().strip())
+
+
+def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
+    told = logging.getLogger("uvicorn.error")
+    told.handlers, told.propagate = [_Forward()], False
+
+    def ready_made(_: uvicorn.Config, make: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+        return tls or make()
+
+    return uvicorn.Config(
+        Limited(app),
+        http=Connection,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        log_level=logging.DEBUG,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=CONCURRENCY,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=GRACE,
+        h11_max_incomplete_event_size=HEAD,
+        ssl_context_factory=ready_made if tls else None,
+    )
+
+
+async def _listen(address: Address) -> socket.socket:
+    """Open a listening socket; without a host on IPv4 and IPv6 alike. Raises ListenError."""
+    try:
+        family, host = await _place(address)
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server(
+            (host, address.port), family=family, backlog=BACKLOG, dualstack_ipv6=both
+        )
+    except socket.gaierror as error:
+        raise ListenError(f"cannot listen on {address}: {error.strerror}") from error
+    except OSError as error:
+        said = os.strerror(error.errno) if error.errno else str(error)
+        raise ListenError(f"cannot listen on {address}: {said}") from error
+
+
+async def _place(address: Address) -> tuple[socket.AddressFamily, str]:
+    if not address.host:
+        return (socket.AF_INET6, "::") if socket.has_dualstack_ipv6() else (socket.AF_INET, "")
+    found = await anyio.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    family, *_, place = found[0]
+    return family, str(place[0])

@@ -1,0 +1,115 @@
+"""Reviews: what is asked, and what is made of the answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hedgerow.kube import errors, reviews
+from hedgerow.kube.reviews import User
+from kube.fakes import reply, status
+
+pytestmark = pytest.mark.anyio
+
+TOKEN = "eyJ.secret.xyz"
+PROMETHEUS = User(
+    "system:serviceaccount:monitoring:prometheus",
+    "0a1b",
+    ("system:serviceaccounts", "system:authenticated"),
+    {"authentication.kubernetes.io/pod-name": ("prometheus-0",)},
+)
+INFO = {
+    "username": PROMETHEUS.name,
+    "uid": PROMETHEUS.uid,
+    "groups": list(PROMETHEUS.groups),
+    "extra": {"authentication.kubernetes.io/pod-name": ["prometheus-0"]},
+}
+
+
+def answer(**told: Any) -> Any:
+    return reply(201, {"kind": "Review", "metadata": {}, "status": told})
+
+
+class TestAuthenticate:
+    async def test_a_token_is_reviewed_for_the_servers_own_audiences(self, server, connected):
+        server.answers = [answer(authenticated=True, user=INFO)]
+        async with connected() as cluster:
+            user = await reviews.authenticate(cluster, TOKEN)
+
+        (asked,) = server.requests
+        assert (asked.method, asked.url.path) == (
+            "POST", "/apis/authentication.k8s.io/v1/tokenreviews"
+        )  # fmt: skip
+        assert json.loads(asked.content) == {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": TOKEN},
+        }
+        assert user == PROMETHEUS
+
+    @pytest.mark.parametrize(
+        "told",
+        [
+            {},
+            {"authenticated": False, "error": "expired"},
+            {"authenticated": False, "user": INFO},
+            {"authenticated": True},
+            {"authenticated": True, "user": {"username": ""}},
+        ],
+        ids=str,
+    )
+    async def test_whoever_is_not_vouched_for_is_nobody(self, server, connected, told):
+        server.answers = [answer(**told)]
+        async with connected() as cluster:
+            assert await reviews.authenticate(cluster, TOKEN) is None
+
+    @pytest.mark.parametrize(
+        "told",
+        [
+            {"authenticated": "true", "user": INFO},
+            {"authenticated": True, "user": {**INFO, "groups": "admins"}},
+            {"authenticated": True, "user": {**INFO, "username": 7}},
+        ],
+        ids=str,
+    )
+    async def test_what_is_no_review_is_not_believed(self, server, connected, told):
+        server.answers = [answer(**told)]
+        async with connected() as cluster:
+            with pytest.raises(errors.Garbled) as caught:
+                await reviews.authenticate(cluster, TOKEN)
+
+        assert str(caught.value) == "POST tokenreviews: the answer is no TokenReview"
+
+    async def test_an_error_does_not_tell_the_token(self, server, connected):
+        server.answers = [status(403, "Forbidden")]
+        async with connected() as cluster:
+            with pytest.raises(errors.Forbidden) as caught:
+                await reviews.authenticate(cluster, TOKEN)
+
+        assert TOKEN not in str(caught.value)
+        assert TOKEN not in repr(caught.value)
+
+
+class TestAuthorize:
+    async def test_all_that_is_known_of_the_user_is_passed_on(self, server, connected):
+        server.answers = [answer(allowed=True)]
+        async with connected() as cluster:
+            assert await reviews.authorize(cluster, PROMETHEUS, "get", "/metrics")
+
+        (asked,) = server.requests
+        assert asked.url.path == "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        assert json.loads(asked.content)["spec"] == {
+            "user": PROMETHEUS.name,
+            "uid": PROMETHEUS.uid,
+            "groups": list(PROMETHEUS.groups),
+            "extra": INFO["extra"],
+            "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+        }
+
+    @pytest.mark.parametrize("told", [{}, {"allowed": False}, {"allowed": True, "denied": True}])
+    async def test_what_is_not_allowed_is_denied(self, server, connected, told):
+        server.answers = [answer(**told)]
+        async with connected() as cluster:
+            assert not await reviews.authorize(cluster, PROMETHEUS, "get", "/metrics")

@@ -1,0 +1,348 @@
+"""Servers: they listen, answer, keep to their bounds and end with their task group."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+import anyio.streams.tls
+import httpx
+import pytest
+import structlog
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from hedgerow.serving import connections, limits, server
+from hedgerow.serving.addresses import Address
+from hedgerow.serving.server import ListenError, serve
+from serving.serving import LOCAL, pair, served
+
+pytestmark = pytest.mark.anyio
+
+
+class Desk:
+    """An app with a request that waits, one that fails and one that tells the size of a body."""
+
+    def __init__(self) -> None:
+        self.asked = anyio.Event()
+        self.go_on = anyio.Event()
+        self.app = Starlette(
+            routes=[
+                Route("/", lambda _: PlainTextResponse("here")),
+                Route("/wait", self._wait),
+                Route("/fail", self._fail),
+                Route("/endless", self._endless),
+                Route("/size", self._size, methods=["POST"]),
+            ]
+        )
+
+    async def _wait(self, _: Request) -> Response:
+        self.asked.set()
+        await self.go_on.wait()
+        return PlainTextResponse("at last")
+
+    async def _fail(self, _: Request) -> Response:
+        raise RuntimeError("an oversight")
+
+    async def _endless(self, _: Request) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            self.asked.set()
+            while True:
+                yield bytes(100_000)
+
+        return StreamingResponse(chunks())
+
+    async def _size(self, request: Request) -> Response:
+        return PlainTextResponse(str(len(await request.body())))
+
+
+async def told(stream: anyio.abc.ByteStream) -> bytes:
+    """Give all that a peer sends until it closes."""
+    said = b""
+    try:
+        while True:
+            said += await stream.receive()
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        return said
+
+
+async def knock(url: str) -> anyio.abc.SocketStream:
+    host, _, port = url.rpartition("//")[2].rpartition(":")
+    return await anyio.connect_tcp(host, int(port))
+
+
+class TestListening:
+    async def test_the_port_that_the_kernel_chose_is_told(self) -> None:
+        async with served(Desk().app) as url, httpx.AsyncClient() as client:
+            assert not url.endswith(":0")
+            assert (await client.get(url)).text == "here"
+
+    async def test_without_a_host_it_answers_on_every_address(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            bound = await tasks.start(serve, Desk().app, Address("", 0))
+            hosts = ["127.0.0.1", *(["[::1]"] if socket.has_dualstack_ipv6() else [])]
+            async with httpx.AsyncClient() as client:
+                answers = [(await client.get(f"http://{h}:{bound.port}")).text for h in hosts]
+            tasks.cancel_scope.cancel()
+
+        assert answers == ["here"] * len(hosts)
+
+    async def test_an_address_in_use_is_an_error_of_one_line(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            taken = Address("127.0.0.1", other.getsockname()[1])
+            with pytest.raises(ListenError) as caught:
+                await serve(Desk().app, taken)
+
+        assert str(caught.value) == f"cannot listen on {taken}: Address already in use"
+
+    async def test_an_address_that_is_not_ours_is_an_error_of_one_line(self) -> None:
+        with pytest.raises(ListenError, match=r"^cannot listen on 192\.0\.2\.1:80: Cannot assign"):
+            await serve(Desk().app, Address("192.0.2.1", 80))
+
+    async def test_a_port_that_may_not_be_had_is_an_error_of_one_line(self, monkeypatch) -> None:
+        def refuse(*_: Any, **__: Any) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(server.socket, "create_server", refuse)
+        with pytest.raises(ListenError, match=r"^cannot listen on 127\.0\.0\.1:0: Permission"):
+            await serve(Desk().app, LOCAL)
+
+    async def test_a_host_that_has_no_address_is_an_error_of_one_line(self) -> None:
+        with pytest.raises(ListenError, match=r"^cannot listen on nowhere\.invalid:80: \S"):
+            await serve(Desk().app, Address("nowhere.invalid", 80))
+
+
+class TestEnding:
+    async def test_the_port_is_free_afterwards(self) -> None:
+        async with served(Desk().app) as url:
+            pass
+        with pytest.raises(OSError):
+            await knock(url)
+
+    async def test_a_request_under_way_is_answered_first(self) -> None:
+        desk, answers = Desk(), list[str]()
+
+        async def ask(url: str) -> None:
+            async with httpx.AsyncClient() as client:
+                answers.append((await client.get(f"{url}/wait")).text)
+
+        async with anyio.create_task_group() as asking, served(desk.app) as url:
+            asking.start_soon(ask, url)
+            await desk.asked.wait()
+            asking.start_soon(_after_a_turn, desk.go_on)
+
+        assert answers == ["at last"]
+
+    async def test_a_request_without_end_is_given_up_in_time(self, monkeypatch) -> None:
+        monkeypatch.setattr(server, "GRACE", 0)
+        desk = Desk()
+        with anyio.fail_after(10):
+            async with served(desk.app) as url:
+                stream = await knock(url)
+                await stream.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+                await desk.asked.wait()
+            await told(stream)
+            await stream.aclose()
+
+    async def test_a_client_that_reads_nothing_does_not_hold_it_up(self, monkeypatch) -> None:
+        monkeypatch.setattr(server, "GRACE", 0)
+        desk = Desk()
+        with anyio.fail_after(10):
+            async with served(desk.app) as url:
+                stream = await knock(url)
+                await stream.send(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
+                await desk.asked.wait()
+            await stream.aclose()
+
+    async def test_signals_stay_the_apps_own(self) -> None:
+        before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+        async with served(Desk().app):
+            assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+
+
+async def _after_a_turn(event: anyio.Event) -> None:
+    await anyio.lowlevel.checkpoint()
+    event.set()
+
+
+class TestBounds:
+    async def test_a_client_that_never_asks_is_cut(self, monkeypatch) -> None:
+        monkeypatch.setattr(connections, "PATIENCE", 0.01)
+        async with served(Desk().app) as url, await knock(url) as stream:
+            with anyio.fail_after(10):
+                assert await told(stream) == b""
+
+    async def test_a_client_that_never_ends_its_second_question_is_cut(self, monkeypatch) -> None:
+        monkeypatch.setattr(connections, "PATIENCE", 0.01)
+        async with served(Desk().app) as url, await knock(url) as stream:
+            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200 OK" in await stream.receive()
+            await stream.send(b"GET / HTTP/1.1\r\n")
+            with anyio.fail_after(10):
+                assert b"200 OK" not in await told(stream)
+
+    async def test_a_client_that_waits_for_its_answer_is_not_cut(self, monkeypatch) -> None:
+        monkeypatch.setattr(connections, "PATIENCE", 0.001)
+        desk = Desk()
+        looks = _count(monkeypatch)
+        async with served(desk.app) as url, await knock(url) as stream:
+            await stream.send(b"GET /wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            await desk.asked.wait()
+            await looks(5)
+            desk.go_on.set()
+
+            assert b"at last" in await told(stream)
+
+    async def test_a_client_that_is_kept_alive_is_not_cut(self, monkeypatch) -> None:
+        monkeypatch.setattr(connections, "PATIENCE", 0.001)
+        looks = _count(monkeypatch)
+        async with served(Desk().app) as url, await knock(url) as stream:
+            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            await stream.receive()
+            await looks(5)
+            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+
+            assert b"200 OK" in await told(stream)
+
+    async def test_clients_beyond_the_limit_are_cut(self, monkeypatch) -> None:
+        monkeypatch.setattr(connections, "MOST", 1)
+        async with served(Desk().app) as url, await knock(url), await knock(url) as second:
+            with anyio.fail_after(10):
+                assert await told(second) == b""
+
+    async def test_requests_beyond_the_limit_are_put_off(self, monkeypatch) -> None:
+        monkeypatch.setattr(server, "CONCURRENCY", 1)
+        async with served(Desk().app) as url, httpx.AsyncClient() as client:
+            assert (await client.get(url)).status_code == 503
+
+    async def test_a_head_without_end_is_refused(self) -> None:
+        async with served(Desk().app) as url, await knock(url) as stream:
+            await stream.send(b"GET / HTTP/1.1\r\nX: " + b"x" * (server.HEAD + 1))
+
+            assert b"400 Bad Request" in await told(stream)
+
+    async def test_a_body_beyond_the_limit_is_refused(self, monkeypatch) -> None:
+        desk = Desk()
+        app = limits.Limited(desk.app, body=1000)
+        async with served(app) as url, httpx.AsyncClient() as client:
+            codes = [
+                (await client.post(f"{url}/size", content=bytes(n))).status_code
+                for n in (1000, 1001)
+            ]
+
+        assert codes == [200, 413]
+
+    async def test_a_request_that_takes_too_long_is_given_up(self) -> None:
+        app = limits.Limited(Desk().app, seconds=0.01)
+        async with served(app) as url, httpx.AsyncClient() as client:
+            answer = await client.get(f"{url}/wait")
+
+        assert (answer.status_code, answer.text) == (503, "no answer in time\n")
+
+    async def test_an_answer_that_takes_too_long_is_cut(self) -> None:
+        app = limits.Limited(Desk().app, seconds=0.05)
+        async with served(app) as url, httpx.AsyncClient() as client:
+            with pytest.raises(httpx.RemoteProtocolError):
+                await client.get(f"{url}/endless")
+
+
+def _count(monkeypatch) -> Any:
+    """Count the looks at connections; await that there have been so many."""
+    turned = anyio.Event()
+    looks, look = [0], connections.Connection._check
+
+    def counted(self: Any) -> None:
+        nonlocal turned
+        looks[0] += 1
+        turned.set()
+        turned = anyio.Event()
+        look(self)
+
+    monkeypatch.setattr(connections.Connection, "_check", counted)
+
+    async def until(number: int) -> None:
+        with anyio.fail_after(10):
+            while looks[0] < number:
+                await turned.wait()
+
+    return until
+
+
+class TestTls:
+    async def test_a_new_certificate_is_served_without_a_restart(self, tmp_path: Path) -> None:
+        first, second = pair(tmp_path, "first"), pair(tmp_path, "second")
+        context = first.context()
+        async with served(Desk().app, context) as url:
+            before = await _certificate(url)
+            second.load_into(context)
+            after = await _certificate(url)
+
+        assert [before, after] == [first.der, second.der]
+
+    async def test_a_handshake_that_is_not_made_is_given_up(self, tmp_path, monkeypatch) -> None:
+        monkeypatch.setattr(server, "HANDSHAKE", 0.01)
+        async with served(Desk().app, pair(tmp_path).context()) as url, await knock(url) as stream:
+            with anyio.fail_after(10):
+                assert await told(stream) == b""
+
+
+async def _certificate(url: str) -> bytes:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    async with (
+        await knock(url) as stream,
+        await anyio.streams.tls.TLSStream.wrap(
+            stream, server_side=False, ssl_context=context
+        ) as secured,
+    ):
+        return secured.extra(anyio.streams.tls.TLSAttribute.peer_certificate_binary)  # noqa: S610
+
+
+class TestLogs:
+    async def test_a_request_that_fails_by_our_own_fault_is_logged_as_ours(self, capfd) -> None:
+        with structlog.testing.capture_logs() as logs:
+            async with served(Desk().app) as url, httpx.AsyncClient() as client:
+                answer = await client.get(f"{url}/fail")
+
+        assert answer.status_code == 500
+        failed = [line for line in logs if line["log_level"] == "error"]
+        assert [line["event"] for line in failed] == ["request failed"]
+        assert "an oversight" in str(failed[0]["exc_info"])
+        assert capfd.readouterr() == ("", "")
+
+    async def test_what_any_client_can_provoke_is_no_more_than_a_detail(self, capfd) -> None:
+        with structlog.testing.capture_logs() as logs:
+            async with served(Desk().app) as url, await knock(url) as stream:
+                await stream.send(b"nonsense\r\n\r\n")
+                await told(stream)
+
+        assert {line["log_level"] for line in logs} == {"debug"}
+        assert capfd.readouterr() == ("", "")
+
+    async def test_a_request_given_up_at_the_end_is_no_failure(self, monkeypatch) -> None:
+        monkeypatch.setattr(server, "GRACE", 0)
+        desk = Desk()
+        with structlog.testing.capture_logs() as logs:
+            async with served(desk.app) as url:
+                stream = await knock(url)
+                await stream.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+                await desk.asked.wait()
+            await stream.aclose()
+
+        assert [line for line in logs if line.get("event") == "request failed"] == []
+
+    async def test_the_date_is_told_and_the_make_of_the_server_is_not(self) -> None:
+        async with served(Desk().app) as url, httpx.AsyncClient() as client:
+            headers = (await client.get(url)).headers
+
+        assert "date" in headers
+        assert "server" not in headers

@@ -1,0 +1,75 @@
+"""Granted: what RBAC objects grant, and what an audit log shows was made use of, as Rights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pydantic_core import from_json
+
+from hedgerow.deploy.rights import Right
+from support.api import Object
+from support.audit import Audit, Entry
+
+EVERYBODY = ("selfsubjectaccessreviews",)
+"""Kubernetes grants these to whoever it knows."""
+
+
+def granted(roles: Iterable[Object]) -> frozenset[Right]:
+    """Give every right that these Roles and ClusterRoles grant."""
+    return frozenset(
+        Right(group, resource, verb, name)
+        for role in roles
+        for rule in role["rules"]
+        for group in rule.get("apiGroups", ())
+        for resource in rule.get("resources", ())
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames", ("",))
+    )
+
+
+def requests(audit: Audit, mark: int, user: str) -> list[Entry]:
+    """Give all that a user asked after a mark, watches under way included."""
+    with audit.path.open("rb") as file:
+        file.seek(mark)
+        whole = file.read().rpartition(b"\n")[0]
+    entries = (from_json(line) for line in whole.split(b"\n") if line)
+    return [entry for entry in entries if entry["user"]["username"] == user]
+
+
+def denied(entries: Iterable[Entry]) -> list[tuple[str, str, str]]:
+    """Give what was refused for want of a right, or otherwise forbidden."""
+    return [
+        (entry["verb"], entry["requestURI"], entry["responseStatus"].get("message", ""))
+        for entry in entries
+        if entry.get("annotations", {}).get("authorization.k8s.io/decision") != "allow"
+        or entry.get("responseStatus", {}).get("code") == 403
+    ]
+
+
+def used(entries: Iterable[Entry], rights: Iterable[Right]) -> frozenset[Right]:
+    """Give those of the rights that the requests made use of."""
+    asked = {ask for entry in entries for ask in _asks(entry)}
+    return frozenset(
+        right
+        for right in rights
+        if any(
+            (group, resource, verb) == (right.group, right.resource, right.verb)
+            and right.name in ("", name)
+            for group, resource, verb, name in asked
+        )
+    )
+
+
+def _asks(entry: Entry) -> Iterator[tuple[str, str, str, str]]:
+    about = entry.get("objectRef")
+    if not about or about.get("resource") in EVERYBODY:
+        return
+    resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
+    group, name = about.get("apiGroup", ""), about.get("name", "")
+    yield group, resource, entry["verb"], name
+    if entry["verb"] == "patch" and entry.get("responseStatus", {}).get("code") == 201:
+        # The server authorizes an apply that creates once more, as what it turned out to be.
+        yield group, resource, "create", name
+    if entry["verb"] == "watch":
+        # Where a server streams no initial list, the same is had by a list.
+        yield group, resource, "list", name
