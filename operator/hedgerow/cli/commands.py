@@ -48,6 +48,9 @@ LAZY: Mapping[str, Lazy] = {
     "uninstall": Lazy(
         "hedgerow.cli.install", "uninstall_command", "Remove the custom resources again."
     ),
+    "manifests": Lazy(
+        "hedgerow.cli.manifests", "manifests_command", "Print what an installation consists of."
+    ),
     "owners": Lazy(
         "hedgerow.cli.owners", "owners_command", "Show who holds each field of an object."
     ),

@@ -1,0 +1,97 @@
+"""Manifests, as typed: everything that an installation consists of, as YAML for kubectl."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hedgerow import __version__
+from hedgerow.deploy.names import APP, RESERVED, Names
+from hedgerow.deploy.overlays import Overlay, parts
+from hedgerow.install import packaged_document
+from hedgerow.manifest import to_yaml
+from hedgerow.settings import Settings
+from hedgerow_schemas.crd import render
+from hedgerow_schemas.resources import RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hedgerow_schemas.base import Object
+
+IMAGE = f"{APP}:{__version__}"
+Image = Annotated[
+    str,
+    typer.Option(metavar="IMAGE", help="The operator's image, with its registry, tag or digest."),
+]
+Chosen = Annotated[
+    Overlay,
+    typer.Option(
+        help="All namespaces with webhooks; the namespaces named, with no right beyond them; or"
+        " all namespaces without webhooks.",
+    ),
+]
+Namespaces = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAMESPACE,…",
+        help="For `namespaced`: keep to these namespaces; commas or repeated.",
+        show_default="none",
+    ),
+]
+Instance = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Tell this installation from another in the same cluster; it is part of its names.",
+        show_default="none",
+    ),
+]
+WithCrds = Annotated[
+    bool,
+    typer.Option("--crds/--no-crds", help="Print the custom resources' definitions too."),
+]
+
+
+def manifests_command(
+    *,
+    image: Image = IMAGE,
+    overlay: Chosen = "cluster",
+    namespace: Namespaces = None,
+    instance: Instance = "",
+    crds: WithCrds = True,
+) -> None:
+    """Print the manifests of an installation: definitions, rights, the operator itself.
+
+    They are those of `kubectl kustomize manifests/cluster` in the repository. Nothing is asked of
+    a cluster, and nothing is changed.
+
+    - `hedgerow manifests | kubectl apply --server-side --field-manager=hedgerow-install -f -`
+    - `hedgerow manifests --image registry.example/hedgerow:0.1.0 --overlay no-webhook`
+    - `hedgerow manifests --overlay namespaced -n shop -n shop-test --no-crds`
+    """
+    settings = Settings(namespaces=tuple(namespace or ()), instance=instance)
+    if (overlay == "namespaced") != bool(settings.namespaces):
+        raise typer.BadParameter("--overlay namespaced and --namespace need each other")
+    if instance in RESERVED:
+        raise typer.BadParameter(f"an instance called {instance!r} would take names of the other's")
+    objects = printed(image, overlay, settings.namespaces, settings.instance, crds=crds)
+    typer.echo(to_yaml(*objects), nl=False)
+
+
+def printed(
+    image: str, overlay: Overlay, namespaces: Sequence[str], instance: str, *, crds: bool
+) -> list[Object]:
+    """Give what is printed, in the order in which it is to be applied."""
+    made = parts(overlay, image, names=Names(instance), namespaces=tuple(namespaces))
+    objects = [obj for part in made for obj in part.objects]
+    return [*(definitions() if crds else ()), *objects]
+
+
+def definitions() -> Iterator[Object]:
+    """Give the CustomResourceDefinitions, without descriptions of Kubernetes's own types."""
+    document = packaged_document()
+    return (render(resource, document, describe=False) for resource in RESOURCES)

@@ -1,0 +1,67 @@
+"""Access: the RBAC objects that grant rights to the operator's ServiceAccount, and to people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.deploy.names import APP, EDITOR, METRICS_READER, VIEWER, Names
+from hedgerow.deploy.rights import Rights, of_editors, of_viewers, rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hedgerow_schemas.base import CustomResource, Object
+
+GROUP = "rbac.authorization.k8s.io"
+VERSION = f"{GROUP}/v1"
+METRICS_PATH = "/metrics"
+_AGGREGATE = f"{GROUP}/aggregate-to-"
+
+
+def cluster_role(names: Names, granted: Rights, suffix: str = "") -> list[Object]:
+    """Grant rights everywhere: a ClusterRole and the binding to the ServiceAccount."""
+    name = "-".join(filter(None, (names.base, suffix)))
+    role = names.cluster_wide(VERSION, "ClusterRole", name)
+    binding = names.cluster_wide(VERSION, "ClusterRoleBinding", name)
+    return [
+        role | {"rules": rules(granted)},
+        binding | _binds("ClusterRole", name, names),
+    ]
+
+
+def role(names: Names, granted: Rights, suffix: str = "", namespace: str = "") -> list[Object]:
+    """Grant rights in one namespace, the operator's own unless another is given."""
+    made = names.object(VERSION, "Role", suffix, namespace)
+    binding = names.object(VERSION, "RoleBinding", suffix, namespace)
+    name: str = made["metadata"]["name"]
+    return [made | {"rules": rules(granted)}, binding | _binds("Role", name, names)]
+
+
+def metrics_reader() -> Object:
+    """Give the ClusterRole of those who may scrape; to be bound to whoever does."""
+    made = Names().cluster_wide(VERSION, "ClusterRole", f"{APP}-{METRICS_READER}")
+    return made | {"rules": [{"nonResourceURLs": [METRICS_PATH], "verbs": ["get"]}]}
+
+
+def viewer(resources: Iterable[type[CustomResource]]) -> Object:
+    """Give the ClusterRole of those who may look; it is part of `view`."""
+    return _aggregated(VIEWER, ("view",), of_viewers(resources))
+
+
+def editor(resources: Iterable[type[CustomResource]]) -> Object:
+    """Give the ClusterRole of those who may change; it is part of `edit` and `admin`."""
+    return _aggregated(EDITOR, ("edit", "admin"), of_editors(resources))
+
+
+def _aggregated(suffix: str, into: Iterable[str], granted: Rights) -> Object:
+    labels = {f"{_AGGREGATE}{role}": "true" for role in into}
+    made = Names().cluster_wide(VERSION, "ClusterRole", f"{APP}-{suffix}", labels)
+    return made | {"rules": rules(granted)}
+
+
+def _binds(kind: str, name: str, names: Names) -> Object:
+    account = {"kind": "ServiceAccount", "name": names.base, "namespace": names.namespace}
+    return {
+        "roleRef": {"apiGroup": GROUP, "kind": kind, "name": name},
+        "subjects": [account],
+    }

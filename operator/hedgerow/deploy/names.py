@@ -1,0 +1,51 @@
+"""Names: what the objects of one installation are called, and the labels that they carry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hedgerow_schemas.base import Object
+
+APP = "hedgerow"
+NAMESPACE = "hedgerow-system"
+NAME_LABEL = "app.kubernetes.io/name"
+INSTANCE_LABEL = "app.kubernetes.io/instance"
+METRICS, HEALTH, WEBHOOK = 8080, 8081, 9443
+"""Container ports, as the settings have them."""
+SYSTEM, METRICS_AUTH, PUBLISHER = "system", "metrics-auth", "webhook"
+VIEWER, EDITOR, METRICS_READER = "viewer", "editor", "metrics-reader"
+RESERVED = frozenset({SYSTEM, METRICS_AUTH, PUBLISHER, VIEWER, EDITOR, METRICS_READER, "metrics"})
+"""Suffixes of names, which no instance may have for its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names of one installation; without an instance they begin with plain `hedgerow`."""
+
+    instance: str = ""
+    namespace: str = NAMESPACE
+
+    @property
+    def base(self) -> str:
+        """The name of its ServiceAccount, Deployment, Lease and of most else."""
+        return f"{APP}-{self.instance}" if self.instance else APP
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of all its objects, and what its pods are selected by."""
+        return {NAME_LABEL: APP, INSTANCE_LABEL: self.base}
+
+    def cluster_wide(
+        self, api_version: str, kind: str, name: str, labels: dict[str, str] | None = None
+    ) -> Object:
+        """Begin an object that is in no namespace."""
+        metadata = {"name": name, "labels": {NAME_LABEL: APP, **(labels or {})}}
+        return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+    def object(self, api_version: str, kind: str, suffix: str = "", namespace: str = "") -> Object:
+        """Begin an object of this installation, in its own namespace unless another is given."""
+        name = "-".join(filter(None, (self.base, suffix)))
+        metadata = {"name": name, "namespace": namespace or self.namespace, "labels": self.labels}
+        return {"apiVersion": api_version, "kind": kind, "metadata": metadata}

@@ -1,0 +1,130 @@
+"""Overlays: which objects make up an installation, in the order in which they are to be applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal, get_args
+
+from hedgerow.core.webhooks import configurations
+from hedgerow.deploy import access, network, rights, workload
+from hedgerow.deploy.names import METRICS_AUTH, PUBLISHER, SYSTEM, Names
+from hedgerow.registry import chosen
+from hedgerow_schemas.resources import RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hedgerow_schemas.base import Object
+
+Overlay = Literal["cluster", "namespaced", "no-webhook"]
+OVERLAYS: tuple[Overlay, ...] = get_args(Overlay)
+CONTROLLERS = chosen(())
+"""All there are: an overlay leaves none out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of an overlay: where it is below `manifests`, its objects, and why they are so."""
+
+    path: str
+    objects: tuple[Object, ...]
+    why: str = ""
+
+    @property
+    def directory(self) -> str:
+        """The directory that it is in."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def file(self) -> str:
+        """Its name there."""
+        return self.path.rpartition("/")[2]
+
+
+def parts(
+    overlay: Overlay, image: str, *, names: Names | None = None, namespaces: tuple[str, ...] = ()
+) -> list[Part]:
+    """Give an overlay's files but for the CustomResourceDefinitions.
+
+    `namespaces` are those that `namespaced` keeps to, and no other overlay has any.
+    """
+    given = names or Names()
+    return [
+        *_base(given),
+        *_people(),
+        *(_namespaced(given, namespaces) if overlay == "namespaced" else _everywhere(given)),
+        *(_webhook(given) if overlay == "cluster" else ()),
+        _workload(overlay, workload.Program(given, image, namespaces, overlay == "cluster")),
+    ]
+
+
+def _base(names: Names) -> Iterator[Part]:
+    part = partial(_part, "base")
+    yield part("namespace", workload.namespace(names.namespace))
+    yield part("service-account", workload.service_account(names))
+    yield part(
+        "role",
+        *access.role(names, rights.of_installation(names.base), SYSTEM),
+        why="Creating is limited by name too: the name of an apply is authorized.",
+    )
+    yield part("metrics-service", network.metrics_service(names))
+    yield part("network-policy", network.policy(names), why=network.WHY)
+    yield part("pod-disruption-budget", workload.disruption_budget(names))
+
+
+def _people() -> Iterator[Part]:
+    part = partial(_part, "rbac/people")
+    yield part("viewer", access.viewer(RESOURCES))
+    yield part(
+        "editor",
+        access.editor(RESOURCES),
+        why="Whoever may change a BlueGreen may as well create pods there, since that is what it"
+        "\nis for. `kubectl replace` needs the right to update, which is left out on purpose.",
+    )
+    yield part("metrics-reader", access.metrics_reader())
+
+
+def _everywhere(names: Names) -> Iterator[Part]:
+    granted = rights.of_controllers(CONTROLLERS) | rights.of_cluster()
+    yield _part("rbac/cluster", "role", *access.cluster_role(names, granted))
+    reviews = access.cluster_role(names, rights.of_reviews(), METRICS_AUTH)
+    yield _part(
+        "rbac/metrics-auth", "role", *reviews, why="To ask who scrapes, and whether they may."
+    )
+
+
+def _namespaced(names: Names, namespaces: tuple[str, ...]) -> Iterator[Part]:
+    roles: list[Object] = []
+    for name in namespaces:
+        granted = rights.of_controllers(CONTROLLERS) | rights.of_namespace(name)
+        roles += access.role(names, granted, namespace=name)
+    yield _part("rbac/namespaced", "role", *roles)
+
+
+def _webhook(names: Names) -> Iterator[Part]:
+    part = partial(_part, "webhook")
+    yield part("service", network.webhook_service(names))
+    yield part("network-policy", network.webhook_policy(names), why=network.WHY_WEBHOOK)
+    yield part(
+        "role",
+        *access.cluster_role(names, rights.of_publishing(names.base), PUBLISHER),
+        why="The operator tells by itself whom the API server is to trust: `caBundle`.",
+    )
+    yield part("configurations", *_configurations(names))
+
+
+def _configurations(names: Names) -> Iterator[Object]:
+    service: str = network.webhook_service(names)["metadata"]["name"]
+    for made in configurations(
+        CONTROLLERS, name=names.base, namespace=names.namespace, service=service
+    ):
+        yield made | {"metadata": {**made["metadata"], "labels": names.labels}}
+
+
+def _workload(overlay: Overlay, program: workload.Program) -> Part:
+    return _part(overlay, "deployment", workload.deployment(program))
+
+
+def _part(directory: str, name: str, *objects: Object, why: str = "") -> Part:
+    return Part(f"{directory}/{name}.yaml", objects, why)

@@ -1,0 +1,147 @@
+"""Rights: what hedgerow and its users may ask of an API server, and the RBAC rules that say so.
+
+Each right is one that the operator makes use of. There is no `update` among them, since every write
+is an apply, and no wildcard.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hedgerow.core.contract import Controller
+    from hedgerow_schemas.base import ApiResource, CustomResource, Object
+
+READ = ("get", "list", "watch")
+WATCH = ("list", "watch")
+APPLY = ("create", "patch")
+VERBS = (*READ, *APPLY, "delete", "deletecollection")
+"""In the order in which a rule names them."""
+
+ADMISSION = "admissionregistration.k8s.io"
+WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Right:
+    """One verb on one resource; with `name`, on the objects of that name only."""
+
+    group: str
+    resource: str
+    verb: str
+    name: str = ""
+
+
+Rights = frozenset[Right]
+
+
+def rights(group: str, resource: str, verbs: Iterable[str], name: str = "") -> Rights:
+    """Give the rights to these verbs on one resource."""
+    return frozenset(Right(group, resource, verb, name) for verb in verbs)
+
+
+def of_controllers(controllers: Iterable[Controller[CustomResource]]) -> Rights:
+    """Give what the controllers' passes need wherever their resources are.
+
+    A resource is watched and its status applied. A child is read by name too: the one whose name
+    somebody else's object has is in no watch. Events are applied, create-only.
+    """
+    found = rights("events.k8s.io", "events", APPLY)
+    for controller in controllers:
+        api = controller.resource.api
+        found |= rights(api.group, api.plural, WATCH)
+        found |= rights(api.group, f"{api.plural}/status", ("patch",))
+        for kind in controller.owns:
+            found |= rights(kind.api.group, kind.api.plural, (*READ, *APPLY, "delete"))
+        for relation in controller.relates:
+            found |= rights(relation.kind.api.group, relation.kind.api.plural, WATCH)
+    return found
+
+
+def of_cluster() -> Rights:
+    """Give what it asks of the whole cluster when it is told of no namespaces.
+
+    Which namespaces are going, and who may have rewritten what it applied.
+    """
+    rewriters = (WEBHOOKS[0], "mutatingadmissionpolicies")
+    found = rights("", "namespaces", WATCH)
+    return found.union(*(rights(ADMISSION, kind, ("list",)) for kind in rewriters))
+
+
+def of_namespace(name: str) -> Rights:
+    """Give what it asks of a namespace that it is told of: whether it is there."""
+    return rights("", "namespaces", ("get",), name)
+
+
+def of_installation(base: str) -> Rights:
+    """Give what a replica needs in the operator's own namespace, by name.
+
+    An apply's name is authorized, when it creates as well: no other Lease and no other Secret can
+    be made or read.
+    """
+    return rights("coordination.k8s.io", "leases", ("get", *APPLY, "delete"), base) | rights(
+        "", "secrets", ("get", *APPLY), f"{base}-serving"
+    )
+
+
+def of_publishing(base: str) -> Rights:
+    """Give what tells the API server whom to trust: `caBundle` in the two configurations."""
+    found = (rights(ADMISSION, kind, ("get", "patch"), base) for kind in WEBHOOKS)
+    return frozenset[Right]().union(*found)
+
+
+def of_reviews() -> Rights:
+    """Give what it takes to ask who scrapes the metrics, and whether they may."""
+    return rights("authentication.k8s.io", "tokenreviews", ("create",)) | rights(
+        "authorization.k8s.io", "subjectaccessreviews", ("create",)
+    )
+
+
+def of_viewers(resources: Iterable[type[CustomResource]]) -> Rights:
+    """Give what people need to look at the custom resources."""
+    return _of_people(resources, READ, READ[:1], READ[:1])
+
+
+def of_editors(resources: Iterable[type[CustomResource]]) -> Rights:
+    """Give what people need to change the custom resources; their status is the operator's."""
+    writes = (*READ, *APPLY, "delete", "deletecollection")
+    return _of_people(resources, writes, READ[:1], ("get", "patch"))
+
+
+def _of_people(
+    resources: Iterable[type[CustomResource]],
+    whole: Iterable[str],
+    status: Iterable[str],
+    scale: Iterable[str],
+) -> Rights:
+    found: Rights = frozenset()
+    for resource in resources:
+        api: ApiResource = resource.api
+        found |= rights(api.group, api.plural, whole)
+        found |= rights(api.group, f"{api.plural}/status", status)
+        if resource.definition.scale:
+            found |= rights(api.group, f"{api.plural}/scale", scale)
+    return found
+
+
+def rules(granted: Rights) -> list[Object]:
+    """Fold rights into RBAC rules: one for the resources of a group with the same verbs."""
+    verbs: dict[tuple[str, str, str], set[str]] = {}
+    for right in sorted(granted):
+        verbs.setdefault((right.group, right.name, right.resource), set()).add(right.verb)
+    folded: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (group, name, resource), given in verbs.items():
+        key = group, name, tuple(verb for verb in VERBS if verb in given)
+        folded.setdefault(key, []).append(resource)
+    return [
+        {
+            "apiGroups": [group],
+            "resources": resources,
+            **({"resourceNames": [name]} if name else {}),
+            "verbs": list(ordered),
+        }
+        for (group, name, ordered), resources in folded.items()
+    ]

@@ -1,0 +1,150 @@
+"""Workload: the operator's pods, as confined as PodSecurity's `restricted` asks and more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hedgerow.deploy.names import APP, HEALTH, METRICS, WEBHOOK, Names
+
+if TYPE_CHECKING:
+    from hedgerow_schemas.base import Object
+
+USER = 65532
+"""The image's own user."""
+REPLICAS = 2
+GRACE = 30
+"""Seconds: the pause before SIGTERM, the 20 of `--grace-period`, and some to spare."""
+PAUSE = 5
+"""Seconds that a pod serves on while the Services' endpoints forget it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What the pods run: an image, and the settings that differ between overlays."""
+
+    names: Names
+    image: str
+    namespaces: tuple[str, ...] = ()
+    webhooks: bool = True
+    arguments: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Spell the settings out as arguments."""
+        given = ["run", "--leader-elect", "--metrics-secure"]
+        given += ["--webhooks"] if self.webhooks else []
+        given += [f"--namespace={name}" for name in self.namespaces]
+        given += [f"--instance={self.names.instance}"] if self.names.instance else []
+        object.__setattr__(self, "arguments", given)
+
+
+def namespace(name: str) -> Object:
+    """Give the operator's namespace; what is in it has to be confined."""
+    labels = {
+        f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")
+    }
+    return Names().cluster_wide("v1", "Namespace", name, labels)
+
+
+def service_account(names: Names) -> Object:
+    """Give the ServiceAccount; only the operator's own pods mount its token."""
+    return names.object("v1", "ServiceAccount") | {"automountServiceAccountToken": False}
+
+
+def disruption_budget(names: Names) -> Object:
+    """Give the budget: evictions take one replica at a time, and a broken one holds up none."""
+    spec = {
+        "maxUnavailable": 1,
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        "selector": {"matchLabels": names.labels},
+    }
+    return names.object("policy/v1", "PodDisruptionBudget") | {"spec": spec}
+
+
+def deployment(program: Program) -> Object:
+    """Give the Deployment: a leader and a standby, and a third while they are replaced."""
+    names = program.names
+    spec: Object = {
+        "replicas": REPLICAS,
+        "selector": {"matchLabels": names.labels},
+        # A new replica is ready before an old one goes: webhooks are served by two throughout.
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}},
+        "template": {"metadata": {"labels": names.labels}, "spec": _pod(program)},
+    }
+    return names.object("apps/v1", "Deployment") | {"spec": spec}
+
+
+def _pod(program: Program) -> Object:
+    return {
+        "serviceAccountName": program.names.base,
+        "automountServiceAccountToken": True,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": GRACE,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "topologySpreadConstraints": [_spread(program.names, key) for key in _TOPOLOGY],
+        "containers": [_container(program)],
+        # In memory: it holds the key of the serving certificate while the server reads it.
+        "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}}],
+    }
+
+
+_TOPOLOGY = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+
+
+def _spread(names: Names, key: str) -> Object:
+    return {
+        "topologyKey": key,
+        "maxSkew": 1,
+        # One node has to be enough, and a rollout's pods are counted by themselves.
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": names.labels},
+        "matchLabelKeys": ["pod-template-hash"],
+    }
+
+
+_OWN_NAMESPACE = {"fieldPath": "metadata.namespace"}
+
+
+def _container(program: Program) -> Object:
+    ports = {"metrics": METRICS, "health": HEALTH}
+    ports |= {"webhook": WEBHOOK} if program.webhooks else {}
+    return {
+        "name": APP,
+        "image": program.image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": program.arguments,
+        "env": [{"name": "HEDGEROW_SYSTEM_NAMESPACE", "valueFrom": {"fieldRef": _OWN_NAMESPACE}}],
+        "ports": [
+            {"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()
+        ],
+        "startupProbe": _probe("/healthz", every=1, failures=60),
+        "livenessProbe": _probe("/healthz", every=10, failures=6),
+        "readinessProbe": _probe("/readyz", every=5, failures=2),
+        "lifecycle": {"preStop": {"sleep": {"seconds": PAUSE}}},
+        # No limit of CPU: a throttled leader would lose its lease.
+        "resources": {
+            "requests": {"cpu": "50m", "memory": "128Mi"},
+            "limits": {"memory": "512Mi"},
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - a pod's own
+    }
+
+
+def _probe(path: str, *, every: int, failures: int) -> Object:
+    return {
+        "httpGet": {"path": path, "port": "health"},
+        "periodSeconds": every,
+        "failureThreshold": failures,
+        "timeoutSeconds": 3,
+    }

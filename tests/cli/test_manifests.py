@@ -1,0 +1,96 @@
+"""`hedgerow manifests`, as typed."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from hedgerow import __version__
+from hedgerow.cli import main
+from hedgerow.deploy.names import RESERVED
+
+
+@pytest.fixture
+def typed(capsys):
+    """Type a line; give the exit code, standard output and standard error."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(("manifests", *words))
+        shown = capsys.readouterr()
+        return int(ended.value.code or 0), shown.out, shown.err
+
+    return run
+
+
+@pytest.fixture
+def printed(typed):
+    """Type a line that works; give the objects that it prints."""
+
+    def run(*words: str) -> list[dict]:
+        code, out, err = typed(*words)
+        assert (code, err) == (0, "")
+        return list(yaml.load_all(out, yaml.CSafeLoader))
+
+    return run
+
+
+def program(objects: list[dict]) -> dict:
+    [deployment] = [obj for obj in objects if obj["kind"] == "Deployment"]
+    return deployment["spec"]["template"]["spec"]["containers"][0]
+
+
+class TestManifests:
+    def test_the_definitions_come_first_and_may_be_left_out(self, printed):
+        whole, rest = printed(), printed("--no-crds")
+
+        assert [obj["kind"] for obj in whole[:4]] == [
+            *["CustomResourceDefinition"] * 3,
+            "Namespace",
+        ]
+        assert whole[3:] == rest
+
+    def test_the_image_is_that_of_this_version_unless_another_is_given(self, printed):
+        other = "registry.example/hedgerow:2"
+
+        assert program(printed("--no-crds"))["image"] == f"hedgerow:{__version__}"
+        assert program(printed("--no-crds", "--image", other))["image"] == other
+
+    def test_namespaces_are_given_to_the_program_and_each_has_a_role(self, printed):
+        objects = printed("--no-crds", "--overlay", "namespaced", "-n", "a,b", "-n", "c")
+        roles = {obj["metadata"]["namespace"] for obj in objects if obj["kind"] == "Role"}
+
+        assert roles == {"a", "b", "c", "hedgerow-system"}
+        given = [arg for arg in program(objects)["args"] if arg.startswith("--namespace")]
+        assert given == ["--namespace=a", "--namespace=b", "--namespace=c"]
+
+    def test_an_instance_is_told_its_name(self, printed):
+        objects = printed("--no-crds", "--instance", "x")
+
+        assert "--instance=x" in program(objects)["args"]
+        leases = [
+            rule["resourceNames"]
+            for obj in objects
+            for rule in obj.get("rules", ())
+            if rule.get("resources") == ["leases"]
+        ]
+        assert leases == [["hedgerow-x"]]
+
+    @pytest.mark.parametrize(
+        ("words", "told"),
+        [
+            (("--overlay", "namespaced"), "need each other"),
+            (("-n", "a"), "need each other"),
+            (("--overlay", "namespaced", "-n", "A"), "--namespace takes"),
+            (("--instance", "X"), "--instance takes"),
+            (("--overlay", "other"), "'other'"),
+            *((("--instance", name), "would take names") for name in sorted(RESERVED)),
+        ],
+        ids=lambda value: value if isinstance(value, str) else " ".join(value),
+    )
+    def test_what_makes_no_sense_is_said_in_a_line_and_nothing_is_printed(self, typed, words, told):
+        code, out, err = typed(*words)
+
+        assert (code, out) == (2, "")
+        assert told in err
+        assert err.count("\n") == 1

@@ -1,0 +1,214 @@
+"""The manifests on a real server: built by kubectl, printed by hedgerow, applied, and judged."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hedgerow.deploy.overlays import OVERLAYS
+from hedgerow.sandbox.cluster import Options, Sandbox
+from support.api import Api, Object
+from support.bluegreens import ROOT
+from support.clusters import cluster
+
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
+
+MANIFESTS = ROOT / "manifests"
+COMPONENTS = ("cert-manager", "service-monitor")
+INSTALLER = "hedgerow-install"
+Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def empty(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A server of this module's own: nobody answers for the webhooks, which would bar others."""
+    directory = tmp_path_factory.mktemp("manifests") / "cluster"
+    with cluster(directory, Options(kubernetes=kubernetes)) as up:
+        yield up
+
+
+@pytest.fixture(scope="module")
+def kubectl(empty: Sandbox) -> Kubectl:
+    """kubectl on that server; one that fails fails the test, unless it may."""
+
+    def run(*words: str, given: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
+        command = [str(empty.kubectl), "--kubeconfig", str(empty.kubeconfig), *words]
+        ended = subprocess.run(
+            command, input=given, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert ended.returncode == 0 or not check, ended.stderr
+        return ended
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def hedgerow() -> Callable[..., str]:
+    """The command line, as typed; gives what it printed."""
+
+    def run(*words: str) -> str:
+        from typer.testing import CliRunner
+
+        from hedgerow.cli import app
+
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def applied(kubectl: Kubectl, hedgerow: Callable[..., str]) -> list[str]:
+    """What kubectl says of everything that `hedgerow manifests` prints, in an empty cluster."""
+    flags = ("--server-side", f"--field-manager={INSTALLER}", "--validate=strict")
+    return kubectl("apply", *flags, "-f", "-", given=hedgerow("manifests")).stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def api(applied: list[str], empty: Sandbox) -> Iterator[Api]:
+    api = Api(empty.kubeconfig)
+    yield api
+    api.close()
+
+
+def documents(text: str) -> dict[tuple[str, str, str], Object]:
+    """Give YAML documents by kind, namespace and name."""
+    found = [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
+    named = {
+        (obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
+        for obj in found
+    }
+    assert len(named) == len(found)
+    return named
+
+
+class TestWhatIsPrinted:
+    @pytest.mark.parametrize("overlay", OVERLAYS)
+    def test_it_is_what_kubectl_builds_of_the_overlay(self, kubectl, hedgerow, overlay):
+        namespaces = ("-n", "default") if overlay == "namespaced" else ()
+        printed = documents(hedgerow("manifests", "--overlay", overlay, *namespaces))
+        built = documents(kubectl("kustomize", str(MANIFESTS / overlay)).stdout)
+
+        assert printed.keys() == built.keys()
+        for identity, obj in built.items():
+            assert printed[identity] == obj, identity
+
+    def test_it_is_applied_in_one_go(self, applied, hedgerow):
+        assert len(applied) == len(documents(hedgerow("manifests")))
+        assert {line.rpartition(" ")[2] for line in applied} == {"serverside-applied"}
+
+    def test_applied_again_it_changes_nothing(self, api, kubectl, hedgerow):
+        text = hedgerow("manifests")
+        flags = ("apply", "--server-side", f"--field-manager={INSTALLER}", "-f", "-")
+        targets = list(documents(text).values())
+        before = [api.get(target).version for target in targets]
+        kubectl(*flags, given=text)
+
+        assert [api.get(target).version for target in targets] == before
+
+    def test_other_overlays_and_instances_are_valid_too(self, applied, kubectl, hedgerow):
+        flags = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts")
+        for words in (
+            ("--overlay", "no-webhook"),
+            ("--overlay", "namespaced", "-n", "default,kube-system"),
+            ("--instance", "x", "--image", "registry.example/hedgerow@sha256:" + "0" * 64),
+        ):
+            kubectl("apply", *flags, "-f", "-", given=hedgerow("manifests", *words))
+
+
+class TestComponents:
+    @pytest.fixture
+    def built(self, kubectl: Kubectl, tmp_path: Path) -> Callable[..., dict]:
+        """Build `cluster` with components."""
+
+        def build(*components: str) -> dict[Any, Object]:
+            # kustomize wants relative paths, and follows no link to find what they lead to.
+            up = "/".join([".."] * (len(tmp_path.resolve().parts) - 1))
+            kustomization = {
+                "apiVersion": "kustomize.config.k8s.io/v1beta1",
+                "kind": "Kustomization",
+                "resources": [f"{up}{MANIFESTS}/cluster"],
+                "components": [f"{up}{MANIFESTS}/components/{name}" for name in components],
+            }
+            (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
+            return documents(kubectl("kustomize", str(tmp_path)).stdout)
+
+        return build
+
+    def test_there_are_no_others(self):
+        assert sorted(path.name for path in (MANIFESTS / "components").iterdir()) == sorted(
+            COMPONENTS
+        )
+
+    def test_with_cert_manager_the_operator_needs_no_secret_and_publishes_nothing(self, built):
+        found = built("cert-manager")
+        role = found["Role", "hedgerow-system", "hedgerow-system"]
+        granted = {name for rule in role["rules"] for name in rule["resources"]}
+        spec = found["Deployment", "hedgerow-system", "hedgerow"]["spec"]["template"]["spec"]
+        [container] = spec["containers"]
+        [mounted] = [m for m in container["volumeMounts"] if m["name"] == "certificate"]
+        [volume] = [v for v in spec["volumes"] if v["name"] == "certificate"]
+        certificate = found["Certificate", "hedgerow-system", "hedgerow"]["spec"]
+
+        assert granted == {"leases"}
+        assert ("ClusterRole", "", "hedgerow-webhook") not in found
+        assert ("ClusterRoleBinding", "", "hedgerow-webhook") not in found
+        assert f"--certificate-directory={mounted['mountPath']}" in container["args"]
+        assert volume["secret"]["secretName"] == certificate["secretName"]
+        for kind in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"):
+            if (kind, "", "hedgerow") in found:
+                annotations = found[kind, "", "hedgerow"]["metadata"]["annotations"]
+                source = {"cert-manager.io/inject-ca-from": "hedgerow-system/hedgerow"}
+                assert annotations == source
+        for service in ("hedgerow-webhook", "hedgerow-metrics"):
+            assert ("Service", "hedgerow-system", service) in found
+            assert f"{service}.hedgerow-system.svc" in certificate["dnsNames"]
+
+    def test_the_service_monitor_finds_the_service_and_trusts_whoever_made_the_certificate(
+        self, built
+    ):
+        for components, secret in (
+            (("service-monitor",), "hedgerow-serving"),
+            (("service-monitor", "cert-manager"), "hedgerow-certificate"),
+        ):
+            found = built(*components)
+            monitor = found["ServiceMonitor", "hedgerow-system", "hedgerow"]["spec"]
+            service = found["Service", "hedgerow-system", "hedgerow-metrics"]
+            [endpoint] = monitor["endpoints"]
+
+            wanted = monitor["selector"]["matchLabels"]
+            assert wanted.items() <= service["metadata"]["labels"].items()
+            assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
+            assert endpoint["tlsConfig"]["ca"]["secret"] == {"name": secret, "key": "ca.crt"}
+            assert endpoint["tlsConfig"]["serverName"] == "hedgerow-metrics.hedgerow-system.svc"
+
+
+class TestInTheCluster:
+    def test_pod_security_lets_the_operators_pod_in_and_no_laxer_one(self, api):
+        deployment = target("apps/v1", "Deployment", "hedgerow")
+        template = api.get(deployment).must()["spec"]["template"]
+        pod = {**target("v1", "Pod", "probe"), "spec": template["spec"]}
+        laxer = {**pod, "spec": {**pod["spec"], "hostNetwork": True}}
+
+        assert api.apply(pod, "test", dry_run=True).must()["spec"]["serviceAccountName"] == (
+            "hedgerow"
+        )
+        assert (
+            'violates PodSecurity "restricted'
+            in api.apply(laxer, "test", dry_run=True).body["message"]
+        )
+
+    def test_nothing_of_it_makes_the_server_warn(self, api, kubectl, hedgerow):
+        flags = ("--server-side", "--dry-run=server", f"--field-manager={INSTALLER}")
+        assert kubectl("apply", *flags, "-f", "-", given=hedgerow("manifests")).stderr == ""
+
+
+def target(api_version: str, kind: str, name: str) -> Object:
+    metadata = {"name": name, "namespace": "hedgerow-system"}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}

@@ -1,0 +1,354 @@
+"""The rights of the manifests on a real server: all that the operator needs, and nothing else."""
+
+from __future__ import annotations
+
+import ssl
+from base64 import b64decode
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+import yaml
+
+from hedgerow.core.terms import CLAIM
+from hedgerow.deploy.overlays import CONTROLLERS, Overlay, parts
+from hedgerow.deploy.rights import of_cluster, of_controllers
+from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.sandbox.ports import choose
+from hedgerow_schemas.base import CustomResource
+from hedgerow_schemas.resources import RESOURCES
+from support import bluegreens, cronjobs, memcacheds
+from support.api import Api, Object
+from support.audit import Audit
+from support.eventually import eventually
+from support.granted import denied, granted, requests, used
+from support.rewriting import IMAGE as IMAGE_INSTEAD
+from support.rewriting import rewriting
+from support.running import Operator
+
+pytestmark = pytest.mark.cluster
+
+ACCOUNT = "system:serviceaccount:hedgerow-system:hedgerow"
+ACCESS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+ROLES = ("Role", "ClusterRole")
+CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+RBAC = "rbac.authorization.k8s.io"
+LABEL = "hedgerow.dev/controller"
+
+
+@pytest.fixture(scope="module")
+def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
+    """The custom resources, and all of `cluster` that is about who may do what."""
+    api = Api(nodes_sandbox.kubeconfig)
+    for resource in (bluegreens, memcacheds, cronjobs):
+        resource.prepare(api)
+    for manifest in of_kinds(ACCESS, "cluster"):
+        api.apply(manifest, "kubectl").must()
+    yield api
+    for manifest in of_kinds(("ClusterRoleBinding",), "cluster"):
+        api.delete(manifest).must()
+    api.close()
+
+
+@pytest.fixture
+def kubeconfig(api: Api, nodes_sandbox: Sandbox) -> Path:
+    return anyio.run(nodes_sandbox.kubeconfig_for_service_account, "hedgerow-system", "hedgerow")
+
+
+def of_kinds(kinds: Collection[str], overlay: Overlay, *namespaces: str) -> list[Object]:
+    made = parts(overlay, "none", namespaces=namespaces)
+    return [obj for part in made for obj in part.objects if obj["kind"] in kinds]
+
+
+class TestTheController:
+    def test_it_is_refused_nothing_and_every_right_is_used(
+        self,
+        api: Api,
+        nodes_sandbox: Sandbox,
+        nodes_audit: Audit,
+        nodes_namespace: str,
+        kubeconfig: Path,
+        tmp_path: Path,
+    ):
+        mark = nodes_audit.mark()
+        with Operator(kubeconfig, tmp_path / "log") as operator:
+            bluegreens_at_work(bluegreens.World(api, nodes_namespace))
+            memcacheds_at_work(memcacheds.World(api, nodes_namespace, nodes_sandbox))
+            cronjobs_at_work(cronjobs.World(api, nodes_namespace))
+            rewritten_at_work(bluegreens.World(api, nodes_namespace))
+            assert operator.stop() == 0
+            assert operator.logged("permission missing") == []
+
+        asked = requests(nodes_audit, mark, ACCOUNT)
+        rights = of_controllers(CONTROLLERS) | of_cluster()
+        assert denied(asked) == []
+        assert sorted(rights - used(asked, rights)) == []
+
+
+class TestTheReplica:
+    def test_it_is_refused_nothing_and_every_other_right_is_used(
+        self,
+        api: Api,
+        nodes_sandbox: Sandbox,
+        nodes_audit: Audit,
+        kubeconfig: Path,
+        tmp_path: Path,
+        free_port: int,
+    ):
+        for manifest in (*of_kinds(CONFIGURATIONS, "cluster"), abandoned_lease()):
+            api.apply(unasked(manifest), "kubectl").must()
+        mark = nodes_audit.mark()
+        flags = [*arguments("cluster"), *addresses(free_port)]
+        with Operator(kubeconfig, tmp_path / "log", *flags) as operator:
+            trust = eventually(lambda: trusted_everywhere(api), what="caBundle")
+            scrape(nodes_sandbox, free_port, trust)
+            assert operator.stop() == 0
+
+        asked = requests(nodes_audit, mark, ACCOUNT)
+        rights = granted(obj for obj in of_kinds(ROLES, "cluster") if is_operators(obj))
+        rest = rights - of_controllers(CONTROLLERS) - of_cluster()
+        assert denied(asked) == []
+        assert len(rest) > 10
+        assert sorted(rest - used(asked, rest)) == []
+
+    def test_one_of_some_namespaces_needs_no_right_in_the_cluster(
+        self,
+        api: Api,
+        nodes_audit: Audit,
+        nodes_namespace: str,
+        kubeconfig: Path,
+        tmp_path: Path,
+        free_port: int,
+    ):
+        bound = of_kinds(("ClusterRoleBinding",), "cluster")
+        for manifest in bound:
+            api.delete(manifest).must()
+        try:
+            for manifest in of_kinds(("Role", "RoleBinding"), "namespaced", nodes_namespace):
+                api.apply(manifest, "kubectl").must()
+            mark = nodes_audit.mark()
+            flags = [*arguments("namespaced", nodes_namespace), *addresses(free_port)]
+            with Operator(kubeconfig, tmp_path / "log", *flags) as operator:
+                world = bluegreens.World(api, nodes_namespace)
+                world.apply()
+                eventually(lambda: world.condition("Ready") == "True/Serving")
+                assert operator.stop() == 0
+                assert operator.logged("permission missing") == []
+            assert denied(requests(nodes_audit, mark, ACCOUNT)) == []
+        finally:
+            for manifest in bound:
+                api.apply(manifest, "kubectl").must()
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port that nobody listens on."""
+    return choose(["metrics"])["metrics"]
+
+
+def arguments(overlay: Overlay, *namespaces: str) -> list[str]:
+    """Give what the Deployment's pods are run with."""
+    [deployment] = of_kinds(("Deployment",), overlay, *namespaces)
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    return container["args"][1:]
+
+
+def addresses(port: int) -> list[str]:
+    """Listen where no other test does."""
+    return [f"--metrics-bind-address=127.0.0.1:{port}", "--webhook-bind-address=127.0.0.1:0"]
+
+
+def is_operators(role: Object) -> bool:
+    """Tell whether a role is bound to the ServiceAccount, and not one of people."""
+    bindings = of_kinds(("RoleBinding", "ClusterRoleBinding"), "cluster")
+    return role["metadata"]["name"] in {binding["roleRef"]["name"] for binding in bindings}
+
+
+def abandoned_lease() -> Object:
+    """Give a Lease that no replica of ours wrote, and nobody renews."""
+    spec = {"holderIdentity": "gone", "leaseDurationSeconds": 1}
+    metadata = {"name": "hedgerow", "namespace": "hedgerow-system"}
+    version = "coordination.k8s.io/v1"
+    return {"apiVersion": version, "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def unasked(manifest: Object) -> Object:
+    """Have webhooks that the server asks about nothing: none could be reached from here."""
+    nowhere = {"namespaceSelector": {"matchLabels": {"nobody": "here"}}}
+    hooks = [hook | nowhere for hook in manifest.get("webhooks", ())]
+    return manifest | ({"webhooks": hooks} if hooks else {})
+
+
+def trusted_everywhere(api: Api) -> str:
+    """Give the authorities in the configurations, once every webhook has them; else nothing."""
+    live = [api.get(manifest).must() for manifest in of_kinds(CONFIGURATIONS, "cluster")]
+    bundles = {h["clientConfig"].get("caBundle", "") for obj in live for h in obj["webhooks"]}
+    return b64decode(next(iter(bundles))).decode() if len(bundles) == 1 else ""
+
+
+def scrape(sandbox: Sandbox, port: int, trust: str) -> None:
+    """Ask for the metrics with the right and without, and without a token."""
+    context = ssl.create_default_context(cadata=trust)
+    asked = {name: bearer(sandbox, name) for name in ("reader", "nobody")}
+    with httpx.Client(verify=context, trust_env=False, timeout=30) as http:
+        url = f"https://localhost:{port}/metrics"
+        codes = {name: http.get(url, headers=head).status_code for name, head in asked.items()}
+        codes["stranger"] = http.get(url).status_code
+    assert codes == {"reader": 200, "nobody": 403, "stranger": 401}
+
+
+def bearer(sandbox: Sandbox, name: str) -> dict[str, str]:
+    """Give the header of a ServiceAccount, of which the reader is bound to the ClusterRole."""
+    api = Api(sandbox.kubeconfig)
+    account = {"apiVersion": "v1", "kind": "ServiceAccount"}
+    api.apply({**account, "metadata": {"name": name, "namespace": "default"}}, "test").must()
+    binding = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": f"hedgerow-{name}-test"},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "hedgerow-metrics-reader"},
+        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}],
+    }
+    api.apply(binding, "test").must()
+    api.close()
+    kubeconfig = anyio.run(sandbox.kubeconfig_for_service_account, "default", name)
+    user = yaml.safe_load(kubeconfig.read_text("utf-8"))["users"][0]["user"]
+    return {"Authorization": f"Bearer {user['token']}"}
+
+
+class TestPeople:
+    @pytest.mark.parametrize(
+        ("role", "may", "may_not"),
+        [
+            ("view", {"get", "list", "watch"}, {"create", "patch", "delete", "update"}),
+            ("edit", {"get", "create", "patch", "delete", "deletecollection"}, {"update"}),
+            ("admin", {"get", "create", "patch", "delete", "deletecollection"}, {"update"}),
+        ],
+    )
+    def test_those_who_view_and_edit_a_namespace_do_so_with_the_custom_resources(
+        self, api: Api, nodes_namespace: str, role: str, may: set[str], may_not: set[str]
+    ):
+        user = f"hedgerow-{role}-test"
+        subject = {"apiGroup": RBAC, "kind": "User", "name": user}
+        binding = {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": user, "namespace": nodes_namespace},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+            "subjects": [subject],
+        }
+        api.apply(binding, "test").must()
+
+        for resource in RESOURCES:
+            for verb in may:
+                eventually(lambda r=resource, v=verb: allowed(api, user, nodes_namespace, r, v))
+            for verb in may_not:
+                assert not allowed(api, user, nodes_namespace, resource, verb)
+
+
+def allowed(api: Api, user: str, namespace: str, resource: type[CustomResource], verb: str) -> bool:
+    """Ask the server whether a user may, as `kubectl auth can-i --as` does."""
+    about = {"group": resource.api.group, "resource": resource.api.plural, "verb": verb}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": user, "resourceAttributes": {**about, "namespace": namespace}},
+    }
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    return api.raw("POST", path, json=review).must()["status"]["allowed"]
+
+
+def bluegreens_at_work(world: bluegreens.World) -> None:
+    """Have it come up, be robbed, claim, prune, meet a taken name and a rewriter, and go."""
+    world.apply()
+    eventually(lambda: world.condition("Ready") == "True/Serving")
+    world.set_image("demoblue-deployment", "blue", "example/theirs:9")
+    eventually(lambda: world.condition("Contested") == "True/FieldConflict")
+    path = "Deployment/demoblue-deployment:" + IMAGE
+    world.edit("BlueGreen", "demo", {"metadata": {"annotations": {CLAIM: path}}}, "annotator")
+    eventually(lambda: world.image("demoblue-deployment") == "example/echo:1")
+
+    world.apply(greenSpec=None)
+    eventually(lambda: world.get("Deployment", "demogreen-deployment") is None)
+    stray = child(world, "Service", "stray", {"spec": {"ports": [{"port": 1}]}})
+    world.api.apply(stray, "hedgerow-bluegreen").must()
+    eventually(lambda: world.get("Service", "stray") is None)
+
+    squatter = {**world.target("Service", "taken"), "spec": {"ports": [{"port": 1}]}}
+    world.api.apply(squatter, "squatter").must()
+    other = {**world.target("Deployment", "takengreen-deployment"), "spec": pods()}
+    world.api.apply(other, "squatter").must()
+    world.apply("taken")
+    eventually(lambda: world.condition("Stalled", "taken") == "True/NameTaken")
+
+    world.delete("BlueGreen", "demo")
+    eventually(lambda: world.get("Service", "demo") is None, within=90)
+
+
+IMAGE = '.spec.template.spec.containers[name="blue"].image'
+
+
+def pods() -> Object:
+    labels = {"app": "squatter"}
+    template = {"metadata": {"labels": labels}, "spec": bluegreens.pods("one")}
+    return {"selector": {"matchLabels": labels}, "template": template}
+
+
+def child(world: bluegreens.World, kind: str, name: str, fields: Object) -> Object:
+    """Give what looks like a child of the BlueGreen that it never declared."""
+    owner = world.get("BlueGreen", "demo") or {}
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": "BlueGreen",
+        "name": "demo",
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    made = {**world.target(kind, name), **fields}
+    made["metadata"] |= {"labels": {LABEL: "bluegreen"}, "ownerReferences": [reference]}
+    return made
+
+
+def memcacheds_at_work(world: memcacheds.World) -> None:
+    """Have it come up, lose its budget, and meet another's budget."""
+    world.make(size=2)
+    eventually(lambda: world.condition("Ready") == "True/Serving")
+    world.make(size=1)
+    eventually(lambda: world.get("PodDisruptionBudget", "cache") is None)
+    squatter = {**world.target("PodDisruptionBudget", "taken"), "spec": {"maxUnavailable": 1}}
+    world.api.apply(squatter, "squatter").must()
+    world.make("taken", size=2)
+    eventually(lambda: world.condition("Stalled", "taken") == "True/NameTaken")
+
+
+def cronjobs_at_work(world: cronjobs.World) -> None:
+    """Have Jobs start, go for their history, and meet another's Job."""
+    world.apply("often", "@every 1s", successfulJobsHistoryLimit=1)
+    first = eventually(lambda: world.names("often"))[0]
+    eventually(lambda: first not in world.names("often"), within=60)
+    begin = cronjobs.seconds_of(world.names("often")[-1])
+    for second in range(begin, begin + 40):
+        world.api.apply(job(world, f"taken-{second}"), "squatter").must()
+    world.apply("taken", "@every 1s")
+    eventually(lambda: "NameTaken" in world.condition("Stalled", "taken"))
+
+
+def rewritten_at_work(world: bluegreens.World) -> None:
+    """Have admission rewrite what it declares, once the policy is in force."""
+    with rewriting(world.api, world.namespace):
+        eventually(lambda: rewrites(world), within=60, what="the policy in force")
+        world.apply("rewritten")
+        eventually(lambda: world.condition("RewrittenByAdmission", "rewritten") != "")
+
+
+def rewrites(world: bluegreens.World) -> bool:
+    probe = {**world.target("Deployment", "probe"), "spec": pods()}
+    tried = world.api.apply(probe, "test", dry_run=True).must()
+    return tried["spec"]["template"]["spec"]["containers"][0]["image"] == IMAGE_INSTEAD
+
+
+def job(world: cronjobs.World, name: str) -> Object:
+    spec = {**cronjobs.template()["spec"], "suspend": True}
+    return {**world.target(name, "Job"), "spec": spec}

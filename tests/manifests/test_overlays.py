@@ -1,0 +1,195 @@
+"""The objects of every overlay: that they fit together, and keep what they promise."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hedgerow.deploy.names import HEALTH, METRICS, WEBHOOK, Names
+from hedgerow.deploy.overlays import OVERLAYS, parts
+from hedgerow.deploy.workload import GRACE, PAUSE
+from hedgerow.serving.addresses import Address
+from hedgerow.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+IMAGE = "hedgerow:1"
+LEFT_OUT = {"samples": {"bluegreen-whenavailable.yaml"}, "monitoring": {"rules.yaml"}}
+"""What is there and not to be applied with the rest: another form of the same."""
+
+
+def objects(overlay: str, instance: str = "") -> list[dict]:
+    namespaces = ("shop", "shop-test") if overlay == "namespaced" else ()
+    made = parts(overlay, IMAGE, names=Names(instance), namespaces=namespaces)
+    return [obj for part in made for obj in part.objects]
+
+
+def only(overlay: str, kind: str, instance: str = "") -> dict:
+    [found] = [obj for obj in objects(overlay, instance) if obj["kind"] == kind]
+    return found
+
+
+def pod(overlay: str, instance: str = "") -> dict:
+    return only(overlay, "Deployment", instance)["spec"]["template"]
+
+
+def container(overlay: str) -> dict:
+    [found] = pod(overlay)["spec"]["containers"]
+    return found
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+class TestEveryOverlay:
+    def test_no_two_objects_are_the_same(self, overlay):
+        identities = [
+            (obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"])
+            for obj in objects(overlay)
+        ]
+
+        assert len(identities) == len(set(identities))
+
+    def test_the_namespace_comes_first_and_takes_confined_pods_only(self, overlay):
+        first = objects(overlay)[0]
+
+        labels = first["metadata"]["labels"]
+        modes = {key.rpartition("/")[2]: value for key, value in labels.items() if "pod-" in key}
+        assert (first["kind"], first["metadata"]["name"]) == ("Namespace", "hedgerow-system")
+        assert modes == {"enforce": "restricted", "audit": "restricted", "warn": "restricted"}
+
+    @pytest.mark.parametrize("instance", ["", "x"])
+    def test_whatever_selects_selects_the_pods_of_its_own_installation(self, overlay, instance):
+        labels = pod(overlay, instance)["metadata"]["labels"]
+        selectors = [
+            obj["spec"].get("selector", {}) | obj["spec"].get("podSelector", {})
+            for obj in objects(overlay, instance)
+            if obj["kind"] in ("Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy")
+        ]
+
+        assert len(selectors) >= 4
+        assert [s.get("matchLabels", s) for s in selectors] == [labels] * len(selectors)
+        assert labels["app.kubernetes.io/instance"] == ("hedgerow-x" if instance else "hedgerow")
+
+    def test_services_and_policies_name_ports_that_the_pods_have(self, overlay):
+        ports = {port["name"] for port in container(overlay)["ports"]}
+        services = [obj for obj in objects(overlay) if obj["kind"] == "Service"]
+        policies = [obj for obj in objects(overlay) if obj["kind"] == "NetworkPolicy"]
+
+        targets = {port["targetPort"] for s in services for port in s["spec"]["ports"]}
+        admitted = {p["port"] for n in policies for i in n["spec"]["ingress"] for p in i["ports"]}
+        assert targets == admitted == ports - {"health"}
+
+    def test_the_budget_lets_a_replica_go_and_never_all(self, overlay):
+        allowed = only(overlay, "PodDisruptionBudget")["spec"]["maxUnavailable"]
+
+        assert 0 < allowed < only(overlay, "Deployment")["spec"]["replicas"]
+
+    def test_the_program_takes_its_arguments(self, overlay):
+        settings, command = told(container(overlay)["args"])
+
+        assert command == "run"
+        assert settings.leader_elect
+        assert settings.metrics_secure
+        assert settings.webhooks is (overlay == "cluster")
+        assert settings.namespaces == (("shop", "shop-test") if overlay == "namespaced" else ())
+
+    def test_ports_are_those_that_the_settings_have_by_default(self, overlay):
+        settings, _ = told(container(overlay)["args"])
+
+        ports = {port["name"]: port["containerPort"] for port in container(overlay)["ports"]}
+        assert ports["metrics"] == Address.parse(settings.metrics_bind_address).port == METRICS
+        assert ports["health"] == Address.parse(settings.health_probe_bind_address).port == HEALTH
+        assert ports.get("webhook", WEBHOOK) == Address.parse(settings.webhook_bind_address).port
+
+    def test_a_stopped_pod_has_the_time_that_it_takes_to_stop(self, overlay):
+        settings, _ = told(container(overlay)["args"])
+
+        assert pod(overlay)["spec"]["terminationGracePeriodSeconds"] == GRACE
+        assert GRACE >= PAUSE + settings.grace_period + 3
+
+    def test_the_root_is_read_only_and_what_is_written_is_small_and_in_memory(self, overlay):
+        spec = pod(overlay)["spec"]
+
+        assert container(overlay)["securityContext"]["readOnlyRootFilesystem"] is True
+        assert [volume.get("emptyDir", {}).get("medium") for volume in spec["volumes"]] == [
+            "Memory"
+        ]
+
+    def test_only_the_pods_themselves_mount_the_token(self, overlay):
+        assert only(overlay, "ServiceAccount")["automountServiceAccountToken"] is False
+        assert pod(overlay)["spec"]["automountServiceAccountToken"] is True
+        assert pod(overlay)["spec"]["serviceAccountName"] == "hedgerow"
+
+
+def told(arguments: list[str]) -> tuple[Settings, str]:
+    """Read arguments as the command line does, which has one option for each setting."""
+    command, *options = arguments
+    given: dict = {}
+    for option in options:
+        name, equals, value = option.removeprefix("--").partition("=")
+        name = {"namespace": "namespaces"}.get(name.replace("-", "_"), name.replace("-", "_"))
+        if name == "namespaces":
+            given.setdefault(name, []).append(value)
+        else:
+            given[name] = value if equals else True
+    return Settings(**given), command
+
+
+class TestWebhooks:
+    def test_they_lead_to_the_service_that_is_there(self):
+        services = {
+            (obj["metadata"]["name"], obj["metadata"]["namespace"]): obj["spec"]["ports"][0]["port"]
+            for obj in objects("cluster", "x")
+            if obj["kind"] == "Service"
+        }
+        places = [
+            hook["clientConfig"]["service"]
+            for obj in objects("cluster", "x")
+            for hook in obj.get("webhooks", ())
+        ]
+
+        assert len(places) >= 3
+        for place in places:
+            assert services[place["name"], place["namespace"]] == place["port"]
+
+    def test_their_configurations_come_last_but_for_the_pods_and_trust_nobody_yet(self):
+        kinds = [obj["kind"] for obj in objects("cluster")]
+        hooks = [hook for obj in objects("cluster") for hook in obj.get("webhooks", ())]
+
+        assert kinds[-1] == "Deployment"
+        assert kinds[-2].endswith("WebhookConfiguration")
+        assert [hook for hook in hooks if "caBundle" in hook["clientConfig"]] == []
+
+    @pytest.mark.parametrize("overlay", ["namespaced", "no-webhook"])
+    def test_there_is_nothing_of_them_in_the_other_overlays(self, overlay):
+        assert [
+            obj
+            for obj in objects(overlay)
+            if "webhook" in str(obj).lower().replace("mutatingwebhookconfigurations", "")
+        ] == []
+
+
+class TestCommittedFiles:
+    def test_every_image_has_a_tag_that_stays(self):
+        texts = [path.read_text("utf-8") for path in (ROOT / "manifests").rglob("deployment.yaml")]
+        images = [image for text in texts for image in re.findall(r"image: (\S+)", text)]
+
+        assert len(images) == len(OVERLAYS)
+        assert [
+            image for image in images if not re.fullmatch(r"hedgerow:\d+\.\d+\.\d+", image)
+        ] == []
+
+    def test_each_network_policy_says_why(self):
+        for path in (ROOT / "manifests").rglob("network-policy.yaml"):
+            comments = [line for line in path.read_text("utf-8").splitlines() if line[:1] == "#"]
+            assert len(comments) > 2, path
+
+    def test_every_kustomization_names_what_is_there_and_leaves_nothing_out(self):
+        for path in (ROOT / "manifests").rglob("kustomization.yaml"):
+            found = yaml.safe_load(path.read_text("utf-8"))
+            named = {*found.get("resources", ()), *found.get("components", ())}
+            files = {other.name for other in path.parent.glob("*.yaml")} - {path.name}
+            files -= LEFT_OUT.get(path.parent.name, set())
+            assert [name for name in named if not (path.parent / name).exists()] == []
+            assert {name for name in named if name.endswith(".yaml")} == files, path

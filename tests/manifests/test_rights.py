@@ -1,0 +1,205 @@
+"""The rights that the manifests grant: by name where there is a name, and never too many."""
+
+from __future__ import annotations
+
+import pytest
+
+from hedgerow.deploy.names import Names
+from hedgerow.deploy.overlays import CONTROLLERS, OVERLAYS, parts
+from hedgerow.deploy.rights import (
+    Right,
+    of_controllers,
+    of_editors,
+    of_installation,
+    of_publishing,
+    of_reviews,
+    of_viewers,
+    rights,
+    rules,
+)
+from hedgerow_schemas.resources import RESOURCES
+from support.granted import denied, granted, used
+
+NAMESPACES = {"namespaced": ("shop", "shop-test")}
+ROLES = ("Role", "ClusterRole")
+
+
+def objects(overlay: str, kinds: tuple[str, ...] = ()) -> list[dict]:
+    made = parts(overlay, "image:1", namespaces=NAMESPACES.get(overlay, ()))
+    found = [obj for part in made for obj in part.objects]
+    return [obj for obj in found if not kinds or obj["kind"] in kinds]
+
+
+def bound(overlay: str, kind: str) -> set[tuple[str, str]]:
+    """Give namespace and name of the roles bound to the operator by bindings of that kind."""
+    return {
+        (binding["metadata"].get("namespace", ""), binding["roleRef"]["name"])
+        for binding in objects(overlay, (kind,))
+        for subject in binding["subjects"]
+        if subject == {"kind": "ServiceAccount", "name": "hedgerow", "namespace": "hedgerow-system"}
+    }
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+class TestEveryOverlay:
+    def test_no_rule_has_update_or_a_wildcard(self, overlay):
+        for role in objects(overlay, ROLES):
+            for rule in role["rules"]:
+                named = [name for values in rule.values() for name in values]
+                assert {"update", "escalate", "bind", "impersonate"} & set(named) == set()
+                assert [name for name in named if "*" in name] == []
+
+    def test_a_secret_a_lease_and_a_configuration_are_granted_by_name_only(self, overlay):
+        guarded = ("secrets", "leases", "validatingwebhookconfigurations")
+        found = granted(objects(overlay, ROLES))
+
+        assert [right for right in found if right.resource in guarded and not right.name] == []
+
+    def test_the_operator_may_write_no_rights_no_pods_and_no_definitions(self, overlay):
+        kept = {"roles", "clusterroles", "rolebindings", "clusterrolebindings", "pods", "nodes"}
+        kept |= {"customresourcedefinitions", "serviceaccounts", "namespaces"}
+        operators = [r for r in objects(overlay, ROLES) if "aggregate" not in str(r["metadata"])]
+        writes = [r for r in granted(operators) if r.verb not in ("get", "list", "watch")]
+
+        assert [right for right in writes if right.resource.split("/")[0] in kept] == []
+
+    def test_every_binding_names_a_role_that_is_there(self, overlay):
+        roles = {
+            (role["kind"], role["metadata"].get("namespace"), role["metadata"]["name"])
+            for role in objects(overlay, ROLES)
+        }
+
+        for binding in objects(overlay, ("RoleBinding", "ClusterRoleBinding")):
+            where = binding["metadata"].get("namespace")
+            assert (binding["roleRef"]["kind"], where, binding["roleRef"]["name"]) in roles
+
+
+class TestNamespaced:
+    def test_the_operator_has_no_right_in_the_whole_cluster(self):
+        assert bound("namespaced", "ClusterRoleBinding") == set()
+
+    def test_it_has_a_role_in_each_of_its_namespaces_and_in_its_own(self):
+        assert bound("namespaced", "RoleBinding") == {
+            ("shop", "hedgerow"),
+            ("shop-test", "hedgerow"),
+            ("hedgerow-system", "hedgerow-system"),
+        }
+
+
+class TestOtherOverlays:
+    def test_only_the_one_with_webhooks_may_touch_their_configurations(self):
+        assert bound("cluster", "ClusterRoleBinding") == {
+            ("", "hedgerow"),
+            ("", "hedgerow-metrics-auth"),
+            ("", "hedgerow-webhook"),
+        }
+        assert bound("no-webhook", "ClusterRoleBinding") == {
+            ("", "hedgerow"),
+            ("", "hedgerow-metrics-auth"),
+        }
+
+
+class TestRights:
+    def test_they_are_the_union_of_what_the_controllers_declare(self):
+        each = [of_controllers([controller]) for controller in CONTROLLERS]
+
+        assert of_controllers(CONTROLLERS) == each[0] | each[1] | each[2]
+        assert Right("batch", "jobs", "delete") in each[2] - each[0] - each[1]
+
+    def test_a_resource_is_never_written_but_for_its_status(self):
+        found = of_controllers(CONTROLLERS)
+
+        for resource in RESOURCES:
+            api = resource.api
+            assert {r for r in found if (r.group, r.resource) == (api.group, api.plural)} == rights(
+                api.group, api.plural, ("list", "watch")
+            )
+            assert Right(api.group, f"{api.plural}/status", "patch") in found
+
+    def test_what_an_installation_has_for_its_own_carries_its_name(self):
+        for base in ("hedgerow", "hedgerow-x"):
+            names = {right.name for right in of_installation(base) | of_publishing(base)}
+            assert names == {base, f"{base}-serving"}
+
+    def test_reviews_are_made_and_never_stored_or_read(self):
+        assert {right.verb for right in of_reviews()} == {"create"}
+
+    def test_editors_may_do_what_viewers_may_and_neither_writes_a_status(self):
+        assert of_viewers(RESOURCES) < of_editors(RESOURCES)
+        written = {r.resource for r in of_editors(RESOURCES) if r.verb in ("patch", "create")}
+        assert [name for name in written if name.endswith("/status")] == []
+
+    def test_editors_may_scale_what_can_be_scaled(self):
+        scaled = {(r.resource, r.verb) for r in of_editors(RESOURCES) if "/scale" in r.resource}
+
+        assert scaled == {("memcacheds/scale", "get"), ("memcacheds/scale", "patch")}
+
+
+class TestRules:
+    def test_they_say_the_same_as_the_rights(self):
+        given = of_controllers(CONTROLLERS) | of_installation("a") | of_publishing("a")
+
+        assert granted([{"rules": rules(given)}]) == given
+
+    def test_resources_of_a_group_with_the_same_verbs_share_one(self):
+        given = rights("g", "a", ("patch", "get")) | rights("g", "b", ("get", "patch"))
+        named = rights("g", "c", ("get", "patch"), "one")
+
+        assert rules(given | named) == [
+            {"apiGroups": ["g"], "resources": ["a", "b"], "verbs": ["get", "patch"]},
+            {
+                "apiGroups": ["g"],
+                "resources": ["c"],
+                "resourceNames": ["one"],
+                "verbs": ["get", "patch"],
+            },
+        ]
+
+
+class TestWhatAnAuditLogShows:
+    entry = {
+        "verb": "patch",
+        "requestURI": "/apis/g/v1/as/one",
+        "objectRef": {"apiGroup": "g", "resource": "as", "name": "one"},
+        "responseStatus": {"code": 200},
+        "annotations": {"authorization.k8s.io/decision": "allow"},
+    }
+
+    def test_an_apply_that_created_used_both_rights(self):
+        given = rights("g", "as", ("create", "patch", "get"))
+        made = self.entry | {"responseStatus": {"code": 201}}
+
+        assert used([self.entry], given) == rights("g", "as", ("patch",))
+        assert used([made], given) == rights("g", "as", ("create", "patch"))
+
+    def test_a_right_by_name_is_used_by_that_name(self):
+        assert used([self.entry], rights("g", "as", ("patch",), "one"))
+        assert not used([self.entry], rights("g", "as", ("patch",), "two"))
+
+    def test_a_subresource_is_a_resource_of_its_own(self):
+        status = self.entry | {"objectRef": self.entry["objectRef"] | {"subresource": "status"}}
+
+        assert not used([status], rights("g", "as", ("patch",)))
+        assert used([status], rights("g", "as/status", ("patch",)))
+
+    def test_what_was_forbidden_is_denied_by_whomever(self):
+        by_rbac = self.entry | {"annotations": {"authorization.k8s.io/decision": "forbid"}}
+        at_creation = self.entry | {"responseStatus": {"code": 403, "message": "no"}}
+
+        assert denied([self.entry]) == []
+        assert [verb for verb, *_ in denied([by_rbac, at_creation])] == ["patch", "patch"]
+
+
+class TestInstances:
+    def test_two_installations_share_no_object_but_what_belongs_to_all(self):
+        def identities(instance: str) -> set[tuple[str, str]]:
+            made = parts("cluster", "i", names=Names(instance))
+            found = [obj for part in made for obj in part.objects]
+            return {(obj["kind"], obj["metadata"]["name"]) for obj in found}
+
+        assert identities("") & identities("x") == {
+            ("Namespace", "hedgerow-system"),
+            ("ClusterRole", "hedgerow-viewer"),
+            ("ClusterRole", "hedgerow-editor"),
+            ("ClusterRole", "hedgerow-metrics-reader"),
+        }
