@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 
 from hedgerow import app
 from hedgerow.kube import errors
+from hedgerow.registry import CONTROLLERS
 from hedgerow.settings import Settings
 from model import kinds
 from model.cluster import Sent
@@ -31,6 +32,11 @@ BLUEGREEN = {
         "blueSpec": {"containers": [{"name": "c", "image": "example/echo:1"}]},
     },
 }
+
+
+def quiet(**given: Any) -> Settings:
+    """Give settings that open no port."""
+    return Settings(metrics_bind_address="0", health_probe_bind_address="0", **given)
 
 
 class Process:
@@ -57,8 +63,9 @@ class Process:
         """Let no write come to its end before the event is set."""
         gate = anyio.Event()
 
-        async def hook(_sent: Sent) -> None:
-            await gate.wait()
+        async def hook(sent: Sent) -> None:
+            if sent.writes:
+                await gate.wait()
 
         self.cluster.before = hook
         return gate
@@ -85,7 +92,7 @@ def _versioned(process, monkeypatch) -> None:
 
 class TestStarting:
     async def test_it_says_what_it_is_and_where(self, process):
-        settings = Settings(kubeconfig="k", context="c", namespaces=("default",))
+        settings = quiet(kubeconfig="k", context="c", namespaces=("default",))
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
                 await tasks.start(app.run, settings)
@@ -95,7 +102,7 @@ class TestStarting:
         assert started["server"] == "https://model.invalid"
         assert started["kubernetes"] == "v1.36.3"
         assert (started["controllers"], started["namespaces"]) == (
-            list(app.CONTROLLERS),
+            list(CONTROLLERS),
             ["default"],
         )
         (asked,) = process.asked
@@ -104,7 +111,7 @@ class TestStarting:
 
     async def test_a_controller_named_twice_runs_once(self, process):
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, Settings(controllers=("bluegreen", "bluegreen")))
+            await tasks.start(app.run, quiet(controllers=("bluegreen", "bluegreen")))
             await process.until(lambda: "bluegreens" in process.cluster.tried)
             signal.raise_signal(signal.SIGTERM)
 
@@ -115,7 +122,7 @@ class TestStarting:
         self, process, namespaces, watched
     ):
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, Settings(namespaces=namespaces))
+            await tasks.start(app.run, quiet(namespaces=namespaces))
             await process.until(lambda: "pods" in process.cluster.tried)
             signal.raise_signal(signal.SIGTERM)
 
@@ -128,13 +135,13 @@ class TestStarting:
         monkeypatch.setattr(process.cluster, "get", away)
 
         with pytest.raises(errors.Unreachable, match="connection refused"):
-            await app.run(Settings())
+            await app.run(quiet())
         assert process.closed
 
     async def test_the_instance_is_part_of_what_is_written(self, process):
         process.server.apply(BLUEGREEN, "user")
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, Settings(instance="two"))
+            await tasks.start(app.run, quiet(instance="two"))
             await process.until(lambda: len(process.cluster.writes) >= 3)
             signal.raise_signal(signal.SIGTERM)
 
@@ -148,7 +155,7 @@ class TestStopping:
         gate = process.hold_writes()
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, Settings())
+                await tasks.start(app.run, quiet())
                 await process.until(lambda: process.cluster.writes)
                 signal.raise_signal(number)
                 await process.until(lambda: any(e["event"] == "stopping" for e in logs))
@@ -166,7 +173,7 @@ class TestStopping:
         process.hold_writes()
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, Settings(grace_period=3600))
+                await tasks.start(app.run, quiet(grace_period=3600))
                 await process.until(lambda: process.cluster.writes)
                 signal.raise_signal(signal.SIGTERM)
                 await process.until(lambda: any(e["event"] == "stopping" for e in logs))
@@ -179,7 +186,7 @@ class TestStopping:
         process.server.apply(BLUEGREEN, "user")
         process.hold_writes()
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, Settings(grace_period=0.01))
+            await tasks.start(app.run, quiet(grace_period=0.01))
             await process.until(lambda: process.cluster.writes)
             signal.raise_signal(signal.SIGTERM)
 
@@ -189,7 +196,7 @@ class TestStopping:
     async def test_idle_it_stops_at_the_first_signal(self, process):
         with anyio.fail_after(5):
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, Settings(grace_period=3600))
+                await tasks.start(app.run, quiet(grace_period=3600))
                 signal.raise_signal(signal.SIGINT)
 
         assert process.closed

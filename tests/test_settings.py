@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from hedgerow.core.meta import Installation
-from hedgerow.settings import Settings, default, flags, readable
+from hedgerow.options import readable
+from hedgerow.settings import Settings, default, flags
 
 
 class TestDefaults:

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import signal
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import anyio
 import structlog
-from anyio import CancelScope
 
 from hedgerow import __version__
-from hedgerow.controllers import bluegreen, cronjob, memcached
 from hedgerow.core.meta import Installation
 from hedgerow.kube.client import Cluster, connect
+from hedgerow.leading import led, refuse_company
+from hedgerow.registry import chosen
 from hedgerow.runtime.cache import build
 from hedgerow.runtime.clock import SystemClock
+from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.runtime.observer import Observer
 from hedgerow.runtime.runner import Runner
+from hedgerow.services import Services
+from hedgerow.stopping import Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from anyio.abc import TaskStatus
 
-    from hedgerow.core.contract import Controller
     from hedgerow.settings import Settings
-    from hedgerow_schemas.base import CustomResource
 
 log = structlog.get_logger(__name__)
-
-CONTROLLERS = {
-    controller.name: controller
-    for controller in cast(
-        "tuple[Controller[CustomResource], ...]",
-        (bluegreen.CONTROLLER, memcached.CONTROLLER, cronjob.CONTROLLER),
-    )
-}
 
 
 async def run(
@@ -44,42 +34,66 @@ async def run(
 ) -> None:
     """Run the chosen controllers until SIGTERM or SIGINT; a second signal stops at once.
 
-    Raises ConfigError, Unreachable or Unauthenticated when there is no cluster to begin with;
-    once begun, the operator waits for its API server as long as it takes.
+    Raises ConfigError, Unreachable or Unauthenticated when there is no cluster to begin with,
+    ListenError when an address is taken, CompanyError when another operator is at work on the same;
+    once begun, the operator waits for its API server as long as it takes. Raises LeadershipLost,
+    in a group, when another may lead.
     """
+    clock, meters, stop = SystemClock(), Meters(__version__), Stop(settings.grace_period)
     async with connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
         user_agent=f"hedgerow/{__version__}",
+        on_exchange=meters.exchanged,
     ) as cluster:
         version = await cluster.get("/version")
-        namespaces = Namespaces()
-        runners = _runners(settings, cluster, namespaces)
-        log.info(
-            "started",
-            version=__version__,
-            server=cluster.server,
-            kubernetes=version.get("gitVersion"),
-            controllers=[runner.controller.name for runner in runners],
-            namespaces=list(settings.namespaces) or "all",
-        )
+        await refuse_company(settings, cluster, clock)
         async with anyio.create_task_group() as tasks:
-            await tasks.start(_stop_on_signal, tasks.cancel_scope, runners, settings.grace_period)
-            if not settings.namespaces:
-                # Told to keep to some namespaces, it asks for no right beyond them.
-                tasks.start_soon(namespaces.follow, cluster)
+            await tasks.start(stop.on_signal, tasks.cancel_scope)
+            services = Services(settings, cluster, clock, meters, stop)
+            await services.start(tasks)
+            log.info(
+                "started",
+                version=__version__,
+                server=cluster.server,
+                kubernetes=version.get("gitVersion"),
+                controllers=[controller.name for controller in chosen(settings.controllers)],
+                namespaces=list(settings.namespaces) or "all",
+            )
             task_status.started()
-            async with anyio.create_task_group() as work:
-                for runner in runners:
-                    work.start_soon(runner.run)
+            async with led(settings, cluster, clock, stop, meters) as writable:
+                if writable is not None:
+                    await _work(settings, writable, services, meters, stop)
             tasks.cancel_scope.cancel()
     log.info("stopped")
 
 
-def _runners(settings: Settings, cluster: Cluster, namespaces: Namespaces) -> list[Runner]:
+async def _work(
+    settings: Settings, cluster: Cluster, services: Services, meters: Meters, stop: Stop
+) -> None:
+    """Run the controllers until they are asked to stop and the passes under way have ended."""
+    namespaces = Namespaces()
+    runners = _runners(settings, cluster, namespaces, meters)
+    services.work(runners)
+    with stop.work:
+        async with anyio.create_task_group() as tasks:
+            if not settings.namespaces:
+                # Told to keep to some namespaces, it asks for no right beyond them.
+                tasks.start_soon(namespaces.follow, cluster)
+            async with anyio.create_task_group() as work:
+                for runner in runners:
+                    work.start_soon(runner.run)
+                await stop.asked.wait()
+                for runner in runners:
+                    runner.stop()
+            tasks.cancel_scope.cancel()
+
+
+def _runners(
+    settings: Settings, cluster: Cluster, namespaces: Namespaces, meters: Meters
+) -> list[Runner]:
     installation = Installation(settings.instance)
     clock = SystemClock()
-    chosen = [CONTROLLERS[name] for name in dict.fromkeys(settings.controllers or CONTROLLERS)]
     return [
         Runner(
             cluster,
@@ -90,25 +104,7 @@ def _runners(settings: Settings, cluster: Cluster, namespaces: Namespaces) -> li
                 clock=clock,
                 going=namespaces.is_going,
             ),
+            meters,
         )
-        for controller in chosen
+        for controller in chosen(settings.controllers)
     ]
-
-
-async def _stop_on_signal(
-    scope: CancelScope,
-    runners: Iterable[Runner],
-    grace: float,
-    *,
-    task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
-) -> None:
-    """Let the passes under way end on the first signal, for `grace` seconds at most."""
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        task_status.started()
-        first = await anext(signals)
-        log.info("stopping", signal=signal.Signals(first).name)
-        for runner in runners:
-            runner.stop()
-        with anyio.move_on_after(grace):
-            await anext(signals)
-        scope.cancel()

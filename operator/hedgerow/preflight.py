@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import structlog
 
 from hedgerow import __version__
-from hedgerow.app import CONTROLLERS
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.registry import CONTROLLERS
 from hedgerow.runtime.namespaces import NAMESPACES
 
 if TYPE_CHECKING:

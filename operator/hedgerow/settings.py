@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
 
-from hedgerow.core.cron.durations import nanoseconds
+from hedgerow.options import (
+    BINDS,
+    DNS_LABEL,
+    DURATION,
+    NAMESPACE,
+    Binding,
+    Duration,
+    Flag,
+    Label,
+    Names,
+    readable,
+)
 from hedgerow.runtime.logs import Format
 from hedgerow.serving.addresses import Address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 SYSTEM_NAMESPACE = "hedgerow-system"
 JITTER = 1.2
 """client-go's: a renewal is tried again after up to this many retry periods."""
@@ -33,58 +34,6 @@ RUNS, AVAILABLE, SERVES, CONNECTS = (
     "What it serves",
     "Where it connects, and how it tells",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """How a setting is told; `takes` is said to whoever told it nonsense."""
-
-    group: str
-    name: str
-    help: str
-    metavar: str = ""
-    takes: str = ""
-    default: str = ""
-    """What the default means, where its value does not tell."""
-    environment: str = ""
-    """HEDGEROW_ and the name in capitals, where it is empty."""
-
-    @property
-    def long(self) -> str:
-        """The name in full, where there is a letter for it too."""
-        return self.name.split("/")[-1]
-
-    @property
-    def variable(self) -> str:
-        """The environment variable."""
-        return self.environment or f"HEDGEROW_{self.long[2:].replace('-', '_').upper()}"
-
-
-def _seconds(value: Any) -> Any:
-    """Read a duration as Go writes it; a number counts seconds."""
-    return nanoseconds(value) / 1e9 if isinstance(value, str) else value
-
-
-def _parts(value: Any) -> Any:
-    """Part names at commas, wherever they were given."""
-    given = (value,) if isinstance(value, str) else value
-    return tuple(
-        part for text in given for part in str(text).split(",") if part or "," not in str(text)
-    )
-
-
-def _address(text: str) -> str:
-    Address.parse(text)
-    return text
-
-
-NAMESPACE = "a namespace's name: a-z, 0-9 and '-', 63 characters at most"
-DURATION = "a positive duration, such as 15s, 1m30s or 2160h"
-BINDS = 'an address to listen on, such as :8080 or 127.0.0.1:8080; "0" turns it off'
-Duration = Annotated[float, BeforeValidator(_seconds), Field(gt=0, allow_inf_nan=False)]
-Binding = Annotated[str, AfterValidator(_address)]
-Label = Annotated[str, StringConstraints(pattern=DNS_LABEL, max_length=63)]
-Names = BeforeValidator(_parts)
 
 
 class Settings(BaseModel):
@@ -129,16 +78,15 @@ class Settings(BaseModel):
         ),
     ] = ""
     system_namespace: Annotated[
-        Label | None,
+        Label,
         Flag(
             RUNS,
             "--system-namespace",
             "Namespace of the operator's own Lease and Secret.",
             metavar="NAMESPACE",
             takes=NAMESPACE,
-            default=f"the pod's own, else {SYSTEM_NAMESPACE}",
         ),
-    ] = None
+    ] = SYSTEM_NAMESPACE
     grace_period: Annotated[
         Duration,
         Flag(
@@ -315,14 +263,6 @@ def default(name: str) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return readable(value) if kind is float else str(value)
-
-
-def readable(seconds: float) -> str:
-    """Write a duration as Go would, in its largest whole unit."""
-    for size, unit in ((3600, "h"), (60, "m")):
-        if seconds >= size and seconds % size == 0:
-            return f"{seconds / size:g}{unit}"
-    return f"{seconds:g}s"
 
 
 def choices(name: str) -> tuple[str, ...]:

@@ -75,6 +75,14 @@ class TestGiven:
         assert asked
         assert f"export KUBECONFIG={tmp_path}/it\n" in exports
 
+    async def test_its_operator_takes_no_port_that_somebody_may_have(self, page, asked, tmp_path):
+        async with given(page, tmp_path, Target(context="there")) as stage:
+            environment = stage.environment
+
+        assert asked
+        for port in ("METRICS", "HEALTH_PROBE"):
+            assert environment[f"HEDGEROW_{port}_BIND_ADDRESS"] == "0"
+
     async def test_kubectl_is_built_where_the_machine_has_none(
         self, page, asked, tmp_path, monkeypatch
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 
 import pytest
 from rich.console import Console
@@ -56,7 +57,8 @@ def stage(shown, tmp_path):
 
 
 def typed(shown) -> list[str]:
-    lines = shown.getvalue().splitlines()
+    """Give the lines that were typed, those in one piece that were broken to fit the page."""
+    lines = re.sub(r" \\\n +", " ", shown.getvalue()).splitlines()
     return [line.removeprefix("    $ ") for line in lines if line.startswith("    $ ")]
 
 

@@ -12,7 +12,13 @@ from hedgerow.cli.exits import Exit
 from hedgerow.demo import DemoError
 from hedgerow.install import InstallError
 from hedgerow.kube import errors as kube
+from hedgerow.leading import CompanyError
+from hedgerow.runtime.lease import LeadershipLost
 from hedgerow.sandbox.errors import SandboxError
+from hedgerow.serving.server import ListenError
+
+_PLAIN = (SandboxError, InstallError, DemoError, ListenError, CompanyError, LeadershipLost)
+"""Errors whose text says all that there is to say."""
 
 _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
     (kube.ConfigError, Exit.USAGE, ""),
@@ -57,7 +63,7 @@ def _explained(error: BaseException) -> tuple[str, Exit]:
     match error:
         case typer.Abort():
             return "interrupted", Exit.INTERRUPTED
-        case SandboxError() | InstallError() | DemoError():
+        case _ if isinstance(error, _PLAIN):
             return str(error), Exit.FAILED
         case kube.KubeError():
             code, remedy = next((c, r) for kind, c, r in _REMEDIES if isinstance(error, kind))

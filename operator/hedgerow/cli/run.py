@@ -9,6 +9,7 @@ import typer
 
 from hedgerow import app, preflight
 from hedgerow.cli.flags import with_settings
+from hedgerow.registry import CONTROLLERS
 from hedgerow.runtime.logs import configure
 
 if TYPE_CHECKING:
@@ -48,6 +49,6 @@ def run(settings: Settings) -> None:
 def _check(controllers: Iterable[str]) -> None:
     """Raise BadParameter for a name that is no controller's."""
     for name in controllers:
-        if name not in app.CONTROLLERS:
-            there_are = ", ".join(app.CONTROLLERS)
+        if name not in CONTROLLERS:
+            there_are = ", ".join(CONTROLLERS)
             raise typer.BadParameter(f"no controller is called {name!r}; there are: {there_are}")

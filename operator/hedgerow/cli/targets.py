@@ -122,7 +122,7 @@ async def read(cluster: Cluster, place: Place) -> Object:
 
 async def ruler_of(cluster: Cluster, live: Object, instance: str | None) -> Ruler | None:
     """Find the resource that answers for an object: its controller, or the object itself."""
-    from hedgerow.app import CONTROLLERS  # noqa: PLC0415 - it imports the whole operator
+    from hedgerow.registry import CONTROLLERS  # noqa: PLC0415 - it imports the whole operator
 
     own = {one.resource.api: name for name, one in CONTROLLERS.items()}
     owner = controller_of(live)

@@ -107,8 +107,8 @@ def tree_command(
 
 def _chosen(target: str) -> tuple[Sequence[Family], str]:
     """Give the kinds to look at, and the name; raises BadParameter."""
-    from hedgerow.app import CONTROLLERS  # noqa: PLC0415 - not needed for the help
     from hedgerow.cli.tree_kinds import families, meant  # noqa: PLC0415
+    from hedgerow.registry import CONTROLLERS  # noqa: PLC0415 - not needed for the help
 
     ours = families(CONTROLLERS.values())
     kind, slash, name = target.rpartition("/")

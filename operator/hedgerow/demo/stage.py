@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 AGENT = f"hedgerow-demo/{__version__}"
 AUDIT = "audit.log"
+PORTS = ("HEDGEROW_METRICS_BIND_ADDRESS", "HEDGEROW_HEALTH_PROBE_BIND_ADDRESS")
 PATIENCE = 120.0
 """Seconds for each part of the cleaning up."""
 
@@ -180,9 +181,10 @@ async def _kubectl(page: Page) -> Path:
 
 
 def _exports(wanted: dict[str, str]) -> dict[str, str]:
-    """Put this hedgerow before any other into PATH."""
+    """Put this hedgerow before any other into PATH, and let its operator want no port."""
     path = wanted.get("PATH") or os.environ.get("PATH", os.defpath)
-    return {**wanted, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{path}"}
+    ours = f"{Path(sys.executable).parent}{os.pathsep}{path}"
+    return {**wanted, **dict.fromkeys(PORTS, "0"), "PATH": ours}
 
 
 async def _greet(stage: Stage, after: str = "") -> None:

@@ -1,0 +1,128 @@
+"""Services: what one operator process serves while it runs: health, metrics, admission."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hedgerow.core.meta import Installation
+from hedgerow.core.webhooks import webhook_name
+from hedgerow.leading import lease
+from hedgerow.registry import CONTROLLERS, chosen
+from hedgerow.serving.access import Access
+from hedgerow.serving.addresses import Address
+from hedgerow.serving.bundles import Bundles
+from hedgerow.serving.certificates import SelfSigned
+from hedgerow.serving.health import Health, health_app
+from hedgerow.serving.metrics import metrics_app
+from hedgerow.serving.mounted import MountedCertificates
+from hedgerow.serving.pulse import Pulse
+from hedgerow.serving.rotation import Rules
+from hedgerow.serving.secret import SecretStore
+from hedgerow.serving.server import serve
+from hedgerow.serving.shared import SharedCertificates
+from hedgerow.serving.webhooks import webhook_app
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+    from starlette.applications import Starlette
+
+    from hedgerow.kube.client import Cluster
+    from hedgerow.runtime.clock import Clock
+    from hedgerow.runtime.metrics import Meters
+    from hedgerow.runtime.runner import Runner
+    from hedgerow.serving.certificates import Certificates
+    from hedgerow.settings import Settings
+    from hedgerow.stopping import Stop
+
+
+class Services:
+    """Servers, and what they answer with."""
+
+    def __init__(
+        self, settings: Settings, cluster: Cluster, clock: Clock, meters: Meters, stop: Stop
+    ) -> None:
+        self._settings, self._meters = settings, meters
+        self._cluster, self._clock = cluster, clock
+        self._pulse = Pulse(clock, meters.beat)
+        self._runners: list[Runner] = []
+        self._certificates = _certificates(settings, cluster, clock)
+        self.health = Health()
+        self.health.live.add("loop", self._pulse.check, self._pulse.note)
+        self.health.ready.add("shutdown", lambda: "stopping" if stop.asked.is_set() else "")
+        self.health.ready.add("caches", self._waiting, self._standing)
+        if self._certificates:
+            served = self._certificates
+            self.health.ready.add("certificate", served.check, served.note)
+
+    async def start(self, tasks: TaskGroup) -> None:
+        """Serve from now on, as tasks; raises ListenError where an address is not to be had."""
+        tasks.start_soon(self._pulse.beat)
+        if self._certificates:
+            await self._certificates.prepare()
+            await tasks.start(self._certificates.keep)
+        settings = self._settings
+        await self._serve(tasks, settings.health_probe_bind_address, health_app(self.health))
+        secure = settings.metrics_secure
+        access = Access(self._cluster, self._clock) if secure else None
+        metrics = metrics_app(self._meters.registry, access)
+        await self._serve(tasks, settings.metrics_bind_address, metrics, secure=secure)
+        if settings.webhooks:
+            webhooks = webhook_app(chosen(settings.controllers))
+            await self._serve(tasks, settings.webhook_bind_address, webhooks, secure=True)
+
+    def work(self, runners: list[Runner]) -> None:
+        """Answer for these runners too: the process is ready once their caches are filled."""
+        self._runners = runners
+
+    async def _serve(
+        self, tasks: TaskGroup, address: str, app: Starlette, *, secure: bool = False
+    ) -> None:
+        place = Address.parse(address)
+        if place is not None:
+            tls = self._certificates.context if secure and self._certificates else None
+            await tasks.start(partial(serve, app, place, tls=tls))
+
+    def _waiting(self) -> str:
+        return "; ".join(filter(None, (runner.waiting() for runner in self._runners)))
+
+    def _standing(self) -> str:
+        return "" if self._runners else "standing by"
+
+
+def _certificates(settings: Settings, cluster: Cluster, clock: Clock) -> Certificates | None:
+    """Give what the servers show: none where nothing is served over TLS."""
+    if not (settings.webhooks or settings.metrics_secure):
+        return None
+    if settings.certificate_directory:
+        return MountedCertificates(clock, Path(settings.certificate_directory))
+    installation = Installation(settings.instance)
+    base, namespace = lease(settings)
+    rules = Rules(
+        server_names(base, namespace),
+        timedelta(seconds=settings.certificate_validity),
+        clock.jitter(),
+    )
+    if not (settings.webhooks or settings.leader_elect):
+        return SelfSigned(clock, rules)
+    manager = installation.field_manager("certificates")
+    store = SecretStore(cluster, name=f"{base}-serving", namespace=namespace, manager=manager)
+    webhooks = frozenset(
+        webhook_name(controller.resource.api) for controller in CONTROLLERS.values()
+    )
+    bundles = Bundles(
+        cluster,
+        clock,
+        name=base,
+        manager=manager,
+        webhooks=webhooks if settings.webhooks else frozenset(),
+    )
+    return SharedCertificates(clock, rules, store, bundles)
+
+
+def server_names(base: str, namespace: str) -> tuple[str, ...]:
+    """Give the names under which clients reach what is served."""
+    services = [f"{base}-{port}.{namespace}.svc" for port in ("webhook", "metrics")]
+    return (*services, *(f"{name}.cluster.local" for name in services), "localhost")
