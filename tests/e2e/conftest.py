@@ -1,0 +1,140 @@
+"""Conftest: the one real node that the tests of this directory share."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import pytest
+
+from e2e.deployment import Deployment
+from e2e.node import programs
+from e2e.node.images import CACHE, Images
+from e2e.node.machine import why_not
+from e2e.node.node import Node
+from e2e.pods import RESTRICTED
+from hedgerow.sandbox.leash import MARK, Leash
+from hedgerow.sandbox.locks import Progress, exclusive
+from support.api import Api
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What takes longer than a test may, made before the first one."""
+
+    programs: dict[str, Path]
+    archives: list[Path]
+
+
+_prepared = pytest.StashKey[Prepared]()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what is missing now; where CI runs, a machine without a node is an error."""
+    wanting = [item for item in session.items if _wants_node(item)]
+    if session.config.option.collectonly or not wanting:
+        return
+    reason = why_not()
+    if reason and os.environ.get("CI"):
+        pytest.exit(f"CI must run the tests on a real node, but {reason}", returncode=1)
+    for item in wanting if reason else ():
+        item.add_marker(pytest.mark.skip(reason=f"{item.name}: no real node here: {reason}"))
+    if not reason:
+        session.config.stash[_prepared] = anyio.run(_prepare, _progress(session))
+
+
+def _wants_node(item: pytest.Item) -> bool:
+    fixtures = {*getattr(item, "fixturenames", ())}
+    return HERE in item.path.parents and bool(fixtures & {"node", "images", "needs_node"})
+
+
+def _progress(session: pytest.Session) -> Progress:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    return reporter.write_line if reporter is not None else print
+
+
+async def _prepare(progress: Progress) -> Prepared:
+    mark = secrets.token_hex(16)
+    with Leash(mark):
+        found = await programs.find(progress, {MARK: mark})
+    CACHE.mkdir(parents=True, exist_ok=True)
+    async with exclusive(CACHE / "lock", progress, what="builds images"):
+        with Images.on(progress) as images:
+            return Prepared(found, images.all())
+
+
+@pytest.fixture(scope="session")
+def prepared(pytestconfig: pytest.Config) -> Prepared:
+    """What was built before the first test."""
+    return pytestconfig.stash[_prepared]
+
+
+@pytest.fixture(scope="session")
+def needs_node() -> None:
+    """Say of a test that it makes namespaces of its own."""
+
+
+@pytest.fixture(scope="session")
+def images(prepared: Prepared) -> Iterator[Images]:
+    """The images, all built, and the storage they are in."""
+    with Images.on(print) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def one_node(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with every image loaded; even a killed test run leaves nothing of it."""
+    node = Node(tmp_path_factory.mktemp("node"), prepared.programs)
+    node.up(prepared.archives)
+    yield node
+    node.down()
+
+
+@pytest.fixture
+def node(one_node: Node) -> Iterator[Node]:
+    """The node, the test standing on its network; threads that it starts do so too."""
+    with one_node.network():
+        yield one_node
+
+
+@pytest.fixture(scope="session")
+def one_api(one_node: Node) -> Iterator[Api]:
+    """Requests as the administrator."""
+    with one_node.network():
+        api = Api(one_node.kubeconfig)
+    yield api
+    api.close()
+
+
+@pytest.fixture
+def api(node: Node, one_api: Api) -> Api:
+    """Requests as the administrator, from the node's network."""
+    return one_api
+
+
+@pytest.fixture
+def namespace(api: Api) -> Iterator[str]:
+    """A fresh namespace under PodSecurity "restricted"."""
+    name = f"test-{secrets.token_hex(4)}"
+    metadata = {"name": name, "labels": RESTRICTED}
+    api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, "test").must()
+    yield name
+    api.raw("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@pytest.fixture(scope="session")
+def one_deployment(one_node: Node, one_api: Api) -> Deployment:
+    """The operator, deployed with the overlay `cluster`."""
+    with one_node.network():
+        return Deployment.of(one_node, one_api)
+
+
+@pytest.fixture
+def deployment(node: Node, one_deployment: Deployment) -> Deployment:
+    """The operator in the cluster, with every replica ready."""
+    one_deployment.ready()
+    return one_deployment

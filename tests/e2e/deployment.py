@@ -1,0 +1,70 @@
+"""Deployment: the operator in the cluster, by the manifests as they are."""
+
+from dataclasses import dataclass
+
+from e2e.node.images import OPERATOR, ROOT
+from e2e.node.node import Node
+from e2e.pods import is_ready
+from support.api import Api, Object
+from support.eventually import eventually
+
+NAMESPACE = "hedgerow-system"
+NAME = "hedgerow"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+REPLICAS = 2
+
+_SOON = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What `kubectl apply --server-side -k` of an overlay made."""
+
+    node: Node
+    api: Api
+
+    @classmethod
+    def of(cls, node: Node, api: Api, overlay: str = "cluster") -> "Deployment":
+        """Apply the overlay and wait until every replica is Ready."""
+        made = cls(node, api)
+        # The name in the manifests, as the container runtime completes it.
+        image = made.images(overlay)[0]
+        node.name(OPERATOR, f"docker.io/library/{image}")
+        node.kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / overlay))
+        made.ready()
+        return made
+
+    def images(self, overlay: str) -> list[str]:
+        """Give the images that an overlay names."""
+        printed = self.node.kubectl("kustomize", str(ROOT / "manifests" / overlay))
+        lines = (line.strip().removeprefix("- ") for line in printed.splitlines())
+        return [line.removeprefix("image: ") for line in lines if line.startswith("image: ")]
+
+    def ready(self) -> None:
+        """Wait until the rollout is complete."""
+        arguments = ("-n", NAMESPACE, f"deployment/{NAME}", f"--timeout={_SOON:.0f}s")
+        self.node.kubectl("rollout", "status", *arguments)
+
+    def pods(self) -> list[Object]:
+        """Give the operator's live pods that are not being deleted."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        params = {"labelSelector": f"app.kubernetes.io/name={NAME}"}
+        listed = self.api.raw("GET", path, params=params).must()["items"]
+        return [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
+
+    def lease(self) -> Object:
+        """Give the Lease."""
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
+        return self.api.raw("GET", path).body
+
+    def leader(self) -> Object:
+        """Wait for a live leader, and give its pod."""
+
+        def leading() -> Object | None:
+            holder = self.lease().get("spec", {}).get("holderIdentity", "")
+            found = [p for p in self.pods() if holder.startswith(f"{p['metadata']['name']}_")]
+            return found[0] if found and is_ready(found[0]) else None
+
+        found = eventually(leading, _SOON, "a leader")
+        assert found is not None
+        return found

@@ -1,0 +1,52 @@
+"""Programs: the binaries of a node with its control plane, which is the sandbox's."""
+
+import os
+from pathlib import Path
+
+from hedgerow.sandbox import toolchain
+from hedgerow.sandbox.binaries import ASSETS, Binaries
+from hedgerow.sandbox.blueprint import API_SERVER, CONTROLLERS, ETCD
+from hedgerow.sandbox.build import build
+from hedgerow.sandbox.locks import Progress
+from hedgerow.sandbox.pins import Module, Release, pick
+
+KUBELET, KUBE_PROXY = "kubelet", "kube-proxy"
+NODE = (KUBELET, KUBE_PROXY)
+CONTROL_PLANE = (ETCD, API_SERVER, *CONTROLLERS)
+
+_MODULE = Path(__file__).parent / "modules" / "node-1.36"
+_PACKAGES = {name: f"k8s.io/kubernetes/cmd/{name}" for name in NODE}
+
+
+def release() -> Release:
+    """Give the Kubernetes that the node is of."""
+    return pick("1.36")
+
+
+def module() -> Module:
+    """Give the node's own module, of the same Kubernetes and stamped the same as the sandbox's."""
+    same = release().kubernetes
+    return Module(_MODULE, same.version, _PACKAGES, same.ldflags, same.go)
+
+
+async def find(progress: Progress, mark: dict[str, str]) -> dict[str, Path]:
+    """Give every program's path, kubectl's included, building what is nowhere.
+
+    KUBEBUILDER_ASSETS comes first, as in the sandbox. `mark` is added to a build's environment.
+    Raises SandboxError when something cannot be built.
+    """
+    plane = Binaries(release(), progress, exact=True, mark=mark)
+    found = await plane.find([*CONTROL_PLANE, "kubectl"])
+    assets = Path(os.environ.get(ASSETS) or os.devnull)
+    ready = {name: assets / name for name in NODE if os.access(assets / name, os.X_OK)}
+    ready |= {
+        name: path
+        for name in NODE
+        if name not in ready and (path := plane.cache.find(module(), name))
+    }
+    missing = [name for name in NODE if name not in ready]
+    if missing:
+        go = await toolchain.find(module().go)
+        await build(plane.cache, module(), missing, go, progress=progress, mark=mark)
+        ready |= {name: plane.cache.entry(module()) / name for name in missing}
+    return found | ready

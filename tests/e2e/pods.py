@@ -1,0 +1,64 @@
+"""Pods: what may run under PodSecurity "restricted", and what came of it."""
+
+from typing import Any
+
+from e2e.node.node import Node
+from support.api import Api, Object
+from support.eventually import eventually
+
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+CONFINED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+_SOON = 60.0
+
+
+def container(image: str, *arguments: str, command: tuple[str, ...] = (), **more: Any) -> Object:
+    """Declare a container of an image that the node has; there is no registry to pull from."""
+    declared: Object = {"name": "main", "image": image, "imagePullPolicy": "Never"}
+    if command:
+        declared["command"] = list(command)
+    if arguments:
+        declared["args"] = list(arguments)
+    return {**declared, "securityContext": CONFINED, **more}
+
+
+def spec(*containers: Object, **more: Any) -> Object:
+    """Declare a pod's spec as "restricted" wants it, without naming a user."""
+    security = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    return {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 1,
+        "securityContext": security,
+        "automountServiceAccountToken": False,
+        "containers": list(containers),
+        **more,
+    }
+
+
+def pod(namespace: str, name: str, declared: Object) -> Object:
+    """Give a whole manifest."""
+    metadata = {"namespace": namespace, "name": name}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": declared}
+
+
+def finished(node: Node, api: Api, manifest: Object) -> tuple[str, str]:
+    """Apply a pod, wait until it has ended, and give its phase and its log."""
+    api.apply(manifest, "test").must()
+
+    def ended() -> str:
+        phase = api.get(manifest).body.get("status", {}).get("phase")
+        return phase if phase in ("Succeeded", "Failed") else ""
+
+    metadata = manifest["metadata"]
+    what = f"the end of the pod {metadata['name']}"
+    phase = eventually(ended, _SOON, what)
+    return phase, node.kubectl("logs", "-n", metadata["namespace"], metadata["name"])
+
+
+def is_ready(live: Object) -> bool:
+    """Tell whether a pod's condition Ready is True."""
+    conditions = live.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)

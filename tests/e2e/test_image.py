@@ -1,0 +1,131 @@
+"""The operator's image, as the Containerfile makes it."""
+
+import json
+import os
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from e2e.node.images import OPERATOR, PYTHON, ROOT, Images
+from e2e.node.node import Node
+from e2e.pods import container, finished, pod, spec
+from support.api import Api, Object
+
+pytestmark = pytest.mark.e2e
+
+TITLE = "org.opencontainers.image"
+LOOK = """
+import json, os, pathlib, sys
+def written(path):
+    try:
+        pathlib.Path(path, "x").write_text("x")
+    except OSError as error:
+        return error.strerror
+status = dict(line.split(":\\t", 1) for line in open("/proc/self/status").read().splitlines())
+print(json.dumps({
+    "uid": os.getuid(), "gid": os.getgid(), "capabilities": int(status["CapBnd"].strip(), 16),
+    "root": written("/"), "packages": written(sys.prefix),
+}))
+"""
+BYTECODE = """
+import importlib.util, pathlib, sys
+sources = [p for p in pathlib.Path(sys.prefix).rglob("*.py") if "/hedgerow" in str(p)]
+print(len(sources))
+for source in sources:
+    cached = pathlib.Path(importlib.util.cache_from_source(str(source)))
+    flags = cached.read_bytes()[4] if cached.exists() else None
+    if flags != 1:
+        print(source, flags)
+"""
+OURS = """
+import importlib.metadata
+print(*sorted(d.name.lower() for d in importlib.metadata.distributions(path=[P])))
+"""
+
+
+class TestLabels:
+    def test_they_say_what_the_image_is_and_what_it_stands_on(self, images: Images):
+        labels = images.config(OPERATOR)["Labels"]
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
+        assert labels[f"{TITLE}.version"] == project["version"]
+        assert labels[f"{TITLE}.base.name"] == PYTHON
+        assert labels[f"{TITLE}.base.digest"] == images.digest(PYTHON)
+
+
+class TestImage:
+    def test_it_names_a_numeric_user_that_is_not_root(self, images: Images):
+        assert images.config(OPERATOR)["User"] == "65532:65532"
+
+    def test_it_starts_the_command(self, images: Images):
+        assert images.config(OPERATOR)["Entrypoint"] == ["hedgerow"]
+
+    def test_it_runs_read_only_without_capabilities_as_its_own_user(
+        self, node: Node, api: Api, namespace: str
+    ):
+        phase, log = run(node, api, namespace, "look", command=("python", "-c", LOOK))
+
+        assert phase == "Succeeded", log
+        assert json.loads(log) == {
+            "uid": 65532,
+            "gid": 65532,
+            "capabilities": 0,
+            "root": "Read-only file system",
+            "packages": "Read-only file system",
+        }
+
+    def test_help_is_told_on_a_read_only_root(self, node: Node, api: Api, namespace: str):
+        phase, log = run(node, api, namespace, "help", "--help")
+
+        assert phase == "Succeeded", log
+        assert "run" in log
+
+    def test_its_bytecode_is_there_whatever_the_times_of_the_files(
+        self, node: Node, api: Api, namespace: str
+    ):
+        _, log = run(node, api, namespace, "bytecode", command=("python", "-c", BYTECODE))
+        count, *stale = log.splitlines()
+
+        assert int(count) > 100
+        assert stale == []
+
+    def test_it_holds_nothing_of_development(self, node: Node, api: Api, namespace: str):
+        packages = f"import sysconfig; P = sysconfig.get_path('purelib'){OURS}"
+        _, log = run(node, api, namespace, "packages", command=("python", "-c", packages))
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+        dev = {line.partition("==")[0].partition("[")[0] for line in development(project)}
+
+        assert "hedgerow" in log.split()
+        assert {*log.split()} & {*dev, "pip", "setuptools", "wheel", "hatchling"} == set()
+
+
+class TestBuilding:
+    def test_without_an_engine_it_says_so_in_one_line(self, tmp_path: Path):
+        for tool in ("bash", "dirname", "sed"):
+            (tmp_path / tool).symlink_to(Path("/usr/bin") / tool)
+        done = subprocess.run(
+            [ROOT / ".ci/image"],
+            env={**os.environ, "PATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert done.returncode == 2
+        assert done.stderr == (
+            "task image: there is no buildah, podman or docker on this machine;"
+            " install one of them\n"
+        )
+
+
+def run(
+    node: Node, api: Api, namespace: str, name: str, *arguments: str, command: tuple[str, ...] = ()
+) -> tuple[str, str]:
+    declared = spec(container(OPERATOR, *arguments, command=command))
+    return finished(node, api, pod(namespace, name, declared))
+
+
+def development(project: Object) -> list[str]:
+    return [line.lower() for line in project["optional-dependencies"]["dev"]]
