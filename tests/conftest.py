@@ -17,6 +17,21 @@ settings.load_profile(
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the tests of tests/cluster run on any pinned Kubernetes."""
+    parser.addoption(
+        "--kubernetes",
+        metavar="VERSION",
+        default="",
+        help="what tests/cluster runs on, such as 1.34 or oldest; without it the newest",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the marker that goes with that option."""
+    config.addinivalue_line("markers", "oldest: runs on the oldest pinned Kubernetes as well")
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"

@@ -4,47 +4,55 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-import anyio
 import pytest
 
-from hedgerow.sandbox.binaries import Binaries
 from hedgerow.sandbox.cluster import Options, Sandbox
-from hedgerow.sandbox.leash import MARK, Leash
 from hedgerow.sandbox.pins import pick
+from support import binaries
 from support.api import Api
 from support.audit import Audit
 from support.clusters import cluster
-
-PLAIN, NODES = Options(), Options(nodes=1)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what is missing now: it takes longer than a test may."""
     fixtures = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    if session.config.option.collectonly or not fixtures & {"sandbox", "nodes_sandbox"}:
+    config = session.config
+    if config.option.collectonly or not fixtures & {"sandbox", "nodes_sandbox"}:
         return
-    options = NODES if "nodes_sandbox" in fixtures else PLAIN
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    assert reporter is not None
-    mark = secrets.token_hex(16)
-    binaries = Binaries(pick(""), progress=reporter.write_line, mark={MARK: mark})
-    with Leash(mark):
-        anyio.run(binaries.find, [*options.components(), "kubectl"])
+    version = binaries.release_named(config.option.kubernetes)
+    options = Options(kubernetes=version, nodes="nodes_sandbox" in fixtures)
+    binaries.find(options, binaries.telling(config))
 
 
 @pytest.fixture(scope="session")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def kubernetes(pytestconfig: pytest.Config) -> str:
+    """The version to run on, as `Options` has it."""
+    return binaries.release_named(pytestconfig.option.kubernetes)
+
+
+@pytest.fixture
+def newest(kubernetes: str) -> None:
+    """Keep a test to the newest Kubernetes, where what it is about is not so on others."""
+    if kubernetes and pick(kubernetes) != pick(""):
+        pytest.skip(f"what it is about is not so on Kubernetes {kubernetes}")
+
+
+@pytest.fixture(scope="session")
+def sandbox(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """etcd and the API server, with an audit log."""
     root = tmp_path_factory.mktemp("sandbox")
-    with cluster(root / "cluster", Options(audit=root / "audit.log")) as up:
+    options = Options(kubernetes=kubernetes, audit=root / "audit.log")
+    with cluster(root / "cluster", options) as up:
         yield up
 
 
 @pytest.fixture(scope="session")
-def nodes_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def nodes_sandbox(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """The same with controllers and a simulated node: Pods become Ready, garbage is collected."""
     root = tmp_path_factory.mktemp("nodes_sandbox")
-    with cluster(root / "cluster", Options(nodes=1, audit=root / "audit.log")) as up:
+    options = Options(kubernetes=kubernetes, nodes=1, audit=root / "audit.log")
+    with cluster(root / "cluster", options) as up:
         yield up
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
 from support.api import Api
-from support.audit import Audit
+from support.audit import Audit, must_be_unforced_applies
 from support.bluegreens import FIELD_MANAGER, USER, World, pods, prepare
-from support.eventually import eventually, throughout
+from support.eventually import eventually
 from support.running import Operator
+from support.silence import Silence
 
 pytestmark = pytest.mark.cluster
 
@@ -33,8 +33,54 @@ def operator(
     api.close()
 
 
+@pytest.fixture(scope="module")
+def still(operator: Operator, nodes_sandbox: Sandbox, nodes_audit: Audit) -> Iterator[Silence]:
+    """Converged, contested, taken and oddly spelled side by side: nothing is written there."""
+    api = Api(nodes_sandbox.kubeconfig)
+    world = World(api, api.namespace("steady"))
+    settle(world)
+    yield Silence(nodes_audit, user=USER, namespace=world.namespace)
+    api.raw("DELETE", f"/api/v1/namespaces/{world.namespace}")
+    api.close()
+
+
+def settle(world: World) -> None:
+    odd = {
+        "name": "blue",
+        "image": "example/echo:1",
+        "resources": {"limits": {"cpu": "1000m", "memory": "1024Mi"}},
+        "ports": [{"containerPort": 8080}],
+        "env": [
+            {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+        ],
+        "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+    }
+    spec = {"containers": [odd], "volumes": [{"name": "scratch", "emptyDir": {}}]}
+    world.apply("plain")
+    world.apply("odd", blueSpec=spec)
+    world.apply("contested")
+    squatter = {**world.target("Service", "taken"), "spec": {"ports": [{"port": 1}]}}
+    world.api.apply(squatter, "squatter").must()
+    world.apply("taken")
+    for name in ("plain", "odd", "contested"):
+        ready(world, name)
+    world.set_image("contestedblue-deployment", "blue", "example/theirs:9")
+    eventually(lambda: world.condition("Contested", "contested") == "True/FieldConflict")
+    eventually(lambda: world.condition("Stalled", "taken") == "True/NameTaken")
+
+    def available() -> bool:
+        live = world.get("Deployment", "contestedblue-deployment")
+        return live["status"]["observedGeneration"] == 2 and (
+            live["status"].get("updatedReplicas") == live["status"].get("replicas") == 1
+        )
+
+    eventually(available)
+    eventually(lambda: world.condition("Available", "contested") == "True/Serving")
+
+
 @pytest.fixture
-def world(operator: Operator, nodes_sandbox: Sandbox, nodes_namespace: str) -> Iterator[World]:
+def world(still: Silence, nodes_sandbox: Sandbox, nodes_namespace: str) -> Iterator[World]:
     """A fresh namespace with the operator at work."""
     api = Api(nodes_sandbox.kubeconfig)
     yield World(api, nodes_namespace)
@@ -45,10 +91,7 @@ def ready(world: World, name: str = "demo") -> None:
     eventually(lambda: world.condition("Ready", name) == "True/Serving", what="Ready")
 
 
-def uris(entries: list[dict[str, Any]]) -> list[str]:
-    return [f"{entry['verb']} {entry['requestURI']}" for entry in entries]
-
-
+@pytest.mark.oldest
 class TestConverging:
     def test_children_come_up_and_the_status_says_so(self, world: World):
         world.apply()
@@ -166,6 +209,7 @@ class TestPromotion:
         ready(world)
 
 
+@pytest.mark.oldest
 class TestConflicts:
     def test_a_changed_image_is_reported_and_left_while_the_rest_follows(self, world: World):
         world.apply()
@@ -345,63 +389,19 @@ class TestEndings:
 
 
 class TestSilence:
-    @pytest.mark.timeout(240)
+    @pytest.mark.timeout(180)
     def test_nothing_is_written_in_steady_state_nor_after_a_restart(
-        self, world: World, operator: Operator, nodes_audit: Audit
+        self, still: Silence, operator: Operator, nodes_audit: Audit
     ):
-        """Converged, contested, taken and oddly spelled resources side by side, for 60 s."""
-        odd = {
-            "name": "blue",
-            "image": "example/echo:1",
-            "resources": {"limits": {"cpu": "1000m", "memory": "1024Mi"}},
-            "ports": [{"containerPort": 8080}],
-            "env": [
-                {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-                {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
-            ],
-            "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
-        }
-        spec = {"containers": [odd], "volumes": [{"name": "scratch", "emptyDir": {}}]}
-        world.apply("plain")
-        world.apply("odd", blueSpec=spec)
-        world.apply("contested")
-        squatter = {**world.target("Service", "taken"), "spec": {"ports": [{"port": 1}]}}
-        world.api.apply(squatter, "squatter").must()
-        world.apply("taken")
-        for name in ("plain", "odd", "contested"):
-            ready(world, name)
-        world.set_image("contestedblue-deployment", "blue", "example/theirs:9")
-        eventually(lambda: world.condition("Contested", "contested") == "True/FieldConflict")
-        eventually(lambda: world.condition("Stalled", "taken") == "True/NameTaken")
+        still.kept(60, "in steady state")
 
-        def available() -> bool:
-            live = world.get("Deployment", "contestedblue-deployment")
-            return live["status"]["observedGeneration"] == 2 and (
-                live["status"].get("updatedReplicas") == live["status"].get("replicas") == 1
-            )
-
-        eventually(available)
-        eventually(lambda: world.condition("Available", "contested") == "True/Serving")
         mark = nodes_audit.mark()
-
-        throughout(lambda: uris(nodes_audit.writes(mark, user=USER)), 60, "in steady state")
-
         assert operator.stop() == 0
         operator.start()
         eventually(
             lambda: nodes_audit.since(mark, user=USER, resource="pods", verbs={"watch", "list"})
         )
-        throughout(lambda: uris(nodes_audit.writes(mark, user=USER)), 5, "after a restart")
+        still.kept_on(5, "after a restart")
 
     def test_every_write_of_this_module_was_an_unforced_apply(self, nodes_audit: Audit):
-        wrote = nodes_audit.writes(user=USER)
-
-        assert wrote
-        for entry in wrote:
-            uri = entry["requestURI"]
-            assert entry["verb"] in ("patch", "delete"), uri
-            assert "force" not in uri
-            if entry["verb"] == "patch":
-                assert f"fieldManager={FIELD_MANAGER}" in uri
-            else:
-                assert entry["requestObject"]["preconditions"]["uid"]
+        must_be_unforced_applies(nodes_audit.writes(user=USER), FIELD_MANAGER)

@@ -16,6 +16,7 @@ import yaml
 from hedgerow.sandbox.cluster import Options
 from support.clusters import cluster as sandboxed
 from support.eventually import eventually
+from support.running import PORTLESS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.cluster
 
 HEDGEROW = [sys.executable, "-m", "hedgerow"]
 COMMANDS = {
-    "run": ["run", "--log-format", "json"],
+    "run": ["run", "--log-format", "json", *PORTLESS],
     "install": ["install"],
     "uninstall": ["uninstall"],
     "demo": ["demo"],
@@ -35,9 +36,10 @@ each_command = pytest.mark.parametrize(
 
 
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory):
+def sandbox(kubernetes, tmp_path_factory):
     """A server on which nothing was ever installed."""
-    with sandboxed(tmp_path_factory.mktemp("errors") / "cluster", Options()) as up:
+    options = Options(kubernetes=kubernetes)
+    with sandboxed(tmp_path_factory.mktemp("errors") / "cluster", options) as up:
         yield up
 
 

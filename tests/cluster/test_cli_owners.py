@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +18,7 @@ from support.bluegreens import bluegreen
 from support.edits import having
 from support.hedge import HEDGE
 from support.manifests import CONFIG_MAP, SECRET
+from support.typed import answer
 from support.workloads import AUTOSCALER, DEPLOYMENT
 from support.worlds import with_custom_resources
 
@@ -37,21 +35,14 @@ def api(sandbox) -> Iterator[Api]:
 
 
 @pytest.fixture
-def typed(sandbox, namespace):
+def typed(sandbox, namespace, capsys, monkeypatch):
     """Type `hedgerow owners …`; give the exit code, standard output and standard error."""
 
     def run(*words: str, kubeconfig: Path = sandbox.kubeconfig) -> tuple[int, str, str]:
         place = () if "-n" in words else ("-n", namespace)
-        line = [sys.executable, "-m", "hedgerow", "owners", *words, *place]
-        ended = subprocess.run(
-            [*line, "--kubeconfig", str(kubeconfig)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env={**os.environ, "COLUMNS": "120"},
-        )
-        return ended.returncode, ended.stdout, ended.stderr
+        monkeypatch.setenv("COLUMNS", "120")
+        told = answer(capsys, "owners", *words, *place, "--kubeconfig", str(kubeconfig))
+        return told.code, told.out, told.err
 
     return run
 

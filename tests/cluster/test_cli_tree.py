@@ -23,6 +23,7 @@ from support.audit import Audit
 from support.bluegreens import World
 from support.eventually import eventually
 from support.running import Operator
+from support.typed import answer
 from support.workloads import DEPLOYMENT
 from support.worlds import with_custom_resources
 
@@ -31,7 +32,6 @@ pytestmark = pytest.mark.cluster
 NEVER = "0 0 30 2 *"
 READ = ["get", "list", "watch"]
 SEEN = {"": ["pods", "services"], "apps": ["deployments", "replicasets"]}
-UNCUT = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 COMMAND = (sys.executable, "-m", "hedgerow", "tree")
 
 
@@ -58,19 +58,14 @@ def world(api: Api, operator: Operator, nodes_namespace: str) -> World:
 
 
 @pytest.fixture
-def typed(nodes_sandbox: Sandbox, nodes_namespace: str):
+def typed(nodes_sandbox: Sandbox, nodes_namespace: str, capsys, monkeypatch):
     """Type `hedgerow tree …`; give the exit code, standard output and standard error."""
 
     def run(*words: str, kubeconfig: Path = nodes_sandbox.kubeconfig) -> tuple[int, str, str]:
-        ended = subprocess.run(
-            [*COMMAND, *words, "-n", nodes_namespace, "--kubeconfig", str(kubeconfig)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-            env=UNCUT,
-        )
-        return ended.returncode, ended.stdout, ended.stderr
+        monkeypatch.delenv("COLUMNS", raising=False)
+        where = ("-n", nodes_namespace, "--kubeconfig", str(kubeconfig))
+        told = answer(capsys, "tree", *words, *where)
+        return told.code, told.out, told.err
 
     return run
 

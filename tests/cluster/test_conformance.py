@@ -20,7 +20,7 @@ from model.subjects import SUBJECTS
 from support.api import Api, Object
 from support.worlds import RealWorld, with_custom_resources
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
 RUN, NUMBERS = secrets.token_hex(3), itertools.count()
 

@@ -13,7 +13,7 @@ import pytest
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Sandbox
 from support.api import Api
-from support.audit import Audit
+from support.audit import Audit, must_be_unforced_applies
 from support.cronjobs import (
     FIELD_MANAGER,
     SCHEDULED_AT,
@@ -28,6 +28,7 @@ from support.cronjobs import (
 )
 from support.eventually import eventually, throughout
 from support.running import Operator
+from support.silence import Silence
 
 pytestmark = pytest.mark.cluster
 
@@ -70,6 +71,7 @@ def every_minute(operator: Operator, nodes_sandbox: Sandbox) -> Iterator[World]:
     api.close()
 
 
+@pytest.mark.oldest
 class TestStarting:
     def test_every_start_gets_one_job_named_after_its_second(self, world: World):
         live = world.apply("hello", "@every 2s")
@@ -254,6 +256,7 @@ class TestNames:
         assert "must be no more than 52 characters" in refused.body["message"]
 
 
+@pytest.mark.oldest
 class TestStartGuard:
     def test_a_job_carries_the_guard_until_its_start_is_on_record(
         self, world: World, nodes_audit: Audit
@@ -333,16 +336,11 @@ class TestQuiet:
         for name in ("waiting", "held"):
             eventually(lambda name=name: world.condition("Ready", name).startswith("True"))
         eventually(lambda: world.condition("Stalled", "bad"))
-        mark = nodes_audit.mark()
-
-        def writes() -> list[str]:
-            found = nodes_audit.writes(mark, user=USER, namespace=world.namespace)
-            return [f"{entry['verb']} {entry['requestURI']}" for entry in found]
-
-        throughout(writes, 5, "in steady state")
+        silence = Silence(nodes_audit, user=USER, namespace=world.namespace)
+        silence.kept(5, "in steady state")
         assert operator.stop() == 0
         operator.start()
-        throughout(writes, 5, "after a restart")
+        silence.kept_on(5, "after a restart")
 
 
 class TestTheWhole:
@@ -394,12 +392,4 @@ class TestTheWhole:
         assert set(made.values()) == {1}
 
     def test_every_write_was_an_unforced_apply_or_a_guarded_delete(self, nodes_audit: Audit):
-        for entry in nodes_audit.writes(user=USER):
-            uri = entry["requestURI"]
-            assert entry["verb"] in ("patch", "delete"), uri
-            assert "force" not in uri
-            if entry["verb"] == "patch":
-                assert f"fieldManager={FIELD_MANAGER}" in uri
-            else:
-                assert entry["requestObject"]["preconditions"]["uid"]
-                assert entry["requestObject"]["propagationPolicy"] == "Background"
+        must_be_unforced_applies(nodes_audit.writes(user=USER), FIELD_MANAGER)

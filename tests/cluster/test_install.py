@@ -20,7 +20,7 @@ from support.api import Api
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
-pytestmark = [pytest.mark.cluster, pytest.mark.anyio]
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest, pytest.mark.anyio]
 
 
 @pytest.fixture

@@ -44,15 +44,18 @@ def plain(sandbox: Sandbox, namespace: str) -> Iterator[Plain]:
 
 
 @pytest.fixture(scope="module")
-def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def fragile(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """An API server that these tests may kill."""
-    with sandboxed(tmp_path_factory.mktemp("fragile") / "cluster", Options()) as up:
+    options = Options(kubernetes=kubernetes)
+    with sandboxed(tmp_path_factory.mktemp("fragile") / "cluster", options) as up:
         yield up
 
 
 @pytest.fixture(scope="module")
-def without_watch_list(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    options = Options(feature_gates="WatchList=false")
+def without_watch_list(
+    kubernetes: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Sandbox]:
+    options = Options(kubernetes=kubernetes, feature_gates="WatchList=false")
     with sandboxed(tmp_path_factory.mktemp("without") / "cluster", options) as up:
         yield up
 
@@ -65,6 +68,7 @@ def at_risk(fragile: Sandbox, request: pytest.FixtureRequest) -> Iterator[Plain]
     plain.close()
 
 
+@pytest.mark.oldest
 class TestRecordings:
     @pytest.mark.parametrize("name", RECIPES)
     def test_are_what_this_server_answers_too(self, plain, name):
@@ -82,6 +86,7 @@ def body(name: str, namespace: str, **data: str) -> Object:
 RISKY = (*range(0xA1), *range(0x2000, 0x2070), 0xFEFF, 0xFFFD, 0xFFFE, 0xFFFF, 0x1F600, 0x10FFFF)
 
 
+@pytest.mark.oldest
 class TestCluster:
     async def test_every_character_arrives_as_it_was_sent(self, sandbox, namespace):
         data = {f"c{point:x}": f"a {chr(point)} b{chr(point)}" for point in RISKY}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from typing import Any
 
 import anyio
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
 from support.api import Api
-from support.audit import Audit
+from support.audit import Audit, must_be_unforced_applies
 from support.eventually import eventually, throughout
 from support.memcacheds import FIELD_MANAGER, ORIGINAL, RESTRICTED, USER, World, prepare
 from support.running import Operator
+from support.silence import Silence
 
 pytestmark = pytest.mark.cluster
 
@@ -82,6 +82,7 @@ def ready(world: World, size: int, name: str = "cache") -> None:
     )
 
 
+@pytest.mark.oldest
 class TestConverging:
     def test_three_servers_come_up_where_only_restricted_pods_are_admitted(self, restricted: World):
         loose = {"containers": [{"name": "x", "image": "x"}]}
@@ -191,6 +192,7 @@ class TestScaling:
         ready(world, 3)
 
 
+@pytest.mark.oldest
 class TestRefusals:
     @pytest.mark.parametrize(
         ("name", "spec", "word"),
@@ -291,10 +293,6 @@ def message(world: World, kind: str) -> str:
     return found[0] if found else ""
 
 
-def uris(entries: list[dict[str, Any]]) -> list[str]:
-    return [f"{entry['verb']} {entry['requestURI']}" for entry in entries]
-
-
 class TestSilence:
     def test_nothing_is_written_in_steady_state_nor_after_a_restart(
         self, world: World, operator: Operator, nodes_audit: Audit
@@ -312,19 +310,16 @@ class TestSilence:
         for name, size in (("contested", 2), ("same", 3), ("other", 3)):
             eventually(lambda name=name: world.condition("Contested", name), what=name)
             eventually(lambda name=name, size=size: settled(world, name, size), what=name)
+        silence = Silence(nodes_audit, user=USER, namespace=world.namespace)
+        silence.kept(8, "in steady state")
+
         mark = nodes_audit.mark()
-
-        def wrote() -> list[str]:
-            return uris(nodes_audit.writes(mark, user=USER, namespace=world.namespace))
-
-        throughout(wrote, 8, "in steady state")
-
         assert operator.stop() == 0
         operator.start()
         eventually(
             lambda: nodes_audit.since(mark, user=USER, resource="pods", verbs={"watch", "list"})
         )
-        throughout(wrote, 3, "after a restart")
+        silence.kept_on(3, "after a restart")
 
     def test_an_autoscaler_aimed_at_a_memcached_is_followed(self, autoscaled: World):
         eventually(lambda: autoscaled.get("Memcached", "cache")["spec"]["size"] == 4, within=60)
@@ -333,17 +328,7 @@ class TestSilence:
         assert autoscaled.contested() == set()
 
     def test_every_write_of_this_module_was_an_unforced_apply(self, nodes_audit: Audit):
-        wrote = nodes_audit.writes(user=USER)
-
-        assert wrote
-        for entry in wrote:
-            uri = entry["requestURI"]
-            assert entry["verb"] in ("patch", "delete"), uri
-            assert "force" not in uri
-            if entry["verb"] == "patch":
-                assert f"fieldManager={FIELD_MANAGER}" in uri
-            else:
-                assert entry["requestObject"]["preconditions"]["uid"]
+        must_be_unforced_applies(nodes_audit.writes(user=USER), FIELD_MANAGER)
 
 
 def settled(world: World, name: str, size: int) -> bool:

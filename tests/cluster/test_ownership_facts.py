@@ -21,7 +21,7 @@ from support.facts import (
     with_meta,
 )  # fmt: skip
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
 
 @pytest.fixture(params=["model", "real"], scope="module")

@@ -29,7 +29,7 @@ from support.policies import (
     settings,
 )
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
 
 @pytest.fixture(scope="module")

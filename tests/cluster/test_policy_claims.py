@@ -23,7 +23,7 @@ from support.policies import (
 )
 from support.workloads import RICH_DEPLOYMENT
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
 
 @pytest.fixture(scope="module")

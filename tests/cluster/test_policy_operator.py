@@ -12,7 +12,8 @@ from support import bluegreens, cronjobs, memcacheds
 from support.api import Api
 from support.audit import Audit
 from support.eventually import eventually
-from support.policies import allow, in_force
+from support.policies import in_force
+from support.rights import grant
 from support.running import Operator
 
 pytestmark = pytest.mark.cluster
@@ -29,7 +30,7 @@ def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
     api = Api(nodes_sandbox.kubeconfig)
     for resource in (bluegreens, memcacheds, cronjobs):
         resource.prepare(api)
-    allow(api, USER, [*bluegreens.RULES, *memcacheds.RULES, *cronjobs.RULES])
+    grant(api, USER, [*bluegreens.RULES, *memcacheds.RULES, *cronjobs.RULES])
     with in_force(api, nodes_sandbox.kubeconfig, USER):
         yield api
     api.close()

@@ -28,10 +28,11 @@ API_SERVER = "kube-apiserver"
 
 
 @pytest.fixture(scope="module")
-def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def fragile(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """An API server that these tests may kill."""
     root = tmp_path_factory.mktemp("fragile")
-    with cluster(root / "cluster", Options(audit=root / "audit.log")) as up:
+    options = Options(kubernetes=kubernetes, audit=root / "audit.log")
+    with cluster(root / "cluster", options) as up:
         api = Api(up.kubeconfig)
         prepare(api)
         api.close()

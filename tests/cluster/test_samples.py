@@ -16,10 +16,12 @@ from hedgerow_schemas.resources import RESOURCES
 from support.api import Api
 from support.eventually import eventually
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
 ROOT = Path(__file__).parents[2]
-SAMPLES = sorted((ROOT / "manifests" / "samples").glob("*.yaml"))
+SAMPLES = sorted(
+    path for path in (ROOT / "manifests" / "samples").glob("*.yaml") if path.stem != "kustomization"
+)
 Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

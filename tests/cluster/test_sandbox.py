@@ -286,6 +286,7 @@ def config_map(namespace: str, content: dict[str, str]) -> dict[str, object]:
     }
 
 
+@pytest.mark.oldest
 class TestNodes:
     def test_a_deployment_becomes_available_and_its_pods_ready(
         self, nodes_api: Api, nodes_namespace: str

@@ -15,7 +15,7 @@ from support.cases import container, pod, workload
 from support.hedge import CUSTOM, HEDGE
 from support.manifests import LEASE
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
 OURS, OTHER = "hedgerow-test", "other"
 NAMESPACE = f"spelling-{secrets.token_hex(3)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import time
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,8 @@ from typing import Any
 
 import httpx
 import yaml
+
+from support.eventually import eventually
 
 Object = dict[str, Any]
 
@@ -118,10 +119,8 @@ class Api:
 
     def served(self, api_version: str, within: float = 20) -> None:
         """Wait until the server lists a group version, and the kinds in it, after a CRD came."""
-        deadline = time.monotonic() + within
-        while not self._send("GET", f"/apis/{api_version}").ok:
-            assert time.monotonic() < deadline, f"{api_version} is not served"
-            time.sleep(0.05)
+        path = f"/apis/{api_version}"
+        eventually(lambda: self._send("GET", path).ok, within, f"{api_version} is served")
 
     def _discover(self, api_version: str, kind: str) -> tuple[str, str, bool]:
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"

@@ -53,6 +53,20 @@ class Audit:
         return [entry for entry in entries if entry["stage"] == "ResponseComplete"]
 
 
+def must_be_unforced_applies(writes: list[Entry], field_manager: str) -> None:
+    """Fail where a write is neither that field manager's unforced apply nor a guarded delete."""
+    assert writes
+    for entry in writes:
+        uri = entry["requestURI"]
+        assert entry["verb"] in ("patch", "delete"), uri
+        assert "force" not in uri
+        if entry["verb"] == "patch":
+            assert f"fieldManager={field_manager}" in uri
+        else:
+            assert entry["requestObject"]["preconditions"]["uid"]
+            assert entry["requestObject"]["propagationPolicy"] == "Background"
+
+
 def _matches(entry: Entry, wanted: dict[str, str], verbs: Collection[str]) -> bool:
     reference = _reference(entry)
     return (

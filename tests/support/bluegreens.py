@@ -8,11 +8,11 @@ from typing import Any
 import yaml
 
 from support.api import Api, Object
+from support.rights import grant
 
 ROOT = Path(__file__).parents[2]
 USER = "hedgerow-under-test"
 FIELD_MANAGER = "hedgerow-bluegreen"
-RBAC = "rbac.authorization.k8s.io/v1"
 
 RULES = [
     {
@@ -36,16 +36,7 @@ def prepare(api: Api) -> None:
     """Install the CRD and grant the operator its rights."""
     crd = ROOT / "manifests" / "crds" / "app.demo.kakao.com_bluegreens.yaml"
     api.apply(yaml.safe_load(crd.read_text("utf-8")), "hedgerow-install").must()
-    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": USER}, "rules": RULES}
-    api.apply(role, "test").must()
-    binding = {
-        "apiVersion": RBAC,
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": USER},
-        "roleRef": {"apiGroup": RBAC.partition("/")[0], "kind": "ClusterRole", "name": USER},
-        "subjects": [{"apiGroup": RBAC.partition("/")[0], "kind": "User", "name": USER}],
-    }
-    api.apply(binding, "test").must()
+    grant(api, USER, RULES)
     api.served("app.demo.kakao.com/v1")
 
 

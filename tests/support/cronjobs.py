@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from support.api import Api, Object
+from support.rights import grant
 
 ROOT = Path(__file__).parents[2]
 GROUP = "batch.tutorial.kubebuilder.io"
@@ -19,7 +20,6 @@ SCHEDULED_AT = f"{GROUP}/scheduled-at"
 START_GUARD = f"{GROUP}/start-guard"
 RUNS_FOR = "pod-complete.stage.kwok.x-k8s.io/delay"
 """How long a pod runs on a simulated node, as an annotation of it."""
-RBAC = "rbac.authorization.k8s.io/v1"
 READ = ["get", "list", "watch"]
 
 RULES = [
@@ -40,16 +40,7 @@ def prepare(api: Api) -> None:
     """Install the CRD and grant the operator its rights."""
     crd = ROOT / "manifests" / "crds" / f"{GROUP}_cronjobs.yaml"
     api.apply(yaml.safe_load(crd.read_text("utf-8")), "hedgerow-install").must()
-    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": USER}, "rules": RULES}
-    api.apply(role, "test").must()
-    binding = {
-        "apiVersion": RBAC,
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": USER},
-        "roleRef": {"apiGroup": RBAC.partition("/")[0], "kind": "ClusterRole", "name": USER},
-        "subjects": [{"apiGroup": RBAC.partition("/")[0], "kind": "User", "name": USER}],
-    }
-    api.apply(binding, "test").must()
+    grant(api, USER, RULES)
     api.served(VERSION)
 
 

@@ -12,8 +12,9 @@ import yaml
 from hedgerow.sandbox.cluster import Sandbox
 from support import bluegreens
 from support.api import Api, Object
-from support.bluegreens import RBAC, ROOT
+from support.bluegreens import ROOT
 from support.eventually import eventually
+from support.rights import grant
 
 USER = "hedgerow-memcached-under-test"
 FIELD_MANAGER = "hedgerow-memcached"
@@ -47,17 +48,7 @@ def prepare(api: Api) -> None:
     """Install the CRD and grant the operator its rights."""
     crd = ROOT / "manifests" / "crds" / "memcached.cache.example.com_memcacheds.yaml"
     api.apply(yaml.safe_load(crd.read_text("utf-8")), "hedgerow-install").must()
-    group = RBAC.partition("/")[0]
-    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": USER}, "rules": RULES}
-    binding = {
-        "apiVersion": RBAC,
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": USER},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": USER},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": USER}],
-    }
-    for manifest in (role, binding):
-        api.apply(manifest, "test").must()
+    grant(api, USER, RULES)
     api.served(API_VERSION)
 
 

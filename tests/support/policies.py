@@ -12,8 +12,9 @@ import yaml
 
 from hedgerow.sandbox.cluster import Sandbox
 from support.api import Api, Object, Reply
-from support.bluegreens import RBAC, ROOT
+from support.bluegreens import ROOT
 from support.eventually import eventually
+from support.rights import grant
 
 DIRECTORY = ROOT / "manifests" / "policy"
 ACCOUNT = "system:serviceaccount:hedgerow-system:hedgerow"
@@ -40,7 +41,7 @@ class Impersonated(Api):
 def policed(sandbox: Sandbox) -> Generator[Api]:
     """Give the connection of a user with every right who is held to the policy."""
     admin, api = Api(sandbox.kubeconfig), Impersonated(sandbox.kubeconfig, USER)
-    allow(admin, USER, ALL)
+    grant(admin, USER, ALL)
     with in_force(admin, sandbox.kubeconfig, USER):
         yield api
     api.close()
@@ -70,21 +71,6 @@ def rendered(user: str) -> list[Object]:
     policy["metadata"]["name"] = binding["metadata"]["name"] = user
     binding["spec"]["policyName"] = user
     return [policy, binding]
-
-
-def allow(admin: Api, user: str, rules: list[Object]) -> None:
-    """Grant a user these rights everywhere."""
-    group = RBAC.partition("/")[0]
-    role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": user}, "rules": rules}
-    binding = {
-        "apiVersion": RBAC,
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": user},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": user},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
-    }
-    for manifest in (role, binding):
-        admin.apply(manifest, "test").must()
 
 
 def _stray(api: Api) -> str:

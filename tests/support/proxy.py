@@ -54,10 +54,17 @@ class Proxy:
             for end in select.select([near, far], [], [], 0.2)[0]:
                 if end in self._frozen:
                     return
-                chunk = end.recv(65536)
-                if not chunk:
+                if not _moved(end, other[end]):
                     self._open -= {near, far}
                     near.close()
                     far.close()
                     return
-                other[end].sendall(chunk)
+
+
+def _moved(near: socket.socket, far: socket.socket) -> bool:
+    """Pass on what came; False once either end is closed, in whatever way."""
+    with contextlib.suppress(ConnectionError):
+        chunk = near.recv(65536)
+        far.sendall(chunk)
+        return bool(chunk)
+    return False

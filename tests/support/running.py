@@ -12,6 +12,9 @@ from typing import Any, Self
 
 from support.eventually import eventually
 
+PORTLESS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+"""Any number of operators run side by side: none of them may want a port."""
+
 
 class Operator:
     """One operator process; its log is JSON lines in a file."""
@@ -20,7 +23,7 @@ class Operator:
         self._log = log
         self._command = [
             *(sys.executable, "-m", "hedgerow", "run", "--log-format", "json"),
-            *("--kubeconfig", str(kubeconfig), *flags),
+            *("--kubeconfig", str(kubeconfig), *PORTLESS, *flags),
         ]
         self._process: subprocess.Popen[bytes] | None = None
         self._begins = 0

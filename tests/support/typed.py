@@ -40,13 +40,18 @@ def typing(kubeconfig: Path, namespace: str, capsys: pytest.CaptureFixture[str])
     """Give the way to type a command in a namespace."""
 
     def typed(*words: str, kubeconfig: Path = kubeconfig) -> Answer:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main((*words, "-n", namespace, "--kubeconfig", str(kubeconfig)))
-        shown = capsys.readouterr()
-        return Answer(int(ended.value.code or 0), shown.out, shown.err)
+        return answer(capsys, *words, "-n", namespace, "--kubeconfig", str(kubeconfig))
 
     return typed
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Answer:
+    """Type a whole line."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    shown = capsys.readouterr()
+    return Answer(int(ended.value.code or 0), shown.out, shown.err)
 
 
 class Garden:
