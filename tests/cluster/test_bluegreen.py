@@ -39,7 +39,7 @@ def still(operator: Operator, nodes_sandbox: Sandbox, nodes_audit: Audit) -> Ite
     api = Api(nodes_sandbox.kubeconfig)
     world = World(api, api.namespace("steady"))
     settle(world)
-    yield Silence(nodes_audit, user=USER, namespace=world.namespace)
+    yield Silence.fallen(nodes_audit, 3, user=USER, namespace=world.namespace)
     api.raw("DELETE", f"/api/v1/namespaces/{world.namespace}")
     api.close()
 

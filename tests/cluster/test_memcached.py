@@ -310,7 +310,7 @@ class TestSilence:
         for name, size in (("contested", 2), ("same", 3), ("other", 3)):
             eventually(lambda name=name: world.condition("Contested", name), what=name)
             eventually(lambda name=name, size=size: settled(world, name, size), what=name)
-        silence = Silence(nodes_audit, user=USER, namespace=world.namespace)
+        silence = Silence.fallen(nodes_audit, 2, user=USER, namespace=world.namespace)
         silence.kept(8, "in steady state")
 
         mark = nodes_audit.mark()

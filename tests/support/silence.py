@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from support.audit import Audit
-from support.eventually import throughout
+from support.eventually import eventually, throughout
 
 
 class Silence:
@@ -17,6 +17,20 @@ class Silence:
     def __init__(self, audit: Audit, **filters: str) -> None:
         self._audit, self._filters = audit, filters
         self._mark, self._began = audit.mark(), time.monotonic()
+
+    @classmethod
+    def fallen(cls, audit: Audit, seconds: float, *, within: float = 60, **filters: str) -> Silence:
+        """Wait until nothing was written for that long: the answers to other news have ended."""
+        silence = cls(audit, **filters)
+
+        def lasted() -> bool:
+            nonlocal silence
+            if silence.broken():
+                silence = cls(audit, **filters)
+            return time.monotonic() - silence._began >= seconds
+
+        eventually(lasted, within, f"{seconds} s of silence")
+        return silence
 
     def broken(self) -> list[str]:
         """Give what was written since it began."""
