@@ -87,11 +87,13 @@ class TestEveryOverlay:
 
     def test_the_program_takes_its_arguments(self, overlay):
         settings, command = told(container(overlay)["args"])
+        environment = {one["name"]: one.get("value") for one in container(overlay)["env"]}
 
         assert command == "run"
         assert settings.leader_elect
         assert settings.metrics_secure
-        assert settings.webhooks is (overlay == "cluster")
+        # As a variable, which another overlay may set to false: an argument would win over it.
+        assert environment.get("ENABLE_WEBHOOKS") == ("true" if overlay == "cluster" else None)
         assert settings.namespaces == (("shop", "shop-test") if overlay == "namespaced" else ())
 
     def test_ports_are_those_that_the_settings_have_by_default(self, overlay):

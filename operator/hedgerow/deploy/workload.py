@@ -32,7 +32,6 @@ class Program:
     def __post_init__(self) -> None:
         """Spell the settings out as arguments."""
         given = ["run", "--leader-elect", "--metrics-secure"]
-        given += ["--webhooks"] if self.webhooks else []
         given += [f"--namespace={name}" for name in self.namespaces]
         given += [f"--instance={self.names.instance}"] if self.names.instance else []
         object.__setattr__(self, "arguments", given)
@@ -108,7 +107,13 @@ def _spread(names: Names, key: str) -> Object:
     }
 
 
-_OWN_NAMESPACE = {"fieldPath": "metadata.namespace"}
+def _environment(program: Program) -> list[Object]:
+    """Give what a user may set otherwise in an overlay: an argument would win over it."""
+    own: Object = {"fieldRef": {"fieldPath": "metadata.namespace"}}
+    return [
+        {"name": "HEDGEROW_SYSTEM_NAMESPACE", "valueFrom": own},
+        *([{"name": "ENABLE_WEBHOOKS", "value": "true"}] if program.webhooks else []),
+    ]
 
 
 def _container(program: Program) -> Object:
@@ -119,7 +124,7 @@ def _container(program: Program) -> Object:
         "image": program.image,
         "imagePullPolicy": "IfNotPresent",
         "args": program.arguments,
-        "env": [{"name": "HEDGEROW_SYSTEM_NAMESPACE", "valueFrom": {"fieldRef": _OWN_NAMESPACE}}],
+        "env": _environment(program),
         "ports": [
             {"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()
         ],
