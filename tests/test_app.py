@@ -3,91 +3,22 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 from structlog.testing import capture_logs
 
 from hedgerow import app
 from hedgerow.kube import errors
 from hedgerow.registry import CONTROLLERS
-from hedgerow.settings import Settings
-from model import kinds
-from model.cluster import Sent
-from model.server import Server
-from runtime.watched import Watched
+from support.operating import BLUEGREEN, Process, quiet
 
 pytestmark = pytest.mark.anyio
-
-BLUEGREEN = {
-    "apiVersion": "app.demo.kakao.com/v1",
-    "kind": "BlueGreen",
-    "metadata": {"name": "demo", "namespace": "default"},
-    "spec": {
-        "routeTo": "Blue",
-        "blueSpec": {"containers": [{"name": "c", "image": "example/echo:1"}]},
-    },
-}
-
-
-def quiet(**given: Any) -> Settings:
-    """Give settings that open no port."""
-    return Settings(metrics_bind_address="0", health_probe_bind_address="0", **given)
-
-
-class Process:
-    """The operator on the cluster in memory, as this very process."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        server = Server((*kinds.BUILTIN, kinds.bluegreen(), kinds.memcached(), kinds.cronjob()))
-        self.cluster = Watched(server)
-        self.server = server
-        self.asked: list[dict[str, Any]] = []
-        self.closed = False
-
-        @asynccontextmanager
-        async def connect(**how: Any) -> AsyncGenerator[Watched, None]:
-            self.asked.append(how)
-            try:
-                yield self.cluster
-            finally:
-                self.closed = True
-
-        monkeypatch.setattr(app, "connect", connect)
-
-    def hold_writes(self) -> anyio.Event:
-        """Let no write come to its end before the event is set."""
-        gate = anyio.Event()
-
-        async def hook(sent: Sent) -> None:
-            if sent.writes:
-                await gate.wait()
-
-        self.cluster.before = hook
-        return gate
-
-    async def until(self, fact: Callable[[], object]) -> None:
-        with anyio.fail_after(10):
-            while not fact():
-                await anyio.lowlevel.checkpoint()
 
 
 @pytest.fixture
 def process(monkeypatch) -> Process:
     return Process(monkeypatch)
-
-
-async def version(_path: str) -> dict[str, str]:
-    return {"gitVersion": "v1.36.3"}
-
-
-@pytest.fixture(autouse=True)
-def _versioned(process, monkeypatch) -> None:
-    monkeypatch.setattr(process.cluster, "get", version, raising=False)
 
 
 class TestStarting:

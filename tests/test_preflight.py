@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow import preflight
+from hedgerow.kube.errors import Forbidden, Missing, Unreachable
 from hedgerow.preflight import tell
 from hedgerow.settings import Settings
 from hedgerow_schemas.crd import crd_name
@@ -25,6 +29,9 @@ class Cluster:
     secretive: bool = False
     denied: frozenset[tuple[str, str]] = frozenset()
     asked: list[tuple[str, str, str]] = field(default_factory=list)
+
+    async def get(self, _path):
+        return {"gitVersion": "v1.36.3"}
 
     async def resource(self, _group_version, _kind):
         if not self.served:
@@ -45,6 +52,39 @@ async def told(cluster: Cluster, **settings) -> list[dict]:
         await tell(cluster, Settings(**settings))
     assert all(entry.pop("log_level") == "warning" for entry in logs)
     return logs
+
+
+class TestLooking:
+    @pytest.fixture
+    def connected(self, monkeypatch) -> list[dict[str, Any]]:
+        """Note how a cluster is connected to that serves nothing."""
+        asked: list[dict[str, Any]] = []
+
+        @asynccontextmanager
+        async def connect(**how: Any) -> AsyncGenerator[Cluster]:
+            asked.append(how)
+            yield Cluster(served=False)
+
+        monkeypatch.setattr(preflight, "connect", connect)
+        return asked
+
+    async def test_it_tells_of_the_cluster_that_the_settings_name(self, connected):
+        settings = Settings(kubeconfig="k", context="c", controllers=("bluegreen",))
+        with capture_logs() as logs:
+            await preflight.look(settings)
+
+        assert [(how["kubeconfig"], how["context"]) for how in connected] == [("k", "c")]
+        assert [entry["log_level"] for entry in logs] == ["warning"]
+
+    async def test_a_cluster_that_does_not_answer_is_no_cluster_to_begin_with(
+        self, connected, monkeypatch
+    ):
+        async def away(_cluster: Cluster, _path: str) -> None:
+            raise Unreachable("connection refused", sent=False)
+
+        monkeypatch.setattr(Cluster, "get", away)
+        with pytest.raises(Unreachable):
+            await preflight.look(Settings())
 
 
 class TestPreflight:

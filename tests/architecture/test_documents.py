@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
@@ -13,6 +14,8 @@ from support.sources import ROOT, committed
 README = (ROOT / "README.md").read_text("utf-8")
 CI = (ROOT / ".ci/run").read_text("utf-8")
 PINS = (ROOT / ".ci/constraints.txt").read_text("utf-8").splitlines()
+DOCUMENTS = committed(".md")
+GUIDES = sorted((ROOT / "docs/guides").glob("*.md"))
 DECISIONS = sorted((ROOT / "docs/adr").glob("*.md"))
 HOSTS = re.compile(r"https?://(?:[\w-]+\.)*(?:pypi|pythonhosted|npmjs|golang|docker)\.\w+")
 
@@ -101,12 +104,50 @@ class TestDecisions:
         assert len(text.splitlines()) <= 60
 
 
-@pytest.mark.parametrize("path", committed(".md"), ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_link_leads_somewhere(path):
-    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text("utf-8"))
-    local = [target for target in targets if "://" not in target]
+class TestLinks:
+    @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+    def test_every_one_leads_to_a_file_of_the_repository(self, path):
+        lost = [place for place, _ in links(path) if not (ROOT / place).exists()]
 
-    assert [target for target in local if not (path.parent / target).exists()] == []
+        assert lost == []
+
+    @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+    def test_every_one_into_a_document_leads_to_a_heading(self, path):
+        aimed = [(ROOT / place, anchor) for place, anchor in links(path) if anchor]
+        lost = [
+            f"{place.relative_to(ROOT)}#{anchor}"
+            for place, anchor in aimed
+            if place.suffix == ".md" and anchor not in anchors(place)
+        ]
+
+        assert lost == []
+
+    @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+    def test_every_guide_is_found_from_the_readme_or_another_guide(self, path):
+        others = [ROOT / "README.md", *(guide for guide in GUIDES if guide != path)]
+        linked = {ROOT / place for other in others for place, _ in links(other)}
+
+        assert path in linked
+
+
+def links(path: Path) -> list[tuple[str, str]]:
+    """Give where a document's links into the repository lead: paths below its root, and anchors."""
+    text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    targets = re.findall(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)", text, re.MULTILINE)
+    found: list[tuple[str, str]] = []
+    for target in ("".join(pair) for pair in targets):
+        if not re.match(r"[a-z]+:", target):
+            place, _, anchor = target.partition("#")
+            there = (path.parent / place).resolve() if place else path
+            found.append((str(there.relative_to(ROOT)), anchor))
+    return found
+
+
+def anchors(path: Path) -> set[str]:
+    """Give the anchors of a document's headings, as Git hosts make them."""
+    text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_no_file_names_a_package_registry():

@@ -64,7 +64,9 @@ def seen(live: Object | None) -> Object | None:
     if live is None:
         return None
     assigned = {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"}
-    metadata = {k: bool(v) if k in assigned else v for k, v in live["metadata"].items()}
+    # Labels that an apply empties are answered as null, where they are the last thing to go.
+    told = {k: v for k, v in live["metadata"].items() if v is not None}
+    metadata = {k: bool(v) if k in assigned else v for k, v in told.items()}
     entries = [{**entry, "time": ""} for entry in metadata.get("managedFields", ())]
     entries.sort(key=lambda entry: json.dumps(entry, sort_keys=True))
     shown = {**live, "metadata": {**metadata, "managedFields": entries}}

@@ -109,8 +109,8 @@ def holders(live: Object) -> set[str]:
 
 
 def silent(audit: Audit, namespace: str, seconds: float = 5) -> None:
-    """Fail when the operator writes anything."""
-    Silence(audit, user=USER, namespace=namespace).kept(seconds, "once adopted")
+    """Fail unless the operator comes to write nothing."""
+    Silence.fallen(audit, seconds, user=USER, namespace=namespace)
 
 
 class TestBlueGreen:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import anyio
 import pytest
 
 from hedgerow.kube.watch import Bookmark, Changed
-from hedgerow.runtime.runner import WORKERS
+from hedgerow.runtime.runner import WALL_CHECK, WORKERS
 from model.cluster import Sent
 from runtime.shop import Shop, quiet
+from runtime.virtual import VirtualClock
 
 pytestmark = pytest.mark.anyio
 
@@ -83,6 +85,27 @@ class TestRunning:
 
         assert {sent.namespace for sent in shop.cluster.writes} == {"default", "other"}
         assert shop.cluster.tried.count("bluegreens") == 2
+
+
+class TestWall:
+    @pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(hours=-1)])
+    async def test_when_it_jumps_every_resource_is_looked_at_anew(self, monkeypatch, jump):
+        shop, seen = Shop(), []
+        for name in ("one", "two"):
+            shop.world.apply(name)
+        async with shop.open():
+            await quiet()
+            add = shop.runner.queue.add
+            monkeypatch.setattr(shop.runner.queue, "add", lambda key: (seen.append(key), add(key)))
+            await anyio.sleep(3 * WALL_CHECK)
+            assert seen == []
+
+            now = VirtualClock.now
+            monkeypatch.setattr(VirtualClock, "now", lambda clock: now(clock) + jump)
+            await anyio.sleep(3 * WALL_CHECK)
+
+        assert seen == [("default", "one"), ("default", "two")]
+        assert len(shop.logged("clock jumped")) == 1
 
 
 class TestTaking:

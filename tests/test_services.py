@@ -1,0 +1,369 @@
+"""What one process serves: where, by which settings, to whom, and when it says it is ready."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import anyio
+import httpx
+import pytest
+
+from hedgerow import services
+from hedgerow.core.webhooks import MUTATING, VALIDATING
+from hedgerow.runtime.metrics import Meters
+from hedgerow.services import Services, server_names
+from hedgerow.serving.addresses import Address
+from hedgerow.serving.issuing import names_of
+from hedgerow.serving.pulse import BEAT
+from hedgerow.serving.secret import SECRET
+from hedgerow.serving.server import ListenError
+from hedgerow.settings import Settings
+from hedgerow.stopping import Stop
+from runtime.virtual import BACKEND, VirtualClock
+from serving.certs import Server, shown, unavailable
+from serving.serving import pair
+
+pytestmark = pytest.mark.anyio
+
+HEALTH, METRICS, WEBHOOKS = ":8081", ":8080", ":9443"
+REVIEW = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+
+
+@pytest.fixture
+def anyio_backend() -> object:
+    return BACKEND
+
+
+class Judge(Server):
+    """Also judges tokens: one is known and may read, one is known and may not."""
+
+    async def review(self, kind: str, spec: dict[str, Any], **_: Any) -> dict[str, Any]:
+        if kind == "TokenReview":
+            name = {"good": "prometheus", "poor": "somebody"}.get(spec["token"], "")
+            return {"authenticated": bool(name), "user": {"username": name}}
+        return {"allowed": spec["user"] == "prometheus"}
+
+
+@dataclass
+class Listener:
+    """A server that was asked for."""
+
+    app: Any
+    tls: Any
+
+    def client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=self.app), base_url="http://operator"
+        )
+
+    async def get(self, path: str, **headers: str) -> httpx.Response:
+        async with self.client() as client:
+            return await client.get(path, headers=headers)
+
+
+@dataclass
+class Process:
+    """The services of a process whose servers listen nowhere."""
+
+    cluster: Judge = field(default_factory=Judge)
+    stop: Stop = field(default_factory=lambda: Stop(20))
+    listening: dict[str, Listener] = field(default_factory=dict)
+
+    async def serve(self, app: Any, place: Address, *, tls: Any = None, task_status: Any) -> None:
+        self.listening[str(place)] = Listener(app, tls)
+        task_status.started(place)
+        await anyio.sleep_forever()
+
+    def services(self, settings: Settings) -> Services:
+        cluster, clock = cast("Any", self.cluster), VirtualClock()
+        return Services(settings, cluster, clock, Meters("1"), self.stop)
+
+    @asynccontextmanager
+    async def started(self, **given: Any) -> AsyncGenerator[Services]:
+        made = self.services(Settings(**given))
+        async with anyio.create_task_group() as tasks:
+            await made.start(tasks)
+            yield made
+            tasks.cancel_scope.cancel()
+
+    async def ready(self, path: str = "/readyz?verbose") -> str:
+        return (await self.listening[HEALTH].get(path)).text
+
+
+@pytest.fixture
+async def process(monkeypatch) -> Process:
+    made = Process()
+    monkeypatch.setattr(services, "serve", made.serve)
+    return made
+
+
+def working(waits: str = "") -> Any:
+    """Give a runner that waits for something, or for nothing any more."""
+    return [SimpleNamespace(waiting=lambda: waits)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Settings, and which addresses are then listened on: True stands for TLS."""
+
+    name: str
+    given: dict[str, Any]
+    listening: dict[str, bool]
+
+
+CASES = [
+    Case("by default", {}, {HEALTH: False, METRICS: False}),
+    Case("metrics secure", {"metrics_secure": True}, {HEALTH: False, METRICS: True}),
+    Case("webhooks", {"webhooks": True}, {HEALTH: False, METRICS: False, WEBHOOKS: True}),
+    Case(
+        "webhooks, metrics secure",
+        {"webhooks": True, "metrics_secure": True},
+        {HEALTH: False, METRICS: True, WEBHOOKS: True},
+    ),
+    Case("no metrics", {"metrics_bind_address": "0"}, {HEALTH: False}),
+    Case("no health", {"health_probe_bind_address": "0"}, {METRICS: False}),
+    Case("nothing", {"metrics_bind_address": "0", "health_probe_bind_address": "0"}, {}),
+    Case(
+        "elsewhere",
+        {"metrics_bind_address": "[::1]:1", "health_probe_bind_address": "127.0.0.1:2"},
+        {"127.0.0.1:2": False, "[::1]:1": False},
+    ),
+    Case(
+        "webhooks elsewhere",
+        {"webhooks": True, "webhook_bind_address": ":1", "metrics_bind_address": "0"},
+        {HEALTH: False, ":1": True},
+    ),
+]
+
+
+class TestAddresses:
+    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+    async def test_each_service_listens_where_the_settings_say(self, process, case: Case):
+        async with process.started(**case.given):
+            listening = {place: bool(one.tls) for place, one in process.listening.items()}
+
+        assert listening == case.listening
+
+    async def test_each_address_answers_with_its_own_service_only(self, process):
+        paths = {
+            HEALTH: "/healthz",
+            METRICS: "/metrics",
+            WEBHOOKS: "/validate-batch-tutorial-kubebuilder-io-v1-cronjob",
+        }
+        async with process.started(webhooks=True):
+            for place, listener in process.listening.items():
+                codes = {path: (await listener.get(path)).status_code for path in paths.values()}
+                found = [path for path, code in codes.items() if code != 404]
+                assert found == [paths[place]]
+
+    async def test_only_the_chosen_controllers_are_asked_at_admission(self, process):
+        async with process.started(webhooks=True, controllers=("bluegreen",)):
+            listener = process.listening[WEBHOOKS]
+            there = await listener.get("/validate-app-demo-kakao-com-v1-bluegreen")
+            gone = await listener.get("/validate-batch-tutorial-kubebuilder-io-v1-cronjob")
+
+        assert (there.status_code, gone.status_code) == (405, 404)
+
+    async def test_the_metrics_are_those_of_the_process(self, process):
+        async with process.started():
+            await anyio.sleep(3 * BEAT)
+            told = await process.listening[METRICS].get("/metrics")
+
+        assert 'hedgerow_build_info{version="1"} 1.0' in told.text
+        assert "hedgerow_loop_lag_seconds 0.0" in told.text
+
+
+class TestTaken:
+    @pytest.fixture
+    def anyio_backend(self) -> object:
+        return "asyncio"  # a real socket, which no virtual time waits for
+
+    async def test_an_address_that_is_taken_ends_the_start(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            settings = Settings(
+                health_probe_bind_address="0", metrics_bind_address=f"127.0.0.1:{port}"
+            )
+            made = Process().services(settings)
+            async with anyio.create_task_group() as tasks:
+                with pytest.raises(ListenError, match=rf"127\.0\.0\.1:{port}: Address already"):
+                    await made.start(tasks)
+                tasks.cancel_scope.cancel()
+
+
+class TestSecureMetrics:
+    @pytest.mark.parametrize(
+        ("token", "code"), [("", 401), ("bad", 401), ("poor", 403), ("good", 200)]
+    )
+    async def test_they_are_for_whoever_the_api_server_lets_read_them(self, process, token, code):
+        async with process.started(metrics_secure=True):
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            answer = await process.listening[METRICS].get("/metrics", **headers)
+
+        assert answer.status_code == code
+
+    async def test_without_it_they_are_for_everybody(self, process):
+        async with process.started():
+            assert (await process.listening[METRICS].get("/metrics")).status_code == 200
+
+    async def test_metrics_and_webhooks_show_one_certificate_for_both_services(self, process):
+        async with process.started(webhooks=True, metrics_secure=True):
+            metrics, hooks = process.listening[METRICS].tls, process.listening[WEBHOOKS].tls
+            assert metrics is hooks
+            assert names_of(shown(metrics)) >= {
+                "hedgerow-metrics.hedgerow-system.svc",
+                "hedgerow-webhook.hedgerow-system.svc",
+            }
+
+
+class TestCertificates:
+    async def test_where_nothing_is_served_over_tls_there_is_none(self, process):
+        async with process.started(leader_elect=True):
+            assert "certificate" not in await process.ready()
+
+        assert process.cluster.reads == process.cluster.writes == []
+
+    async def test_a_run_of_ones_own_signs_for_itself_and_stores_nothing(self, process):
+        async with process.started(metrics_secure=True):
+            assert shown(process.listening[METRICS].tls)
+
+        assert process.cluster.reads == process.cluster.writes == []
+
+    async def test_without_webhooks_replicas_share_a_secret_and_read_nothing_else(self, process):
+        process.cluster.configure()
+        async with process.started(metrics_secure=True, leader_elect=True, namespaces=("a",)):
+            await anyio.sleep(3600)
+            assert "[+]certificate ok: valid until" in await process.ready()
+
+        assert set(process.cluster.reads) == set(process.cluster.writes) == {SECRET.kind}
+
+    async def test_with_webhooks_the_configurations_trust_what_is_shown(self, process):
+        process.cluster.configure()
+        async with process.started(webhooks=True):
+            assert process.cluster.trusts(shown(process.listening[WEBHOOKS].tls))
+
+        assert process.cluster.writes == [SECRET.kind, VALIDATING.kind, MUTATING.kind]
+
+    async def test_an_installation_has_names_and_a_secret_of_its_own(self, process):
+        process.cluster.manager = "hedgerow-two-certificates"
+        async with process.started(
+            metrics_secure=True, leader_elect=True, instance="two", system_namespace="ops"
+        ):
+            assert names_of(shown(process.listening[METRICS].tls)) == set(
+                server_names("hedgerow-two", "ops")
+            )
+
+        assert process.cluster.objects[SECRET.kind]["metadata"]["name"] == "hedgerow-two-serving"
+        assert process.cluster.objects[SECRET.kind]["metadata"]["namespace"] == "ops"
+
+    async def test_they_are_valid_for_as_long_as_the_settings_say(self, process):
+        async with process.started(metrics_secure=True, certificate_validity=600.0):
+            first = shown(process.listening[METRICS].tls)
+            await anyio.sleep(1200)
+            second = shown(process.listening[METRICS].tls)
+
+        assert first.serial_number != second.serial_number
+
+    async def test_services_have_the_names_that_a_cluster_gives_them(self):
+        assert server_names("hedgerow-two", "ops") == (
+            "hedgerow-two-webhook.ops.svc",
+            "hedgerow-two-metrics.ops.svc",
+            "hedgerow-two-webhook.ops.svc.cluster.local",
+            "hedgerow-two-metrics.ops.svc.cluster.local",
+            "localhost",
+        )
+
+
+class TestMounted:
+    @pytest.fixture
+    def anyio_backend(self) -> object:
+        return "asyncio"  # files are read in threads, which no virtual time waits for
+
+    async def test_a_directory_of_certificates_is_shown_and_none_is_made(self, process, tmp_path):
+        files = pair(tmp_path)
+        async with process.started(webhooks=True, certificate_directory=str(tmp_path)):
+            assert shown(process.listening[WEBHOOKS].tls).subject.rfc4514_string() == "CN=tls"
+
+        assert files.certificate.exists()
+        assert process.cluster.reads == process.cluster.writes == []
+
+
+class TestReadiness:
+    async def test_a_replica_that_does_not_lead_stands_by_and_is_ready(self, process):
+        async with process.started():
+            answer = await process.listening[HEALTH].get("/readyz?verbose")
+
+        assert answer.status_code == 200
+        assert "[+]caches ok: standing by" in answer.text
+
+    async def test_one_at_work_waits_for_its_caches_by_name(self, process):
+        async with process.started() as made:
+            made.work([*working("bluegreen waits for deployments"), *working(), *working("x")])
+            answer = await process.listening[HEALTH].get("/readyz")
+
+        assert answer.status_code == 503
+        assert "[-]caches failed: bluegreen waits for deployments; x\n" in answer.text
+
+    async def test_with_all_caches_filled_it_is_ready_and_stands_by_no_more(self, process):
+        async with process.started() as made:
+            made.work(working())
+            answer = await process.listening[HEALTH].get("/readyz?verbose")
+
+        assert answer.status_code == 200
+        assert "[+]caches ok\n" in answer.text
+
+    async def test_one_that_was_asked_to_stop_is_not_ready_and_lives(self, process):
+        async with process.started() as made:
+            made.work(working())
+            process.stop.asked.set()
+            ready = await process.listening[HEALTH].get("/readyz")
+            live = await process.listening[HEALTH].get("/healthz")
+
+        assert (ready.status_code, live.status_code) == (503, 200)
+        assert "[-]shutdown failed: stopping\n" in ready.text
+
+    async def test_one_without_a_certificate_says_what_keeps_it_away(self, process):
+        process.cluster.down = unavailable()
+        async with process.started(webhooks=True):
+            before = await process.listening[HEALTH].get("/readyz")
+            process.cluster.down = None
+            await anyio.sleep(60)
+            after = await process.listening[HEALTH].get("/readyz")
+
+        assert before.status_code == 503
+        assert "[-]certificate failed: etcd is away\n" in before.text
+        assert (after.status_code, after.text) == (200, "ok")
+
+
+class TestLiveness:
+    async def test_it_lives_while_the_loop_turns(self, process):
+        async with process.started():
+            await anyio.sleep(3600)
+            answer = await process.listening[HEALTH].get("/healthz?verbose")
+
+        assert answer.status_code == 200
+        assert "[+]loop ok: 0 ms late" in answer.text
+
+
+class TestParting:
+    async def test_reviews_end_their_connections_once_the_process_is_asked_to_stop(self, process):
+        async with process.started(webhooks=True) as made:
+            process.stop.asked.set()
+            answer = await process.listening[WEBHOOKS].get("/")
+            begun = anyio.current_time()
+            await made.parted()
+
+        assert answer.headers["Connection"] == "close"
+        assert anyio.current_time() - begun == pytest.approx(1)
+
+    async def test_without_webhooks_nobody_is_waited_for(self, process):
+        async with process.started() as made:
+            begun = anyio.current_time()
+            await made.parted()
+
+        assert anyio.current_time() == begun
