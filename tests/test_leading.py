@@ -8,12 +8,13 @@ from typing import Any, cast
 
 import anyio
 import pytest
+from structlog.testing import capture_logs
 
 from hedgerow import leading
 from hedgerow.kube.errors import NotLeading
 from hedgerow.leading import CompanyError, led, refuse_company
 from hedgerow.runtime.election import LEASES
-from hedgerow.runtime.lease import LeadershipLost
+from hedgerow.runtime.lease import Leadership, LeadershipLost
 from hedgerow.runtime.metrics import Meters
 from hedgerow.settings import Settings
 from hedgerow.stopping import Stop
@@ -86,6 +87,7 @@ class TestLeading:
     ):
         async with place.led(Settings()) as cluster:
             assert cluster.permit is None
+            assert place.measured() == 1  # it is the one that works, and no alert says otherwise
         assert place.lease() is None
 
     async def test_the_leader_may_write_and_gives_the_lease_up_in_the_end(self, place):
@@ -135,6 +137,38 @@ class TestLeading:
 
         assert caught.group_contains(LeadershipLost, match="held by somebody now")
         assert place.lease()["spec"]["holderIdentity"] == "somebody"
+
+    async def test_asked_to_stop_already_it_is_cut_off_and_that_is_all(self, place):
+        stop = Stop(20)
+        with capture_logs() as logs:
+            async with place.led(stop=stop):
+                stop.asked.set()
+                place.write(place.lease()["spec"] | {"holderIdentity": "somebody"})
+                await anyio.sleep_forever()
+
+        abandoned = [entry for entry in logs if entry["event"] == "passes abandoned"]
+        assert [entry["error"] for entry in abandoned] == ["the lease is held by somebody now"]
+        assert place.lease()["spec"]["holderIdentity"] == "somebody"
+
+    async def test_one_that_ran_out_as_soon_as_it_was_got_is_lost_like_any_other(
+        self, place, monkeypatch
+    ):
+        gain = Leadership.gain
+
+        async def gain_and_sleep(leadership: Leadership) -> None:
+            await gain(leadership)
+            late = anyio.current_time() + 60
+            monkeypatch.setattr(place.clock, "elapsed", lambda: late)
+
+        async def lead() -> None:
+            async with place.led():
+                await anyio.sleep_forever()
+
+        monkeypatch.setattr(Leadership, "gain", gain_and_sleep)
+        with pytest.raises(ExceptionGroup) as caught:
+            await lead()
+
+        assert caught.group_contains(LeadershipLost, match="not renewed for 10 s")
 
     async def test_an_instance_has_a_lease_of_its_own(self, place):
         async with place.led(), place.led(Settings(leader_elect=True, instance="two")) as cluster:

@@ -71,6 +71,17 @@ class TestValues:
         assert error["loc"][0] == field
         assert says in error["msg"]
 
+    @pytest.mark.parametrize(
+        ("name", "too_short", "shortest"),
+        [("retry_period", "99ms", "100ms"), ("certificate_validity", "9s", "10s")],
+    )
+    def test_what_is_done_again_and_again_is_not_done_without_a_pause(
+        self, name, too_short, shortest
+    ):
+        with pytest.raises(ValidationError, match="greater than or equal to"):
+            Settings(**{name: too_short})
+        assert getattr(Settings(**{name: shortest}), name) > 0
+
     def test_names_are_parted_at_commas_wherever_they_come_from(self):
         made = Settings(namespaces="a,b", controllers=("x,y,", "z"))  # type: ignore[arg-type]
 

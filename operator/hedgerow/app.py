@@ -10,7 +10,7 @@ import structlog
 from hedgerow import __version__
 from hedgerow.core.meta import Installation
 from hedgerow.kube.client import Cluster, connect
-from hedgerow.leading import led, refuse_company
+from hedgerow.leading import led, margin, refuse_company
 from hedgerow.registry import chosen
 from hedgerow.runtime.cache import build
 from hedgerow.runtime.clock import SystemClock
@@ -45,6 +45,7 @@ async def run(
         context=settings.context,
         user_agent=f"hedgerow/{__version__}",
         on_exchange=meters.exchanged,
+        unacknowledged=margin(settings),
     ) as cluster:
         version = await cluster.get("/version")
         await refuse_company(settings, cluster, clock)
@@ -64,6 +65,7 @@ async def run(
             async with led(settings, cluster, clock, stop, meters) as writable:
                 if writable is not None:
                     await _work(settings, writable, services, meters, stop)
+            await services.parted()
             tasks.cancel_scope.cancel()
     log.info("stopped")
 

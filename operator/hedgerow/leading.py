@@ -10,14 +10,15 @@ import structlog
 
 from hedgerow.core.meta import Installation
 from hedgerow.kube.client import connect
-from hedgerow.runtime.lease import Leadership, Timing, identity, live_leader
+from hedgerow.runtime.leader import live_leader
+from hedgerow.runtime.lease import Leadership, LeadershipLost, Timing, identity
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
 
     from hedgerow.kube.client import Cluster
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.lease import Leader
+    from hedgerow.runtime.leader import Leader
     from hedgerow.runtime.metrics import Meters
     from hedgerow.settings import Settings
     from hedgerow.stopping import Stop
@@ -57,9 +58,11 @@ async def led(
     """Give the cluster to write to, once we lead; None when we are asked to stop before that.
 
     Every write to it asks whether we still do. Raises LeadershipLost, in a group, when we no
-    longer do; in the end the lease is given up.
+    longer do; asked to stop already, what is done under it is cut off, and that is all. In the end
+    the lease is given up.
     """
     if not settings.leader_elect:
+        meters.leads(lambda: True)
         yield cluster
         return
     async with connect(
@@ -84,8 +87,8 @@ async def led(
         try:
             async with anyio.create_task_group() as tasks:
                 if await _gained(leadership, stop):
-                    tasks.start_soon(leadership.hold)
-                    yield cluster.fenced(leadership.remaining)
+                    tasks.start_soon(_held, leadership, stop, tasks.cancel_scope)
+                    yield cluster.fenced(leadership.remaining, leadership.unanswered)
                 else:
                     yield None
                 tasks.cancel_scope.cancel()
@@ -98,12 +101,28 @@ def timing(settings: Settings) -> Timing:
     return Timing(settings.lease_duration, settings.renew_deadline, settings.retry_period)
 
 
+def margin(settings: Settings) -> float:
+    """Give the seconds between a leader's last write and the first one of another; 0 for none."""
+    times = timing(settings)
+    return times.duration - times.deadline if settings.leader_elect else 0
+
+
 async def _gained(leadership: Leadership, stop: Stop) -> bool:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop.unless_asked, tasks.cancel_scope)
         await leadership.gain()
         tasks.cancel_scope.cancel()
-    return leadership.leading and not stop.asked.is_set()
+    return not stop.asked.is_set()
+
+
+async def _held(leadership: Leadership, stop: Stop, until: anyio.CancelScope) -> None:
+    try:
+        await leadership.hold()
+    except LeadershipLost as error:
+        if not stop.asked.is_set():
+            raise
+        log.warning("passes abandoned", error=str(error))
+        until.cancel()
 
 
 def _meet(theirs: Iterable[str], ours: Iterable[str]) -> bool:

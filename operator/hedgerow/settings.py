@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from hedgerow.options import (
     BINDS,
@@ -129,12 +129,13 @@ class Settings(BaseModel):
     ] = 10.0
     retry_period: Annotated[
         Duration,
+        Field(ge=0.1),  # each replica that stands by reads twice in that time
         Flag(
             AVAILABLE,
             "--retry-period",
             "How long to wait between two tries to get or to renew the Lease.",
             metavar="DURATION",
-            takes=DURATION,
+            takes="a duration of at least 100ms, such as 2s",
         ),
     ] = 2.0
 
@@ -197,12 +198,13 @@ class Settings(BaseModel):
     ] = None
     certificate_validity: Annotated[
         Duration,
+        Field(ge=10),  # certificates tell whole seconds; those that expire at once have no end
         Flag(
             SERVES,
             "--certificate-validity",
             "How long a serving certificate of hedgerow's own is valid.",
             metavar="DURATION",
-            takes=DURATION,
+            takes="a duration of at least 10s, such as 2160h",
         ),
     ] = 90 * 24 * 3600.0
 

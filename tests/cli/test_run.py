@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+
+import anyio
 import pytest
 
 from hedgerow import app, preflight
@@ -115,6 +118,28 @@ class TestEnvironment:
         (line,) = capsys.readouterr().err.splitlines()
         assert said in line
         assert began == []
+
+
+class TestBeginning:
+    def test_sigterm_while_it_still_looks_around_ends_it_with_0(self, began, monkeypatch, capsys):
+        left: list[str] = []
+
+        async def look(_settings):
+            try:
+                signal.raise_signal(signal.SIGTERM)
+                await anyio.sleep_forever()
+            finally:
+                left.append("look")
+
+        before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as for a container's first process
+        try:
+            monkeypatch.setattr(preflight, "look", look)
+            assert typed() == 0
+            assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        assert (began, left) == ([], ["look"])
+        assert capsys.readouterr().err == ""
 
 
 class TestHelp:

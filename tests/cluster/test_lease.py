@@ -16,7 +16,8 @@ from hedgerow.kube.client import Cluster, connect
 from hedgerow.kube.errors import Conflict, KubeError, NotLeading, Stale
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.election import LEASES, Take, seen
-from hedgerow.runtime.lease import Leader, Leadership, LeadershipLost, live_leader
+from hedgerow.runtime.leader import Leader, live_leader
+from hedgerow.runtime.lease import Leadership, LeadershipLost
 from hedgerow.sandbox.cluster import Sandbox
 from runtime.leases import Server
 from support.api import Api, Object

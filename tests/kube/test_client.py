@@ -212,13 +212,13 @@ class TestTransport:
     async def test_is_http_1_without_the_environments_proxies(self, monkeypatch, kubeconfig):
         monkeypatch.setenv("HTTP_PROXY", "http://proxy")
         made: list[dict[str, Any]] = []
-        original = httpx.AsyncClient
+        original = httpx.AsyncHTTPTransport
 
-        def recorded(**given: Any) -> httpx.AsyncClient:
+        def recorded(**given: Any) -> httpx.AsyncHTTPTransport:
             made.append(given)
             return original(**given)
 
-        monkeypatch.setattr(httpx, "AsyncClient", recorded)
+        monkeypatch.setattr(httpx, "AsyncHTTPTransport", recorded)
         async with connect(kubeconfig=str(kubeconfig)):
             pass
 

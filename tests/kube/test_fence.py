@@ -77,6 +77,24 @@ class TestPermit:
 
         assert len(server.requests) == 1
 
+    @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+    async def test_what_is_answered_is_not_told(self, server, connected, write):
+        server.answers, told = [reply()], []
+        async with connected() as cluster:
+            await write(cluster.fenced(Permit(5.0), lambda: told.append(1)))
+
+        assert told == []
+
+    @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+    async def test_what_is_cut_off_is_told(self, server, connected, write):
+        server.answers, told = [never], []
+        async with connected() as cluster:
+            fenced = cluster.fenced(Permit(5.0), lambda: told.append(1))
+            with anyio.move_on_after(0.1):
+                await write(fenced)
+
+        assert told == [1]
+
     @pytest.mark.parametrize("read", READS.values(), ids=READS)
     async def test_what_changes_nothing_needs_none(self, server, connected, read):
         server.answers = [reply(), reply()]
@@ -190,6 +208,17 @@ class TestAtTheWire:
             await cluster.apply(CONFIG_MAP, BODY, manager="m")
             assert len(Counting.bodies) == sent + 1
         assert permit.asked == len(left)
+
+    @pytest.mark.parametrize("left", [(5.0, 0.0), (5.0, 5.0, 0.0)])
+    async def test_it_is_asked_for_as_well_where_the_certificate_has_another_name(
+        self, listening, tmp_path, left
+    ):
+        named = {"server": listening, "tls-server-name": "other"}
+        kubeconfig = write_kubeconfig(tmp_path / "named", cluster=named)
+        async with connect(kubeconfig=str(kubeconfig)) as cluster:
+            with pytest.raises(NotLeading):
+                await cluster.fenced(Permit(*left)).apply(CONFIG_MAP, BODY, manager="m")
+        assert Counting.bodies == []
 
     async def test_a_request_is_the_same_with_and_without_one(self):
         assert Request("GET", "/") == Request("GET", "/", permit=lambda: 1.0)

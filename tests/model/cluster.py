@@ -67,11 +67,12 @@ class Cluster:
         self.before, self.after = before, after
         self.sent: list[Sent] = []
         self.permit: Callable[[], float] | None = None
+        self.unanswered: Callable[[], object] = list
 
-    def fenced(self, permit: Callable[[], float]) -> Cluster:
+    def fenced(self, permit: Callable[[], float], unanswered: Callable[[], object]) -> Cluster:
         """Give the same cluster with writes bound to a permit, of seconds that are left."""
         fenced = copy(self)
-        fenced.permit = permit
+        fenced.permit, fenced.unanswered = permit, unanswered
         return fenced
 
     @property
@@ -156,7 +157,11 @@ class Cluster:
         if sent.writes and self.permit and self.permit() <= 0:
             raise errors.NotLeading("not sent: the lease is over", request=str(sent))
         self.sent.append(sent)
-        await self.before(sent)
+        try:
+            await self.before(sent)
+        except BaseException:  # nobody waits for it any more
+            self.unanswered()
+            raise
         try:
             answer = act()
         except Refused as refused:

@@ -14,13 +14,12 @@ import structlog
 from structlog.testing import LogCapture
 
 from hedgerow.kube import errors
+from hedgerow.runtime.leader import Leader, live_leader
 from hedgerow.runtime.lease import (
-    Leader,
     Leadership,
     LeadershipLost,
     Timing,
     identity,
-    live_leader,
 )
 from runtime.leases import MANAGER, NAME, NAMESPACE, Cluster, Server
 from runtime.virtual import VirtualClock
@@ -169,6 +168,30 @@ class TestGaining:
         assert set(b.cluster.sent) == {"read"}
         [line] = [entry for entry in logs.entries if entry["event"] == "standing by"]
         assert (line["holder"], line["identity"]) == ("a", "b")
+
+    @pytest.mark.parametrize(
+        ("theirs", "ours", "covered"),
+        [
+            ("", "a", True),
+            ("", "", True),
+            ("a,b", "a", True),
+            ("a", "a,b", False),
+            ("a", "b", False),
+            ("a", "", False),
+        ],
+    )
+    async def test_who_stands_by_for_one_that_looks_elsewhere_is_told(
+        self, server, logs, theirs, ours, covered
+    ):
+        vacant(server)
+        a, b = Candidate(server, "a"), Candidate(server, "b")
+        a.leadership._namespaces, b.leadership._namespaces = theirs, ours
+        async with living(a):
+            await anyio.sleep(1)
+            async with living(b):
+                await anyio.sleep(10)
+
+        assert told(logs) == ([] if covered else ["the leader looks at other namespaces"])
 
     async def test_leading_costs_a_write_in_less_than_two_seconds(self, server):
         vacant(server)
@@ -368,6 +391,27 @@ class TestReleasing:
 
         assert b.gained[0] - released < 1.3
         assert server.spec["leaseTransitions"] == 2
+
+    @pytest.mark.parametrize(("since", "kept"), [(0, True), (4.9, True), (5.1, False)])
+    async def test_it_is_kept_while_a_write_may_be_carried_out_yet(self, server, since, kept):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(20)
+            a.leadership.unanswered()
+            await anyio.sleep(since)
+            await a.leadership.release()
+
+            assert not a.leadership.leading
+            assert (server.lease["spec"]["holderIdentity"] == "a") is kept
+
+    async def test_a_server_that_asks_for_an_hour_is_asked_again_after_a_minute(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        a.cluster.before = fails(errors.Throttled("later", code=429, after=3600.0))
+        async with living(a):
+            await anyio.sleep(80)
+            assert len(a.cluster.sent) == 2
 
     async def test_one_that_never_led_has_nothing_to_release(self, server, logs):
         a = Candidate(server, "a")
@@ -630,7 +674,7 @@ class TestLiveLeader:
         cluster.before = fails(error)
 
         assert await self.look(server, cluster=cluster) is None
-        assert told(logs, "debug") == ["lease not readable"]
+        assert told(logs) == ["lease not readable"]
 
     async def test_since_when_is_left_out_when_it_cannot_be_read(self, server):
         server.update(holderIdentity="x", renewTime="0", acquireTime="long ago")

@@ -105,7 +105,8 @@ async def _contend(kubeconfig: str, namespace: str, name: str, stops_after: str)
             await lead.gain()
             stopper = Stopper(lead.remaining, int(stops_after))
             tasks.start_soon(stopper.listen)
-            tasks.start_soon(_write, cluster, stopper, namespace, name)
+            fenced = cluster.fenced(stopper, lead.unanswered)
+            tasks.start_soon(_write, fenced, stopper, namespace, name)
             try:
                 await lead.hold()
             except LeadershipLost as lost:
@@ -153,9 +154,8 @@ class Stopper:
             os.kill(os.getpid(), signal.SIGSTOP)
 
 
-async def _write(cluster: Cluster, stopper: Stopper, namespace: str, name: str) -> None:
+async def _write(fenced: Cluster, stopper: Stopper, namespace: str, name: str) -> None:
     told: set[str] = set()
-    fenced = cluster.fenced(stopper)
     for number in count(1):
         stopper.begin()
         body = {
@@ -164,7 +164,8 @@ async def _write(cluster: Cluster, stopper: Stopper, namespace: str, name: str) 
         }
         said = "at work"
         try:
-            await fenced.apply(LEDGER, body, manager="contender")
+            with anyio.CancelScope(shield=True):  # asked to stop, it lets a write end
+                await fenced.apply(LEDGER, body, manager="contender")
         except NotLeading:
             said = "refused"
         except KubeError as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
 import typer
@@ -13,7 +15,7 @@ from hedgerow.registry import CONTROLLERS
 from hedgerow.runtime.logs import configure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
 
     from hedgerow.settings import Settings
 
@@ -43,7 +45,25 @@ def run(settings: Settings) -> None:
         await preflight.look(settings)
         await app.run(settings)
 
-    anyio.run(operate)
+    with _leaving_on_sigterm():
+        anyio.run(operate)
+
+
+@contextmanager
+def _leaving_on_sigterm() -> Generator[None]:
+    """Exit with 0 on SIGTERM until the operator itself listens to it, having begun nothing yet.
+
+    The first process of a container ignores a signal that it has not asked for, pid_namespaces(7).
+    """
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(*_: Any) -> NoReturn:
+    raise SystemExit(0)
 
 
 def _check(controllers: Iterable[str]) -> None:

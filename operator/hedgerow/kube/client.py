@@ -20,7 +20,7 @@ import httpx
 from kr8s import APITimeoutError
 from kr8s.asyncio import Api
 
-from hedgerow.kube import credentials, fence
+from hedgerow.kube import credentials, fence, sockets
 from hedgerow.kube import kubeconfig as kubeconfigs
 from hedgerow.kube.cluster import Applied, Cluster
 from hedgerow.kube.credentials import Bearer
@@ -62,14 +62,19 @@ async def connect(
     timing: Timing | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
     on_exchange: Callable[[str, int, float], object] = unheard,
+    unacknowledged: float = 0,
 ) -> AsyncGenerator[Cluster]:
     """Log in to a cluster: the kubeconfig given, `$KUBECONFIG`, `~/.kube/config`, the pod's own.
 
     Nothing is asked of the server yet. At most `concurrency` requests are on their way at once;
-    watches do not count. `on_exchange` is `Session`'s; `timing` and `transport` are for tests.
+    watches do not count. What the server has not acknowledged after `unacknowledged` seconds never
+    arrives; 0 leaves it to the kernel. `on_exchange` is `Session`'s; `timing` and `transport` are
+    for tests.
     Raises ConfigError, in one line with the remedy.
     """
-    terms = _Terms(kubeconfig, user_agent, concurrency, timing or Timing(), transport)
+    terms = _Terms(
+        kubeconfig, user_agent, concurrency, timing or Timing(), transport, unacknowledged
+    )
     login = await _log_in(terms, context)
     session = Session(
         login,
@@ -93,14 +98,16 @@ class _Terms:
     concurrency: int
     timing: Timing
     transport: httpx.AsyncBaseTransport | None
+    unacknowledged: float
 
 
 class Channel:
     """One kr8s instance on an httpx client of ours; once retired, it closes after the last call."""
 
-    def __init__(self, api: Api, client: httpx.AsyncClient) -> None:
+    def __init__(self, api: Api, client: httpx.AsyncClient, server_name: str | None) -> None:
         self._api = api
         self._client = client
+        self._server_name = server_name
         self._server = api.auth.server.rstrip("/")
         self._busy = 0
         self._retired = False
@@ -119,6 +126,8 @@ class Channel:
         if self.closed:  # kr8s would put a session of its own in its place, without timeouts
             raise Unreachable("the connection to the cluster is closed", sent=False)
         more = fence.at_the_wire(request)
+        if self._server_name:
+            more["extensions"] = more.get("extensions", {}) | {"sni_hostname": self._server_name}
         if request.content:
             more |= {
                 "content": request.content,
@@ -206,9 +215,11 @@ async def _log_in(terms: _Terms, context: str | None, server: str = "") -> Login
         # Shielded, or a private key may be left in a file; a plugin may hang, and is not.
         with anyio.fail_after(LOGIN, shield=not access.plugin):
             verify = await _authenticate(apis[0])
-        apis[1].auth = apis[0].auth
+        auth = apis[1].auth = apis[0].auth
+        # kr8s would put the name in place of every extension, the fence among them.
+        name, auth.tls_server_name = auth.tls_server_name, None
         requests, watches = [
-            Channel(api, await _client(terms, access, api, trust))
+            Channel(api, await _client(terms, access, api, trust), name)
             for api, trust in zip(apis, verify, strict=True)
         ]
     except TimeoutError as error:
@@ -253,16 +264,23 @@ async def _client(
     return httpx.AsyncClient(
         auth=Bearer(token, access.token_file, now=terms.timing.now),
         headers={"User-Agent": terms.user_agent, "Accept": JSON},
+        trust_env=False,
+        transport=terms.transport or _transport(terms, api, verify),
+        timeout=READ,
+    )
+
+
+def _transport(terms: _Terms, api: Api, verify: ssl.SSLContext | bool) -> httpx.AsyncHTTPTransport:
+    return httpx.AsyncHTTPTransport(
         verify=verify,
         http2=False,  # the API server answers a 401 with GOAWAY, which costs every other stream
         trust_env=False,
         proxy=api.auth.proxy,
-        transport=terms.transport,
         limits=httpx.Limits(
             max_keepalive_connections=terms.concurrency,
             keepalive_expiry=KEEP,
         ),
-        timeout=READ,
+        socket_options=sockets.options(terms.unacknowledged),
     )
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.kube import adoption, answers, bodies, reviews, wire
+from hedgerow.kube import adoption, answers, bodies, fence, reviews, wire
 from hedgerow.kube.errors import Gone, Invalid, Missing, Stale
-from hedgerow.kube.fence import Fence
 from hedgerow.kube.watch import Listing, WatchEvent
 from hedgerow.kube.wire import APPLY, JSON, Request
 from hedgerow_schemas.base import ApiResource, Object
@@ -43,13 +42,9 @@ class Cluster:
         self._session = session
         self._writes = writes or session
 
-    def fenced(self, permit: Callable[[], float]) -> Cluster:
-        """Give the same cluster with every write but a dry run bound to a permit.
-
-        `permit` gives the seconds for which writes are permitted: with none left they raise
-        NotLeading, else they take no longer than that.
-        """
-        return Cluster(self._session, Fence(self._session, permit))
+    def fenced(self, permit: fence.Permit, unanswered: fence.Hook = fence.unheard) -> Cluster:
+        """Give the same cluster with every write but a dry run bound to a permit, by a Fence."""
+        return Cluster(self._session, fence.Fence(self._session, permit, unanswered))
 
     @property
     def server(self) -> str:

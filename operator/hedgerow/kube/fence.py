@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hedgerow.kube.errors import NotLeading
+from hedgerow.kube.errors import KubeError, NotLeading, Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hedgerow.kube.wire import Answer, Request
 
 _SENDING = ("send_request_headers.started", "send_request_body.started")
+
+
+Permit = Callable[[], float]
+"""Gives the seconds for which writes are permitted, none for 0 or less."""
+Hook = Callable[[], object]
+
+
+def unheard() -> None:
+    """Hear nothing."""
 
 
 class Sender(Protocol):
@@ -31,18 +39,33 @@ class Fence:
     taken longer than there was time, with the process stopped or the machine asleep meanwhile.
     """
 
-    def __init__(self, sender: Sender, permit: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        sender: Sender,
+        permit: Permit,
+        unanswered: Hook = unheard,
+    ) -> None:
+        """Tell `unanswered` of each write that may be carried out yet, though nobody waits."""
         self._sender = sender
         self._permit = permit
+        self._unanswered = unanswered
 
     async def send(self, request: Request, *, seconds: float) -> Answer:
         """Send a write, for at most as long as it is permitted. Raises NotLeading, KubeError."""
         left = check(request, self._permit)
         fenced = replace(request, permit=self._permit)
-        return await self._sender.send(fenced, seconds=min(seconds, left))
+        try:
+            return await self._sender.send(fenced, seconds=min(seconds, left))
+        except KubeError as error:
+            if isinstance(error, Unreachable) and error.sent:
+                self._unanswered()
+            raise
+        except BaseException:  # cancelled
+            self._unanswered()
+            raise
 
 
-def check(request: Request, permit: Callable[[], float]) -> float:
+def check(request: Request, permit: Permit) -> float:
     """Give the seconds that are left for a request; raises NotLeading without any."""
     left = permit()
     if left <= 0:

@@ -5,8 +5,10 @@ gave it up before our eyes. No clock but ours counts, and a Lease that is not th
 is no freer than one that is held: somebody may still lead who has not noticed yet. Every apply
 carries the uid and the version that were seen, so of several only one gets through, and whoever has
 got one through leads for `deadline` seconds from before it was sent, which is less than the
-duration. So no two lead at once, however slow they or their requests are, unless somebody deletes a
-Lease so soon after it was created that a candidate has not seen yet that it was there.
+duration. So no two lead at once, however slow they or their requests are, with three exceptions:
+somebody deletes a Lease so soon after it was created that a candidate has not seen yet that it was
+there; a machine is paused by what runs it, and its clock with it; the API server carries a write
+out long after it has got it.
 """
 
 from __future__ import annotations

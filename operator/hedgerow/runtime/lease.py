@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
 
 import anyio
 import structlog
 
-from hedgerow.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, Missing, Stale
+from hedgerow.kube.errors import AlreadyExists, Conflict, KubeError, Stale
 from hedgerow.kube.retry import backoff
 from hedgerow.runtime.clock import unique
 from hedgerow.runtime.election import (
@@ -19,7 +17,6 @@ from hedgerow.runtime.election import (
     Election,
     Look,
     Remove,
-    Seen,
     Take,
     Timing,
     Wait,
@@ -31,10 +28,12 @@ if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import Object
 
-__all__ = ["Leader", "Leadership", "LeadershipLost", "Timing", "identity", "live_leader"]
+__all__ = ["Leadership", "LeadershipLost", "Timing", "identity"]
 
 RELEASE = 2.0
 """Seconds for giving the lease up."""
+PATIENCE = 60.0
+"""Seconds: the longest that a server may put us off; nobody leads meanwhile."""
 _ATTEMPTS = 3
 _RIVALS = (Stale, AlreadyExists)
 
@@ -43,15 +42,6 @@ log = structlog.get_logger(__name__)
 
 class LeadershipLost(Exception):  # noqa: N818 - named for the situation
     """Somebody else leads, or may: nothing must be written any more. The message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leader:
-    """Who leads, the namespaces that it keeps to (none named: all), and since when."""
-
-    identity: str
-    namespaces: tuple[str, ...]
-    since: datetime | None
 
 
 def identity() -> str:
@@ -87,6 +77,11 @@ class Leadership:
         self._failures = 0
         self._trouble = ""
         self._holder: str | None = None
+        self._unanswered = float("-inf")
+
+    def unanswered(self) -> None:
+        """Note that a write of ours may be carried out yet: nobody is to lead before it is over."""
+        self._unanswered = self._clock.elapsed()
 
     def remaining(self) -> float:
         """Give the seconds for which writes are permitted; 0 when we do not lead."""
@@ -118,8 +113,16 @@ class Leadership:
                 raise LeadershipLost(self._why())
 
     async def release(self) -> None:
-        """Stop leading at once, and tell the others so, within RELEASE seconds; raises nothing."""
+        """Stop leading at once, and tell the others so, within RELEASE seconds; raises nothing.
+
+        They are not told while a write is unanswered, as long as the lease outlasts the deadline
+        for: its expiry is what keeps them from writing before that one has arrived.
+        """
         self._election.give_up()
+        margin = self._timing.duration - self._timing.deadline
+        if self._clock.elapsed() - self._unanswered < margin:
+            self._log.warning("lease not released", error="a write has not been answered yet")
+            return
         with anyio.move_on_after(RELEASE, shield=True) as scope:
             try:
                 await self._tell()
@@ -220,7 +223,7 @@ class Leadership:
             usual = min(wait, retry) if self._failures else retry * (0.8 + 0.2 * draw)
         else:
             usual = max(retry / 2 * (0.8 + 0.4 * draw), min(wait, self._timing.duration))
-        return max(usual, after * (1 + draw / 4))
+        return max(usual, min(after, PATIENCE) * (1 + draw / 4))
 
     def _hear(self, error: KubeError) -> None:
         if isinstance(error, _RIVALS):
@@ -234,7 +237,17 @@ class Leadership:
     def _stand_by(self, holder: str) -> None:
         if holder != self._holder:
             self._log.info("standing by", holder=holder or "nobody that we know of")
+            if holder and not self._is_covered():
+                remedy = "an --instance or a --system-namespace of its own for each"
+                self._log.warning("the leader looks at other namespaces", remedy=remedy)
         self._holder = holder
+
+    def _is_covered(self) -> bool:
+        """Tell whether who leads looks at all that we would look at; none named means all."""
+        found = self._election.seen
+        theirs = set(found.namespaces) if found else set[str]()
+        ours = set(filter(None, self._namespaces.split(",")))
+        return not theirs or bool(ours and ours <= theirs)
 
     def _why(self) -> str:
         found = self._election.seen
@@ -242,37 +255,3 @@ class Leadership:
             return f"the lease is held by {found.holder or 'nobody'} now"
         why = f" ({self._trouble})" if self._trouble else ""
         return f"the lease was not renewed for {self._timing.deadline:g} s{why}"
-
-
-async def live_leader(
-    cluster: Cluster, clock: Clock, *, name: str, namespace: str, timing: Timing
-) -> Leader | None:
-    """Watch a Lease until its holder proves to be alive, or for its duration; then None.
-
-    Also None without a Lease, without a holder, and without the right to read it. Raises KubeError.
-    """
-    first: Seen | None = None
-    until = 0.0
-    while True:
-        try:
-            found = seen(await cluster.read(LEASES, name, namespace))
-        except (Forbidden, Missing) as error:
-            log.debug("lease not readable", lease=f"{namespace}/{name}", error=str(error))
-            return None
-        now = clock.elapsed()
-        if found is None or not found.holder:
-            return None
-        if first is None:
-            first, until = found, now + (found.seconds or timing.seconds)
-        elif (found.uid, found.holder, found.renewed) != (first.uid, first.holder, first.renewed):
-            return Leader(found.holder, found.namespaces, _instant(found.acquired))
-        if now >= until:
-            return None
-        await anyio.sleep(timing.retry / 2 * (0.8 + 0.4 * clock.jitter()))
-
-
-def _instant(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
