@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
+
 from hedgerow.core.meta import Installation
 from hedgerow.core.webhooks import webhook_name
 from hedgerow.leading import lease
@@ -18,6 +20,7 @@ from hedgerow.serving.certificates import SelfSigned
 from hedgerow.serving.health import Health, health_app
 from hedgerow.serving.metrics import metrics_app
 from hedgerow.serving.mounted import MountedCertificates
+from hedgerow.serving.parting import Parting
 from hedgerow.serving.pulse import Pulse
 from hedgerow.serving.rotation import Rules
 from hedgerow.serving.secret import SecretStore
@@ -27,7 +30,7 @@ from hedgerow.serving.webhooks import webhook_app
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
-    from starlette.applications import Starlette
+    from starlette.types import ASGIApp
 
     from hedgerow.kube.client import Cluster
     from hedgerow.runtime.clock import Clock
@@ -49,6 +52,8 @@ class Services:
         self._pulse = Pulse(clock, meters.beat)
         self._runners: list[Runner] = []
         self._certificates = _certificates(settings, cluster, clock)
+        self._stop = stop
+        self._parted = anyio.Event()
         self.health = Health()
         self.health.live.add("loop", self._pulse.check, self._pulse.note)
         self.health.ready.add("shutdown", lambda: "stopping" if stop.asked.is_set() else "")
@@ -61,7 +66,10 @@ class Services:
         """Serve from now on, as tasks; raises ListenError where an address is not to be had."""
         tasks.start_soon(self._pulse.beat)
         if self._certificates:
-            await self._certificates.prepare()
+            async with anyio.create_task_group() as first:
+                first.start_soon(self._stop.unless_asked, first.cancel_scope)
+                await self._certificates.prepare()
+                first.cancel_scope.cancel()
             await tasks.start(self._certificates.keep)
         settings = self._settings
         await self._serve(tasks, settings.health_probe_bind_address, health_app(self.health))
@@ -70,15 +78,25 @@ class Services:
         metrics = metrics_app(self._meters.registry, access)
         await self._serve(tasks, settings.metrics_bind_address, metrics, secure=secure)
         if settings.webhooks:
-            webhooks = webhook_app(chosen(settings.controllers))
+            webhooks = Parting(webhook_app(chosen(settings.controllers)), self._stop.asked)
+            tasks.start_soon(self._part, webhooks)
             await self._serve(tasks, settings.webhook_bind_address, webhooks, secure=True)
+
+    async def parted(self) -> None:
+        """Wait, once the process is asked to stop, until nobody is about to be cut off."""
+        if self._settings.webhooks:
+            await self._parted.wait()
 
     def work(self, runners: list[Runner]) -> None:
         """Answer for these runners too: the process is ready once their caches are filled."""
         self._runners = runners
 
+    async def _part(self, webhooks: Parting) -> None:
+        await webhooks.over()
+        self._parted.set()
+
     async def _serve(
-        self, tasks: TaskGroup, address: str, app: Starlette, *, secure: bool = False
+        self, tasks: TaskGroup, address: str, app: ASGIApp, *, secure: bool = False
     ) -> None:
         place = Address.parse(address)
         if place is not None:

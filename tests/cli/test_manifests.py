@@ -84,7 +84,11 @@ class TestManifests:
             (("--overlay", "namespaced", "-n", "A"), "--namespace takes"),
             (("--instance", "X"), "--instance takes"),
             (("--overlay", "other"), "'other'"),
+            (("--image", ""), "is no image's name"),
+            (("--image", "a b"), "is no image's name"),
+            (("--image", "a\nb: c"), "is no image's name"),
             *((("--instance", name), "would take names") for name in sorted(RESERVED)),
+            (("--instance", "a-webhook"), "would take names"),
         ],
         ids=lambda value: value if isinstance(value, str) else " ".join(value),
     )

@@ -11,6 +11,8 @@ import yaml
 from hedgerow.deploy.names import HEALTH, METRICS, WEBHOOK, Names
 from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.workload import GRACE, PAUSE
+from hedgerow.runtime.lease import RELEASE
+from hedgerow.serving import server as served
 from hedgerow.serving.addresses import Address
 from hedgerow.settings import Settings
 
@@ -108,7 +110,7 @@ class TestEveryOverlay:
         settings, _ = told(container(overlay)["args"])
 
         assert pod(overlay)["spec"]["terminationGracePeriodSeconds"] == GRACE
-        assert GRACE >= PAUSE + settings.grace_period + 3
+        assert GRACE >= PAUSE + settings.grace_period + RELEASE + served.GRACE + 5
 
     def test_the_root_is_read_only_and_what_is_written_is_small_and_in_memory(self, overlay):
         spec = pod(overlay)["spec"]

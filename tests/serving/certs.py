@@ -33,8 +33,10 @@ class Server:
     """Stores objects by kind; `holders` are field managers that are in the way of a kind."""
 
     def __init__(self) -> None:
+        self.manager = "hedgerow-certificates"
         self.objects: dict[str, Object] = {}
         self.holders: dict[str, str] = {}
+        self.reads: list[str] = []
         self.writes: list[str] = []
         self.down: KubeError | None = None
         self.races: list[Any] = []
@@ -58,6 +60,7 @@ class Server:
     async def read(self, api, name, namespace="", **_: Any) -> Object | None:
         if self.down:
             raise self.down
+        self.reads.append(api.kind)
         return self.objects.get(api.kind)
 
     async def apply(self, api, body, *, manager: str, **_: Any) -> Applied:
@@ -65,7 +68,7 @@ class Server:
             raise self.down
         if self.races:
             self.races.pop(0)()
-        assert manager == "hedgerow-certificates"
+        assert manager == self.manager
         meta, live = body["metadata"], self.objects.get(api.kind)
         expected = live["metadata"]["resourceVersion"] if live else "1"
         if meta["resourceVersion"] != expected or (not live and "uid" in meta):
@@ -114,13 +117,15 @@ def unavailable() -> KubeError:
 
 
 class Replica(SharedCertificates):
-    """One replica's certificates; `leaf` is what it serves."""
+    """One replica's certificates; `leaf` is what it serves, to `hook` if it has any."""
 
-    def __init__(self, server: Server, rules: Rules = RULES, clock: Any = None) -> None:
+    def __init__(
+        self, server: Server, rules: Rules = RULES, clock: Any = None, hook: str = HOOK
+    ) -> None:
         clock = clock or VirtualClock()
         how: Object = {"name": "hedgerow-serving", "namespace": "hedgerow-system"}
         store = SecretStore(server, manager="hedgerow-certificates", **how)  # type: ignore[arg-type]
-        hooks: Object = {"name": "hedgerow", "webhooks": frozenset({HOOK})}
+        hooks: Object = {"name": "hedgerow", "webhooks": frozenset(filter(None, [hook]))}
         bundles = Bundles(server, clock, manager="hedgerow-certificates", **hooks)  # type: ignore[arg-type]
         super().__init__(clock, rules, store, bundles)
 

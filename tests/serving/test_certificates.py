@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ssl
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -12,11 +14,16 @@ from typing import Any
 import anyio
 import pytest
 import structlog
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+)
 
 from hedgerow.core.webhooks import MUTATING, VALIDATING
 from hedgerow.kube.errors import Cause, Forbidden, Invalid
 from hedgerow.serving.certificates import SelfSigned
-from hedgerow.serving.material import Served, UnusableError
+from hedgerow.serving.material import Served, UnusableError, pem
 from hedgerow.serving.rotation import Rules, first
 from hedgerow.serving.secret import SECRET
 from hedgerow.serving.tls import LiveContext
@@ -122,6 +129,16 @@ class TestFirstStart:
         await replica.prepare()
 
         assert replica.check() == ""
+
+    async def test_without_webhooks_no_configuration_is_read_or_written(self, server: Server):
+        replica = Replica(server, hook="")
+        before = list(server.objects.values())
+        async with kept(replica):
+            await anyio.sleep(400 * DAY)
+            assert replica.check() == ""
+
+        assert set(server.reads) == set(server.writes) == {SECRET.kind}
+        assert [server.objects[kind.kind] for kind in (VALIDATING, MUTATING)] == before
 
     async def test_configurations_that_come_later_are_found(self):
         server = Server()
@@ -356,6 +373,14 @@ class TestSelfSigned:
 
         assert 3 <= len(met) <= 5
 
+    async def test_one_that_is_not_valid_yet_is_told(self, monkeypatch):
+        clock = VirtualClock()
+        alone = SelfSigned(clock, RULES)
+        await alone.prepare()
+        monkeypatch.setattr(clock, "now", lambda: EPOCH - timedelta(days=1))
+
+        assert alone.check().startswith("the certificate is not valid before 20")
+
     async def test_a_machine_that_slept_for_a_year_has_a_valid_one_again(self):
         alone = SelfSigned(VirtualClock(), RULES)
         await alone.prepare()
@@ -382,6 +407,33 @@ class TestLiveContext:
             live.load(wrong)
 
         assert shown(live.context) == one.leaf.certificate
+
+    def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(self, tmp_path):
+        """OpenSSL asks the terminal, else standard input, and the event loop waits for it."""
+        made, file = first(RULES, EPOCH).leaf, tmp_path / "both.pem"
+        locked = made.key.private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
+        )
+        file.write_bytes(pem([made.certificate]) + locked)
+        script = (
+            "import sys; from datetime import *; from hedgerow.serving.tls import *\n"
+            "from hedgerow.serving.material import Served\n"
+            f"pem = open({str(file)!r}, 'rb').read()\n"
+            "LiveContext().load(Served(pem, b'', datetime.now(UTC), datetime.now(UTC)))"
+        )
+        # Its standard input stays open, and it has no terminal to ask.
+        with subprocess.Popen(
+            [sys.executable, "-c", script],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        ) as ended:
+            try:
+                assert ended.wait(30) == 1
+            finally:
+                ended.kill()
+            assert ended.stderr is not None
+            assert b"cannot be used" in ended.stderr.read()
 
     async def test_it_works_where_files_cannot_be_in_memory(self, monkeypatch):
         monkeypatch.delattr("os.memfd_create")

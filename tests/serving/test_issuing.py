@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtensionOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
 from hedgerow.runtime.clock import SystemClock
@@ -106,6 +108,23 @@ class TestLeaf:
 
     def test_a_certificate_without_names_has_none(self, authority: Authority):
         assert names_of(authority.certificate) == frozenset()
+
+    def test_names_that_cannot_be_read_are_none(self, authority: Authority):
+        """Whoever may write the Secret could else end the process, again and again."""
+        broken = x509.UnrecognizedExtension(ExtensionOID.SUBJECT_ALTERNATIVE_NAME, b"\xff")
+        made = (
+            x509.CertificateBuilder()
+            .subject_name(authority.certificate.subject)
+            .issuer_name(authority.certificate.subject)
+            .public_key(authority.key.public_key())
+            .serial_number(1)
+            .not_valid_before(authority.certificate.not_valid_before_utc)
+            .not_valid_after(authority.certificate.not_valid_after_utc)
+            .add_extension(broken, critical=False)
+            .sign(authority.key, hashes.SHA256())
+        )
+
+        assert names_of(made) == frozenset()
 
     def test_a_private_key_is_in_no_repr(self, leaf: Pair):
         assert "key" not in repr(leaf)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from hedgerow.serving import connections, limits, server
+from hedgerow.serving import connections, limits, listening, server
 from hedgerow.serving.addresses import Address
 from hedgerow.serving.server import ListenError, serve
 from serving.serving import LOCAL, pair, served
@@ -112,7 +113,7 @@ class TestListening:
         def refuse(*_: Any, **__: Any) -> None:
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr(server.socket, "create_server", refuse)
+        monkeypatch.setattr(listening.socket, "create_server", refuse)
         with pytest.raises(ListenError, match=r"^cannot listen on 127\.0\.0\.1:0: Permission"):
             await serve(Desk().app, LOCAL)
 
@@ -191,38 +192,70 @@ class TestBounds:
                 assert b"200 OK" not in await told(stream)
 
     async def test_a_client_that_waits_for_its_answer_is_not_cut(self, monkeypatch) -> None:
-        monkeypatch.setattr(connections, "PATIENCE", 0.001)
         desk = Desk()
-        looks = _count(monkeypatch)
+        look = _look(monkeypatch)
         async with served(desk.app) as url, await knock(url) as stream:
             await stream.send(b"GET /wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             await desk.asked.wait()
-            await looks(5)
+            look(5)
             desk.go_on.set()
 
             assert b"at last" in await told(stream)
 
     async def test_a_client_that_is_kept_alive_is_not_cut(self, monkeypatch) -> None:
-        monkeypatch.setattr(connections, "PATIENCE", 0.001)
-        looks = _count(monkeypatch)
+        look = _look(monkeypatch)
         async with served(Desk().app) as url, await knock(url) as stream:
             await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             await stream.receive()
-            await looks(5)
+            look(5)
             await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 
             assert b"200 OK" in await told(stream)
 
-    async def test_clients_beyond_the_limit_are_cut(self, monkeypatch) -> None:
-        monkeypatch.setattr(connections, "MOST", 1)
-        async with served(Desk().app) as url, await knock(url), await knock(url) as second:
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            b"",
+            b"GET / HTTP/1.1\r\n",
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1",
+        ],
+        ids=["nothing", "half a head", "and is kept alive", "half a body"],
+    )
+    async def test_who_idles_longest_gives_way_to_who_comes(self, monkeypatch, asked) -> None:
+        monkeypatch.setattr(connections, "MOST", 2)
+        async with served(Desk().app) as url, await knock(url) as first, await knock(url) as second:
+            await first.send(asked)
+            if asked.endswith(b"\r\n\r\n"):
+                assert b"200 OK" in await first.receive()
+            await second.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200 OK" in await second.receive()
+            async with httpx.AsyncClient() as client:
+                assert (await client.get(url)).status_code == 200
             with anyio.fail_after(10):
-                assert await told(second) == b""
+                assert b"200 OK" not in await told(first)
+            await second.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200 OK" in await second.receive()
 
-    async def test_requests_beyond_the_limit_are_put_off(self, monkeypatch) -> None:
-        monkeypatch.setattr(server, "CONCURRENCY", 1)
-        async with served(Desk().app) as url, httpx.AsyncClient() as client:
-            assert (await client.get(url)).status_code == 503
+    async def test_while_all_are_being_served_nobody_gives_way(self, monkeypatch) -> None:
+        monkeypatch.setattr(connections, "MOST", 1)
+        desk = Desk()
+        async with served(desk.app) as url, await knock(url) as first:
+            await first.send(b"GET /wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            await desk.asked.wait()
+            async with await knock(url) as second:
+                with anyio.fail_after(10):
+                    assert await told(second) == b""
+            desk.go_on.set()
+
+            assert b"at last" in await told(first)
+
+    async def test_however_many_are_kept_alive_a_request_is_answered(self, monkeypatch) -> None:
+        monkeypatch.setattr(connections, "MOST", 3)
+        async with served(Desk().app) as url, contextlib.AsyncExitStack() as clients:
+            for _ in range(10):
+                client = await clients.enter_async_context(httpx.AsyncClient())
+                assert (await client.get(url)).status_code == 200
 
     async def test_a_head_without_end_is_refused(self) -> None:
         async with served(Desk().app) as url, await knock(url) as stream:
@@ -241,6 +274,30 @@ class TestBounds:
 
         assert codes == [200, 413]
 
+    async def test_large_bodies_share_what_there_is_and_small_ones_always_have_their_own(self):
+        app = limits.Limited(Desk().app, free=10, together=1000)
+
+        async def brought(body: bytes, declared: int) -> anyio.abc.SocketStream:
+            stream = await knock(url)
+            await stream.send(
+                b"POST /size HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                b"Content-Length: %d\r\n\r\n%s" % (declared, body)
+            )
+            return stream
+
+        async with served(app) as url, httpx.AsyncClient() as client:
+            async with await brought(bytes(900), 901) as first:
+                async with await brought(bytes(200), 200) as second:
+                    assert b"503 Service Unavailable" in await told(second)
+                async with await brought(bytes(10), 10) as small:
+                    assert b"200 OK" in await told(small)
+                await first.send(b"x")
+                assert b"200 OK" in await told(first)
+
+            # What is answered has given its part back.
+            assert (await client.post(f"{url}/size", content=bytes(1000))).text == "1000"
+            assert (await client.post(f"{url}/size", content=bytes(1000))).text == "1000"
+
     async def test_a_request_that_takes_too_long_is_given_up(self) -> None:
         app = limits.Limited(Desk().app, seconds=0.01)
         async with served(app) as url, httpx.AsyncClient() as client:
@@ -255,26 +312,23 @@ class TestBounds:
                 await client.get(f"{url}/endless")
 
 
-def _count(monkeypatch) -> Any:
-    """Count the looks at connections; await that there have been so many."""
-    turned = anyio.Event()
-    looks, look = [0], connections.Connection._check
+def _look(monkeypatch) -> Callable[[int], None]:
+    """Give what looks at all connections so many times, as if so much time had passed."""
+    made: list[connections.Connection] = []
+    take_in = connections.Connection.connection_made
 
-    def counted(self: Any) -> None:
-        nonlocal turned
-        looks[0] += 1
-        turned.set()
-        turned = anyio.Event()
-        look(self)
+    def noted(self: connections.Connection, transport: Any) -> None:
+        take_in(self, transport)
+        made.append(self)
 
-    monkeypatch.setattr(connections.Connection, "_check", counted)
+    monkeypatch.setattr(connections.Connection, "connection_made", noted)
 
-    async def until(number: int) -> None:
-        with anyio.fail_after(10):
-            while looks[0] < number:
-                await turned.wait()
+    def look(times: int) -> None:
+        assert made
+        for connection in made * times:
+            connection._check()
 
-    return until
+    return look
 
 
 class TestTls:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, cast
 
+import anyio
 import httpx
 import pytest
 import structlog
@@ -71,6 +75,27 @@ class TestReviews:
         answer = await client.post(VALIDATE, json=large)
 
         assert answer.json()["response"]["allowed"] is False
+
+    async def test_large_ones_are_judged_one_at_a_time(self, client, monkeypatch):
+        """Read, each may take thirty times its size of memory."""
+        under_way, most = [0], [0]
+        judge, gate = webhooks._answer, threading.Barrier(2)
+
+        def watched(*args: Any) -> bytes:
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+            with contextlib.suppress(threading.BrokenBarrierError):
+                gate.wait(0.2)  # a second one would come here meanwhile
+            under_way[0] -= 1
+            return judge(*args)
+
+        monkeypatch.setattr(webhooks, "_answer", watched)
+        large = review(labels={"a": "x" * webhooks.LARGE})
+        async with anyio.create_task_group() as tasks:
+            for path in (VALIDATE, MUTATE):
+                tasks.start_soon(partial(client.post, path, json=large))
+
+        assert most == [1]
 
     async def test_each_is_told_to_those_who_debug(self, client: httpx.AsyncClient):
         with structlog.testing.capture_logs() as logged:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hedgerow import __version__
-from hedgerow.deploy.names import APP, RESERVED, Names
+from hedgerow.deploy.names import APP, Names, clashes
 from hedgerow.deploy.overlays import Overlay, parts
 from hedgerow.install import packaged_document
 from hedgerow.manifest import to_yaml
@@ -76,9 +76,12 @@ def manifests_command(
     settings = Settings(namespaces=tuple(namespace or ()), instance=instance)
     if (overlay == "namespaced") != bool(settings.namespaces):
         raise typer.BadParameter("--overlay namespaced and --namespace need each other")
-    if instance in RESERVED:
+    if not image or any(c.isspace() or not c.isprintable() for c in image):
+        raise typer.BadParameter(f"--image: {image!r} is no image's name")
+    if clashes(instance):
         raise typer.BadParameter(f"an instance called {instance!r} would take names of the other's")
-    objects = printed(image, overlay, settings.namespaces, settings.instance, crds=crds)
+    namespaces = tuple(dict.fromkeys(settings.namespaces))
+    objects = printed(image, overlay, namespaces, settings.instance, crds=crds)
     typer.echo(to_yaml(*objects), nl=False)
 
 

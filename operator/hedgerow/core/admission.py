@@ -98,8 +98,11 @@ def validate(review: Review, controller: Controller[R]) -> Object:
     obj = review.judged
     if obj is None:
         return _answer(review, allowed=True)
-    accepted = tuple(_errors(review.old_object, controller)) if review.old_object else ()
-    found = [error for error in _errors(obj, controller) if error not in accepted]
+    # By field, or ten thousand errors would be compared with each of ten thousand others.
+    accepted: dict[str, list[FieldError]] = {}
+    for error in _errors(review.old_object, controller) if review.old_object else ():
+        accepted.setdefault(error.field, []).append(error)
+    found = [e for e in _errors(obj, controller) if e not in accepted.get(e.field, ())]
     warned = [cut(text, _LONGEST_WARNING) for text in _idle_terms(obj, controller)]
     more: Object = {"warnings": warned} if warned else {}
     if found:

@@ -17,7 +17,12 @@ METRICS, HEALTH, WEBHOOK = 8080, 8081, 9443
 SYSTEM, METRICS_AUTH, PUBLISHER = "system", "metrics-auth", "webhook"
 VIEWER, EDITOR, METRICS_READER = "viewer", "editor", "metrics-reader"
 RESERVED = frozenset({SYSTEM, METRICS_AUTH, PUBLISHER, VIEWER, EDITOR, METRICS_READER, "metrics"})
-"""Suffixes of names, which no instance may have for its own."""
+"""Suffixes of names, which no instance may have for its own, nor for the end of its own."""
+
+
+def clashes(instance: str) -> bool:
+    """Tell whether an instance's objects would have the names of another's: `a-webhook`, of `a`."""
+    return any(f"-{instance}".endswith(f"-{suffix}") for suffix in RESERVED)
 
 
 @dataclass(frozen=True, slots=True)

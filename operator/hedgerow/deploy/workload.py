@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 USER = 65532
 """The image's own user."""
 REPLICAS = 2
-GRACE = 30
-"""Seconds: the pause before SIGTERM, the 20 of `--grace-period`, and some to spare."""
+GRACE = 40
+"""Seconds: the pause before SIGTERM, the 20 of `--grace-period`, 2 for the Lease, 3 for requests
+under way, and some to spare."""
 PAUSE = 5
 """Seconds that a pod serves on while the Services' endpoints forget it."""
 
@@ -88,7 +89,7 @@ def _pod(program: Program) -> Object:
         },
         "topologySpreadConstraints": [_spread(program.names, key) for key in _TOPOLOGY],
         "containers": [_container(program)],
-        # In memory: it holds the key of the serving certificate while the server reads it.
+        # In memory, for what insists on a temporary file.
         "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}}],
     }
 

@@ -69,6 +69,8 @@ class Certificates(ABC):
         served = self._live.served
         if served is None:
             return self._trouble or "there is no certificate yet"
+        if self._clock.now() < served.since:
+            return f"the certificate is not valid before {served.since:%Y-%m-%dT%H:%M:%SZ}"
         if self._clock.now() >= served.until:
             expired = f"the certificate expired at {served.until:%Y-%m-%dT%H:%M:%SZ}"
             return f"{expired}; {self._trouble}" if self._trouble else expired

@@ -8,11 +8,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
     from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 MOST = 200
-"""Connections of one server at a time; those beyond are cut at once."""
+"""Connections of one server at a time, and so requests; for one beyond, an idle one is cut."""
 PATIENCE = 10.0
 """Seconds for the head of a request, and for taking the rest of an answer, between two looks."""
 
@@ -26,20 +27,53 @@ class Connection(H11Protocol):
 
     _look: asyncio.TimerHandle | None = None
     _seen: Any = None
+    since = 0.0
+
+    def __init__(self, *arguments: Any, greeted: Callable[[int], None], **more: Any) -> None:
+        """Tell `greeted` the file descriptor once there is a connection, its handshake done."""
+        super().__init__(*arguments, **more)
+        self._greeted = greeted
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing has been asked that is still to be answered."""
+        request = cast("RequestResponseCycle | None", self.cycle)
+        return request is None or request.response_complete or request.more_body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a client in, unless there are too many."""
+        """Take a client in; where there are too many, in the place of one that asks nothing.
+
+        Otherwise whoever opens so many connections would keep everybody else out.
+        """
         super().connection_made(transport)
-        if len(self.connections) > MOST:
+        self._greeted(transport.get_extra_info("socket").fileno())
+        self.since = self.loop.time()
+        if len(self.connections) > MOST and not self._make_room():
             transport.abort()
             return
         self._look = self.loop.call_later(PATIENCE, self._check)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self.since = self.loop.time()
+        super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let the client go."""
         if self._look is not None:
             self._look.cancel()
         super().connection_lost(exc)
+
+    def _make_room(self) -> bool:
+        """Cut whoever has asked nothing whole for longest; False if all others are being served."""
+        others = cast("set[Connection]", self.connections - {self})
+        there = [one for one in others if not one.transport.is_closing()]
+        if len(there) < MOST:
+            return True
+        idle = [one for one in there if one.idle]
+        if idle:
+            min(idle, key=lambda one: one.since).transport.abort()
+        return bool(idle)
 
     def _check(self) -> None:
         request = cast("RequestResponseCycle | None", self.cycle)

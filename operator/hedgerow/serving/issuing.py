@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SKEW: Final = timedelta(minutes=5)
 """How long before its making a certificate is valid: clocks differ."""
 _ISSUER: Final = "hedgerow-certificates"
+_UNREADABLE: Final = (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
+"""What extensions raise, which are read late; a certificate that was stored may be anybody's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +74,10 @@ def issued(certificate: x509.Certificate) -> datetime:
 
 
 def names_of(certificate: x509.Certificate) -> frozenset[str]:
-    """Give the DNS names and IP addresses that a certificate is for."""
+    """Give the DNS names and IP addresses of a certificate; none where they cannot be read."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
+    except (x509.ExtensionNotFound, *_UNREADABLE):
         return frozenset()
     return frozenset(str(name.value) for name in found)
 

@@ -16,26 +16,49 @@ SECONDS = 30.0
 """The longest that the API server waits for an admission review."""
 BODY = 7 * 1024 * 1024
 """Bytes: two objects of the largest size that the API server takes; controller-runtime's limit."""
+FREE = 128 * 1024
+"""Bytes that any request may bring; what is larger shares `TOGETHER` with others of its kind."""
+TOGETHER = 4 * BODY
+"""Bytes of all larger requests of a server at a time: a container's memory has a limit."""
 
 
 class Limited:
-    """A Starlette app, its requests bounded in time and in size."""
+    """A Starlette app, its requests bounded in time and in size, each and all together."""
 
-    def __init__(self, app: ASGIApp, *, seconds: float = SECONDS, body: int = BODY) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        seconds: float = SECONDS,
+        body: int = BODY,
+        free: int = FREE,
+        together: int = TOGETHER,
+    ) -> None:
         self._app = app
         self._seconds = seconds
         self._body = body
+        self._free = free
+        self._left = together
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request: 413 where it brings too much, 503 where it takes too long."""
-        taken, begun = 0, False
+        """Answer one request: 413 where it brings too much, 503 where it takes too long.
+
+        503 as well where too much is being brought by all.
+        """
+        taken, held, begun = 0, 0, False
 
         async def receiving() -> Message:
-            nonlocal taken
+            nonlocal taken, held
             message = await receive()
-            taken += len(message.get("body", b""))
+            size = len(message.get("body", b""))
+            taken += size
             if taken > self._body:
                 raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request is too large")
+            if taken > self._free:
+                if size > self._left:
+                    raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, "too much at a time")
+                self._left -= size
+                held += size
             return message
 
         async def sending(message: Message) -> None:
@@ -43,8 +66,11 @@ class Limited:
             begun = True
             await send(message)
 
-        with anyio.move_on_after(self._seconds) as budget:
-            await self._app(scope, receiving, sending)
+        try:
+            with anyio.move_on_after(self._seconds) as budget:
+                await self._app(scope, receiving, sending)
+        finally:
+            self._left += held
         if budget.cancelled_caught and not begun:
             late = PlainTextResponse("no answer in time\n", HTTPStatus.SERVICE_UNAVAILABLE)
             await late(scope, receive, send)

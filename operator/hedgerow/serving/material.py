@@ -79,17 +79,22 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a TLS server needs: a chain and its key in PEM, and when the certificate ends."""
+    """What a TLS server needs: a chain and its key in PEM, and between when it is valid."""
 
     chain: bytes
     key: bytes = field(repr=False)
+    since: datetime
     until: datetime
 
     @classmethod
     def of(cls, leaf: Pair) -> Served:
         """Give what a certificate of ours is served with."""
-        until = leaf.certificate.not_valid_after_utc
-        return cls(pem([leaf.certificate]), key_pem(leaf), until)
+        return cls.by(leaf.certificate, pem([leaf.certificate]), key_pem(leaf))
+
+    @classmethod
+    def by(cls, first: x509.Certificate, chain: bytes, key: bytes) -> Served:
+        """Give what a chain is served with that begins with this certificate."""
+        return cls(chain, key, first.not_valid_before_utc, first.not_valid_after_utc)
 
 
 def signed(certificate: x509.Certificate, by: x509.Certificate) -> bool:
@@ -133,11 +138,11 @@ def _decoded(secret: Mapping[str, Any], name: str) -> bytes:
 
 def _key(text: bytes, name: str, certificate: x509.Certificate) -> ec.EllipticCurvePrivateKey:
     try:
-        key = load_pem_private_key(text, None)
+        key, public = load_pem_private_key(text, None), certificate.public_key()
     except _UNREADABLE:
         raise UnusableError(f"{name} holds no private key") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise UnusableError(f"{name} is no ECDSA key")
-    if key.public_key() != certificate.public_key():
+    if key.public_key() != public:
         raise UnusableError(f"{name} does not belong to its certificate")
     return key

@@ -41,7 +41,7 @@ class MountedCertificates(Certificates):
         if not await (place / KEY).exists():
             place = self._directory
         chain, key = await _read(place / CERTIFICATE), await _read(place / KEY)
-        return Served(chain, key, certificates(chain, CERTIFICATE)[0].not_valid_after_utc)
+        return Served.by(certificates(chain, CERTIFICATE)[0], chain, key)
 
 
 async def _read(path: anyio.Path) -> bytes:

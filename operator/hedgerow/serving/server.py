@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,16 +15,16 @@ import uvicorn
 from hedgerow.serving.addresses import Address
 from hedgerow.serving.connections import Connection
 from hedgerow.serving.limits import Limited
+from hedgerow.serving.listening import BACKLOG, Listener, ListenError, listen
 
 if TYPE_CHECKING:
+    import socket
     import ssl
     from collections.abc import Callable, Generator
 
     from anyio.abc import TaskStatus
     from starlette.types import ASGIApp
 
-CONCURRENCY = 100
-"""Requests under way at a time; those beyond are answered 503."""
 HEAD = 32 * 1024
 """Bytes of a request's line and headers; a bearer token has a few thousand."""
 KEEP_ALIVE = 120
@@ -36,13 +34,9 @@ GRACE = 3
 """Seconds for the requests under way when the server is to end."""
 TICK = 1.0
 """Seconds between two looks at the clock, for the Date header."""
-BACKLOG = 128
 
 log = structlog.get_logger(__name__)
-
-
-class ListenError(Exception):
-    """There can be no server at an address; one line that says why."""
+__all__ = ["ListenError", "serve"]
 
 
 async def serve(
@@ -58,7 +52,7 @@ async def serve(
     connection goes by what `tls` holds then, so a certificate loaded into it needs no restart.
     Raises ListenError, before it has started.
     """
-    with await _listen(address) as listening:
+    with await listen(address) as listening:
         server = _Server(_config(app, tls), listening)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.run_shielded)
@@ -73,7 +67,7 @@ async def serve(
 class _Server(uvicorn.Server):
     """uvicorn's, without its hold on signals and without its ten looks a second at the clock."""
 
-    def __init__(self, config: uvicorn.Config, listening: socket.socket) -> None:
+    def __init__(self, config: uvicorn.Config, listening: Listener) -> None:
         super().__init__(config)
         self.up = anyio.Event()
         self._listening = listening
@@ -101,8 +95,9 @@ class _Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         shared: dict[str, Any] = {}
         secured = self.config.ssl is not None
+        greeted = self._listening.greeted
         listener = await loop.create_server(
-            partial(Connection, self.config, self.server_state, shared, loop),
+            partial(Connection, self.config, self.server_state, shared, loop, greeted=greeted),
             sock=self._listening,
             ssl=self.config.ssl,
             backlog=BACKLOG,
@@ -150,33 +145,9 @@ def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=CONCURRENCY,
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=GRACE,
         h11_max_incomplete_event_size=HEAD,
         ssl_context_factory=ready_made if tls else None,
     )
-
-
-async def _listen(address: Address) -> socket.socket:
-    """Open a listening socket; without a host on IPv4 and IPv6 alike. Raises ListenError."""
-    try:
-        family, host = await _place(address)
-        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-        return socket.create_server(
-            (host, address.port), family=family, backlog=BACKLOG, dualstack_ipv6=both
-        )
-    except socket.gaierror as error:
-        raise ListenError(f"cannot listen on {address}: {error.strerror}") from error
-    except OSError as error:
-        said = os.strerror(error.errno) if error.errno else str(error)
-        raise ListenError(f"cannot listen on {address}: {said}") from error
-
-
-async def _place(address: Address) -> tuple[socket.AddressFamily, str]:
-    if not address.host:
-        return (socket.AF_INET6, "::") if socket.has_dualstack_ipv6() else (socket.AF_INET, "")
-    found = await anyio.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    family, *_, place = found[0]
-    return family, str(place[0])

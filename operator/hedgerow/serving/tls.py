@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from hedgerow.serving.material import Served
 
 
+_NONE = ""
+"""Without a password OpenSSL would ask whoever sits at the terminal, and wait for it."""
+
+
 class LiveContext:
     """One server context for the life of the process; each new connection gets what was last."""
 
@@ -35,11 +39,11 @@ class LiveContext:
         with _file(served.chain + served.key) as path:
             try:
                 # A load that fails leaves a context without a key, so another one tries it.
-                _context().load_cert_chain(path)
+                _context().load_cert_chain(path, password=_NONE)
             except (ssl.SSLError, ValueError) as error:
                 raise UnusableError("the certificate and its key cannot be used") from error
             # Not in a thread: a handshake must not begin between certificate and key.
-            self.context.load_cert_chain(path)
+            self.context.load_cert_chain(path, password=_NONE)
         self.served = served
 
 

@@ -6,6 +6,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import anyio.to_thread
 import structlog
 from pydantic_core import from_json, to_json
@@ -23,6 +24,7 @@ from hedgerow.kube.wire import JSON
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from anyio import CapacityLimiter
     from starlette.requests import Request
 
     from hedgerow.core.admission import Review
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
     Judge = Callable[[Review, Controller[Any]], Object]
 
 LARGE = 256 * 1024
-"""Bytes; a larger review is read in a thread, so that it keeps nobody else waiting."""
+"""Bytes; a larger review is judged in a thread, and one at a time: read, it may take up thirty
+times as much memory."""
 
 log = structlog.get_logger(__name__)
 
@@ -43,18 +46,20 @@ def webhook_app(controllers: Sequence[Controller[Any]]) -> Starlette:
     What is no AdmissionReview of `admission.k8s.io/v1` is answered 400 and one line. How large a
     body may be, and how long it may take, is for the server to say.
     """
-    return Starlette(routes=list(_routes(controllers)))
+    return Starlette(routes=list(_routes(controllers, anyio.CapacityLimiter(1))))
 
 
-def _routes(controllers: Sequence[Controller[Any]]) -> Iterator[Route]:
+def _routes(controllers: Sequence[Controller[Any]], alone: CapacityLimiter) -> Iterator[Route]:
     for controller in controllers:
         api = controller.resource.api
-        yield Route(path_of("validate", api), _endpoint(controller, admission.validate))
+        yield Route(path_of("validate", api), _endpoint(controller, admission.validate, alone))
         if controller.default:
-            yield Route(path_of("mutate", api), _endpoint(controller, admission.default))
+            yield Route(path_of("mutate", api), _endpoint(controller, admission.default, alone))
 
 
-def _endpoint(controller: Controller[Any], judge: Judge) -> type[HTTPEndpoint]:
+def _endpoint(
+    controller: Controller[Any], judge: Judge, alone: CapacityLimiter
+) -> type[HTTPEndpoint]:
     class Reviews(HTTPEndpoint):
         """Answers the reviews of one resource."""
 
@@ -64,7 +69,9 @@ def _endpoint(controller: Controller[Any], judge: Judge) -> type[HTTPEndpoint]:
                 raise HTTPException(HTTPStatus.BAD_REQUEST, f"a review is {JSON}\n")
             body = await request.body()
             answer = partial(_answer, body, controller, judge)
-            found = await anyio.to_thread.run_sync(answer) if len(body) > LARGE else answer()
+            if len(body) <= LARGE:
+                return Response(answer(), media_type=JSON)
+            found = await anyio.to_thread.run_sync(answer, limiter=alone)
             return Response(found, media_type=JSON)
 
     return Reviews
