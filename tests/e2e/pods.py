@@ -38,6 +38,13 @@ def spec(*containers: Object, **more: Any) -> Object:
     }
 
 
+def user(*containers: Object, **more: Any) -> Object:
+    """Declare a pod's spec for images that name no user of their own."""
+    declared = spec(*containers, **more)
+    declared["securityContext"] |= {"runAsUser": 10001, "runAsGroup": 10001}
+    return declared
+
+
 def pod(namespace: str, name: str, declared: Object) -> Object:
     """Give a whole manifest."""
     metadata = {"namespace": namespace, "name": name}

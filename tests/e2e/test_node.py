@@ -11,8 +11,9 @@ import psutil
 import pytest
 
 from e2e.node.images import PYTHON
+from e2e.node.init import POD_BRIDGE
 from e2e.node.node import Node
-from e2e.pods import container, finished, is_ready, pod, spec
+from e2e.pods import container, finished, is_ready, pod, user
 from support.api import Api, Object
 from support.eventually import eventually
 
@@ -74,6 +75,16 @@ class TestPods:
         eventually(lambda: restarts(api.get(web).must()) == 1, what="a restart")
         eventually(lambda: is_ready(api.get(web).must()), what="ready again")
 
+    def test_the_bridge_keeps_its_address_whatever_is_plugged_into_it(self, node: Node):
+        before = hardware(node)
+        lower = ("address", "00:00:00:00:00:01", "type", "veth", "peer", "name", "lower-peer")
+        node.inside("ip", "link", "add", "lower", *lower)
+        try:
+            node.inside("ip", "link", "set", "lower", "master", POD_BRIDGE)
+            assert hardware(node) == before
+        finally:
+            node.inside("ip", "link", "delete", "lower")
+
     def test_a_pod_can_be_cut_off_from_the_api_server_alone(
         self, node: Node, api: Api, namespace: str
     ):
@@ -118,11 +129,9 @@ class TestEnd:
         assert not psutil.pid_exists(int(pid))
 
 
-def user(*containers: Object) -> Object:
-    """The Python image names no user of its own."""
-    declared = spec(*containers)
-    declared["securityContext"] |= {"runAsUser": 10001, "runAsGroup": 10001}
-    return declared
+def hardware(node: Node) -> str:
+    """Give the bridge's hardware address."""
+    return node.inside("ip", "-brief", "link", "show", POD_BRIDGE).stdout.split()[2]
 
 
 def served(api: Api, namespace: str) -> str:

@@ -5,6 +5,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from e2e.node.init import POD_BRIDGE
+
 PODS = "10.244.0.0/24"
 PAUSE_IMAGE = "localhost/pause:e2e"
 SOCKET = "/run/containerd/containerd.sock"
@@ -101,7 +103,7 @@ _NETWORK = {
     "plugins": [
         {
             "type": "bridge",
-            "bridge": "pods0",
+            "bridge": POD_BRIDGE,
             "isGateway": True,
             "hairpinMode": True,
             "ipam": {

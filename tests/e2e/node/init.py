@@ -11,7 +11,9 @@ from pathlib import Path
 ADDRESS = "172.31.77.1"
 """The node's own; the network is its own too, so it is nobody else's."""
 
+POD_BRIDGE = "pods0"
 _BRIDGE = "node0"
+_POD_BRIDGE_HARDWARE = "02:00:ac:1f:4d:01"
 _COVERED = ("/var/lib", "/var/log")
 """Where the programs insist on writing: nothing of it reaches the machine."""
 
@@ -43,6 +45,10 @@ def connect() -> None:
     run("ip", "address", "add", f"{ADDRESS}/24", "dev", _BRIDGE)
     run("ip", "link", "set", _BRIDGE, "up")
     run("ip", "route", "add", "default", "dev", _BRIDGE)
+    # A bridge without an address of its own takes the lowest of its ports': pods that come and go
+    # would change it, and cut off all others for a moment (containernetworking/cni#285).
+    own = ("address", _POD_BRIDGE_HARDWARE)
+    run("ip", "link", "add", POD_BRIDGE, *own, "type", "bridge")
     # The second needs a kernel module, without which bridged packets pass anyway.
     for setting in _FORWARDING:
         run("sysctl", "-qw", setting, check=setting == _FORWARDING[0])

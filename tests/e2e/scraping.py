@@ -1,0 +1,78 @@
+"""Scraping: asking the operator in the cluster for its metrics, as Prometheus would."""
+
+import ssl
+from base64 import b64decode
+
+import httpx
+
+from e2e.deployment import NAMESPACE
+from e2e.node.node import Node
+from support.api import Api, Object
+from support.eventually import eventually
+from support.rights import GROUP
+
+NAME = f"hedgerow-metrics.{NAMESPACE}.svc"
+PORT = 8080
+_CONFIGURATIONS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
+_SOON = 60.0
+
+
+def address(api: Api) -> str:
+    """Give the address of the Service: there is no DNS that would know its name."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/services/hedgerow-metrics"
+    return api.raw("GET", path).must()["spec"]["clusterIP"]
+
+
+def authority(api: Api) -> str:
+    """Give the authorities that the operator publishes, once every webhook is told of the same."""
+
+    def published() -> str:
+        lists = (
+            api.raw("GET", f"/apis/admissionregistration.k8s.io/v1/{kind}/hedgerow")
+            for kind in _CONFIGURATIONS
+        )
+        hooks = [hook for found in lists for hook in found.must()["webhooks"]]
+        bundles = {hook["clientConfig"].get("caBundle", "") for hook in hooks}
+        return bundles.pop() if len(bundles) == 1 else ""
+
+    return b64decode(eventually(published, _SOON, "caBundle")).decode()
+
+
+def scrape(host: str, trusted: str, token: str = "") -> httpx.Response:
+    """Ask, and take no other than the Service's name for the server's."""
+    headers = {"Host": f"{NAME}:{PORT}"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    context = ssl.create_default_context(cadata=trusted)
+    with httpx.Client(verify=context, trust_env=False, timeout=30) as http:
+        url = f"https://{host}:{PORT}/metrics"
+        return http.get(url, headers=headers, extensions={"sni_hostname": NAME})
+
+
+def told(host: str, trusted: str, token: str) -> str:
+    """Give the metrics if they are served: for ten seconds a refusal is remembered."""
+    try:
+        answer = scrape(host, trusted, token)
+    except httpx.ConnectError:
+        return ""
+    return answer.text if answer.status_code == 200 else ""
+
+
+def account(node: Node, api: Api, namespace: str, name: str) -> str:
+    """Make a ServiceAccount, and give a token of it."""
+    identity = {"apiVersion": "v1", "kind": "ServiceAccount"}
+    api.apply({**identity, "metadata": {"namespace": namespace, "name": name}}, "test").must()
+    return node.kubectl("create", "token", "-n", namespace, name).strip()
+
+
+def reader(api: Api, namespace: str, name: str) -> Object:
+    """Bind a ServiceAccount to the ClusterRole of those who scrape, and give the binding."""
+    binding: Object = {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": f"{namespace}-{name}"},
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": "hedgerow-metrics-reader"},
+        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": name}],
+    }
+    api.apply(binding, "test").must()
+    return binding

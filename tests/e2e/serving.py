@@ -1,0 +1,105 @@
+"""Serving: the certificates that the operator stores, shows and has trusted, and one who checks."""
+
+import ssl
+from base64 import b64decode
+from dataclasses import dataclass, field
+
+import httpx
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+
+from e2e.deployment import NAMESPACE, Deployment
+from e2e.load import Answers, Background, cronjob
+from e2e.node.node import Node
+from support.api import Api, Object, Reply
+
+SECRET, SERVICE, PORT = "hedgerow-serving", "hedgerow-webhook", 9443
+_NAME = f"{SERVICE}.{NAMESPACE}.svc"
+_CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+_JUDGE = "/validate-batch-tutorial-kubebuilder-io-v1-cronjob"
+_PATIENCE = 5.0
+
+
+@dataclass
+class Certificates:
+    """What is seen of them, and what was seen since the beginning."""
+
+    deployment: Deployment
+    authorities: set[str] = field(default_factory=set[str])
+    served: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
+
+    def look(self) -> bool:
+        """Look at all of it; tell whether every pod serves what is stored."""
+        api = self.deployment.api
+        for kind in _CONFIGURATIONS:
+            for hook in configuration(api, kind)["webhooks"]:
+                bundle = x509.load_pem_x509_certificates(trusted_by(hook))
+                self.authorities |= {one.fingerprint(hashes.SHA256()).hex() for one in bundle}
+        wanted, agree = stored(api), True
+        for pod in self.deployment.pods():
+            serial = shown(pod["status"]["podIP"])
+            self.served.setdefault(pod["metadata"]["name"], set()).add(serial)
+            agree = agree and wanted is not None and serial == wanted.serial_number
+        return agree
+
+
+def stored(api: Api) -> x509.Certificate | None:
+    """Give the certificate in the Secret; None without a Secret."""
+    reply = api.raw("GET", f"/api/v1/namespaces/{NAMESPACE}/secrets/{SECRET}")
+    if reply.status == 404:
+        return None
+    return x509.load_pem_x509_certificate(b64decode(reply.must()["data"]["tls.crt"]))
+
+
+def shown(address: str) -> int:
+    """Give the serial number of the certificate that a pod shows to a new connection."""
+    pem = ssl.get_server_certificate((address, PORT), timeout=_PATIENCE)
+    return x509.load_pem_x509_certificate(pem.encode()).serial_number
+
+
+def configuration(api: Api, kind: str) -> Object:
+    """Give a webhook configuration of the operator's."""
+    metadata = {"name": "hedgerow"}
+    version = "admissionregistration.k8s.io/v1"
+    return api.get({"apiVersion": version, "kind": kind, "metadata": metadata}).must()
+
+
+def trusted_by(hook: Object) -> bytes:
+    """Give the authorities that the API server trusts when it calls a webhook, as PEM."""
+    return b64decode(hook["clientConfig"].get("caBundle", ""))
+
+
+def connecting(node: Node, api: Api, answers: Answers) -> Background:
+    """Call the webhook as the API server does, which keeps its connections: each time a new one.
+
+    It is called by its Service, by its name, and trusted by what is the `caBundle` at that moment.
+    """
+    path = f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}"
+    address = api.raw("GET", path).must()["spec"]["clusterIP"]
+    url, sni = f"https://{address}{_JUDGE}", {"sni_hostname": _NAME}
+
+    def connect(own: Api, turn: int) -> None:
+        hook = configuration(own, _CONFIGURATIONS[0])["webhooks"][0]
+        trust = ssl.create_default_context(cadata=trusted_by(hook).decode())
+
+        def ask() -> Reply:
+            with httpx.Client(verify=trust, timeout=_PATIENCE, trust_env=False) as client:
+                answer = client.post(url, json=_review(turn), extensions=sni)
+            allowed = answer.is_success and answer.json()["response"]["allowed"]
+            return Reply(200 if allowed else 500, {"message": answer.text})
+
+        answers.take(ask)
+
+    return Background(node, connect)
+
+
+def _review(turn: int) -> Object:
+    asked = cronjob("default")
+    group, _, version = asked["apiVersion"].partition("/")
+    request = {
+        "uid": str(turn),
+        "kind": {"group": group, "version": version, "kind": asked["kind"]},
+        "operation": "CREATE",
+        "object": asked,
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}

@@ -1,0 +1,127 @@
+"""Leaders: killed, stopped and cut off, while there always is something to write."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import psutil
+import pytest
+
+from e2e.deployment import ACCOUNT, Deployment
+from e2e.leaders import claims, ended, stolen, strays, terms, writes
+from e2e.load import Load
+from e2e.node.node import Node
+from e2e.pods import is_ready
+from hedgerow.runtime.clock import SystemClock
+from support.api import Api, Object
+from support.eventually import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
+
+SOON = 120.0
+
+
+@dataclass
+class Scene:
+    """A leader at work on resources that change, and what becomes of both."""
+
+    node: Node
+    deployment: Deployment
+    load: Load
+    mark: int
+    ends: dict[str, datetime] = field(default_factory=dict[str, datetime])
+
+    def leader(self) -> tuple[Object, str, psutil.Process]:
+        """Give the leader's pod, its name as a holder, and its own process."""
+        pod = self.deployment.leader()
+        found = [psutil.Process(pid) for pid in self.node.pids(pod)]
+        (process,) = [one for one in found if "run" in one.cmdline()]
+        return pod, self._holder(), process
+
+    def ended(self, process: psutil.Process, holder: str) -> datetime:
+        """Wait until a process has ended, and remember when that was known."""
+        eventually(lambda: not process.is_running(), SOON, "the end of the leader's process")
+        self.ends[holder] = SystemClock().now()
+        return self.ends[holder]
+
+    def another_leads(self, former: str) -> None:
+        """Wait until another process leads, and let it work for a while."""
+        eventually(lambda: self._holder() not in ("", former), SOON, "another leader")
+        self.load.goes_on()
+
+    def restarted(self, pod: Object) -> None:
+        """Wait until the pod is ready again, with another process in it."""
+        before = pod["status"]["containerStatuses"][0]["restartCount"]
+
+        def again() -> bool:
+            live = self.load.api.get({"apiVersion": "v1", "kind": "Pod", **pod}).body
+            statuses = live["status"]["containerStatuses"]
+            return statuses[0]["restartCount"] > before and is_ready(live)
+
+        eventually(again, SOON, "the pod ready again")
+
+    def _holder(self) -> str:
+        return self.deployment.lease()["spec"].get("holderIdentity", "")
+
+    def must_end_well(self, former: str, since: datetime) -> None:
+        """All changes are carried out, and nothing was written by who did not lead."""
+        self.load.repeat()
+        self.load.carried_out()
+        claimed = claims(self.node.audit.since(user=ACCOUNT, resource="leases"))
+        held = terms(claimed)
+        for holder, at in self.ends.items():
+            held = ended(held, holder, at)
+        made = writes(self.node.audit.writes(self.mark, user=ACCOUNT))
+        taken = next(term for term in held if term.since > since and term.holder != former)
+        later = [write for write in made if write.asked >= taken.since]
+
+        assert not stolen(claimed)
+        assert not strays(made, held)
+        assert {write.pod for write in later} >= {taken.pod}
+        print(f"handed over in {(taken.since - since).total_seconds():.2f} s")
+        print(f"{len(made) - len(later)} writes before, {len(later)} after")
+        print(f"{self.load.answers.served} changes, {len(self.load.answers.failed)} refused")
+
+
+@pytest.fixture
+def scene(node: Node, api: Api, deployment: Deployment, namespace: str) -> Scene:
+    """A leader that is about to have work."""
+    deployment.leader()
+    return Scene(node, deployment, Load(node, api, namespace), node.audit.mark())
+
+
+class TestLeader:
+    def test_one_that_is_killed_is_replaced(self, scene: Scene):
+        with scene.load:
+            scene.load.goes_on()
+            pod, former, process = scene.leader()
+            process.kill()
+            since = scene.ended(process, former)
+            scene.another_leads(former)
+            scene.restarted(pod)
+            scene.load.goes_on()
+        scene.must_end_well(former, since)
+
+    def test_one_that_is_told_to_stop_hands_over(self, scene: Scene):
+        with scene.load:
+            scene.load.goes_on()
+            pod, former, process = scene.leader()
+            since = SystemClock().now()
+            process.terminate()
+            scene.another_leads(former)
+            scene.ended(process, former)
+            scene.restarted(pod)
+            scene.load.goes_on()
+        scene.must_end_well(former, since)
+
+    def test_one_that_is_cut_off_ends_and_writes_no_more_when_it_is_back(self, scene: Scene):
+        with scene.load:
+            scene.load.goes_on()
+            pod, former, process = scene.leader()
+            since = SystemClock().now()
+            with scene.node.cut_off(pod["status"]["podIP"]):
+                end = scene.ended(process, former)
+                scene.another_leads(former)
+            scene.restarted(pod)
+            scene.load.goes_on()
+        scene.must_end_well(former, since)
+        print(f"the one cut off had ended after {(end - since).total_seconds():.2f} s")

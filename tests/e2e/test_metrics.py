@@ -1,0 +1,152 @@
+"""Metrics and health of the operator in the cluster: who is told what, and by whom."""
+
+import ssl
+
+import httpx
+import pytest
+from cryptography import x509
+from prometheus_client.parser import text_string_to_metric_families
+
+from e2e import scraping
+from e2e.deployment import REPLICAS, Deployment
+from e2e.node.images import OPERATOR
+from e2e.node.node import Node
+from e2e.pods import container, pod, user
+from support.api import Api, Object
+from support.eventually import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360)]
+
+HEALTH = 8081
+SOON = 90.0
+
+
+@pytest.fixture
+def trusted(deployment: Deployment, api: Api) -> str:
+    """The authorities that the operator publishes in `caBundle`."""
+    return scraping.authority(api)
+
+
+@pytest.fixture
+def service(deployment: Deployment, api: Api) -> str:
+    """The address of `hedgerow-metrics`."""
+    return scraping.address(api)
+
+
+class TestMetrics:
+    @pytest.mark.parametrize("token", ["", "made-up"])
+    def test_nobody_is_told_without_a_token_of_the_cluster(
+        self, service: str, trusted: str, token: str
+    ):
+        refused = scraping.scrape(service, trusted, token)
+
+        assert (refused.status_code, refused.text) == (401, "who asks is not known\n")
+        assert refused.headers["WWW-Authenticate"].startswith("Bearer")
+
+    def test_a_token_that_lacks_the_right_is_told_nothing(
+        self, node: Node, api: Api, namespace: str, service: str, trusted: str
+    ):
+        token = scraping.account(node, api, namespace, "nobody")
+        refused = scraping.scrape(service, trusted, token)
+
+        assert (refused.status_code, refused.text) == (403, "who asks lacks the right\n")
+
+    def test_a_reader_is_told_by_each_replica_and_one_of_them_leads(
+        self,
+        deployment: Deployment,
+        node: Node,
+        api: Api,
+        namespace: str,
+        service: str,
+        trusted: str,
+    ):
+        token = scraping.account(node, api, namespace, "reader")
+        binding = scraping.reader(api, namespace, "reader")
+        leader = deployment.leader()
+        try:
+            told = eventually(lambda: scraping.told(service, trusted, token), SOON, "the metrics")
+            each = {
+                pod["metadata"]["name"]: eventually(
+                    lambda ip=pod["status"]["podIP"]: scraping.told(ip, trusted, token), SOON
+                )
+                for pod in deployment.pods()
+            }
+        finally:
+            api.delete(binding).must()
+
+        assert "# TYPE hedgerow_reconcile_total counter" in told
+        assert len(each) == REPLICAS
+        leading = [name for name, text in each.items() if sample(text, "hedgerow_leader") == 1]
+        assert leading == [leader["metadata"]["name"]]
+        assert all(sample(text, "hedgerow_reconcile_total") >= 0 for text in each.values())
+
+    def test_it_shows_the_name_of_its_service_and_no_other_authority_knows_it(
+        self, node: Node, service: str, trusted: str
+    ):
+        shown = ssl.get_server_certificate((service, scraping.PORT), timeout=10)
+        names = x509.load_pem_x509_certificate(shown.encode()).extensions
+        alternatives = names.get_extension_for_class(x509.SubjectAlternativeName).value
+        others = (node.kubeconfig.parent / "pki" / "ca.crt").read_text("utf-8")
+
+        assert scraping.NAME in alternatives.get_values_for_type(x509.DNSName)
+        assert scraping.scrape(service, trusted).status_code == 401
+        with pytest.raises(httpx.ConnectError, match="certificate verify failed"):
+            scraping.scrape(service, others)
+
+    def test_nothing_is_told_over_plain_http(self, service: str):
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.get(f"http://{service}:{scraping.PORT}/metrics", trust_env=False)
+
+
+def sample(text: str, name: str) -> float:
+    """Give the sum of a metric's samples."""
+    families = text_string_to_metric_families(text)
+    return sum(s.value for family in families for s in family.samples if s.name == name)
+
+
+class TestHealth:
+    @pytest.mark.parametrize("path", ["healthz", "livez", "readyz"])
+    def test_a_replica_that_is_well_says_so(self, deployment: Deployment, path: str):
+        for replica in deployment.pods():
+            assert asked(replica, path) == (200, "ok")
+
+    def test_asked_for_all_it_names_each_check_and_who_stands_by(self, deployment: Deployment):
+        leader = deployment.leader()["metadata"]["name"]
+        for replica in deployment.pods():
+            live, ready = (asked(replica, f"{p}?verbose")[1] for p in ("healthz", "readyz"))
+            caches = "[+]caches ok" + (
+                "" if leader == replica["metadata"]["name"] else ": standing by"
+            )
+            assert live.startswith("[+]loop ok")
+            assert live.endswith("healthz check passed\n")
+            assert {"[+]shutdown ok", caches} <= {*ready.splitlines()}
+            assert "[+]certificate ok" in ready
+
+    def test_one_that_is_not_ready_says_why(self, node: Node, api: Api, namespace: str):
+        without_rights = container(OPERATOR, "run", "--instance", "idle")
+        declared = pod(namespace, "idle", user(without_rights, automountServiceAccountToken=True))
+        api.apply(declared, "test").must()
+
+        told = eventually(lambda: waits(api, declared), SOON, "an answer of /readyz")
+        assert "[-]caches failed: bluegreen waits for " in told
+        assert told.endswith("readyz check failed\n")
+
+
+def asked(replica: Object, path: str) -> tuple[int, str]:
+    """Ask a pod as the kubelet's probes do."""
+    url = f"http://{replica['status']['podIP']}:{HEALTH}/{path}"
+    answer = httpx.get(url, trust_env=False, timeout=10)
+    return answer.status_code, answer.text
+
+
+def waits(api: Api, declared: Object) -> str:
+    """Give what a pod says of itself once it says that it is not ready."""
+    live = api.get(declared).must()
+    assert live["status"]["phase"] in ("Pending", "Running"), live["status"]
+    if "podIP" not in live["status"]:
+        return ""
+    try:
+        code, text = asked(live, "readyz")
+    except httpx.TransportError:
+        return ""
+    return text if code == 503 else ""

@@ -1,0 +1,178 @@
+"""Workloads: what the operator in the cluster makes of its resources, on a node that runs it."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from e2e import memcache
+from e2e.caches import Cache
+from e2e.callers import Caller
+from e2e.colours import PORT, Coloured, colour
+from e2e.node.images import MEMCACHED, PYTHON
+from e2e.node.node import Node
+from e2e.pods import container, finished, pod, spec, user
+from support import cronjobs
+from support.api import Api, Object
+from support.cronjobs import SCHEDULED_AT, ended, seconds_of
+from support.eventually import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360), pytest.mark.usefixtures("deployment")]
+
+SOON = 120.0
+ENOUGH = 200
+"""Answers of one colour in a row before the next thing happens."""
+
+
+class TestBlueGreen:
+    def test_every_answer_is_blue_until_the_switch_and_green_after_it(
+        self, api: Api, namespace: str
+    ):
+        world = Coloured(api, namespace)
+        world.route("Blue")
+        address = world.served("Blue")
+        green = "demogreen-deployment"
+        eventually(lambda: world.available(green), SOON, "green available as well")
+
+        with Caller(address, PORT) as caller:
+            eventually(lambda: caller.heard("Blue", ENOUGH), SOON)
+            world.route("Green")
+            eventually(lambda: caller.heard("Green", ENOUGH), SOON)
+            world.route("Blue")
+            eventually(lambda: caller.heard("Blue", ENOUGH), SOON)
+
+        tell("Immediate", caller)
+        assert [answer for answer, _ in caller.story()] == ["Blue", "Green", "Blue"]
+        assert world.condition("Ready") == "True/Serving"
+
+    def test_a_colour_that_comes_with_the_switch_is_asked_once_it_answers(
+        self, api: Api, namespace: str
+    ):
+        world = Coloured(api, namespace)
+        world.route("Blue", promotion="WhenAvailable", greenSpec=None)
+        address = world.served("Blue")
+
+        with Caller(address, PORT) as caller:
+            eventually(lambda: caller.heard("Blue", ENOUGH), SOON)
+            world.route("Green", promotion="WhenAvailable", greenSpec=colour("Green", idle=5))
+            waits = "False/WaitingForAvailability"
+            eventually(lambda: world.condition("Ready") == waits, SOON, "Ready says it waits")
+            assert world.selected() == "Blue"
+            eventually(lambda: caller.heard("Green", ENOUGH), SOON)
+            world.route("Blue", promotion="WhenAvailable", greenSpec=None)
+            eventually(lambda: world.get("Deployment", "demogreen-deployment") is None, SOON)
+            eventually(lambda: caller.heard("Blue", ENOUGH), SOON)
+
+        tell("WhenAvailable", caller)
+        assert [answer for answer, _ in caller.story()] == ["Blue", "Green", "Blue"]
+
+
+def tell(promotion: str, caller: Caller) -> None:
+    """Print the count, which `pytest -rP` shows."""
+    print(f"{promotion}: {len(caller.answers)} answers: {caller.story()}")
+
+
+KEYS = [f"key-{number}" for number in range(20)]
+KEPT = "".join(f"{key}\n" for key in KEYS)
+CLIENT = f"""
+set -e
+memcping --servers="$1"
+cd /dev/shm
+for key in {" ".join(KEYS)}; do printf %s $key >$key; memccp --servers="$1" $key; done
+for key in {" ".join(KEYS)}; do memccat --servers="$1" $key; done
+"""
+"""The tools of libmemcached: a client that chooses a server for each key by itself."""
+
+
+class TestMemcached:
+    def test_each_server_behind_the_headless_service_is_a_memcached_of_its_own(
+        self, api: Api, namespace: str
+    ):
+        first, second = Cache(api, namespace).sized(2)
+        memcache.put(first, "colour", "blue")
+
+        print(f"memcached {memcache.version(first)}")
+        assert memcache.version(first) == memcache.version(second) != ""
+        assert memcache.look_up(first, "colour") == "blue"
+        assert memcache.look_up(second, "colour") is None
+
+    def test_a_client_in_a_pod_spreads_its_keys_over_them(
+        self, node: Node, api: Api, namespace: str
+    ):
+        servers = Cache(api, namespace).sized(2)
+        client = container(MEMCACHED, command=("sh", "-c", CLIENT, "client", ",".join(servers)))
+
+        assert finished(node, api, pod(namespace, "client", spec(client))) == ("Succeeded", KEPT)
+        held = [[memcache.look_up(server, key) for server in servers] for key in KEYS]
+        assert [sorted(filter(None, values)) for values in held] == [[key] for key in KEYS]
+        assert all(any(values) for values in zip(*held, strict=True))
+
+    def test_kubectl_scales_it_and_what_is_cached_stays(self, node: Node, api: Api, namespace: str):
+        cache = Cache(api, namespace)
+        before = cache.sized(2)
+        for address in before:
+            memcache.put(address, "home", address)
+
+        node.kubectl("scale", "-n", namespace, "memcached/cache", "--replicas=3")
+        after = cache.servers(3)
+        scale = node.get("-n", namespace, "memcached/cache", "--subresource=scale")
+
+        assert cache.live()["spec"]["size"] == 3
+        assert (scale["spec"]["replicas"], scale["status"]["replicas"]) == (3, 3)
+        assert len(cache.status()["nodes"]) == 3
+        assert set(before) < set(after)
+        found = {address: memcache.look_up(address, "home") for address in after}
+        assert found == {address: address if address in before else None for address in after}
+
+
+SAY = "import os, time; time.sleep(5); print('ran as', os.getuid(), flush=True)"
+
+
+class TestCronJob:
+    def test_a_job_of_each_minute_really_runs_is_told_of_and_goes_with_its_cronjob(
+        self, node: Node, api: Api, namespace: str
+    ):
+        world = cronjobs.World(api, namespace)
+        pods = user(container(PYTHON, command=("python3", "-c", SAY)))
+        template = {"spec": {"backoffLimit": 0, "template": {"spec": pods}}}
+        world.apply("tick", "* * * * *", jobTemplate=template)
+
+        active = eventually(lambda: running(world), SOON, "a Job in status.active")
+        world.edit("tick", suspend=True)
+        job = eventually(lambda: complete(world), SOON, "the Job's end")
+        label = f"job-name={job['metadata']['name']}"
+        (ran,) = node.get("pods", "-n", namespace, "-l", label)["items"]
+        log = node.kubectl("logs", "-n", namespace, ran["metadata"]["name"])
+        start = datetime.fromisoformat(job["metadata"]["annotations"][SCHEDULED_AT])
+        eventually(lambda: "active" not in world.status("tick"), SOON, "the end in the status")
+
+        assert [ref["uid"] for ref in active["active"]] == [job["metadata"]["uid"]]
+        assert active["activeCount"] == 1
+        assert (ran["status"]["phase"], log) == ("Succeeded", "ran as 10001\n")
+        assert (start.second, start.timestamp()) == (0, seconds_of(job["metadata"]["name"]))
+        assert instant(active, "lastScheduleTime") == start
+        assert instant(active, "nextScheduleTime") == start + timedelta(minutes=1)
+        status = world.status("tick")
+        assert instant(status, "lastScheduleTime") == start
+        assert status["lastSuccessfulTime"] == job["status"]["completionTime"]
+        assert status["activeCount"] == 0
+
+        world.delete("tick")
+        eventually(lambda: not world.names("tick"), SOON, "the Job collected")
+        eventually(lambda: not node.get("pods", "-n", namespace)["items"], SOON, "its pod gone")
+
+
+def running(world: cronjobs.World) -> Object:
+    """Give the status once it tells of a Job that runs."""
+    status = world.status("tick")
+    return status if status.get("active") else {}
+
+
+def complete(world: cronjobs.World) -> Object:
+    """Give the Job once it has succeeded."""
+    (job,) = world.jobs("tick")
+    assert not ended(job, "Failed"), job["status"]
+    return job if ended(job, "Complete") else {}
+
+
+def instant(status: Object, field: str) -> datetime:
+    return datetime.fromisoformat(status[field])
