@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
+
+NODE = "tests/e2e"
 
 # The machine's load decides how long an example takes: no deadline, no complaint about slow data.
 _CALM = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -30,6 +34,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Name the marker that goes with that option."""
     config.addinivalue_line("markers", "oldest: runs on the oldest pinned Kubernetes as well")
+
+
+class ByFile(LoadFileScheduling):
+    """A file goes to one worker; all of tests/e2e to one, for they share a node."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return NODE if nodeid.startswith(f"{NODE}/") else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """Have it distribute the tests."""
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest on a worker of its own."""
+    items.sort(key=lambda item: not item.nodeid.startswith(f"{NODE}/"))
 
 
 @pytest.fixture(scope="session")

@@ -3,31 +3,21 @@
 import os
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 import pytest
 
 from e2e.deployment import Deployment
-from e2e.node import programs
-from e2e.node.images import CACHE, Images
+from e2e.node.images import Images
 from e2e.node.machine import why_not
 from e2e.node.node import Node
+from e2e.node.prepared import Prepared, prepare
 from e2e.pods import RESTRICTED
-from hedgerow.sandbox.leash import MARK, Leash
-from hedgerow.sandbox.locks import Progress, exclusive
+from hedgerow.sandbox.locks import Progress
 from support.api import Api
 
 HERE = Path(__file__).parent
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What takes longer than a test may, made before the first one."""
-
-    programs: dict[str, Path]
-    archives: list[Path]
 
 
 _prepared = pytest.StashKey[Prepared]()
@@ -43,8 +33,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         pytest.exit(f"CI must run the tests on a real node, but {reason}", returncode=1)
     for item in wanting if reason else ():
         item.add_marker(pytest.mark.skip(reason=f"{item.name}: no real node here: {reason}"))
-    if not reason:
-        session.config.stash[_prepared] = anyio.run(_prepare, _progress(session))
+    # One of several workers has it prepared when it comes to it; `task test` has done so before.
+    if not reason and not hasattr(session.config, "workerinput"):
+        session.config.stash[_prepared] = anyio.run(prepare, _progress(session))
 
 
 def _wants_node(item: pytest.Item) -> bool:
@@ -57,19 +48,11 @@ def _progress(session: pytest.Session) -> Progress:
     return reporter.write_line if reporter is not None else print
 
 
-async def _prepare(progress: Progress) -> Prepared:
-    mark = secrets.token_hex(16)
-    with Leash(mark):
-        found = await programs.find(progress, {MARK: mark})
-    CACHE.mkdir(parents=True, exist_ok=True)
-    async with exclusive(CACHE / "lock", progress, what="builds images"):
-        with Images.on(progress) as images:
-            return Prepared(found, images.all())
-
-
 @pytest.fixture(scope="session")
 def prepared(pytestconfig: pytest.Config) -> Prepared:
     """What was built before the first test."""
+    if _prepared not in pytestconfig.stash:
+        pytestconfig.stash[_prepared] = anyio.run(prepare, print)
     return pytestconfig.stash[_prepared]
 
 

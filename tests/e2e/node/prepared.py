@@ -1,0 +1,41 @@
+"""Prepared: what takes longer than a test may, made before the first one."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from e2e.node import programs
+from e2e.node.images import CACHE, Images
+from e2e.node.machine import why_not
+from hedgerow.sandbox.leash import MARK, Leash
+from hedgerow.sandbox.locks import Progress, exclusive
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The programs by their names, and the images' archives."""
+
+    programs: dict[str, Path]
+    archives: list[Path]
+
+
+async def prepare(progress: Progress) -> Prepared:
+    """Build what is missing; several that want it at once wait for one."""
+    mark = secrets.token_hex(16)
+    with Leash(mark):
+        found = await programs.find(progress, {MARK: mark})
+    CACHE.mkdir(parents=True, exist_ok=True)
+    async with exclusive(CACHE / "lock", progress, what="builds images"):
+        with Images.on(progress) as images:
+            return Prepared(found, images.all())
+
+
+if __name__ == "__main__":
+    if reason := why_not():
+        print(f"tests/e2e: no real node here: {reason}")
+    else:
+        anyio.run(prepare, print)
