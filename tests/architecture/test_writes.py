@@ -45,8 +45,11 @@ class TestWrites:
         named = {word: [m.name for m in modules() if word in m.text] for word in words}
 
         assert named == {
-            "replace_managed_fields": ["hedgerow/cli/adopt.py", CLIENT],
-            "kube.adoption": ["hedgerow/cli/release.py", CLIENT],  # its name as field manager
+            "replace_managed_fields": ["hedgerow/cli/fields/adopt.py", CLIENT],
+            "kube.adoption": [
+                "hedgerow/cli/fields/release.py",
+                CLIENT,
+            ],  # its name as field manager
             "import adoption": [CLIENT],
         }
 

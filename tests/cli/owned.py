@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hedgerow.cli.owners_page import Page, page
+from hedgerow.cli.owners.page import Page, page
 from hedgerow.core.owners import owners
 from hedgerow.core.owners_choice import choose
 from support.judged import Object, item

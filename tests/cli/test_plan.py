@@ -16,9 +16,9 @@ import structlog
 from rich.console import Console
 
 from hedgerow.cli import main
-from hedgerow.cli.plan_list import listed
-from hedgerow.cli.plan_page import sections, summary
-from hedgerow.cli.plan_terminal import show
+from hedgerow.cli.plan.listing import listed
+from hedgerow.cli.plan.page import sections, summary
+from hedgerow.cli.plan.terminal import show
 from hedgerow.core.conditions import condition, ready
 from hedgerow.core.contract import Notice
 from hedgerow.core.difference import Line

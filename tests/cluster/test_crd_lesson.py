@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hedgerow.cli.crd_lesson import LAST_APPLIED, NAME, lesson, perform
+from hedgerow.cli.demo.lesson import LAST_APPLIED, NAME, lesson, perform
 from hedgerow.demo.page import Page
 from hedgerow.demo.shell import Shell
 from hedgerow.demo.stage import Stage, Target

@@ -40,7 +40,9 @@ class Lazy:
 
 
 LAZY: Mapping[str, Lazy] = {
-    "demo": Lazy("hedgerow.cli.demo", "app", "Show the operator at work, from nothing to clean."),
+    "demo": Lazy(
+        "hedgerow.cli.demo.command", "app", "Show the operator at work, from nothing to clean."
+    ),
     "sandbox": Lazy("hedgerow.cli.sandbox", "app", "A throwaway cluster of real servers, here."),
     "install": Lazy(
         "hedgerow.cli.install", "install_command", "Install the custom resources in a cluster."
@@ -52,20 +54,26 @@ LAZY: Mapping[str, Lazy] = {
         "hedgerow.cli.manifests", "manifests_command", "Print what an installation consists of."
     ),
     "owners": Lazy(
-        "hedgerow.cli.owners", "owners_command", "Show who holds each field of an object."
+        "hedgerow.cli.owners.command", "owners_command", "Show who holds each field of an object."
     ),
-    "tree": Lazy("hedgerow.cli.tree", "tree_command", "Show resources and what is made of them."),
+    "tree": Lazy(
+        "hedgerow.cli.tree.command", "tree_command", "Show resources and what is made of them."
+    ),
     "release": Lazy(
-        "hedgerow.cli.release", "release_command", "Give up fields, so that others have them."
+        "hedgerow.cli.fields.release",
+        "release_command",
+        "Give up fields, so that others have them.",
     ),
     "adopt": Lazy(
-        "hedgerow.cli.adopt", "adopt_command", "Move fields over from another field manager."
+        "hedgerow.cli.fields.adopt", "adopt_command", "Move fields over from another field manager."
     ),
     "plan": Lazy(
-        "hedgerow.cli.plan", "plan_command", "Show what applying would do; write nothing."
+        "hedgerow.cli.plan.command", "plan_command", "Show what applying would do; write nothing."
     ),
     "run": Lazy("hedgerow.cli.run", "run", "Run the operator here, against a cluster."),
-    "schedule": Lazy("hedgerow.cli.schedule", "app", "When a CronJob's schedule starts Jobs."),
+    "schedule": Lazy(
+        "hedgerow.cli.schedule.command", "app", "When a CronJob's schedule starts Jobs."
+    ),
 }
 
 

@@ -1,0 +1,1 @@
+"""Demo, as typed: the operator at work, and why definitions need server-side apply."""

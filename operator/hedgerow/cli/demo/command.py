@@ -1,0 +1,48 @@
+"""Demo: `hedgerow demo`, the main job from nothing to clean, and its smaller lessons."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hedgerow.cli import interrupts
+from hedgerow.cli.demo.crd_install import crd_install_command
+from hedgerow.demo.page import Page
+from hedgerow.demo.stage import Target
+from hedgerow.demo.story import perform
+
+app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
+app.command("crd-install")(crd_install_command)
+
+
+@app.callback()
+def demo(
+    context: typer.Context,
+    *,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave it all running, and say how to go on by hand.")
+    ] = False,
+    kubeconfig: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Play on this kubeconfig's cluster instead."),
+    ] = None,
+    kube_context: Annotated[
+        str | None,
+        typer.Option("--context", metavar="NAME", help="Play on this context's cluster instead."),
+    ] = None,
+) -> None:
+    """Show the operator at work: set up, converge, flip, contest, clean up.
+
+    It plays on a throwaway cluster of its own, never on whatever cluster happens to be the
+    current context. Every line after a `$` is what is really typed, every statement after a
+    check mark was read back from the API server; the first one that is not so ends the demo with
+    exit code 1. Ctrl-C cleans up.
+
+    With --kubeconfig or --context it plays on that cluster, in a namespace of its own, and leaves
+    definitions that were there before as they were.
+    """
+    if context.invoked_subcommand:
+        return
+    target = Target(kubeconfig, kube_context, keep)
+    interrupts.run(lambda: perform(Page(), target))

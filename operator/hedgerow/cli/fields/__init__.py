@@ -1,0 +1,1 @@
+"""Fields that change hands, as typed: adopt and release."""

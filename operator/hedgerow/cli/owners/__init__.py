@@ -1,0 +1,1 @@
+"""Owners, as typed: who holds each field of an object, for terminal, program and page."""

@@ -1,0 +1,185 @@
+"""Owners, as typed: `hedgerow owners KIND/NAME`, who holds each field of an object."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+import typer
+
+from hedgerow import __version__
+from hedgerow.cli.exits import Exit
+from hedgerow.core import owners_choice
+from hedgerow.core.meta import controller_of, metadata
+from hedgerow.core.owners import owners
+from hedgerow.kube.discovery import Found, find, spelled
+from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.runtime.clock import SystemClock
+from hedgerow_schemas.resources import RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from hedgerow.core.owners import Ownership
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import ApiResource, Object
+
+Format = Literal["tree", "json", "yaml", "svg", "html"]
+
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="KIND/NAME",
+        help="The object, its kind as kubectl takes it: deploy/web, ingresses/web,"
+        " certificate.cert-manager.io/web.",
+        show_default=False,
+    ),
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace", "-n", metavar="NAMESPACE", help="Where it is.", show_default="the context's"
+    ),
+]
+FieldManager = Annotated[
+    str,
+    typer.Option(
+        "--manager",
+        metavar="NAME",
+        help="Show only the fields of this field manager; a glob such as 'kubectl*' may be given.",
+        show_default="all",
+    ),
+]
+Contested = Annotated[bool, typer.Option("--contested", help="Show only contested fields.")]
+Output = Annotated[
+    Format,
+    typer.Option(
+        "--output",
+        "-o",
+        help="svg and html are one file each, without references, with a colour per manager.",
+    ),
+]
+Kubeconfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Kubeconfig to use.", show_default="$KUBECONFIG, ~/.kube/config"
+    ),
+]
+Context = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Context to use.", show_default="current")
+]
+
+
+def owners_command(
+    target: Target,
+    *,
+    namespace: Namespace = None,
+    manager: FieldManager = "",
+    contested: Contested = False,
+    output: Output = "tree",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show who holds each field of an object: manager, operation, subresource and age.
+
+    Every field is there once, with all of its managers. Unowned is what nobody holds: a default,
+    or what its holder let go of. Contested is what the hedgerow resource that controls the object
+    declares otherwise, as its status.contested tells. Values of Secrets are never shown.
+
+    By hand: kubectl get KIND NAME -o yaml --show-managed-fields
+    """
+    kind, slash, name = target.partition("/")
+    if not (kind and slash and name) or "/" in name or name in {".", ".."}:
+        raise typer.BadParameter(f"{target!r} is no KIND/NAME, such as deployment/web")
+
+    async def carry_out() -> tuple[Object, Ownership]:
+        async with _connect(kubeconfig, context) as cluster:
+            live = await _read(cluster, kind, name, namespace or cluster.namespace)
+            return live, owners(live, await _contested(cluster, live))
+
+    live, whole = anyio.run(carry_out)
+    chosen = owners_choice.choose(whole, manager, contested=contested)
+    _print(live, whole, chosen, output)
+
+
+def _connect(kubeconfig: str | None, context: str | None) -> AbstractAsyncContextManager[Cluster]:
+    from hedgerow.kube.client import connect
+
+    agent = f"hedgerow/{__version__}"
+    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
+
+
+async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Object:
+    found = await find(cluster, kind)
+    _tell(found, kind)
+    place = namespace if found.api.namespaced else ""
+    live = await cluster.read(found.api, name, place)
+    if live is None:
+        where = f" in namespace {place}; name another with -n" if place else ""
+        _say(f"{found.api.kind}/{name} does not exist{where}")
+        raise typer.Exit(Exit.FAILED)
+    return live
+
+
+def _tell(found: Found, kind: str) -> None:
+    """Tell what else the kind could mean, and which groups could not be asked."""
+    if found.others:
+        named = ", ".join(map(spelled, found.others))
+        _say(f"{kind} is taken for {spelled(found.api)}; it could also mean {named}")
+    if found.failed:
+        _say(f"no answer about the kinds of {', '.join(found.failed)}")
+
+
+async def _contested(cluster: Cluster, live: Object) -> Mapping[str, str]:
+    """Ask the resource that controls the object, if it is one of hedgerow's, what it contests."""
+    own = _ours(live["apiVersion"], live["kind"])
+    if own:
+        return owners_choice.contested_in(live, live)
+    owner = controller_of(live)
+    api = _ours(owner.get("apiVersion", ""), owner.get("kind", ""))
+    if api is None:
+        return {}
+    try:
+        resource = await cluster.read(api, owner["name"], metadata(live).get("namespace", ""))
+    except (Forbidden, Missing) as error:
+        _say(f"contested fields are not marked: {error}")
+        return {}
+    if resource is None or metadata(resource).get("uid") != owner["uid"]:
+        return {}
+    return owners_choice.contested_in(live, resource)
+
+
+def _ours(group_version: str, kind: str) -> ApiResource | None:
+    group = group_version.rpartition("/")[0]
+    apis = (resource.api for resource in RESOURCES)
+    return next((api for api in apis if (api.group, api.kind) == (group, kind)), None)
+
+
+def _print(live: Object, whole: Ownership, chosen: Ownership, output: Format) -> None:
+    """Print in the form asked for; each form is imported when it is the one."""
+    # ruff: noqa: PLC0415
+    now = SystemClock().now()
+    if output in {"json", "yaml"}:
+        from hedgerow.cli.owners import listing as owners_list
+
+        listed = owners_list.listed(live, chosen)
+        typer.echo(getattr(owners_list, output)(listed), nl=False)
+        return
+    from hedgerow.cli.owners.page import page
+
+    told = page(live, whole, chosen, now)
+    if output == "tree":
+        from hedgerow.cli.owners.terminal import show
+
+        show(told)
+        return
+    from hedgerow.cli.owners import page_html as owners_html
+    from hedgerow.cli.owners import page_svg as owners_svg
+
+    draw = owners_svg.draw if output == "svg" else owners_html.draw
+    typer.echo(draw(told), nl=False)
+
+
+def _say(line: str) -> None:
+    typer.echo(f"hedgerow: {line}", err=True)

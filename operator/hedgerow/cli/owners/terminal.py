@@ -1,0 +1,97 @@
+"""Owners on a terminal: the tree of fields on the left, who holds them on the right."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hedgerow.cli.owners.page import CONTESTED, UNOWNED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from hedgerow.cli.owners.page import Holding, Page, Row
+
+_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green")
+_PIPED = 160
+"""Columns where the output is no terminal and COLUMNS does not tell."""
+_HEADERS = ("FIELD", "MANAGER", "OPERATION", "AGE")
+_GAP = 2
+_FIELD = 36
+"""Columns that the fields have at least, on a terminal of 80."""
+_MANAGER = 25
+"""Columns; `kubectl-client-side-apply` fits."""
+_SHORTEST = 12
+"""Columns that a manager keeps on any terminal."""
+
+
+def show(page: Page, console: Console | None = None) -> None:
+    """Print a page, lines cut to the terminal's width."""
+    out = console or Console(width=None if sys.stdout.isatty() else _piped())
+    colours = dict(zip(page.managers, _COLOURS * len(page.managers), strict=False))
+    out.print(Text.assemble((page.title, "bold"), "  ", (page.facts, "dim")), soft_wrap=True)
+    if page.rows:
+        out.print()
+        out.print(_table(page.rows, colours, out.width))
+    if page.absent:
+        out.print()
+        out.print(Text("Not in the object:", "bold"))
+        out.print(_table(page.absent, colours, out.width))
+    for number, note in enumerate(page.notes):
+        out.print(*([] if number else [""]), Text(note), sep="\n", soft_wrap=True)
+
+
+def _table(rows: Iterable[Row], colours: Mapping[str, str], width: int) -> Table:
+    lines = [line for row in rows for line in _lines(row, colours)]
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold dim")
+    for name, columns in zip(_HEADERS, _widths(lines, width), strict=True):
+        table.add_column(name, width=columns, no_wrap=True, overflow="ellipsis")
+    for line in lines:
+        table.add_row(*line)
+    return table
+
+
+def _widths(lines: Iterable[tuple[Text, ...]], width: int) -> tuple[int, ...]:
+    """Give each column what it needs; where that is too much, managers and then fields are cut."""
+    cells = zip(*lines, strict=True)
+    field, manager, *rest = (
+        max(len(name), *(cell.cell_len for cell in column))
+        for name, column in zip(_HEADERS, cells, strict=True)
+    )
+    left = width - sum(rest) - _GAP * len(rest) - _GAP
+    wide = min(manager, max(_SHORTEST, min(_MANAGER, left - _FIELD)))
+    return min(field, max(left - wide, 1)), wide, *rest
+
+
+def _piped() -> int | None:
+    return None if os.environ.get("COLUMNS") else _PIPED
+
+
+def _lines(row: Row, colours: Mapping[str, str]) -> Iterable[tuple[Text, ...]]:
+    """Give a row's lines: one for each holder, the first with the field."""
+    name = _field(row)
+    cells = [_held(one, colours) for one in row.holdings]
+    if row.unowned:
+        cells.append((Text(UNOWNED, "dim italic"), Text(), Text()))
+    if row.contested:
+        cells.append((Text(f"✗ {CONTESTED}", "bold red"), Text(), Text()))
+    for number, held in enumerate(cells or [(Text(), Text(), Text())]):
+        yield (Text(row.below, "dim") if number else name, *held)
+
+
+def _field(row: Row) -> Text:
+    style = "bold red" if row.contested else "bold" if row.value is None else ""
+    text = Text.assemble((row.guide, "dim"), (row.name, style))
+    if row.value is None:
+        return text
+    return text.append(": ", "dim").append(row.value, "dim" if row.unowned else "")
+
+
+def _held(holding: Holding, colours: Mapping[str, str]) -> tuple[Text, Text, Text]:
+    colour = colours.get(holding.manager, "")
+    return Text(holding.manager, colour), Text(holding.operation), Text(holding.age)

@@ -1,0 +1,1 @@
+"""Plan, as typed: what applying would do, for terminal and program."""

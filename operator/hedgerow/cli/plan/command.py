@@ -1,0 +1,238 @@
+"""Plan, as typed: `hedgerow plan`, what applying custom resources would do, without doing it."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+import structlog
+import typer
+
+from hedgerow import __version__
+from hedgerow.cli.errors import explain
+from hedgerow.cli.exits import Exit
+from hedgerow.core.forecast import worst
+from hedgerow.core.meta import Installation
+from hedgerow.kube.errors import Missing
+from hedgerow.planning.manifests import Declared, PlanError, controllers_of, declared, texts
+from hedgerow.planning.planner import Planner
+from hedgerow.runtime.clock import SystemClock
+from hedgerow.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from hedgerow.core.forecast import Forecast, Verdict
+    from hedgerow.kube.cluster import Cluster
+
+CHANGES = 2
+"""The exit code for changes: that of wrong usage elsewhere, which here is a failure."""
+EXITS: Mapping[Verdict, int] = {
+    "nothing": Exit.DONE,
+    "changes": CHANGES,
+    "conflicts": Exit.CONFLICT,
+    "failed": Exit.FAILED,
+}
+_SILENT = 50
+"""The log level above all that the passes use: critical."""
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KIND/]NAME...",
+        help="Resources as they are in the cluster: what would this operator do about them?",
+        show_default=False,
+    ),
+]
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filename",
+        "-f",
+        metavar="FILE",
+        help="Manifests: a file, a directory of them, or - for standard input. May be repeated.",
+        show_default=False,
+    ),
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAMESPACE",
+        help="Where they are.",
+        show_default="the context's",
+    ),
+]
+Instance = Annotated[
+    str, typer.Option(metavar="NAME", help="Of which installation: as given to `hedgerow run`.")
+]
+FieldManager = Annotated[
+    str, typer.Option(metavar="NAME", help="The field manager that would apply the files.")
+]
+Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="How to print.")]
+Kubeconfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Kubeconfig to use.", show_default="$KUBECONFIG, ~/.kube/config"
+    ),
+]
+Context = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Context to use.", show_default="current")
+]
+
+
+def plan_command(
+    names: Names = None,
+    *,
+    filename: Files = None,
+    namespace: Namespace = None,
+    instance: Instance = "",
+    field_manager: FieldManager = "kubectl",
+    output: Output = "text",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show what applying custom resources would do, without doing it.
+
+    The operator's own passes are rehearsed here; each of their writes is a server-side dry run,
+    so that defaults, validation and admission have their say. For every field that would change
+    it tells who holds it now; and what is contested, given up, taken by force, deleted or refused.
+    Nothing is written, forced or deleted.
+
+    Exit codes, for CI to gate on: 0 nothing to do, 2 changes, 3 conflicts, 1 failed or refused, 4
+    no cluster answers. (Elsewhere 2 is wrong usage.)
+    """
+    try:
+        forecasts = anyio.run(
+            _Wishes(
+                tuple(names or ()), tuple(filename or ()), namespace, instance, field_manager
+            ).carry_out,
+            kubeconfig,
+            context,
+        )
+    except PlanError as error:
+        _say(str(error))
+        raise typer.Exit(Exit.FAILED) from error
+    except Exception as error:
+        line, code = explain(error)
+        if code not in {Exit.NO_CLUSTER, Exit.USAGE}:
+            raise
+        _say(line)
+        raise typer.Exit(Exit.FAILED if code == Exit.USAGE else code) from error
+    _print(forecasts, output)
+    raise typer.Exit(EXITS[worst(forecasts)])
+
+
+class _Wishes:
+    """What is to be planned, as it was typed."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        files: Sequence[str],
+        namespace: str | None,
+        instance: str,
+        field_manager: str,
+    ) -> None:
+        if bool(names) == bool(files):
+            raise PlanError("name either resources or, with -f, files; see `hedgerow plan --help`")
+        self._names = names
+        self._files = files
+        self._namespace = namespace
+        self._installation = Installation(Settings(instance=instance).instance)
+        self._field_manager = field_manager
+
+    async def carry_out(self, kubeconfig: str | None, context: str | None) -> list[Forecast]:
+        """Make the forecasts. Raises PlanError and KubeError."""
+        async with _connect(kubeconfig, context) as cluster:
+            planner = Planner(cluster, SystemClock(), self._installation, self._field_manager)
+            with _quiet():
+                if self._files:
+                    return [
+                        await planner.of_manifest(found.controller, found.manifest)
+                        for found in self._declared(cluster.namespace)
+                    ]
+                place = self._namespace or cluster.namespace
+                return [f for name in self._names for f in await _named(planner, name, place)]
+
+    def _declared(self, context: str) -> list[Declared]:
+        """Read the files, and tell what else is in them."""
+        found: list[Declared] = []
+        for name, text in texts(self._files, sys.stdin):
+            for each in declared(name, text, self._namespace or context):
+                if isinstance(each, Declared):
+                    found.append(each)
+                    self._check(name, each)
+                else:
+                    _say(f"{name}: {each} is not one of hedgerow's resources, and not planned")
+        if not found:
+            raise PlanError("there is no resource of hedgerow in the files given")
+        return found
+
+    def _check(self, name: str, found: Declared) -> None:
+        place = found.manifest["metadata"]["namespace"]
+        if self._namespace not in {None, place}:
+            title = f"{found.manifest['kind']}/{found.manifest['metadata']['name']}"
+            raise PlanError(f"{name}: {title} is for namespace {place}, not for that of -n")
+
+
+async def _named(planner: Planner, given: str, namespace: str) -> list[Forecast]:
+    """Plan the resources of a name; without a kind, those of every kind that is served."""
+    kind, slash, name = given.rpartition("/")
+    controllers = controllers_of(kind)
+    if not name or "/" in kind or bool(slash) != bool(kind):
+        raise PlanError(f"{given!r} is no [KIND/]NAME, such as bluegreen/demo")
+    if not controllers:
+        raise PlanError(f"{kind} is not one of hedgerow's kinds")
+    found: list[Forecast] = []
+    unserved: list[Missing] = []
+    for controller in controllers:
+        try:
+            forecast = await planner.of_name(controller, name, namespace)
+        except Missing as error:
+            unserved.append(error)
+        else:
+            found += [forecast] if forecast else []
+    if len(unserved) == len(controllers):
+        raise unserved[0]
+    if not found:
+        raise PlanError(f"{given} does not exist in namespace {namespace}; name another with -n")
+    return found
+
+
+def _connect(kubeconfig: str | None, context: str | None) -> AbstractAsyncContextManager[Cluster]:
+    from hedgerow.kube.client import connect
+
+    agent = f"hedgerow/{__version__} (plan)"
+    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Keep the rehearsed passes from logging what they have not done."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_SILENT))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def _print(forecasts: Sequence[Forecast], output: str) -> None:
+    # ruff: noqa: PLC0415 - each form is imported when it is the one
+    if output == "json":
+        from hedgerow.cli.plan.listing import listed
+
+        typer.echo(listed(forecasts), nl=False)
+        return
+    from hedgerow.cli.plan.terminal import show
+
+    show(forecasts, SystemClock().now())
+
+
+def _say(line: str) -> None:
+    typer.echo(f"hedgerow: {line}", err=True)

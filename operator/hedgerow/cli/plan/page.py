@@ -1,0 +1,273 @@
+"""Plan page: a forecast in words, section by section, before it is printed in any form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from hedgerow.cli.owners.page import age, printable, worded
+from hedgerow.core.canonical import identical
+from hedgerow.core.fieldset import is_map
+from hedgerow.core.forecast import PLACEHOLDER
+from hedgerow.core.terms import CLAIM, YIELD
+from hedgerow.core.walk import BEFORE_FIRST_APPLY
+from hedgerow.planning.submission import CLIENT_SIDE
+from hedgerow_schemas.base import View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from hedgerow.core.difference import Kind, Line
+    from hedgerow.core.forecast import Forecast, Held, ObjectForecast
+    from hedgerow.core.managed import Holder
+    from hedgerow_schemas.base import Condition, Object
+
+Tone = Literal["added", "changed", "removed", "alarm", "plain", "faint"]
+_SIGNS = {"added": "+", "changed": "~", "removed": "-", "released": "<", "shared": "="}
+_WORDS = {
+    "created": "would be created",
+    "configured": "would be changed",
+    "deleted": "would be deleted",
+    "unchanged": "is as it would be",
+    "refused": "would not be taken",
+}
+_TONES: dict[str, Tone] = {
+    "created": "added", "configured": "changed", "deleted": "removed", "unchanged": "faint",
+    "refused": "alarm",
+}  # fmt: skip
+_UNKNOWN = "(known once it exists)"
+_OWNERS = ("f:metadata", "f:ownerReferences")
+_FIRST_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line: what it says, who holds the field now, and how it is coloured."""
+
+    text: str
+    tone: Tone = "plain"
+    holder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A title, lines below it, and lines with the holders of what they tell of."""
+
+    title: str
+    tone: Tone
+    rows: tuple[Row, ...] = ()
+
+
+def sections(forecast: Forecast, now: datetime) -> Iterator[Section]:
+    """Tell a forecast in sections: objects first, what is in the way next, the rest after it."""
+    yield from (_object(found) for found in forecast.objects if _is_told(found))
+    refusals = (Row(f"{r.object}: {printable(r.message)}", "alarm") for r in forecast.refusals)
+    yield from _section("Refused by the server", "alarm", refusals)
+    yield from _section("Contested: these stay as they are", "alarm", _contested(forecast, now))
+    yield from _section(
+        f"Taken by force, as {CLAIM} asks (not tried out)", "alarm", _held(forecast.claims, now)
+    )
+    yield from _section(f"Left to others, as {YIELD} asks", "plain", _held(forecast.yields, now))
+    yield from _section("Status", "plain", _conditions(forecast.before, forecast.after))
+    yield from _section("Events", "plain", _events(forecast))
+    yield from _section("Later", "plain", _later(forecast))
+    yield from _section("Not checked", "faint", _unchecked(forecast))
+
+
+def title(forecast: Forecast) -> str:
+    """Name the resource: `BlueGreen shop/demo`."""
+    ref = forecast.owner
+    return f"{ref.api.kind} {ref.namespace}/{ref.name}"
+
+
+def summary(forecasts: Sequence[Forecast]) -> str:
+    """Count what would be done: `2 to create, 1 to change, 0 to delete, 1 contested`."""
+    actions = Counter(o.action for f in forecasts for o in f.objects)
+    contested = sum(len(f.contested) for f in forecasts)
+    refused = sum(len(f.refusals) for f in forecasts)
+    counts = [f"{actions['created']} to create", f"{actions['configured']} to change"]
+    counts.append(f"{actions['deleted']} to delete")
+    counts += [f"{contested} contested"] if contested else []
+    counts += [f"{refused} refused"] if refused else []
+    return ", ".join(counts)
+
+
+def _is_told(found: ObjectForecast) -> bool:
+    return found.action != "unchanged" or bool(found.warnings)
+
+
+def _section(name: str, tone: Tone, rows: Iterable[Row]) -> Iterator[Section]:
+    told = tuple(rows)
+    if told:
+        yield Section(name, tone, told)
+
+
+def _object(found: ObjectForecast) -> Section:
+    sign = {"created": "+", "configured": "~", "deleted": "-"}.get(found.action, "✗")
+    name = f"{sign} {found.ref} {_WORDS[found.action]}"
+    return Section(name, _TONES[found.action], tuple(_rows(found)))
+
+
+def _rows(found: ObjectForecast) -> Iterator[Row]:
+    if found.action == "deleted":
+        held = Counter(h.manager for line in found.lines for h in line.holders)
+        counts = (f"{count} by {printable(name)}" for name, count in held.most_common())
+        yield Row(f"fields held: {', '.join(counts) or 'none'}", "faint")
+        return
+    shown, defaults = _parted(found)
+    yield from (_line(part) for line in shown for part in _parts(line))
+    if defaults:
+        yield Row(f"and {defaults} {'default' if defaults == 1 else 'defaults'}", "faint")
+    yield from _counted("shared", "to be held too, as they are", found.lines)
+    if found.merged:
+        yield Row(f"not asked of the server: {found.merged}", "alarm")
+    yield from (Row(f"warning: {printable(text)}", "alarm") for text in found.warnings)
+
+
+def _parted(found: ObjectForecast) -> tuple[list[Line], int]:
+    """Give the lines to show, and how many more are defaults of something new."""
+    lines = [line for line in found.lines if line.kind != "shared"]
+    shown = [line for line in lines if found.action != "created" or line.after]
+    return shown, len(lines) - len(shown)
+
+
+def _counted(kind: str, words: str, lines: Iterable[Line]) -> Iterator[Row]:
+    paths = [_path(line) for line in lines if line.kind == kind]
+    if paths:
+        named = ", ".join(paths[:_FIRST_SHOWN]) + (", …" if len(paths) > _FIRST_SHOWN else "")
+        yield Row(f"{_SIGNS[kind]} {len(paths)} {words}: {named}", "faint")
+
+
+def _line(line: Line) -> Row:
+    path, sign = _path(line), _SIGNS[line.kind]
+    old, new = (_worded(line, value) for value in (line.old, line.new))
+    match line.kind:
+        case "added":
+            return Row(f"{sign} {path}: {new}", "added", _who(line))
+        case "removed":
+            return Row(f"{sign} {path}: {old}", "removed", _who(line))
+        case "released":
+            return Row(f"{sign} {path}: {new}, given up", "plain", _who(line))
+        case _:
+            return Row(f"{sign} {path}: {old} -> {new}", "changed", _who(line))
+
+
+def _parts(line: Line) -> Iterator[Line]:
+    """Give what differs within an atomic map; it is held, and replaced, as one value."""
+    if line.kind != "changed" or not (is_map(line.old) and is_map(line.new)):
+        yield line
+        return
+    for name in dict.fromkeys((*line.old, *line.new)):
+        old, new = line.old.get(name), line.new.get(name)
+        if not identical(old, new):
+            kind: Kind = "removed" if new is None else "added" if old is None else "changed"
+            steps = (*line.steps, "f:" + name)
+            yield from _parts(replace(line, kind=kind, steps=steps, old=old, new=new))
+
+
+def _worded(line: Line, value: Any) -> str:
+    """Give a value in one line; of an owner, who it is and no more."""
+    if line.steps[:2] == _OWNERS and isinstance(value, dict):
+        owner = View(cast("Object", value))
+        controls = ", its controller" if owner.at("controller") else ""
+        return printable(f"{owner.text('kind')}/{owner.text('name')}{controls}")
+    return _known(worded(value))
+
+
+def _who(line: Line) -> str:
+    """Say who holds a field now; of a value that nobody declares, that the server gives it."""
+    held = ", ".join(dict.fromkeys(_holder(holder) for holder in line.holders))
+    if line.kind == "added":
+        return held or ("" if line.after else "by the server")
+    if line.kind == "changed" and not line.after:
+        return f"{held or 'unowned'}; by the server"
+    return held or "unowned"
+
+
+def _holder(holder: Holder | Held) -> str:
+    how = "" if holder.operation in ("Apply", "") else f" ({holder.operation}"
+    if not how:
+        return printable(holder.manager)
+    return f"{printable(holder.manager)}{how}{f' {holder.subresource}'.rstrip()})"
+
+
+def _path(line: Line) -> str:
+    return _known(printable(line.path))
+
+
+def _known(text: str) -> str:
+    return text.replace(PLACEHOLDER, _UNKNOWN)
+
+
+def _contested(forecast: Forecast, now: datetime) -> Iterator[Row]:
+    own = str(forecast.owner)
+    yield from _held(forecast.contested, now)
+    remedies = (_remedy(held, own=held.object == own) for held in forecast.contested)
+    yield from (Row(remedy, "faint") for remedy in dict.fromkeys(remedies))
+    taken = (problem for problem in forecast.problems if problem.reason == "NameTaken")
+    yield from (Row(printable(problem.message), "alarm") for problem in taken)
+
+
+def _held(fields: Iterable[Held], now: datetime) -> Iterator[Row]:
+    for held in fields:
+        since = f", {age(held.since, now)}" if held.since else ""
+        yield Row(f"{held.object}: {printable(held.path)}", "alarm", f"{_holder(held)}{since}")
+
+
+def _remedy(held: Held, *, own: bool) -> str:
+    if own and held.manager == CLIENT_SIDE:
+        return "`kubectl apply --server-side` once takes the fields over from client-side apply"
+    if own:
+        return "leave it out of the manifest, or apply with --force-conflicts"
+    if held.manager == BEFORE_FIRST_APPLY.manager:
+        return f"`hedgerow adopt {held.object}` settles whose it is"
+    return f"leave it so with the annotation {YIELD}: '{held.object}: …', or take it with {CLAIM}"
+
+
+def _conditions(before: Iterable[Condition], after: Iterable[Condition]) -> Iterator[Row]:
+    old, new = ({c.type: c for c in some} for some in (before, after))
+    messages = {""}
+    for kind in dict.fromkeys((*new, *old)):
+        was, now = (_condition(some.get(kind)) for some in (old, new))
+        if was != now:
+            message = new[kind].message if kind in new else ""
+            more = "" if message in messages else f": {printable(message)}"
+            messages.add(message)
+            yield Row(f"{kind}: {was} -> {now}{more}")
+
+
+def _condition(found: Condition | None) -> str:
+    return f"{found.status} ({found.reason})" if found else "not set"
+
+
+def _events(forecast: Forecast) -> Iterator[Row]:
+    for about, notice in forecast.events:
+        tone: Tone = "alarm" if notice.type == "Warning" else "plain"
+        yield Row(f"{notice.type} {notice.reason} on {about}: {printable(notice.note)}", tone)
+
+
+def _later(forecast: Forecast) -> Iterator[Row]:
+    for found in forecast.later:
+        yield Row(f"once every Deployment has rolled out, {found.ref} {_WORDS[found.action]}")
+        if found.action == "configured":
+            parts = (part for line in found.lines if line.is_change for part in _parts(line))
+            yield from (_indented(_line(part)) for part in parts)
+    if forecast.again_in is not None:
+        seconds = int(forecast.again_in.total_seconds())
+        yield Row(f"the operator looks again in {seconds} s, and may then do more")
+
+
+def _indented(row: Row) -> Row:
+    return Row(f"  {row.text}", row.tone, row.holder)
+
+
+def _unchecked(forecast: Forecast) -> Iterator[Row]:
+    yield from (Row(text, "faint") for text in forecast.unchecked)
+    for why in dict.fromkeys(found.merged for found in forecast.objects if found.merged):
+        names = [str(found.ref) for found in forecast.objects if found.merged == why]
+        yield Row(f"defaults, validation and admission of {', '.join(names)}: {why}", "faint")
+    deleted = [str(o.ref) for o in forecast.objects if o.action == "deleted"]
+    if deleted:
+        yield Row(f"whether admission lets {', '.join(deleted)} be deleted", "faint")

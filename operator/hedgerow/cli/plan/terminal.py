@@ -1,0 +1,78 @@
+"""Plan on a terminal: what would change on the left, who holds it now on the right."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from hedgerow.cli.plan.page import sections, summary, title
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from hedgerow.cli.plan.page import Section
+    from hedgerow.core.forecast import Forecast
+
+_STYLES = {
+    "added": "green", "changed": "yellow", "removed": "red", "alarm": "bold red",
+    "plain": "", "faint": "dim",
+}  # fmt: skip
+_PIPED = 160
+"""Columns where the output is no terminal and COLUMNS does not tell."""
+_NARROW = 100
+"""Columns below which the holder goes under what it holds."""
+_MARGIN = 4
+_GAP = 2
+
+
+def show(forecasts: Sequence[Forecast], now: datetime, console: Console | None = None) -> None:
+    """Print forecasts; long lines are wrapped, never cut."""
+    piped = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else _PIPED
+    out = console or Console(width=piped, highlight=False)
+    for forecast in forecasts:
+        told = list(sections(forecast, now))
+        heading = f"  controller {forecast.controller}, field manager {forecast.field_manager}"
+        out.print(Text.assemble((title(forecast), "bold"), (heading, "dim")))
+        for section in told:
+            out.print()
+            _print(out, section)
+        out.print(*([] if told else [Text("  nothing to do", "dim")]))
+    out.print(Text.assemble((summary(forecasts), "bold"), ("; nothing was written", "dim")))
+
+
+def _print(out: Console, section: Section) -> None:
+    _say(out, Text(section.title, _STYLES[section.tone]))
+    wide = out.width >= _NARROW and any(row.holder for row in section.rows)
+    rows = [(Text(row.text, _STYLES[row.tone]), Text(row.holder, "cyan")) for row in section.rows]
+    right = max((holder.cell_len for _, holder in rows), default=0) + _GAP if wide else 0
+    left = out.width - _MARGIN - right
+    column = min(max((text.cell_len for text, holder in rows if holder), default=0), left)
+    for text, holder in rows:
+        first, *more = _wrapped(out, text, left if holder else out.width - _MARGIN)
+        if wide and holder:
+            first.pad_right(column - first.cell_len)
+            first.append(" " * _GAP).append(holder)
+        below = [] if wide or not holder else _wrapped(out, holder, left - _MARGIN)
+        for line in (first, *(_deeper(line) for line in (*more, *below))):
+            _say(out, Text(" " * _MARGIN).append(line))
+
+
+def _wrapped(out: Console, text: Text, width: int) -> list[Text]:
+    """Break a text; what follows its first line is set deeper, and so is narrower."""
+    lines = text.wrap(out, width - _MARGIN) if text.cell_len > width else [text]
+    for line in lines:
+        line.rstrip()
+    return list(lines) or [text]
+
+
+def _deeper(line: Text) -> Text:
+    return Text(" " * _MARGIN).append(line)
+
+
+def _say(out: Console, line: Text) -> None:
+    out.print(line, soft_wrap=True)

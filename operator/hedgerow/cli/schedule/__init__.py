@@ -1,0 +1,1 @@
+"""Schedule, as typed: when starts come, and what becomes of them."""

@@ -1,0 +1,185 @@
+"""hedgerow schedule: what a CronJob's schedule means, told before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hedgerow.cli.schedule.explain import explain_command
+from hedgerow.cli.times import local, moment, utc
+from hedgerow.core import cron
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import tzinfo
+
+app = typer.Typer(name="schedule", no_args_is_help=True, rich_markup_mode="markdown")
+
+_SKIPPED_SHOWN = 3
+_YEARS = range(2, 9990)
+_MOST = 1000
+_PIPED = 200
+"""Columns where no terminal sets a width: what is read by a program is not to be broken."""
+
+app.command("explain")(explain_command)
+
+
+class Output(StrEnum):
+    """How the starts are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """A start, and what daylight saving has to do with it."""
+
+    start: datetime
+    """With the zone that the schedule is read in."""
+    distance: timedelta
+    repeated: int
+    """Which of the two times it is that the clocks show this, or 0."""
+    skipped: Sequence[datetime]
+    """Times on the clock since the start before, without a zone, at which nothing starts."""
+
+    def told(self) -> str:
+        """Tell what is unusual about it in words."""
+        notes = [f"{['', 'first', 'second'][self.repeated]} {self.start:%H:%M} of two"]
+        if not self.repeated:
+            notes = []
+        if self.skipped:
+            same_day = all(time.date() == self.start.date() for time in self.skipped)
+            shown = "%H:%M" if same_day else "%Y-%m-%d %H:%M"
+            times = [format(time, shown) for time in self.skipped[:_SKIPPED_SHOWN]]
+            more = " and more" if len(self.skipped) > _SKIPPED_SHOWN else ""
+            notes.append(f"skipped before it: {', '.join(times)}{more}")
+        return "; ".join(notes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Give it as an object for programs: times in RFC 3339, the distance in seconds."""
+        return {
+            "local": self.start.isoformat(),
+            "zone": self.start.tzname(),
+            "utc": utc(self.start),
+            "inSeconds": self.distance.total_seconds(),
+            "repeated": (None, "first", "second")[self.repeated],
+            "skippedBefore": [time.isoformat() for time in self.skipped],
+        }
+
+
+@app.callback()
+def schedule() -> None:
+    """Tell what a CronJob's schedule means, on no cluster at all.
+
+    The dialect is that of robfig/cron `ParseStandard`, as in Kubernetes: five fields, the names
+    `@yearly`, `@monthly`, `@weekly`, `@daily`, `@hourly`, and `@every 1h30m`.
+    """
+
+
+@app.command("next")
+def next_command(
+    expression: Annotated[
+        str, typer.Argument(metavar="EXPR", help="The schedule, quoted, such as '30 2 * * *'.")
+    ],
+    *,
+    zone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ZONE", help="IANA time zone, such as Europe/Berlin.", show_default="UTC"
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="TIME",
+            help="Start here, in RFC 3339; without an offset it is a time in the zone.",
+            show_default="now",
+        ),
+    ] = None,
+    count: Annotated[
+        int, typer.Option(min=1, max=_MOST, metavar="N", help="How many starts to print.")
+    ] = 10,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = Output.TABLE,
+) -> None:
+    """Print the coming starts of a schedule, and what daylight saving does to them.
+
+    A start that falls into a skipped hour does not run; one in a repeated hour may run twice.
+    """
+    found = _parse(expression, zone)
+    begin = _now() if since is None else moment("--from", since, found.zone)
+    rows = list(coming(found, begin, count))
+    if output is Output.JSON:
+        from pydantic_core import to_json  # noqa: PLC0415 - not needed for the table
+
+        typer.echo(to_json([row.as_json() for row in rows], indent=2))
+    elif rows:
+        _show(rows, found.zone)
+    if len(rows) < count and output is Output.TABLE:
+        last = rows[-1].start if rows else begin
+        typer.echo(f"No {'further ' if rows else ''}start within five years of {utc(last)}.")
+
+
+def coming(found: cron.Schedule, since: datetime, count: int) -> Iterator[Coming]:
+    """Give so many starts after an instant, or fewer if it comes to an end."""
+    last = since
+    for _ in range(count):
+        start = found.after(last)
+        if start is None or start.year not in _YEARS:
+            return
+        yield Coming(
+            start=start.astimezone(found.zone),
+            distance=start - since,
+            repeated=cron.repeated(start, found.zone),
+            skipped=found.skipped(last, start, _SKIPPED_SHOWN + 1),
+        )
+        last = start
+
+
+def _parse(expression: str, zone: str | None) -> cron.Schedule:
+    try:
+        found = cron.parse(expression, cron.zone(zone) if zone is not None else UTC)
+    except cron.ScheduleError as error:
+        raise typer.BadParameter(str(error)) from error
+    if zone is not None and found.zone_prefixed:
+        raise typer.BadParameter(
+            f"the schedule names a zone of its own, {found.zone}: drop that or --zone"
+        )
+    return found
+
+
+def _now() -> datetime:
+    from hedgerow.runtime.clock import SystemClock  # noqa: PLC0415 - not needed with --from
+
+    return SystemClock().now()
+
+
+def _show(rows: Sequence[Coming], zone: tzinfo) -> None:
+    from rich.console import Console  # noqa: PLC0415 - not needed for JSON
+    from rich.table import Table  # noqa: PLC0415
+
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = _PIPED
+    table = Table(box=None)
+    for title in (f"local ({zone})", "UTC", "in"):
+        table.add_column(title, no_wrap=True)
+    noted = any(row.told() for row in rows)
+    if noted:
+        table.add_column("daylight saving")
+    for row in rows:
+        cells = (local(row.start), utc(row.start), _length(row.distance), row.told())
+        table.add_row(*cells[: 3 + noted])
+    console.print(table)
+
+
+def _length(distance: timedelta) -> str:
+    """Show a length as `2d 3h 4m 5s`, rounded down to the second and without what is zero."""
+    hours, seconds = divmod(distance.seconds, 3600)
+    parts = {"d": distance.days, "h": hours, "m": seconds // 60, "s": seconds % 60}
+    return " ".join(f"{number}{unit}" for unit, number in parts.items() if number) or "0s"

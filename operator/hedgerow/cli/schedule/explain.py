@@ -1,0 +1,184 @@
+"""Explain: `hedgerow schedule explain`, what would become of the starts of a CronJob, and why."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from hedgerow.cli.exits import Exit
+from hedgerow.cli.schedule.explained import Explained, as_json, show
+from hedgerow.cli.times import moment
+from hedgerow.core.agenda import timetable
+from hedgerow.core.cron import ScheduleError
+from hedgerow.core.cron.durations import nanoseconds
+from hedgerow.runtime.clock import SystemClock
+from hedgerow.whatif import Question, forecast
+from hedgerow.whatif.documents import LARGEST, DocumentError, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import tzinfo
+
+    from hedgerow.whatif.documents import Document
+    from hedgerow_schemas.cronjob import CronJob
+
+LONGEST = timedelta(days=36525)
+"""Of a range, and of a Job's duration: a hundred years."""
+
+
+Filename = Annotated[
+    str,
+    typer.Option(
+        "--filename", "-f", metavar="FILE", help="YAML or JSON with CronJobs; - is standard input."
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="TIME",
+        help="Begin here: RFC 3339 or a date; without an offset, in the schedule's zone.",
+        show_default="now",
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option("--to", metavar="TIME", help="End here.", show_default="a day after --from"),
+]
+Duration = Annotated[
+    str, typer.Option(metavar="DURATION", help="How long each Job takes: 90s, 1h30m.")
+]
+Down = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FROM/TO", help="No operator is running between these times; may be repeated."
+    ),
+]
+Limit = Annotated[int, typer.Option(min=1, max=1000, help="Tell of so many starts at most.")]
+Output = Annotated[Literal["table", "json"], typer.Option("--output", "-o", help="How to tell.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The command line: what is asked of every CronJob, in words that each one's zone completes."""
+
+    since: str | None
+    until: str | None
+    down: Sequence[str]
+    duration: timedelta
+    limit: int
+
+    def question(self, zone: tzinfo, now: datetime) -> Question:
+        """Read the times in a zone. Raises BadParameter."""
+        since = moment("--from", self.since, zone) if self.since else now.astimezone(zone)
+        day = since + timedelta(days=1)  # by the clocks on the wall
+        until = moment("--to", self.until, zone) if self.until else day
+        _check_order("--to", since, until)
+        if until.astimezone(UTC) - since.astimezone(UTC) > LONGEST:
+            raise typer.BadParameter("--to is more than a hundred years after --from")
+        down = tuple(_interval(text, zone) for text in self.down)
+        return Question(_utc(since), _utc(until), self.duration, down, self.limit)
+
+
+def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, never positional
+    filename: Filename,
+    since: Since = None,
+    until: Until = None,
+    duration: Duration = "0s",
+    down: Down = None,
+    limit: Limit = 100,
+    output: Output = "table",
+) -> None:
+    """Tell start by start what would become of a CronJob's schedule, and why.
+
+    The CronJob controller itself is asked, over time that is made up: its Jobs take --duration,
+    nothing else is in its way, and no cluster is needed. Starts that daylight saving skips or
+    repeats are marked. The status in the file, if any, is where it begins.
+
+    - `hedgerow schedule explain -f cronjob.yaml --duration 90s`
+    - `hedgerow schedule explain -f cronjob.yaml --from 2026-03-07 --to 2026-03-10`
+    - `kubectl get cronjobs.batch.tutorial.kubebuilder.io demo -o yaml |
+      hedgerow schedule explain -f -`
+    - `hedgerow schedule explain -f cronjob.yaml --down 2026-03-07T10:00Z/2026-03-07T13:00Z`
+    """
+    asked = Asked(since, until, down or (), _duration(duration), limit)
+    now = SystemClock().now()
+    documents = _documents(filename)
+    explained = [
+        _explained(doc, doc.resource, asked, now) for doc in documents if doc.resource is not None
+    ]
+    if output == "json":
+        typer.echo(as_json(explained))
+    else:
+        show(explained)
+
+
+def _explained(document: Document, cj: CronJob, asked: Asked, now: datetime) -> Explained:
+    schedule = timetable(cj.spec.schedule, cj.spec.time_zone, cj.metadata.creation_timestamp)
+    question = asked.question(schedule.zone, now)
+    return Explained(cj, schedule.zone, document.foreign, question, forecast(cj, question))
+
+
+def _documents(filename: str) -> Iterable[Document]:
+    """Read the file; says what is no CronJob, and ends with what is wrong with those there are."""
+    try:
+        documents = read(_text(filename))
+    except (DocumentError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{filename}: {error}") from error
+    problems = [f"{doc.title}: {problem}" for doc in documents for problem in doc.problems]
+    others = [doc for doc in documents if not doc.resource and not doc.problems]
+    if len(others) == len(documents):
+        problems = ["there is no CronJob in it"]
+    for document in others:
+        _aside(f"{filename}: {document.title} is skipped: it is no CronJob")
+    for problem in problems:
+        _aside(f"{filename}: {problem}")
+    if problems:
+        raise typer.Exit(Exit.USAGE)
+    return documents
+
+
+def _text(filename: str) -> str:
+    if filename == "-":
+        return sys.stdin.buffer.read(4 * LARGEST).decode()
+    with Path(filename).open("rb") as file:
+        return file.read(4 * LARGEST).decode()
+
+
+def _aside(line: str) -> None:
+    shown = "".join(letter if letter.isprintable() else "?" for letter in line)
+    typer.echo(f"hedgerow: {shown}", err=True)
+
+
+def _interval(text: str, zone: tzinfo) -> tuple[datetime, datetime]:
+    begin, slash, end = text.partition("/")
+    if not slash:
+        raise typer.BadParameter(f"--down takes two times, FROM/TO, not {text!r}")
+    first, last = moment("--down", begin, zone), moment("--down", end, zone)
+    _check_order("--down", first, last)
+    return _utc(first), _utc(last)
+
+
+def _check_order(option: str, begin: datetime, end: datetime) -> None:
+    if begin.astimezone(UTC) >= end.astimezone(UTC):
+        raise typer.BadParameter(f"{option}: {end.isoformat()} is not after {begin.isoformat()}")
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(microsecond=0)
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        read_duration = timedelta(microseconds=nanoseconds(text) // 1000)
+    except ScheduleError as error:
+        reason = str(error).partition(": ")[2]
+        raise typer.BadParameter(f"--duration {text!r}: {reason}") from error
+    if not timedelta() <= read_duration <= LONGEST:
+        raise typer.BadParameter(f"--duration {text!r}: it is not between 0 and a hundred years")
+    return read_duration

@@ -1,0 +1,1 @@
+"""Tree, as typed: resources and what came of them, once or live."""

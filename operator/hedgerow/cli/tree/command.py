@@ -1,0 +1,151 @@
+"""Tree, as typed: `hedgerow tree NAME`, a resource and all that descends from it, live if asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+import typer
+
+from hedgerow import __version__
+from hedgerow.cli.exits import Exit
+from hedgerow.cli.interrupts import EXIT_BY_SIGNAL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from hedgerow.cli.tree.kinds import Family
+    from hedgerow.cli.tree.look import Look
+    from hedgerow.kube.cluster import Cluster
+
+Format = Literal["tree", "json"]
+
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="[KIND/]NAME",
+        help="The resource: bluegreen/demo, or demo if only one kind has that name.",
+        show_default="all of hedgerow's kinds",
+    ),
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace", "-n", metavar="NAMESPACE", help="Where it is.", show_default="the context's"
+    ),
+]
+AllNamespaces = Annotated[
+    bool, typer.Option("--all-namespaces", "-A", help="Look in all namespaces.")
+]
+Watch = Annotated[
+    bool,
+    typer.Option(
+        "--watch",
+        "-w",
+        help="Go on until Ctrl-C: redraw on a terminal, else print a line for each change.",
+    ),
+]
+Output = Annotated[
+    Format,
+    typer.Option("--output", "-o", help="With --watch, json is one line for each change."),
+]
+Kubeconfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Kubeconfig to use.", show_default="$KUBECONFIG, ~/.kube/config"
+    ),
+]
+Context = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Context to use.", show_default="current")
+]
+
+
+def tree_command(
+    target: Target = "",
+    *,
+    namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
+    watch: Watch = False,
+    output: Output = "tree",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show resources and all that is made of them: how ready, who changed what last, conflicts.
+
+    Children are those whose controller reference names the resource, with what Kubernetes makes
+    of them. Under each object is what another field manager holds of it. It only reads; what may
+    not be read is said and left out.
+
+    By hand: kubectl get deployments,replicasets,pods,jobs,services -o yaml --show-managed-fields
+    """
+    from hedgerow.cli.tree import live as tree_live  # noqa: PLC0415 - not needed for the help
+    from hedgerow.cli.tree.look import Look  # noqa: PLC0415
+
+    if namespace and all_namespaces:
+        raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
+    chosen, name = _chosen(target)
+
+    async def carry_out() -> tuple[Look, int]:
+        async with _connect(kubeconfig, context) as cluster:
+            place = "" if all_namespaces else namespace or cluster.namespace
+            look = Look(cluster, chosen, place, name)
+            await look.read()
+            if name:
+                _require(look, chosen, place, name)
+            if not watch:
+                return look, 0
+            with tree_live.drawing(output) as drawing:
+                return look, await tree_live.watch(look, drawing)
+
+    look, number = anyio.run(carry_out)
+    if not watch:
+        tree_live.print_once(look.trees(), look.unread(), output)
+    elif number:
+        raise typer.Exit(EXIT_BY_SIGNAL + number)
+
+
+def _chosen(target: str) -> tuple[Sequence[Family], str]:
+    """Give the kinds to look at, and the name; raises BadParameter."""
+    from hedgerow.cli.tree.kinds import families, meant  # noqa: PLC0415
+    from hedgerow.registry import CONTROLLERS  # noqa: PLC0415 - not needed for the help
+
+    ours = families(CONTROLLERS.values())
+    kind, slash, name = target.rpartition("/")
+    if "/" in kind or name in {".", ".."} or (slash and not (kind and name)):
+        raise typer.BadParameter(f"{target!r} is neither a NAME nor KIND/NAME")
+    if not kind:
+        return ours, name
+    family = meant(kind, ours)
+    if family is None:
+        there_are = ", ".join(each.api.kind.lower() for each in ours)
+        raise typer.BadParameter(
+            f"{kind!r} is no kind of hedgerow's: {there_are}; of any other kind,"
+            " `hedgerow owners` shows who holds its fields"
+        )
+    return (family,), name
+
+
+def _require(look: Look, chosen: Sequence[Family], place: str, name: str) -> None:
+    """Keep to the one kind that has the name; raises Exit when none has it, or several have."""
+    kinds = list(dict.fromkeys(tree.kind for tree in look.trees()))
+    if len(kinds) > 1:
+        either = " and ".join(f"{kind.lower()}/{name}" for kind in kinds)
+        raise typer.BadParameter(f"{name!r} could be any of {either}: say which")
+    if not kinds:
+        what = f"{chosen[0].api.kind}/{name}" if len(chosen) == 1 else f"a resource named {name}"
+        where = f" in namespace {place}; name another with -n" if place else ""
+        _say(f"{what} does not exist{where}")
+        raise typer.Exit(Exit.FAILED)
+    look.families = tuple(family for family in look.families if family.api.kind == kinds[0])
+
+
+def _connect(kubeconfig: str | None, context: str | None) -> AbstractAsyncContextManager[Cluster]:
+    from hedgerow.kube.client import connect  # noqa: PLC0415 - not needed for the help
+
+    agent = f"hedgerow/{__version__}"
+    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
+
+
+def _say(line: str) -> None:
+    typer.echo(f"hedgerow: {line}", err=True)

@@ -1,0 +1,176 @@
+"""Tree live: trees as they change, redrawn in place on a terminal, else told line by line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Protocol
+
+import anyio
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from hedgerow.cli.interrupts import SIGNALS
+from hedgerow.cli.owners.page import printable
+from hedgerow.cli.tree.listing import listed, text
+from hedgerow.cli.tree.page import sections
+from hedgerow.cli.tree.terminal import ENDLESS, lines
+from hedgerow.core.news import news
+from hedgerow.runtime.clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping, Sequence
+
+    from hedgerow.cli.tree.look import Look
+    from hedgerow.core.lineage import Member
+    from hedgerow.runtime.clock import Clock
+
+GATHER: Final = 0.1
+"""Seconds between two drawings: what happens together is drawn at once."""
+TICK: Final = 1.0
+"""Seconds after which ages are drawn anew."""
+
+
+class Drawing(Protocol):
+    """What is done with each look; `ticks` when time alone is worth drawing."""
+
+    ticks: bool
+
+    def draw(self, trees: Sequence[Member], unread: Mapping[str, str]) -> None:
+        """Show what there is now."""
+        ...
+
+
+async def watch(look: Look, drawing: Drawing) -> int:
+    """Draw what was read and every change of it until a signal; gives the signal's number.
+
+    0 when nobody reads on. The signal is not told of: to end it so is what was meant.
+    """
+    number = 0
+    with anyio.open_signal_receiver(*SIGNALS) as signals:
+
+        async def listen(scope: anyio.CancelScope) -> None:
+            nonlocal number
+            number = await anext(signals)
+            scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(listen, group.cancel_scope)
+            group.start_soon(look.follow)
+            try:
+                await _draw(look, drawing)
+            except BrokenPipeError:
+                # Else the interpreter complains on its way out of what it cannot flush.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                group.cancel_scope.cancel()
+    return number
+
+
+async def _draw(look: Look, drawing: Drawing) -> None:
+    while True:
+        drawing.draw(look.trees(), look.unread())
+        with anyio.move_on_after(TICK if drawing.ticks else None):
+            await look.changed()
+        await anyio.sleep(GATHER)
+
+
+@contextmanager
+def drawing(output: str, clock: Clock | None = None) -> Generator[Drawing]:
+    """Choose how to show what changes: JSON lines, one picture redrawn, or lines appended."""
+    clock = clock or SystemClock()
+    console = Console(highlight=False)
+    if output == "json":
+        yield Streamed()
+    elif sys.stdout.isatty() and not console.is_dumb_terminal:
+        with Live(console=console, auto_refresh=False) as live:
+            yield Redrawn(live, clock)
+    else:
+        yield Appended(clock)
+
+
+class Redrawn:
+    """One picture on a terminal."""
+
+    ticks = True
+
+    def __init__(self, live: Live, clock: Clock) -> None:
+        self._live = live
+        self._clock = clock
+
+    def draw(self, trees: Sequence[Member], unread: Mapping[str, str]) -> None:
+        """Draw the picture again."""
+        width = self._live.console.width
+        picture = [*pictured(trees, self._clock, width), *map(Text, left_out(unread))]
+        # The terminal echoes ^C where the cursor is: at the end of a full line it would break it.
+        self._live.update(Group(*picture, Text()), refresh=True)
+
+
+class Appended:
+    """The whole tree once, then a line for each change."""
+
+    ticks = False
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last: Sequence[Member] | None = None
+        self._unread: Mapping[str, str] = {}
+
+    def draw(self, trees: Sequence[Member], unread: Mapping[str, str]) -> None:
+        """Print what is new since the last time."""
+        if self._last is None:
+            for line in pictured(trees, self._clock, ENDLESS):
+                typer.echo(line.plain)
+        else:
+            at = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
+            for new in news(self._last, trees):
+                typer.echo(printable(f"{at} {new.namespace} {new.object}: {new.words}"))
+        for line in left_out({k: why for k, why in unread.items() if k not in self._unread}):
+            typer.echo(f"hedgerow: {line}", err=True)
+        self._last, self._unread = trees, unread
+
+
+class Streamed:
+    """All there is as one line of JSON, whenever it is different."""
+
+    ticks = False
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def draw(self, trees: Sequence[Member], unread: Mapping[str, str]) -> None:
+        """Print a line if it is not the last one again."""
+        line = text(listed(trees, unread), line=True)
+        if line != self._last:
+            typer.echo(line, nl=False)
+        self._last = line
+
+
+def print_once(trees: Sequence[Member], unread: Mapping[str, str], output: str) -> None:
+    """Print trees as asked for, uncut where no terminal says how wide it is.
+
+    What could not be read is said on standard error.
+    """
+    if output == "json":
+        typer.echo(text(listed(trees, unread)), nl=False)
+        return
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS")
+    console = Console(width=None if known else ENDLESS, highlight=False)
+    for line in pictured(trees, SystemClock(), console.width) if trees else ():
+        console.print(line, soft_wrap=True)
+    if not trees:
+        typer.echo("hedgerow: there are no resources of hedgerow here", err=True)
+    for line in left_out(unread):
+        typer.echo(f"hedgerow: {line}", err=True)
+
+
+def pictured(trees: Sequence[Member], clock: Clock, width: int) -> Iterator[Text]:
+    """Give the lines of a picture."""
+    yield from lines(sections(trees, clock.now()), width) if trees else [Text("nothing is left")]
+
+
+def left_out(unread: Mapping[str, str]) -> list[str]:
+    """Say which kinds are not in the picture, or not as they are now."""
+    return [printable(f"{kind} {why}") for kind, why in unread.items()]

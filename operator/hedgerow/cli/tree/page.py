@@ -1,0 +1,152 @@
+"""Tree page: what is told of trees, row by row, before it is drawn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from hedgerow.cli.owners.page import age, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from hedgerow.core.lineage import Conflict, Member
+    from hedgerow.core.readiness import Verdict
+
+MOST: Final = 8
+"""Children of a kind that are Current alike and told one by one; of more, the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence under an object; an `alarm` is what somebody should see to."""
+
+    text: str
+    alarm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One object: `guide` leads to its name, `below` goes on under it; `short` is for little room.
+
+    Rows without verdict stand for objects that are only counted.
+    """
+
+    guide: str
+    below: str
+    name: str
+    short: str
+    verdict: Verdict | None
+    words: str
+    changed: str
+    ago: str
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The rows of one namespace."""
+
+    title: str
+    facts: str
+    rows: tuple[Row, ...]
+
+
+def sections(trees: Iterable[Member], now: datetime) -> tuple[Section, ...]:
+    """Tell of trees that are sorted by namespace."""
+    return tuple(
+        _section(namespace, tuple(roots), now)
+        for namespace, roots in groupby(trees, key=lambda root: root.namespace)
+    )
+
+
+def _section(namespace: str, roots: Sequence[Member], now: datetime) -> Section:
+    counts = Counter[str]()
+    for root in roots:
+        counts.update(member.readiness.verdict for member in root.walk())
+        counts["contested"] += sum(len(member.conflicts) for member in root.walk())
+    number = sum(1 for root in roots for _ in root.walk())
+    told = [f"{number} object{'s' if number > 1 else ''}"]
+    told += [f"{counts[key]} {words}" for key, words in _COUNTED.items() if counts[key]]
+    rows = tuple(row for root in roots for row in _rows(root, None, "", "", now))
+    return Section(printable(f"Namespace {namespace}"), ", ".join(told), rows)
+
+
+_COUNTED: Final = {
+    "InProgress": "in progress", "Failed": "failed", "Terminating": "being deleted",
+    "NotFound": "missing", "contested": "contested",
+}  # fmt: skip
+
+
+def _rows(
+    member: Member, parent: Member | None, guide: str, after: str, now: datetime
+) -> Iterator[Row]:
+    shown, counted = _folded(member.present)
+    name = str(member)
+    yield Row(
+        guide,
+        after + ("│ " if shown else "  "),
+        printable(name),
+        printable(_shortened(member, parent)),
+        member.readiness.verdict,
+        printable(member.readiness.words),
+        printable(member.changed.manager) if member.changed else "",
+        age(member.changed.time, now) if member.changed else "",
+        tuple(_notes(member, now)),
+    )
+    for child in shown:
+        last = child is shown[-1] and not counted
+        yield from _rows(
+            child, member, after + ("└ " if last else "├ "), after + ("  " if last else "│ "), now
+        )
+    for number, words in enumerate(counted, 1):
+        mark = "└ " if number == len(counted) else "├ "
+        yield Row(after + mark, after, words, words, None, "", "", "")
+
+
+def _folded(children: Sequence[Member]) -> tuple[list[Member], list[str]]:
+    """Choose the children to show, and put the rest into words."""
+    alike = Counter[tuple[str, str]]()
+    shown: list[Member] = []
+    for child in children:
+        key = child.kind, child.readiness.words
+        plain = child.readiness.verdict == "Current" and not (child.present or child.conflicts)
+        alike[key] += plain
+        if not plain or alike[key] <= MOST:
+            shown.append(child)
+    more = {key: count - MOST for key, count in alike.items() if count > MOST}
+    return shown, [f"… {n} more {kind}: {words}" for (kind, words), n in more.items()]
+
+
+def _shortened(member: Member, parent: Member | None) -> str:
+    """Leave out of a name what the parent's name says: `Pod/…-x2x1z`."""
+    if parent is None or not member.name.startswith(f"{parent.name}-"):
+        return str(member)
+    return f"{member.kind}/…{member.name.removeprefix(parent.name)}"
+
+
+def _notes(member: Member, now: datetime) -> Iterator[Note]:
+    others = [told for told in member.conditions if told.type != "Ready"]
+    if others:
+        yield Note(printable(", ".join(f"{c.type}={c.status} {c.reason}" for c in others)), False)
+    unmet = (told for told in member.conditions if told.status != "True")
+    whys = (told.message for told in unmet if not _is_conflict(told.reason, member))
+    yield from (Note(printable(why), False) for why in dict.fromkeys(whys) if why)
+    yield from (Note(_held(conflict, now), True) for conflict in member.conflicts)
+
+
+def _is_conflict(reason: str, member: Member) -> bool:
+    """Tell whether the message says only what the conflicts say at their own places."""
+    return reason == "FieldConflict" and any(each.conflicts for each in member.walk())
+
+
+def _held(conflict: Conflict, now: datetime) -> str:
+    holder = conflict.holder
+    how = " ".join(filter(None, (holder.operation, holder.subresource)))
+    since = f" for {age(holder.time, now)}" if holder.time else ""
+    return printable(
+        f"{conflict.path}: held by {holder.manager}{f' ({how})' if how else ''}{since}"
+    )

@@ -1,0 +1,133 @@
+"""Tree terminal: trees as lines of columns, no wider than the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from hedgerow.cli.tree.page import Note, Row, Section
+    from hedgerow.core.readiness import Verdict
+
+_MARKS: Final[Mapping[Verdict | None, tuple[str, str]]] = {
+    "Current": ("✓ ", "green"),
+    "InProgress": ("~ ", "yellow"),
+    "Failed": ("✗ ", "bold red"),
+    "Terminating": ("- ", "yellow"),
+    "NotFound": ("? ", "bold red"),
+    "Unknown": ("? ", "yellow"),
+    None: ("", "dim"),
+}
+_HEADERS: Final = ("OBJECT", "READINESS", "CHANGED BY", "AGO")
+_GAP: Final = 2
+_SENTENCE: Final = 32
+"""Columns of a readiness before anything else is made shorter; what is longer goes on below."""
+_LEAST: Final = ((1, _SENTENCE), (2, 12), (1, 26), (0, 20), (1, 10))
+"""Columns by number and what they keep at least where there is little room, in their turn."""
+_NOTE: Final = 20
+"""Columns that a note has on any terminal."""
+ENDLESS: Final = 10_000
+"""Columns where no terminal sets a width: what is read by a program is not to be cut."""
+
+
+def lines(sections: Iterable[Section], width: int) -> Iterator[Text]:
+    """Lay sections out in so many columns."""
+    for number, section in enumerate(sections):
+        if number:
+            yield Text()
+        yield Text.assemble((section.title, "bold"), "  ", (section.facts, "dim"))
+        yield Text()
+        yield from _table(section.rows, width)
+
+
+def _table(rows: Sequence[Row], width: int) -> Iterator[Text]:
+    columns = _Columns(rows, width)
+    yield columns.line(*(Text(header, "bold dim") for header in _HEADERS))
+    for row in rows:
+        yield from columns.row(row)
+
+
+class _Columns:
+    """Columns as wide as these rows need, or as the terminal lets them be."""
+
+    def __init__(self, rows: Sequence[Row], width: int) -> None:
+        self._width = width
+        self._short = False
+        self._widths = self._natural(rows)
+        # First what costs lines but no words, then names that their owners' names tell.
+        self._shrink(1, _SENTENCE)
+        if self._excess() > 0:
+            self._short = True
+            self._widths = self._natural(rows)
+        for column, least in _LEAST:
+            self._shrink(column, least)
+
+    def _shrink(self, column: int, least: int) -> None:
+        """Take from a column what is too much, but leave it so many."""
+        wide = self._widths[column]
+        self._widths[column] = min(wide, max(least, wide - max(self._excess(), 0)))
+
+    def _natural(self, rows: Sequence[Row]) -> list[int]:
+        cells = [(self._name(row), _words(row), Text(row.changed), Text(row.ago)) for row in rows]
+        cells = [c for c, row in zip(cells, rows, strict=True) if row.verdict]
+        return [
+            max((len(header), *(cell[column].cell_len for cell in cells)))
+            for column, header in enumerate(_HEADERS)
+        ]
+
+    def _excess(self) -> int:
+        return sum(self._widths) + _GAP * (len(self._widths) - 1) - self._width
+
+    def row(self, row: Row) -> Iterator[Text]:
+        """Give the lines of a row: the columns, what of its readiness goes on, its notes."""
+        if row.verdict is None:
+            yield Text.assemble((row.guide, "dim"), (row.name, "dim"))
+            return
+        words = _wrapped(_words(row), self._widths[1], hanging=_GAP)
+        cells = (self._name(row), words[0], Text(row.changed), Text(row.ago, "dim"))
+        yield self.line(*cells)
+        for more in words[1:]:
+            yield self.line(Text(row.below, "dim"), Text.assemble("  ", more), Text(), Text())
+        for note in row.notes:
+            yield from self._note(row, note)
+
+    def line(self, *cells: Text) -> Text:
+        """Put cells side by side, each cut to its column."""
+        whole = Text()
+        for cell, width in zip(cells, self._widths, strict=True):
+            cut = cell.copy()
+            cut.truncate(width, overflow="ellipsis", pad=True)
+            whole.append_text(cut).append(" " * _GAP)
+        whole.rstrip()
+        return whole
+
+    def _note(self, row: Row, note: Note) -> Iterator[Text]:
+        mark, style = ("✗ ", "red") if note.alarm else ("  ", "dim")
+        room = max(self._width - len(row.below) - len(mark), _NOTE)
+        for number, part in enumerate(_wrapped(Text(note.text, style), room)):
+            first = Text("  " if number else mark, style)
+            yield Text.assemble((row.below, "dim"), first, part)
+
+    def _name(self, row: Row) -> Text:
+        name = row.short if self._short else row.name
+        kind, slash, rest = name.partition("/")
+        return Text.assemble((row.guide, "dim"), (kind + slash, "dim"), (rest, "bold"))
+
+
+def _words(row: Row) -> Text:
+    mark, style = _MARKS[row.verdict]
+    return Text(mark + row.words, style)
+
+
+def _wrapped(text: Text, width: int, *, hanging: int = 0) -> list[Text]:
+    """Break a text at blanks, and inside a word that is too long; later lines get an indent."""
+    if text.cell_len <= width:
+        return [text]
+    found = list(text.wrap(Console(width=ENDLESS), width - hanging))
+    for part in found:
+        part.rstrip()
+    return found

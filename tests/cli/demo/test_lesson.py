@@ -1,0 +1,90 @@
+"""The CRD lesson with a kubectl that does not do what is told of it."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+
+import pytest
+from rich.console import Console
+
+from hedgerow.cli.demo.lesson import REFUSAL, lesson
+from hedgerow.demo import DemoError
+from hedgerow.demo.page import Page
+from hedgerow.demo.shell import Shell
+from hedgerow.demo.stage import Stage, Target
+from hedgerow.install import packaged_document
+
+pytestmark = pytest.mark.anyio
+
+REFUSES = f'echo "{REFUSAL}: may not be more than 262144 bytes" >&2; exit 1'
+CASES = {
+    "everything is accepted": ("exit 0", "it is not so that refused"),
+    "refused for another reason": ("echo forbidden; exit 1", "the command said: forbidden"),
+    "refused in silence": ("exit 1", "the command said: nothing"),
+    "everything is refused": (REFUSES, "it is not so that accepted, in a dry run"),
+    "refused on the server's side too": (
+        f'case "$*" in *plain*) ;; *) {REFUSES};; esac',
+        "it is not so that accepted",
+    ),
+    "accepted, but nothing is there": (
+        f'case "$*" in *plain*|*--server-side*) ;; *) {REFUSES};; esac',
+        "is there, managed by hedgerow-install",
+    ),
+}
+
+
+class Empty:
+    """A cluster in which no definition ever is."""
+
+    async def get(self, path):
+        assert path == "/openapi/v3/apis/batch/v1"
+        return packaged_document()
+
+    async def read(self, api, name):
+        assert (api.kind, name) == ("CustomResourceDefinition", "bluegreens.app.demo.kakao.com")
+
+
+@pytest.fixture
+def console():
+    return Console(width=200, record=True, file=io.StringIO())
+
+
+@pytest.fixture
+def stage(tmp_path, console):
+    def with_kubectl(script, *, given=False):
+        for name, body in (("hedgerow", "exit 0"), ("kubectl", script)):
+            program = tmp_path / name
+            program.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+            program.chmod(0o700)
+        page = Page(console)
+        shell = Shell(page, tmp_path, {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, {})
+        target = Target(context="there" if given else None)
+        return Stage(page, shell, Empty(), target, "demo")
+
+    return with_kubectl
+
+
+@pytest.mark.parametrize(("script", "said"), CASES.values(), ids=CASES)
+async def test_what_is_not_so_ends_the_lesson(stage, script, said):
+    with pytest.raises(DemoError, match=said):
+        await lesson(stage(script))
+
+
+async def test_on_a_given_cluster_every_command_is_a_dry_run_in_that_context(stage, console):
+    await lesson(stage(CASES["accepted, but nothing is there"][0], given=True))
+    unwrapped = re.sub(r"\\\n\s*", "", console.export_text())
+    typed = [line.strip() for line in unwrapped.splitlines() if "$ kubectl" in line]
+
+    assert len(typed) == 3
+    for line in typed:
+        assert "--dry-run=server" in line
+        assert line.endswith("--context there")
+
+
+async def test_exit_codes_are_those_of_the_commands(stage, console):
+    with pytest.raises(DemoError):
+        await lesson(stage("exit 7"))
+
+    assert "(exit code 7)" in console.export_text()

@@ -1,0 +1,71 @@
+"""The owners of an object as SVG and HTML: one file each, whatever the object holds."""
+
+from __future__ import annotations
+
+import copy
+import re
+from html import escape
+from xml.dom.minidom import parseString
+
+import pytest
+
+from cli.owned import LIVE, entry, told
+from hedgerow.cli.owners import page_html as owners_html
+from hedgerow.cli.owners import page_svg as owners_svg
+
+NASTY = copy.deepcopy(LIVE)
+NASTY["spec"]['<b>&"</b>'] = "<script>alert(1)</script>\x00\x1b"
+NASTY["spec"]["long"] = "日本" * 400
+NASTY["spec"]["deep"] = {"x": {"x": {"x": {"x": {"x": {"x": {"y" * 90: 1}}}}}}}
+NASTY["metadata"]["managedFields"] += [
+    entry(f"<i>manager {number}</i>", {"f:spec": {"f:paused": {}}}) for number in range(12)
+]
+
+
+class TestDrawings:
+    def test_the_svg_is_well_formed_and_refers_to_nothing_outside(self):
+        picture = owners_svg.draw(told(NASTY))
+        parsed = parseString(picture)  # noqa: S318 - our own
+        tags = {element.tagName for element in parsed.getElementsByTagName("*")}
+
+        assert tags == {"svg", "title", "style", "rect", "g", "text", "tspan", "path"}
+        assert re.findall(r"https?:", picture) == ["http:"]  # the name of SVG itself
+        assert not re.search(r"href|url\(|@import|<script", picture)
+
+    def test_the_html_refers_to_nothing_outside_and_escapes_everything(self):
+        document = owners_html.draw(told(NASTY))
+
+        assert not re.search(r"https?:|href|src=|url\(|@import|<script|<i>manager|<b>", document)
+        assert document.count("<details") == document.count("</details>") > 0
+        assert document.count("<div") == document.count("</div>")
+
+    @pytest.mark.parametrize("draw", [owners_svg.draw, owners_html.draw])
+    def test_it_has_a_legend_both_papers_and_every_row(self, draw):
+        shown = draw(told(NASTY))
+
+        assert "prefers-color-scheme:dark" in shown
+        assert "kubectl-set (2)" in shown
+        assert "contested: BlueGreen/demo" in shown
+        assert "Not in the object" in shown
+        assert ".spec.lost" in shown
+        for row in told(NASTY).rows:
+            assert escape(row.path) in shown
+
+    @pytest.mark.parametrize("draw", [owners_svg.draw, owners_html.draw])
+    def test_managers_are_told_apart_and_colours_come_again_when_there_are_no_more(self, draw):
+        few = draw(told(LIVE))
+        classes = set(re.findall(r'class="(m\d)"', few))
+
+        assert classes == {"m0", "m1", "m2", "m3"}
+        assert set(re.findall(r'class="(m\d)"', draw(told(NASTY)))) == {f"m{i}" for i in range(8)}
+
+    @pytest.mark.parametrize("draw", [owners_svg.draw, owners_html.draw])
+    def test_an_object_without_anything_is_drawn_too(self, draw):
+        bare = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}}
+
+        assert "Node x" in draw(told(bare, {}))
+
+    def test_wide_characters_are_cut_by_their_width(self):
+        assert owners_svg.cut("日本語", 6) == "日本語"
+        assert owners_svg.cut("日本語日", 6) == "日本 …"
+        assert owners_svg.cut("abc", 0) == "…"

@@ -1,0 +1,194 @@
+"""What is told of an object's owners, in words and on a terminal."""
+
+from __future__ import annotations
+
+import copy
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from cli.owned import LIVE, NOW, told
+from hedgerow.cli.owners.page import Page, age, printable, worded
+from hedgerow.cli.owners.terminal import show
+
+
+def drawn(width: int, told: Page) -> list[str]:
+    out = StringIO()
+    show(told, Console(file=out, width=width, force_terminal=True, color_system=None))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+EXPECTED = """\
+Deployment shop/web  apps/v1: 10 fields, 7 unowned, 1 contested
+
+FIELD                                    MANAGER             OPERATION     AGE
+metadata
+└ ownerReferences
+  └ [0]
+    ├ apiVersion: app.demo.kakao.com/v1  unowned
+    ├ kind: BlueGreen                    unowned
+    ├ name: demo                         unowned
+    ├ uid: owner                         unowned
+    └ controller: true                   unowned
+spec
+├ containers
+│ └ [name="main"]                        hedgerow-bluegreen  Apply         5m
+│   │                                    kubectl-set         Update        3d
+│   ├ name: main                         hedgerow-bluegreen  Apply         5m
+│   │                                    kubectl-set         Update        3d
+│   └ image: app:1                       hedgerow-bluegreen  Apply         5m
+│                                        kubectl-set         Update        3d
+│                                        ✗ contested
+├ replicas: 3                            kubectl             Update scale  ?
+├ paused: false                          unowned
+└ empty: {}                              unowned
+
+Not in the object:
+FIELD                                MANAGER  OPERATION  AGE
+.spec.lost: written as apps/v1beta1  old      Update     5m
+
+contested: BlueGreen/demo declares another value there and does not force it
+"""
+
+
+class TestTerminal:
+    def test_fields_are_on_the_left_and_managers_on_the_right(self):
+        assert drawn(80, told()) == EXPECTED.splitlines()
+
+    @pytest.mark.parametrize("width", [40, 60, 80, 140, 200])
+    def test_no_line_is_longer_than_the_terminal(self, width):
+        long = copy.deepcopy(LIVE)
+        long["spec"]["note"] = "x" * 300
+        long["metadata"]["managedFields"][0]["manager"] = "m" * 100
+        lines = drawn(width, told(long))
+        tables = lines[2:-1]
+
+        assert max(map(len, tables)) <= width
+        assert any("…" in line for line in tables)
+
+    def test_what_is_piped_is_wide_unless_columns_tells(self, monkeypatch, capsys):
+        long = copy.deepcopy(LIVE)
+        long["spec"]["note"] = "x" * 300
+        widths: list[int] = []
+        for columns in ("", "70"):
+            monkeypatch.setenv("COLUMNS", columns)
+            show(told(long))
+            shown = capsys.readouterr().out.splitlines()
+            widths.append(max(len(line.rstrip()) for line in shown if "note" in line))
+
+        assert 100 < widths[0] <= 160
+        assert widths[1] <= 70
+
+    def test_nothing_found_is_said(self):
+        assert drawn(80, told(manager="nobody"))[-1] == "no field is like that"
+
+    def test_emptied_managed_fields_are_said(self):
+        bare = {**LIVE, "metadata": {"name": "web"}}
+
+        assert (
+            "the object has no managed fields: they were emptied" in drawn(80, told(bare, {}))[-1]
+        )
+
+
+class TestPage:
+    def test_the_title_has_no_namespace_where_there_is_none(self):
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}}
+
+        assert told(node, {}).title == "Node x"
+
+    def test_managers_are_counted_by_leaf(self):
+        assert told().managers == {
+            "hedgerow-bluegreen": 2,
+            "kubectl-set": 2,
+            "kubectl": 1,
+            "old": 0,
+        }
+
+    def test_identity_is_left_out_and_with_it_a_branch_of_nothing_else(self):
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "x"}, "spec": {"a": 1}}
+
+        assert [row.path for row in told(node, {}).rows] == [".spec", ".spec.a"]
+
+    def test_a_contested_field_that_is_not_there_is_absent(self):
+        (gone, missing) = told(LIVE, {".spec.x": "BlueGreen/demo"}).absent
+
+        assert (gone.path, gone.value) == (".spec.lost", "written as apps/v1beta1")
+        assert (missing.path, missing.contested) == (".spec.x", "BlueGreen/demo")
+
+    def test_a_holder_without_a_name_is_a_question_mark(self):
+        odd = copy.deepcopy(LIVE)
+        odd["metadata"]["managedFields"][2]["manager"] = ""
+        (row,) = [row for row in told(odd).rows if row.path == ".spec.replicas"]
+
+        assert row.holdings[0].manager == "?"
+        assert "?" in told(odd).managers
+
+
+class TestAge:
+    @pytest.mark.parametrize(
+        ("since", "expected"),
+        [
+            ("2026-01-01T12:00:00Z", "0s"),
+            ("2026-01-01T12:00:02Z", "0s"),
+            ("2026-01-01T12:00:03Z", "?"),
+            ("2026-01-01T11:58:01Z", "119s"),
+            ("2026-01-01T11:58:00Z", "2m"),
+            ("2026-01-01T11:54:30Z", "5m30s"),
+            ("2026-01-01T11:50:00Z", "10m"),
+            ("2026-01-01T09:00:01Z", "179m"),
+            ("2026-01-01T08:55:00Z", "3h5m"),
+            ("2026-01-01T04:00:00Z", "8h"),
+            ("2025-12-30T12:00:01Z", "47h"),
+            ("2025-12-29T10:00:00Z", "3d2h"),
+            ("2025-12-24T12:00:00Z", "8d"),
+            ("2024-01-02T12:00:00Z", "2y"),
+            ("2023-11-01T12:00:00Z", "2y62d"),
+            ("2010-01-01T12:00:00Z", "16y"),
+            ("", "?"),
+            ("soon", "?"),
+            ("2026-01-01", "?"),
+        ],
+    )
+    def test_it_is_as_kubectl_writes_it(self, since, expected):
+        assert age(since, NOW) == expected
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            ("plain", "plain"),
+            ("a: b", "a: b"),
+            ("", '""'),
+            (" x", '" x"'),
+            ("8", '"8"'),
+            ("1.5e3", '"1.5e3"'),
+            ("10.0.0.1", "10.0.0.1"),
+            ("True", '"True"'),
+            ("null", '"null"'),
+            ("{x", '"{x"'),
+            ('say "x"', '"say \\"x\\""'),
+            ("a\nb", '"a\\nb"'),
+            (8, "8"),
+            (True, "true"),
+            (None, "null"),
+            ({"a": [1]}, '{"a": [1]}'),
+            ("ä", "ä"),
+        ],
+    )
+    def test_a_string_is_bare_only_where_it_can_be_nothing_else(self, value, expected):
+        assert worded(value) == expected
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("\x1b[31m", "\\x1b[31m"),
+            ("a\u202eb", "a\\u202eb"),
+            ("\ud800", "\\ud800"),
+            ("\uffff", "\\uffff"),
+            ("x" * 600, "x" * 499 + "…"),
+        ],
+    )
+    def test_nothing_steers_the_terminal_or_breaks_xml(self, text, expected):
+        assert printable(text) == expected

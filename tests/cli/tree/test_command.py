@@ -1,0 +1,417 @@
+"""`hedgerow tree`, as typed: what is asked of the cluster and what is printed of its answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
+from typing import Any
+
+import anyio
+import pytest
+
+from cli.grove import Grove
+from core import kin
+from hedgerow.cli import main
+from hedgerow.cli.tree import live as tree_live
+from hedgerow.kube import client
+from hedgerow.kube.errors import Forbidden, Missing, Unavailable
+
+
+@pytest.fixture
+def cluster(monkeypatch) -> Grove:
+    grove = Grove(kin.resource(), *kin.objects())
+
+    @asynccontextmanager
+    async def connect(**given: Any):
+        grove.asked.append(given)
+        yield grove
+
+    monkeypatch.setattr(client, "connect", connect)
+    monkeypatch.setattr(tree_live, "GATHER", 0)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    return grove
+
+
+@pytest.fixture
+def typed(cluster, capsys):
+    """Type `hedgerow tree …`; give the exit code, standard output and standard error."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(("tree", *words))
+        shown = capsys.readouterr()
+        return int(ended.value.code or 0), shown.out, shown.err
+
+    return run
+
+
+def shown(told: tuple[int, str, str]) -> list[str]:
+    """Give the objects that a tree shows, in their order."""
+    assert (told[0], told[2]) == (0, "")
+    return re.findall(r"[A-Z]\w+/[a-z0-9.-]+", told[1])
+
+
+TREE = ["BlueGreen/demo", "Deployment/web", "ReplicaSet/web-1", "Pod/web-1-a", "Service/demo"]
+
+
+class TestAsked:
+    @pytest.mark.parametrize(
+        "word",
+        [
+            "demo", "bluegreen/demo", "BlueGreen/demo", "bg/demo", "bluegreens/demo",
+            "bluegreens.app.demo.kakao.com/demo", "bluegreen.v1.app.demo.kakao.com/demo",
+        ],
+    )  # fmt: skip
+    def test_a_name_is_enough_and_a_kind_is_spelled_as_for_kubectl(self, typed, word):
+        assert shown(typed(word)) == TREE
+
+    def test_without_a_name_all_of_ours_are_shown(self, typed, cluster):
+        cluster.put(memcached("demo"))
+
+        assert shown(typed()) == [*TREE, "Memcached/demo"]
+
+    def test_only_what_can_be_in_the_tree_is_read(self, typed, cluster):
+        typed("bg/demo")
+
+        assert cluster.lists == [
+            ("BlueGreen", "ns", "metadata.name=demo"),
+            ("Deployment", "ns", ""),
+            ("Pod", "ns", ""),
+            ("ReplicaSet", "ns", ""),
+            ("Service", "ns", ""),
+        ]
+
+    def test_flags_choose_cluster_and_namespace(self, typed, cluster):
+        typed("bg/demo", "-n", "other", "--context", "there", "--kubeconfig", "file")
+
+        assert cluster.lists[0] == ("BlueGreen", "other", "metadata.name=demo")
+        assert cluster.asked[0]["context"] == "there"
+        assert cluster.asked[0]["kubeconfig"] == "file"
+        assert re.fullmatch(r"hedgerow/\d.*", cluster.asked[0]["user_agent"])
+
+    def test_all_namespaces_are_shown_one_after_the_other(self, typed, cluster):
+        cluster.put(memcached("cache", namespace="a-first"))
+
+        code, out, _ = typed("-A")
+
+        assert code == 0
+        assert cluster.lists[0][1] == ""
+        titles = re.findall(r"^Namespace (\S+)", out, re.MULTILINE)
+        assert titles == ["a-first", "ns"]
+
+
+class TestWrongInput:
+    @pytest.mark.parametrize(
+        ("words", "code", "said"),
+        [
+            (("a/b/c",), 2, "'a/b/c' is neither a NAME nor KIND/NAME"),
+            (("/demo",), 2, "'/demo' is neither"),
+            (("bg/",), 2, "'bg/' is neither"),
+            (("bg/..",), 2, "'bg/..' is neither"),
+            (("deploy/web",), 2, "'deploy' is no kind of hedgerow's: bluegreen, memcached, cronj"),
+            (("bg.apps/demo",), 2, "'bg.apps' is no kind of hedgerow's"),
+            (("demo", "-A", "-n", "x"), 2, "--namespace and --all-namespaces exclude each other"),
+            (("none",), 1, "a resource named none does not exist in namespace ns; name another"),
+            (("bg/none",), 1, "BlueGreen/none does not exist in namespace ns; name another"),
+            (("bg/none", "-A"), 1, "BlueGreen/none does not exist\n"),
+            (("bg/none", "-w"), 1, "BlueGreen/none does not exist"),
+        ],
+    )
+    def test_it_is_one_line_and_an_exit_code(self, typed, words, code, said):
+        ended, out, err = typed(*words)
+
+        assert (ended, out) == (code, "")
+        assert err.startswith("hedgerow: ")
+        assert said in err
+        assert err.count("\n") == 1
+
+    def test_a_name_that_two_kinds_have_is_no_answer(self, typed, cluster):
+        cluster.put(memcached("demo"))
+
+        code, _, err = typed("demo")
+
+        assert code == 2
+        assert "'demo' could be any of bluegreen/demo and memcached/demo: say which" in err
+
+    def test_nothing_at_all_is_said_and_is_no_failure(self, typed):
+        assert typed("-n", "other") == (
+            0,
+            "",
+            "hedgerow: there are no resources of hedgerow here\n",
+        )
+
+
+class TestRights:
+    def test_what_may_not_be_read_is_said_and_left_out(self, typed, cluster):
+        cluster.refusals["Pod"] = Forbidden("you may not", request="GET pods")
+
+        code, out, err = typed("demo")
+
+        assert (code, err) == (0, "hedgerow: Pod is left out: GET pods: you may not\n")
+        assert "Pod/" not in out
+        assert "ReplicaSet/web-1" in out
+
+    def test_a_kind_of_a_child_that_is_not_served_is_left_out_too(self, typed, cluster):
+        cluster.refusals["Pod"] = Missing("no such kind")
+
+        assert typed("demo")[2] == "hedgerow: Pod is left out: no such kind\n"
+
+    def test_kinds_of_ours_that_are_not_installed_are_not_missed(self, typed, cluster):
+        cluster.refusals["Memcached"] = cluster.refusals["CronJob"] = Missing("no such kind")
+
+        assert shown(typed()) == TREE
+
+    def test_kinds_of_ours_that_may_not_be_read_are_told(self, typed, cluster):
+        cluster.refusals["Memcached"] = Forbidden("you may not")
+
+        code, out, err = typed()
+
+        assert (code, err) == (0, "hedgerow: Memcached is left out: you may not\n")
+        assert "BlueGreen/demo" in out
+
+    @pytest.mark.parametrize("error", [Forbidden("you may not"), Missing("no such kind")])
+    def test_when_nothing_of_ours_can_be_read_it_fails(self, typed, cluster, error):
+        cluster.refusals |= dict.fromkeys(("BlueGreen", "Memcached", "CronJob"), error)
+
+        code, out, err = typed()
+
+        assert (code, out) == (1, "")
+        assert err.startswith(f"hedgerow: {error}; ")
+
+    def test_other_errors_are_not_swallowed(self, typed, cluster):
+        cluster.refusals["Pod"] = Unavailable("down")
+
+        assert typed("demo")[:2] == (1, "")
+
+
+class TestJson:
+    def test_it_says_all_that_the_tree_says(self, typed, cluster):
+        cluster.put(kin.resource(contested=[kin.contested("Deployment/web")]))
+
+        code, out, err = typed("demo", "-o", "json")
+
+        assert (code, err) == (0, "")
+        found = json.loads(out)
+        assert found["unread"] == []
+        (resource,) = found["resources"]
+        deployment, service = resource["children"]
+        assert resource["conditions"] == [
+            {
+                "type": "Ready",
+                "status": "True",
+                "reason": "Serving",
+                "message": "all is well",
+                "lastTransitionTime": kin.NOON,
+            }
+        ]
+        assert service == {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "namespace": "ns",
+            "name": "demo",
+            "uid": "Service demo",
+            "status": "Current",
+            "readiness": "ClusterIP 10.0.0.1",
+            "changed": {"manager": "hedgerow-bluegreen", "operation": "Apply", "time": kin.NOON},
+        }
+        assert deployment["contested"] == [
+            {
+                "path": ".spec.replicas",
+                "manager": "kubectl",
+                "operation": "Update",
+                "subresource": "scale",
+                "since": kin.NOON,
+            }
+        ]
+
+    def test_what_is_past_is_there_and_marked(self, typed, cluster):
+        cluster.put(kin.owned(kin.SET, "web-0", "Deployment web", spec={"replicas": 0}))
+
+        found = json.loads(typed("demo", "-o", "json")[1])
+
+        sets = found["resources"][0]["children"][0]["children"]
+        assert [(each["name"], each.get("past", False)) for each in sets] == [
+            ("web-0", True),
+            ("web-1", False),
+        ]
+
+    def test_what_could_not_be_read_is_told_in_it(self, typed, cluster):
+        cluster.refusals["Pod"] = Forbidden("you may not")
+        cluster.put(kin.resource(contested=[kin.contested("Deployment/web", since="")]))
+
+        code, out, err = typed("demo", "-o", "json")
+
+        assert (code, err) == (0, "")
+        found = json.loads(out)
+        assert found["unread"] == [{"kind": "Pod", "why": "is left out: you may not"}]
+        assert "since" not in found["resources"][0]["children"][0]["contested"][0]
+
+
+class TestWatch:
+    @pytest.fixture
+    def watched(self, typed, cluster):
+        """Type `hedgerow tree … -w`, do what the test wants meanwhile, and press Ctrl-C."""
+
+        def run(meanwhile: Callable[[], Awaitable[None]], *words: str) -> tuple[int, str, str]:
+            cluster.meanwhile = meanwhile
+            return typed(*words, "-w")
+
+        return run
+
+    def test_piped_it_is_the_tree_and_then_a_line_for_each_change(self, watched, cluster):
+        async def meanwhile() -> None:
+            await cluster.mark("Pod")
+            await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))
+            await cluster.tell(kin.pod("web-1-b", "ReplicaSet web-1"))
+            await cluster.tell(kin.pod("web-1-b", "ReplicaSet web-1"), "DELETED")
+            await cluster.tell(kin.owned(kin.DEPLOYMENT, "stranger", "another"))
+
+        code, out, err = watched(meanwhile, "demo")
+
+        assert (code, err) == (130, "")
+        tree, _, lines = out.partition("10.0.0.1")
+        assert tree.startswith("Namespace ns  5 objects\n")
+        assert [
+            re.sub(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", "", x) for x in lines.split("\n")[1:]
+        ] == [
+            "ns Pod/web-1-a: Running, not ready (was Ready)",
+            "ns Pod/web-1-b: new, Ready",
+            "ns Pod/web-1-b: gone",
+            "",
+        ]
+
+    def test_only_the_kinds_of_the_resource_are_watched(self, watched, cluster):
+        async def meanwhile() -> None:
+            await anyio.lowlevel.checkpoint()
+
+        watched(meanwhile, "demo")
+
+        assert sorted(cluster.watches) == [
+            (kind, "ns") for kind in ("BlueGreen", "Deployment", "Pod", "ReplicaSet", "Service")
+        ]
+
+    def test_as_json_each_change_is_a_line(self, watched, cluster):
+        async def meanwhile() -> None:
+            await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))
+            await cluster.tell(kin.owned(kin.DEPLOYMENT, "stranger", "another"))
+
+        code, out, err = watched(meanwhile, "demo", "-o", "json")
+
+        assert (code, err) == (130, "")
+        pods = [
+            json.loads(line)["resources"][0]["children"][0]["children"][0]["children"][0]
+            for line in out.splitlines()
+        ]
+        assert [pod["readiness"] for pod in pods] == ["Ready", "Running, not ready"]
+
+    def test_a_resource_that_goes_is_told_with_all_that_it_had(self, watched, cluster):
+        async def meanwhile() -> None:
+            await cluster.tell(kin.resource(), "DELETED")
+
+        assert watched(meanwhile, "demo")[1].count(": gone\n") == 5
+
+    def test_a_kind_that_may_not_be_followed_is_told_once(self, watched, cluster):
+        cluster.refusals["Pod"] = Forbidden("you may not")
+
+        async def meanwhile() -> None:
+            await cluster.tell(kin.owned(kin.SERVICE, "more", "r"))
+
+        code, out, err = watched(meanwhile, "demo")
+
+        assert (code, err) == (130, "hedgerow: Pod is left out: you may not\n")
+        assert "Service/more: new, ClusterIP\n" in out
+
+    def test_a_kind_that_is_followed_no_more_is_told_until_it_is_again(self, watched, cluster):
+        async def meanwhile() -> None:
+            await cluster.fail("Pod", Forbidden("you may no longer"))
+            await cluster.tell(kin.owned(kin.SERVICE, "more", "r"))
+
+        code, out, err = watched(meanwhile, "demo")
+
+        assert (code, err) == (130, "hedgerow: Pod may be out of date: you may no longer\n")
+        assert "Pod/web-1-a: gone" not in out
+
+    def test_on_a_terminal_the_tree_is_drawn_again_in_place(self, watched, cluster, monkeypatch):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", "80")
+        cluster.refusals["Service"] = Forbidden("you may not")
+
+        async def meanwhile() -> None:
+            await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))
+
+        code, out, err = watched(meanwhile, "demo")
+
+        assert (code, err) == (130, "")
+        up = "\x1b[1A\x1b[2K"
+        first, *_, last = out.split(up)
+        assert first.startswith("\x1b[?25l")
+        assert "✓ Ready" in first.split("Running")[0]
+        assert out.count("Namespace") > 1
+        assert "~ Running, not ready" in out
+        assert "Service is left out: you may not" in out
+        assert last.endswith("\x1b[?25h")
+
+    def test_a_terminal_that_can_only_append_gets_lines(self, watched, cluster, monkeypatch):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+        monkeypatch.setenv("TERM", "dumb")
+
+        async def meanwhile() -> None:
+            await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))
+
+        out = watched(meanwhile, "demo")[1]
+
+        assert out.count("Namespace") == 1
+        assert "\x1b" not in out
+
+    def test_nothing_is_left_once_all_is_gone(self, watched, cluster, monkeypatch):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+        monkeypatch.setenv("TERM", "xterm")
+
+        async def meanwhile() -> None:
+            await cluster.tell(kin.resource(), "DELETED")
+
+        assert "nothing is left" in watched(meanwhile, "demo")[1]
+
+    @pytest.mark.parametrize("ticks", [True, False])
+    def test_ages_are_drawn_anew_where_that_is_worth_it(self, watched, cluster, monkeypatch, ticks):
+        drawn: list[str] = []
+
+        class Counted:
+            def __init__(self) -> None:
+                self.ticks = ticks
+
+            def draw(self, trees, unread) -> None:
+                drawn.append("again")
+
+        async def meanwhile() -> None:
+            with anyio.move_on_after(0.3):
+                while len(drawn) < 10:
+                    await anyio.lowlevel.checkpoint()
+
+        monkeypatch.setattr(tree_live, "TICK", 0)
+        monkeypatch.setattr(tree_live, "drawing", lambda _: nullcontext(Counted()))
+        monkeypatch.setattr("cli.grove._seen", anyio.lowlevel.checkpoint)
+
+        assert watched(meanwhile, "demo")[0] == 130
+        assert (len(drawn) >= 10) is ticks
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+    def test_other_signals_end_it_too(self, watched, cluster, number):
+        async def meanwhile() -> None:
+            os.kill(os.getpid(), number)
+            await anyio.sleep_forever()
+
+        assert watched(meanwhile, "demo")[0] == 128 + number
+
+
+def memcached(name: str, namespace: str = "ns") -> dict[str, Any]:
+    found = kin.resource()
+    meta = {"name": name, "namespace": namespace, "uid": f"Memcached {name}"}
+    version = "memcached.cache.example.com/v1"
+    return {**found, "apiVersion": version, "kind": "Memcached", "metadata": meta}

@@ -1,0 +1,220 @@
+"""The page of a tree and its lines: what stands where, at any width."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from core import kin
+from core.kin import contested, entry, owned, pod, tree
+from hedgerow.cli.tree.kinds import Family, families, meant
+from hedgerow.cli.tree.page import MOST, sections
+from hedgerow.cli.tree.terminal import ENDLESS, lines
+from hedgerow.controllers.bluegreen import CONTROLLER
+from hedgerow.controllers.cronjob import CONTROLLER as CRONJOB
+from hedgerow.core.lineage import Member, Told
+from hedgerow.core.readiness import Readiness
+
+NOW = datetime(2026, 1, 1, 12, 5, tzinfo=UTC)
+
+
+def drawn(*trees: Member, width: int = ENDLESS) -> list[str]:
+    return [line.plain for line in lines(sections(trees, NOW), width)]
+
+
+class TestWide:
+    def test_a_tree_is_told_line_by_line(self):
+        resource = kin.resource(
+            "Deployment/web: .spec.replicas is held by kubectl",
+            "FieldConflict",
+            "False",
+            contested=[contested("Deployment/web")],
+        )
+        resource["metadata"]["managedFields"] = [entry("user", "Apply")]
+        more = {"type": "Contested", "status": "True", "reason": "FieldConflict"}
+        resource["status"]["conditions"].append(more)
+
+        assert drawn(tree(of=resource)) == [
+            "Namespace ns  5 objects, 1 failed, 1 contested",
+            "",
+            "OBJECT                READINESS                   CHANGED BY          AGO",
+            "BlueGreen/demo        ✗ not Ready: FieldConflict  user                5m",
+            "│   Contested=True FieldConflict",
+            "├ Deployment/web      ✓ available 1/1             hedgerow-bluegreen  5m",
+            "│ │ ✗ .spec.replicas: held by kubectl (Update scale) for 5m",
+            "│ └ ReplicaSet/web-1  ✓ ready 1/1                 hedgerow-bluegreen  5m",
+            "│   └ Pod/web-1-a     ✓ Ready                     hedgerow-bluegreen  5m",
+            "└ Service/demo        ✓ ClusterIP 10.0.0.1        hedgerow-bluegreen  5m",
+        ]
+
+    def test_why_it_is_not_ready_is_told_below_it(self):
+        root = tree(of=kin.resource("no pod is ready", "Unavailable", "False"))
+
+        assert drawn(root)[4] == "│   no pod is ready"
+
+    def test_each_reason_is_told_once_whichever_conditions_have_it(self):
+        resource = kin.resource("a", "Unavailable", "False")
+        others = [("Available", "False", "a"), ("Synced", "False", "b"), ("Fine", "True", "c")]
+        resource["status"]["conditions"] += [
+            {"type": kind, "status": status, "reason": "R", "message": why}
+            for kind, status, why in (*others, ("Silent", "Unknown", ""))
+        ]
+
+        assert drawn(tree(of=resource))[4:8] == [
+            "│   Available=False R, Synced=False R, Fine=True R, Silent=Unknown R",
+            "│   a",
+            "│   b",
+            "├ Deployment/web      ✓ available 1/1           hedgerow-bluegreen  5m",
+        ]
+
+    def test_a_conflict_that_stands_nowhere_else_is_told_by_the_message(self):
+        root = tree(of=kin.resource("it is held", "FieldConflict", "False"))
+
+        assert drawn(root)[4] == "│   it is held"
+
+    def test_a_holder_of_whom_little_is_known_is_told_shortly(self):
+        bare = {"object": "Service/demo", "path": ".spec.ports", "manager": "unknown"}
+        root = tree(of=kin.resource(contested=[bare]))
+
+        assert drawn(root)[-1] == "    ✗ .spec.ports: held by unknown"
+
+    def test_each_namespace_has_its_section_and_its_counts(self):
+        missing = tree(kin.foreign(), of=kin.unmet(kin.foreign()))
+        elsewhere = replace(tree(), namespace="other", children=())
+
+        titles = [line for line in drawn(missing, elsewhere) if line.startswith("Namespace")]
+
+        assert titles == [
+            "Namespace ns  6 objects, 1 in progress, 1 missing",
+            "Namespace other  1 object",
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("verdict", "mark"),
+        [("Current", "✓"), ("InProgress", "~"), ("Failed", "✗"), ("Terminating", "-"),
+         ("NotFound", "?"), ("Unknown", "?")],
+    )  # fmt: skip
+    def test_every_verdict_has_a_mark(self, verdict: Any, mark: str):
+        root = replace(tree(), readiness=Readiness(verdict, "words"), children=())
+
+        assert drawn(root)[3].startswith(f"BlueGreen/demo  {mark} words")
+
+    def test_what_would_steer_a_terminal_is_escaped(self):
+        root = tree(of=kin.resource("\x1b[31mred", "Bad\x07", "False"))
+        root = replace(root, conditions=(*root.conditions, Told("X", "True", "\x9b1m", "", "")))
+
+        assert all(line.isprintable() for line in drawn(root))
+
+    def test_no_trees_have_no_sections(self):
+        assert drawn() == []
+
+
+class TestMany:
+    def test_of_many_that_are_alike_the_rest_is_counted(self):
+        more = [pod(f"web-1-p{n:02}", "ReplicaSet web-1") for n in range(20)]
+
+        told = drawn(tree(*more))
+
+        assert sum("Pod/" in line for line in told) == MOST
+        assert told[-2] == "│   └ … 13 more Pod: Ready"
+
+    def test_those_that_are_not_alike_are_all_shown(self):
+        more = [pod(f"web-1-p{n:02}", "ReplicaSet web-1", ready=n % 2 == 0) for n in range(40)]
+
+        told = drawn(tree(*more))
+
+        assert sum("not ready" in line for line in told) == 20
+        assert told[-2] == "│   └ … 13 more Pod: Ready"
+
+    def test_one_that_is_contested_is_always_shown(self):
+        more = [owned(kin.SERVICE, f"s{n:02}", "r") for n in range(20)]
+        root = tree(*more, of=kin.resource(contested=[contested("Service/s19")]))
+
+        told = drawn(root)
+
+        assert any("Service/s19" in line for line in told)
+        assert told[-1] == "└ … 11 more Service: ClusterIP"
+
+    def test_several_kinds_are_counted_each(self):
+        more = [owned(kin.SERVICE, f"s{n}", "r") for n in range(12)]
+        more += [pod(f"p{n}", "r") for n in range(12)]
+
+        assert drawn(tree(*more))[-2:] == ["├ … 4 more Service: ClusterIP", "└ … 4 more Pod: Ready"]
+
+
+class TestNarrow:
+    @pytest.fixture
+    def root(self) -> Member:
+        names = ("demoblue-deployment", "demoblue-deployment-7c9d8f6b5", "x2x1z")
+        made = [
+            owned(kin.DEPLOYMENT, names[0], "r", spec={"replicas": 3}, status=kin.counts()),
+            owned(kin.SET, names[1], f"Deployment {names[0]}", spec={"replicas": 1}),
+            pod(f"{names[1]}-{names[2]}", f"ReplicaSet {names[1]}"),
+        ]
+        path = '.spec.template.spec.containers[name="a-rather-long-name"].image'
+        held = contested(f"Deployment/{names[0]}", path, "kubectl-client-side-apply")
+        return tree(*made, kin.foreign(), of=kin.resource("x" * 200, contested=[held]))
+
+    @pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 140])
+    def test_no_line_is_wider_than_the_terminal(self, root, width):
+        title, *told = drawn(root, width=width)
+
+        least = 52  # what the columns cannot do without
+        assert title.startswith("Namespace ns")
+        assert max(map(len, told)) <= max(width, least)
+
+    def test_names_leave_out_what_their_owners_say_before_anything_is_cut(self, root):
+        told = drawn(root, width=80)
+
+        assert any(line.startswith("│ └ ReplicaSet/…-7c9d8f6b5  ") for line in told)
+        assert any(line.startswith("│   └ Pod/…-x2x1z  ") for line in told)
+        assert any("Deployment/demoblue-deployment  " in line for line in told)
+        assert "Pod/demoblue-deployment-7c9d8f6b5-x2x1z" in "".join(drawn(root, width=140))
+
+    def test_what_is_contested_is_broken_and_never_cut(self, root):
+        told = "".join(line.strip(" │✗") for line in drawn(root, width=40))
+
+        assert '.spec.template.spec.containers[name="a-rather-long-name"].image' in told
+
+    def test_a_long_readiness_goes_on_below(self):
+        foreign = kin.foreign()
+
+        told = drawn(tree(foreign, of=kin.unmet(foreign)), width=60)
+
+        at = next(n for n, line in enumerate(told) if "? missing" in line)
+        assert told[at : at + 4] == [
+            "└ ConfigMap/settings  ? missing:           kubectl-cre…  5m",
+            "                        NameTaken by an",
+            "                        object of no",
+            "                        controller",
+        ]
+
+
+class TestKinds:
+    @pytest.fixture
+    def ours(self) -> tuple[Family, ...]:
+        return families((CONTROLLER, CRONJOB))  # type: ignore[arg-type]
+
+    def test_descendants_are_what_the_children_are_made_into(self, ours):
+        assert [api.kind for api in ours[0].descendants] == [
+            "Deployment", "Service", "ReplicaSet", "Pod"
+        ]  # fmt: skip
+        assert [api.kind for api in ours[1].descendants] == ["Job", "Pod"]
+        assert ours[0].owned == ("Deployment", "Service")
+
+    @pytest.mark.parametrize(
+        ("word", "kind"),
+        [
+            ("cronjob", "CronJob"), ("CRONJOBS", "CronJob"),
+            ("cronjob.batch.tutorial.kubebuilder.io", "CronJob"),
+            ("cronjob.batch", ""), ("cronjob.v2.batch.tutorial.kubebuilder.io", ""),
+            ("jobs", ""), ("", ""),
+        ],
+    )  # fmt: skip
+    def test_only_ours_are_meant(self, ours, word, kind):
+        found = meant(word, ours)
+
+        assert (found.api.kind if found else "") == kind
