@@ -101,7 +101,8 @@ class TestTheReplica:
             api.apply(unasked(manifest), "kubectl").must()
         mark = nodes_audit.mark()
         flags = [*arguments("cluster"), *addresses(free_port)]
-        with Operator(kubeconfig, tmp_path / "log", *flags) as operator:
+        told = environment("cluster")
+        with Operator(kubeconfig, tmp_path / "log", *flags, **told) as operator:
             trust = eventually(lambda: trusted_everywhere(api), what="caBundle")
             scrape(nodes_sandbox, free_port, trust)
             assert operator.stop() == 0
@@ -150,9 +151,18 @@ def free_port() -> int:
 
 def arguments(overlay: Overlay, *namespaces: str) -> list[str]:
     """Give what the Deployment's pods are run with."""
+    return container(overlay, *namespaces)["args"][1:]
+
+
+def environment(overlay: Overlay) -> dict[str, str]:
+    """Give the variables that they have, but for what only a pod knows."""
+    return {one["name"]: one["value"] for one in container(overlay)["env"] if "value" in one}
+
+
+def container(overlay: Overlay, *namespaces: str) -> Object:
     [deployment] = of_kinds(("Deployment",), overlay, *namespaces)
-    [container] = deployment["spec"]["template"]["spec"]["containers"]
-    return container["args"][1:]
+    [only] = deployment["spec"]["template"]["spec"]["containers"]
+    return only
 
 
 def addresses(port: int) -> list[str]:

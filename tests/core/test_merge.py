@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from hedgerow.core import ownership
-from hedgerow.core.merge import merge, put, taken, tree_of, without
+from hedgerow.core.merge import keyed, merge, put, taken, tree_of, without
 from model.server import Server
 from support.judged import OURS
 
@@ -98,6 +98,31 @@ class TestAgainstAServer:
         assert (entry["subresource"], entry["fieldsV1"]) == (
             "status", {"f:status": {"f:replicas": {}}},
         )  # fmt: skip
+
+
+class TestKeyed:
+    PORTS: ClassVar = {"f:ports": {'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:port": {}}}}
+
+    def test_a_key_that_is_left_to_a_default_is_told(self):
+        want = {"spec": {"ports": [{"port": 80, "name": "web"}], "size": 1}}
+
+        assert keyed(want, [{"f:spec": self.PORTS}]) == {
+            "spec": {"ports": [{"port": 80, "protocol": "TCP", "name": "web"}], "size": 1}
+        }
+
+    @pytest.mark.parametrize(
+        "want",
+        [
+            {"ports": [{"port": 80, "protocol": "UDP"}]},
+            {"ports": [{"port": 81, "protocol": "TCP"}]},
+            {"ports": ["odd"]},
+            {"ports": []},
+            {"other": [{"port": 80}]},
+        ],
+        ids=str,
+    )
+    def test_everything_else_stays_as_it_is(self, want):
+        assert keyed(want, [self.PORTS]) == want
 
 
 class TestTaken:

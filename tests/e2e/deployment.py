@@ -1,5 +1,6 @@
 """Deployment: the operator in the cluster, by the manifests as they are."""
 
+import socket
 from dataclasses import dataclass
 
 from e2e.node.images import OPERATOR, ROOT
@@ -14,6 +15,15 @@ ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{NAME}"
 REPLICAS = 2
 
 _SOON = 90.0
+
+
+def is_answering(address: str) -> bool:
+    """Tell whether somebody takes connections to a Service's port 443."""
+    try:
+        with socket.create_connection((address, 443), timeout=2):
+            return True
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +51,12 @@ class Deployment:
         return [line.removeprefix("image: ") for line in lines if line.startswith("image: ")]
 
     def ready(self) -> None:
-        """Wait until the rollout is complete."""
+        """Wait until the rollout is complete, and kube-proxy knows of it: its rules come later."""
         arguments = ("-n", NAMESPACE, f"deployment/{NAME}", f"--timeout={_SOON:.0f}s")
         self.node.kubectl("rollout", "status", *arguments)
+        service = f"/api/v1/namespaces/{NAMESPACE}/services/{NAME}-webhook"
+        if address := self.api.raw("GET", service).body.get("spec", {}).get("clusterIP"):
+            eventually(lambda: is_answering(address), _SOON, "the webhooks' Service")
 
     def pods(self) -> list[Object]:
         """Give the operator's live pods that are not being deleted."""

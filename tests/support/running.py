@@ -19,8 +19,9 @@ PORTLESS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 class Operator:
     """One operator process; its log is JSON lines in a file."""
 
-    def __init__(self, kubeconfig: Path, log: Path, *flags: str) -> None:
+    def __init__(self, kubeconfig: Path, log: Path, *flags: str, **environment: str) -> None:
         self._log = log
+        self._environment = environment
         self._command = [
             *(sys.executable, "-m", "hedgerow", "run", "--log-format", "json"),
             *("--kubeconfig", str(kubeconfig), *PORTLESS, *flags),
@@ -51,7 +52,11 @@ class Operator:
         self._begins = len(self._text())
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=os.environ
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self._environment},
             )
         eventually(lambda: self.logged("caches are filled") or self._ended(), what="start")
         assert self._process.poll() is None, self._text()

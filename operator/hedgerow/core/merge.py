@@ -117,6 +117,24 @@ def tree_of(want: Any, known: Sequence[Tree], *, granular: bool = False) -> Tree
     return {element: {SELF: {}, **below} if below else {} for element, below in trees.items()}
 
 
+def keyed(want: Any, known: Sequence[Tree]) -> Any:
+    """Give a declaration with the list keys that it leaves to a default, as `known` tells them."""
+    if is_map(want):
+        return {
+            name: keyed(inner, [tree["f:" + name] for tree in known if "f:" + name in tree])
+            for name, inner in want.items()
+        }
+    elements = dict.fromkeys(element for tree in known for element in tree if element != SELF)
+    if not is_list(want) or not elements:
+        return want
+    return [
+        keyed({**_keys(element), **item}, [tree[element] for tree in known if element in tree])
+        if element and is_map(item)
+        else item
+        for item, element in zip(want, assign(want, elements), strict=True)
+    ]
+
+
 def _booked(
     merged: Object, live: Object, body: Object, known: Sequence[Tree], applier: tuple[str, str]
 ) -> Object:

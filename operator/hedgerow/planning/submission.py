@@ -11,13 +11,13 @@ from hedgerow.core import ownership
 from hedgerow.core.fieldset import is_map
 from hedgerow.core.forecast import PLACEHOLDER, Held, Refusal
 from hedgerow.core.managed import entries
-from hedgerow.core.merge import merge, tree_of
+from hedgerow.core.merge import keyed, merge, tree_of
 from hedgerow.core.meta import ObjectRef, annotation, identity, metadata
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Missing
 from hedgerow.planning.rehearsal import NO_NAMESPACE, NO_RIGHTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from hedgerow.core.fieldset import Tree
@@ -125,7 +125,7 @@ class Submission:
         ]
         return Submitted(None, contested=tuple(held))
 
-    def _merged(self, why: str, field_manager: str = "", shapes: Iterable[Tree] = ()) -> Submitted:
+    def _merged(self, why: str, field_manager: str = "", shapes: Sequence[Tree] = ()) -> Submitted:
         manager = field_manager or self.field_manager
         if self.stored is None:
             born = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
@@ -135,7 +135,8 @@ class Submission:
             return Submitted(merge(base, self.manifest, manager), why)
         stored, manifest = self.stored, self.manifest
         if manager == CLIENT_SIDE:
-            stored, manifest = _as_applied(stored), _as_sent(stored, manifest)
+            manifest = keyed(_as_sent(stored, manifest), shapes)
+            stored = _as_applied(stored)
         live = merge(stored, manifest, manager, shapes=shapes)
         if manager == CLIENT_SIDE:
             live = _rebooked(live, lambda entry: {**entry, "operation": "Update"})
