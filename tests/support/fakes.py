@@ -71,7 +71,12 @@ else:
     port = port or flags["server-address"].rpartition(":")[2]
 context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 context.load_cert_chain(*(flags[part] for part in pair))
-server = http.server.ThreadingHTTPServer(("127.0.0.1", int(port)), Answers)
+
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_):
+        pass  # a client that is gone: it resets what it closes
+
+server = Server(("127.0.0.1", int(port)), Answers)
 server.daemon_threads = True
 server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 server.serve_forever()
