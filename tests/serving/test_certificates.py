@@ -165,6 +165,20 @@ class TestRenewing:
         assert 6 <= len(served) <= 8
         assert len(server.material.bundle) == 2
 
+    async def test_a_validity_that_grows_leaves_no_time_without_a_valid_certificate(self, server):
+        short = Rules(NAMES, timedelta(seconds=30))
+        async with kept(Replica(server, short)):
+            await anyio.sleep(45)
+        replicas = Replica(server), Replica(server)
+        async with kept(*replicas):
+            for _ in range(600):
+                await anyio.sleep(0.5)
+                for replica in replicas:
+                    assert replica.check() == ""
+                    assert server.trusts(replica.leaf)
+
+        assert all(r.leaf.not_valid_after_utc - EPOCH > timedelta(hours=1) for r in replicas)
+
     async def test_an_authority_signs_only_after_it_has_been_trusted_for_a_while(self, server):
         rules = Rules(NAMES, timedelta(seconds=600))
         replica = Replica(server, rules)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from hedgerow.serving.rotation import Rules
 
 LONGEST_PAUSE: Final = timedelta(seconds=30)
+SHORTEST_PAUSE: Final = 1.0
+"""Seconds."""
 _LOOKS: Final = 60
 """Looks within one validity, at least: short validities are looked after more often."""
 
@@ -114,7 +116,18 @@ class Certificates(ABC):
         elif self._trouble and not trouble:
             log.info("certificates are in order again")
         self._trouble = trouble
-        self._wait = wait or self._pause.total_seconds() * (0.75 + draw / 2)
+        self._wait = wait or self._patience() * (0.75 + draw / 2)
+
+    def _patience(self) -> float:
+        """Give the seconds until the next look: fewer as what is served comes to its end.
+
+        It may have been made for a shorter time than those made now.
+        """
+        served, longest = self._live.served, self._pause.total_seconds()
+        if served is None:
+            return longest
+        left = (served.until - self._clock.now()).total_seconds()
+        return min(longest, max(SHORTEST_PAUSE, left / 8))
 
 
 class SelfSigned(Certificates):

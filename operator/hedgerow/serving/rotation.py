@@ -22,6 +22,8 @@ AUTHORITY_LASTS: Final = 4
 """Validities of a server certificate: with 90 days an authority lasts for 360."""
 _RENEWED_AT: Final = 2 / 3
 _JITTER: Final = 1 / 12
+LAST_MOMENT: Final = timedelta(seconds=5)
+"""Before its end a certificate is worth nothing: each replica has looked again by then."""
 _SETTLES: Final = 1 / 12
 _LONGEST_TO_SETTLE: Final = timedelta(minutes=2)
 
@@ -77,8 +79,8 @@ def due(material: Material, rules: Rules) -> datetime:
 
 
 def expired(material: Material, now: datetime) -> bool:
-    """Tell whether the server certificate has expired: no client takes it any more."""
-    return now >= material.leaf.certificate.not_valid_after_utc
+    """Tell whether no client takes the server certificate any more, or will not in a moment."""
+    return now >= material.leaf.certificate.not_valid_after_utc - LAST_MOMENT
 
 
 def misnamed(material: Material, rules: Rules) -> bool:
