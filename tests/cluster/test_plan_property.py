@@ -11,8 +11,9 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers
 
 from controllers.subject import Subject
 from controllers.worlds import SUBJECTS
@@ -184,11 +185,21 @@ def must_equal(said: Told, seen: Told) -> None:
     assert said.conditions == seen.conditions
 
 
+ROUNDS = 5
+"""Of examples, at most."""
+COMMON = {"created", "configured", "by client"}
 RARER = {"deleted", "contested", "claimed", "yielded"}
 """Of which the examples have to bring about some, or the promise would be an empty one."""
 
 
+@pytest.fixture
+def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw the same examples whatever this process has imported, constants of which are drawn."""
+    monkeypatch.setattr(providers, "_get_local_constants", providers.Constants)
+
+
 @pytest.mark.timeout(300)
+@pytest.mark.usefixtures("same_everywhere")
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 def test_what_is_planned_is_what_then_happens(subject: Subject, sandbox, api: Api):
     met: set[str] = set()
@@ -201,7 +212,6 @@ def test_what_is_planned_is_what_then_happens(subject: Subject, sandbox, api: Ap
         max_examples=25,
         deadline=None,
         database=None,
-        derandomize=True,
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
@@ -217,9 +227,11 @@ def test_what_is_planned_is_what_then_happens(subject: Subject, sandbox, api: Ap
             first = trial.manifest({**first, "metadata": {"name": name}})
         anyio.run(trial.run, first, edits, trial.manifest(second, terms), by_client)
 
-    holds()
-    assert met >= {"created", "configured", "by client"}
-    assert len(met & RARER) > 1 or subject.lasting
+    for number in range(ROUNDS):
+        seed(number)(holds)()
+        if met >= COMMON and (len(met & RARER) > 1 or subject.lasting):
+            return
+    pytest.fail(f"the examples brought about no more than {met}")
 
 
 def test_the_words_of_plan_and_cluster_can_tell_differences_apart():

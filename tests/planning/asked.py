@@ -32,8 +32,9 @@ class Asked(Cluster):
 
     async def apply(self, api: ApiResource, body: Any, **more: Any) -> Applied:
         self._check(f"patch {api.plural}")
-        if api.kind in self.refuse:
-            raise self.refuse[api.kind]
+        for what in (api.kind, f"{api.kind}/{body['metadata']['name']}"):
+            if what in self.refuse:
+                raise self.refuse[what]
         found = await super().apply(api, body, **more)
         return Applied(found.object, found.created, self.warnings)
 

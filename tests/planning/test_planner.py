@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from hedgerow.core.forecast import Forecast, Held, ObjectForecast
+from hedgerow.core.meta import digest
 from hedgerow.core.terms import CLAIM, YIELD
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, Unavailable
 from hedgerow.planning.planner import Planner
@@ -365,6 +366,32 @@ class TestClientSide:
         assert own.merged.startswith("client-side apply has it")
         added = {line.path for line in own.lines if line.kind == "added"}
         assert '.spec.greenSpec.containers[name="green"].image' in added
+
+    async def test_what_is_invalid_only_beside_what_is_to_go_is_merged(self):
+        world = World()
+        stored = manifest(greenSpec=None)
+        stored["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(stored)}
+        world.server.create(stored, CLIENT_SIDE)
+        plan = Plan(world)
+        plan.cluster.refuse = {"BlueGreen/demo": Invalid("names must differ", code=422)}
+
+        found = await plan.of(manifest())
+
+        added = {line.path for line in the(found, "BlueGreen/demo").lines if line.kind == "added"}
+        assert '.spec.greenSpec.containers[name="green"].image' in added
+
+    async def test_what_is_invalid_by_itself_is_refused_under_its_own_name(self):
+        world = World()
+        stored = manifest(greenSpec=None)
+        stored["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(stored)}
+        world.server.create(stored, CLIENT_SIDE)
+        plan = Plan(world)
+        other = f"p{digest('demo')}"[:4]
+        plan.cluster.refuse = {"BlueGreen": Invalid(f'BlueGreen "{other}" is invalid', code=422)}
+
+        found = await plan.of(manifest())
+
+        assert [r.message for r in found.refusals] == ['BlueGreen "demo" is invalid']
 
     async def test_where_no_server_tells_the_keys_such_a_list_is_told_as_a_whole(self):
         world = World()

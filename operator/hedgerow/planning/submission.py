@@ -12,7 +12,7 @@ from hedgerow.core.fieldset import is_map
 from hedgerow.core.forecast import PLACEHOLDER, Held, Refusal
 from hedgerow.core.managed import entries
 from hedgerow.core.merge import keyed, merge, tree_of
-from hedgerow.core.meta import ObjectRef, annotation, identity, metadata
+from hedgerow.core.meta import ObjectRef, annotation, digest, identity, metadata
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Missing
 from hedgerow.planning.rehearsal import NO_NAMESPACE, NO_RIGHTS
 
@@ -64,10 +64,11 @@ class Submission:
             )
         except Conflict as error:
             return await self._by_client(cluster) if self._is_by_client else self._contested(error)
-        except (Forbidden, Invalid) as error:
-            if isinstance(error, Forbidden) and not await self._may_apply(cluster):
-                return self._merged(NO_RIGHTS)
-            return Submitted(None, refusals=(Refusal(str(self.ref), error.message),))
+        except Invalid as error:
+            return await self._anew(cluster) if self._is_by_client else self._refused(error.message)
+        except Forbidden as error:
+            may = await self._may_apply(cluster)
+            return self._refused(error.message) if may else self._merged(NO_RIGHTS)
         except Missing as error:
             if not error.served:
                 raise
@@ -104,8 +105,30 @@ class Submission:
                 self.ref.api, rest, manager=self.field_manager, dry_run=True
             )
         except (Conflict, Invalid):
+            return await self._anew(cluster)
+        return self._answered(applied)
+
+    async def _anew(self, cluster: Cluster) -> Submitted:
+        """Merge what client-side apply goes on with; whether it is valid is asked by another name.
+
+        An apply leaves beside the manifest what client-side apply removes, which together may be
+        invalid though the manifest is not.
+        """
+        meta = metadata(self.manifest)
+        name = f"p{digest(meta['name'])}"[: len(str(meta["name"]))]
+        alone = {**self.manifest, "metadata": {**meta, "name": name}}
+        try:
+            applied = await cluster.apply(
+                self.ref.api, alone, manager=self.field_manager, dry_run=True
+            )
+        except Invalid as error:
+            return self._refused(error.message.replace(f'"{name}"', f'"{meta["name"]}"'))
+        except (Conflict, Forbidden):
             return self._merged(BY_CLIENT, CLIENT_SIDE)
         return self._answered(applied)
+
+    def _refused(self, message: str) -> Submitted:
+        return Submitted(None, refusals=(Refusal(str(self.ref), message),))
 
     async def _may_apply(self, cluster: Cluster) -> bool:
         """Tell whether it was something else than rights that forbade the apply."""
