@@ -43,6 +43,7 @@ class ByFile(LoadFileScheduling):
         return NODE if nodeid.startswith(f"{NODE}/") else super()._split_scope(nodeid)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     """Have it distribute the tests."""
     return ByFile(config, log)

@@ -19,9 +19,9 @@ from hedgerow.runtime.metrics import Meters
 from hedgerow.services import Services, server_names
 from hedgerow.serving.addresses import Address
 from hedgerow.serving.issuing import names_of
+from hedgerow.serving.listening import ListenError
 from hedgerow.serving.pulse import BEAT
 from hedgerow.serving.secret import SECRET
-from hedgerow.serving.server import ListenError
 from hedgerow.settings import Settings
 from hedgerow.stopping import Stop
 from runtime.virtual import BACKEND, VirtualClock

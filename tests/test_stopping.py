@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import anyio
 import pytest
@@ -129,8 +130,7 @@ class TestUnlessAsked:
     async def test_it_cancels_what_waits_when_the_process_is_asked_to_stop(self):
         stop = Stop(GRACE)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stop.unless_asked, tasks.cancel_scope)
-            tasks.start_soon(anyio.sleep, 3600)
+            tasks.start_soon(stop.unless_asked, partial(anyio.sleep, 3600))
             await anyio.sleep(5)
             stop.asked.set()
 

@@ -108,10 +108,7 @@ def margin(settings: Settings) -> float:
 
 
 async def _gained(leadership: Leadership, stop: Stop) -> bool:
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(stop.unless_asked, tasks.cancel_scope)
-        await leadership.gain()
-        tasks.cancel_scope.cancel()
+    await stop.unless_asked(leadership.gain)
     return not stop.asked.is_set()
 
 

@@ -66,10 +66,7 @@ class Services:
         """Serve from now on, as tasks; raises ListenError where an address is not to be had."""
         tasks.start_soon(self._pulse.beat)
         if self._certificates:
-            async with anyio.create_task_group() as first:
-                first.start_soon(self._stop.unless_asked, first.cancel_scope)
-                await self._certificates.prepare()
-                first.cancel_scope.cancel()
+            await self._stop.unless_asked(self._certificates.prepare)
             await tasks.start(self._certificates.keep)
         settings = self._settings
         await self._serve(tasks, settings.health_probe_bind_address, health_app(self.health))

@@ -10,6 +10,8 @@ import structlog
 from anyio import CancelScope
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from anyio.abc import TaskStatus
 
 log = structlog.get_logger(__name__)
@@ -43,7 +45,13 @@ class Stop:
             await anext(signals)
             everything.cancel()
 
-    async def unless_asked(self, until: CancelScope) -> None:
-        """Cancel `until` when the process is asked to stop."""
+    async def unless_asked(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the end of `act`, which is cut off when the process is asked to stop."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._cut_off, tasks.cancel_scope)
+            await act()
+            tasks.cancel_scope.cancel()
+
+    async def _cut_off(self, until: CancelScope) -> None:
         await self.asked.wait()
         until.cancel()

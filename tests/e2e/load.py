@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from types import TracebackType
 from typing import Self
 
 import httpx
 
+from e2e.background import Background
 from e2e.node.images import MEMCACHED, PAUSE_IMAGE, PYTHON
 from e2e.node.node import Node
 from e2e.pods import container, user
@@ -49,22 +48,12 @@ class Answers:
         return True
 
 
-class Background:
-    """A thread that does one thing again and again, from the network of who starts it.
-
-    What goes wrong in it is raised where it is awaited.
-    """
+class Writer(Background):
+    """Makes one request after the other, over connections of its own."""
 
     def __init__(self, node: Node, once: Callable[[Api, int], object]) -> None:
-        self._once = once
         self._api = Api(node.kubeconfig)
-        self._stop = threading.Event()
-        self._wrong: list[Exception] = []
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+        super().__init__(lambda turn: once(self._api, turn), _PAUSE)
 
     def __exit__(
         self,
@@ -72,21 +61,10 @@ class Background:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._stop.set()
-        self._thread.join(_SOON)
-        self._api.close()
-        assert not self._thread.is_alive()
-        if self._wrong and error is None:
-            raise self._wrong[0]
-
-    def _run(self) -> None:
         try:
-            for turn in count():
-                if self._stop.wait(_PAUSE):
-                    return
-                self._once(self._api, turn)
-        except Exception as error:  # noqa: BLE001 - it is raised in the test's own thread
-            self._wrong.append(error)
+            super().__exit__(kind, error, traceback)
+        finally:
+            self._api.close()
 
 
 class Load:
@@ -102,7 +80,7 @@ class Load:
         self.api = api
         self._wanted = {name: self._coloured(name, "Blue") for name in self.names}
         self._wanted["cache"] = self._sized(SIZES[0])
-        self._thread = Background(node, self._change)
+        self._thread = Writer(node, self._change)
 
     def __enter__(self) -> Self:
         """Begin with resources whose children are all there."""
@@ -192,7 +170,7 @@ class Load:
         return {"apiVersion": _MEMCACHED, "kind": "Memcached", "metadata": metadata, "spec": spec}
 
 
-def asking(node: Node, namespace: str, answers: Answers) -> Background:
+def asking(node: Node, namespace: str, answers: Answers) -> Writer:
     """Have a CronJob defaulted and judged again and again, by dry runs that change nothing."""
     asked = cronjob(namespace)
 
@@ -200,7 +178,7 @@ def asking(node: Node, namespace: str, answers: Answers) -> Background:
         asked["metadata"]["annotations"] = {"turn": str(turn)}
         answers.take(lambda: api.apply(asked, "user", dry_run=True))
 
-    return Background(node, ask)
+    return Writer(node, ask)
 
 
 def cronjob(namespace: str) -> Object:

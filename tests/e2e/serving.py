@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 from e2e.deployment import NAMESPACE, Deployment
-from e2e.load import Answers, Background, cronjob
+from e2e.load import Answers, Writer, cronjob
 from e2e.node.node import Node
 from support.api import Api, Object, Reply
 
@@ -69,7 +69,7 @@ def trusted_by(hook: Object) -> bytes:
     return b64decode(hook["clientConfig"].get("caBundle", ""))
 
 
-def connecting(node: Node, api: Api, answers: Answers) -> Background:
+def connecting(node: Node, api: Api, answers: Answers) -> Writer:
     """Call the webhook as the API server does, which keeps its connections: each time a new one.
 
     It is called by its Service, by its name, and trusted by what is the `caBundle` at that moment.
@@ -90,7 +90,7 @@ def connecting(node: Node, api: Api, answers: Answers) -> Background:
 
         answers.take(ask)
 
-    return Background(node, connect)
+    return Writer(node, connect)
 
 
 def _review(turn: int) -> Object:

@@ -313,12 +313,17 @@ class TestRefused:
             await plan.of(manifest())
 
 
+def by_client(stored: Any, copy: str = "") -> World:
+    """Have a resource that client-side apply made, with the copy that it keeps of it."""
+    world = World()
+    stored["metadata"]["annotations"] = {LAST_APPLIED: copy or json.dumps(stored)}
+    world.server.create(stored, CLIENT_SIDE)
+    return world
+
+
 class TestClientSide:
     async def test_what_is_only_taken_out_is_removed_too(self):
-        world = World()
-        stored = manifest()
-        stored["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(stored)}
-        world.server.create(stored, CLIENT_SIDE)
+        world = by_client(manifest())
         await world.settle()
 
         found = await Plan(world).of(manifest(greenSpec=None))
@@ -330,20 +335,14 @@ class TestClientSide:
 
     @pytest.mark.parametrize("copy", ["no JSON", "[]"])
     async def test_a_copy_that_cannot_be_read_has_nothing_removed(self, copy):
-        world = World()
-        stored = manifest()
-        stored["metadata"]["annotations"] = {LAST_APPLIED: copy}
-        world.server.create(stored, CLIENT_SIDE)
+        world = by_client(manifest(), copy)
 
         found = await Plan(world).of(manifest(greenSpec=None))
 
         assert the(found, "BlueGreen/demo").lines == ()
 
     async def test_its_fields_are_merged_as_it_would(self):
-        world = World()
-        stored = manifest(promotion="WhenAvailable")
-        stored["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(stored)}
-        world.server.create(stored, CLIENT_SIDE)
+        world = by_client(manifest(promotion="WhenAvailable"))
         found = await Plan(world).of(manifest(routeTo="Green"))
 
         own = the(found, "BlueGreen/demo")
@@ -355,10 +354,7 @@ class TestClientSide:
 
     @pytest.mark.parametrize("route", ["Blue", "Green"], ids=["at peace", "in conflict"])
     async def test_the_items_of_a_list_that_is_new_are_told_by_their_keys(self, route):
-        world = World()
-        stored = manifest(greenSpec=None)
-        stored["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(stored)}
-        world.server.create(stored, CLIENT_SIDE)
+        world = by_client(manifest(greenSpec=None))
 
         found = await Plan(world).of(manifest(routeTo=route))
 
@@ -368,10 +364,7 @@ class TestClientSide:
         assert '.spec.greenSpec.containers[name="green"].image' in added
 
     async def test_what_is_invalid_only_beside_what_is_to_go_is_merged(self):
-        world = World()
-        stored = manifest(greenSpec=None)
-        stored["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(stored)}
-        world.server.create(stored, CLIENT_SIDE)
+        world = by_client(manifest(greenSpec=None))
         plan = Plan(world)
         plan.cluster.refuse = {"BlueGreen/demo": Invalid("names must differ", code=422)}
 
@@ -381,10 +374,7 @@ class TestClientSide:
         assert '.spec.greenSpec.containers[name="green"].image' in added
 
     async def test_what_is_invalid_by_itself_is_refused_under_its_own_name(self):
-        world = World()
-        stored = manifest(greenSpec=None)
-        stored["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(stored)}
-        world.server.create(stored, CLIENT_SIDE)
+        world = by_client(manifest(greenSpec=None))
         plan = Plan(world)
         other = f"p{digest('demo')}"[:4]
         plan.cluster.refuse = {"BlueGreen": Invalid(f'BlueGreen "{other}" is invalid', code=422)}
@@ -394,10 +384,7 @@ class TestClientSide:
         assert [r.message for r in found.refusals] == ['BlueGreen "demo" is invalid']
 
     async def test_where_no_server_tells_the_keys_such_a_list_is_told_as_a_whole(self):
-        world = World()
-        stored = manifest(greenSpec=None)
-        stored["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(stored)}
-        world.server.create(stored, CLIENT_SIDE)
+        world = by_client(manifest(greenSpec=None))
         plan = Plan(world)
         plan.cluster.refuse = {"BlueGreen": Conflict("in the way", code=409)}
 

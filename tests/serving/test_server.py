@@ -24,7 +24,8 @@ from starlette.routing import Route
 
 from hedgerow.serving import connections, limits, listening, server
 from hedgerow.serving.addresses import Address
-from hedgerow.serving.server import ListenError, serve
+from hedgerow.serving.listening import ListenError
+from hedgerow.serving.server import serve
 from serving.serving import LOCAL, pair, served
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from hedgerow.kube import errors as kube
 from hedgerow.leading import CompanyError
 from hedgerow.runtime.lease import LeadershipLost
 from hedgerow.sandbox.errors import SandboxError
-from hedgerow.serving.server import ListenError
+from hedgerow.serving.listening import ListenError
 
 _PLAIN = (SandboxError, InstallError, DemoError, ListenError, CompanyError, LeadershipLost)
 """Errors whose text says all that there is to say."""

@@ -11,6 +11,7 @@ from hedgerow.core.extract import item
 from hedgerow.core.fieldset import SELF, assign, is_list, is_map, path_of
 from hedgerow.core.managed import Holder, entries, entry
 from hedgerow.core.ownership import Leaf
+from hedgerow.core.trees import subtree
 from hedgerow.core.walk import is_before_first_apply
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def without_yielded(
     """
     mine = entry(live, manager) or {}
     held = {
-        steps for steps in _foreign(live, manager) if is_yielded(steps) and not _below(mine, steps)
+        steps for steps in _foreign(live, manager) if is_yielded(steps) and not subtree(mine, steps)
     }
     leaves = [Leaf(path_of(steps), steps, "lost", None, None, (), equal=False) for steps in held]
     return ownership.leave_out(want, leaves) if leaves else want
@@ -74,7 +75,7 @@ def with_held_items(
         inside = any(leaf.steps[: len(outer.steps)] == outer.steps for outer in kept)
         if holders and not inside:
             kept.append(replace(leaf, holders=holders))
-            part = item(leaf.live, leaf.steps[-1], _below(mine, leaf.steps) or {})
+            part = item(leaf.live, leaf.steps[-1], subtree(mine, leaf.steps) or {})
             want = _with_item(want, leaf.steps[:-1], part)
     return want, tuple(kept)
 
@@ -93,16 +94,9 @@ def _holders_within(live: Object, manager: str, steps: Sequence[str]) -> tuple[H
         holder
         for holder, _, tree in entries(live)
         if not holder.is_applier(manager, "")
-        if (below := _below(tree, steps))
+        if (below := subtree(tree, steps))
         if SELF not in below or is_before_first_apply(holder)
     )
-
-
-def _below(tree: Tree, steps: Sequence[str]) -> Tree | None:
-    found: Tree | None = tree
-    for step in steps:
-        found = found.get(step) if found else None
-    return found
 
 
 def _with_item(want: Any, steps: Sequence[str], part: Any) -> Any:

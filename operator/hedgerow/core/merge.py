@@ -14,6 +14,7 @@ from hedgerow.core.canonical import builtin
 from hedgerow.core.fieldset import SELF, Tree, assign, coin, is_list, is_map, positions
 from hedgerow.core.managed import entries
 from hedgerow.core.meta import metadata
+from hedgerow.core.trees import subtree
 from hedgerow.core.walk import GRANULAR
 
 if TYPE_CHECKING:
@@ -170,23 +171,18 @@ def _is_applier(entry: Object, field_manager: str, subresource: str) -> bool:
 def _is_held(live: Object, steps: Sequence[str], field_manager: str, subresource: str) -> bool:
     """Tell whether another entry holds a place, or something within it."""
     for holder, _, tree in entries(live):
-        if not holder.is_applier(field_manager, subresource) and _at(tree, steps) is not None:
+        if not holder.is_applier(field_manager, subresource) and subtree(tree, steps) is not None:
             return True
     return False
-
-
-def _at(tree: Tree, steps: Sequence[str]) -> Tree | None:
-    found: Tree | None = tree
-    for step in steps:
-        found = None if found is None else found.get(step)
-    return found
 
 
 def _moved(entry: Object, steps: Sequence[str], field_manager: str) -> Object:
     tree: Tree = entry.get("fieldsV1") or {}
     if _is_applier(entry, field_manager, ""):
         return {**entry, "fieldsV1": _planted(tree, steps)}
-    return {**entry, "fieldsV1": _pulled(tree, steps)} if _at(tree, steps) is not None else entry
+    return (
+        {**entry, "fieldsV1": _pulled(tree, steps)} if subtree(tree, steps) is not None else entry
+    )
 
 
 def _planted(tree: Tree, steps: Sequence[str]) -> Tree:

@@ -23,6 +23,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.core.fieldset import show
+from hedgerow.core.invalid import cut
 from hedgerow.core.meta import CONTROLLER_LABEL
 from hedgerow.core.trees import Steps, is_key
 
@@ -226,8 +227,7 @@ def _literal(kind: str, token: str) -> str:
 
 def _short(text: str) -> str:
     """Quote a part of a text that anybody wrote, as much of it as fits in a condition."""
-    quoted = repr(text.strip())
-    return quoted if len(quoted) <= SHOWN else f"{quoted[: SHOWN - 1]}…"
+    return cut(repr(text.strip()), SHOWN)
 
 
 def _joined(steps: Steps) -> str:

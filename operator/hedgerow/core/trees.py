@@ -33,6 +33,14 @@ def leaves(tree: Tree, above: Steps = ()) -> Iterator[Steps]:
             yield place
 
 
+def subtree(tree: Tree, steps: Iterable[str]) -> Tree | None:
+    """Give what a tree holds at a place and below it; None where it holds nothing."""
+    found: Tree | None = tree
+    for step in steps:
+        found = None if found is None else found.get(step)
+    return found
+
+
 def is_key(steps: Steps) -> bool:
     """Tell whether a place is a key of its list item, which stays as long as the item does."""
     if len(steps) < 2:  # noqa: PLR2004 - the item and its field

@@ -107,8 +107,7 @@ def of_viewers(resources: Iterable[type[CustomResource]]) -> Rights:
 
 def of_editors(resources: Iterable[type[CustomResource]]) -> Rights:
     """Give what people need to change the custom resources; their status is the operator's."""
-    writes = (*READ, *APPLY, "delete", "deletecollection")
-    return _of_people(resources, writes, READ[:1], ("get", "patch"))
+    return _of_people(resources, VERBS, READ[:1], ("get", "patch"))
 
 
 def _of_people(

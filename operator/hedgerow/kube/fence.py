@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hedgerow.kube.errors import KubeError, NotLeading, Unreachable
+from hedgerow.kube.session import unheard
 
 if TYPE_CHECKING:
     from hedgerow.kube.wire import Answer, Request
@@ -17,10 +18,6 @@ _SENDING = ("send_request_headers.started", "send_request_body.started")
 Permit = Callable[[], float]
 """Gives the seconds for which writes are permitted, none for 0 or less."""
 Hook = Callable[[], object]
-
-
-def unheard() -> None:
-    """Hear nothing."""
 
 
 class Sender(Protocol):

@@ -57,11 +57,8 @@ class Submission:
         """
         if absent:
             return self._merged(NO_NAMESPACE)
-        api = self.ref.api
         try:
-            applied = await cluster.apply(
-                api, self.manifest, manager=self.field_manager, dry_run=True
-            )
+            applied = await self._tried(cluster, self.manifest)
         except Conflict as error:
             return await self._by_client(cluster) if self._is_by_client else self._contested(error)
         except Invalid as error:
@@ -76,12 +73,11 @@ class Submission:
         return self._answered(applied)
 
     def _answered(self, applied: Applied) -> Submitted:
+        live = applied.object
         if self._is_by_client:
             # A dry run cannot tell what kubectl would remove: it compares with what it sent last.
-            trees = [tree for _, _, tree in entries(applied.object)]
-            merged = self._merged(BY_CLIENT, CLIENT_SIDE, trees)
-            return replace(merged, warnings=applied.warnings)
-        live = applied.object
+            trees = [tree for _, _, tree in entries(live)]
+            return replace(self._continued(trees), warnings=applied.warnings)
         if self.stored is None:
             live = {**live, "metadata": {**metadata(live), "uid": PLACEHOLDER}}
         return Submitted(live, warnings=applied.warnings)
@@ -101,9 +97,7 @@ class Submission:
         verdict = ownership.judge(self.manifest, self.stored or {}, self.field_manager)
         rest = ownership.leave_out(self.manifest, verdict.contested)
         try:
-            applied = await cluster.apply(
-                self.ref.api, rest, manager=self.field_manager, dry_run=True
-            )
+            applied = await self._tried(cluster, rest)
         except (Conflict, Invalid):
             return await self._anew(cluster)
         return self._answered(applied)
@@ -118,14 +112,15 @@ class Submission:
         name = f"p{digest(meta['name'])}"[: len(str(meta["name"]))]
         alone = {**self.manifest, "metadata": {**meta, "name": name}}
         try:
-            applied = await cluster.apply(
-                self.ref.api, alone, manager=self.field_manager, dry_run=True
-            )
+            applied = await self._tried(cluster, alone)
         except Invalid as error:
             return self._refused(error.message.replace(f'"{name}"', f'"{meta["name"]}"'))
         except (Conflict, Forbidden):
-            return self._merged(BY_CLIENT, CLIENT_SIDE)
+            return self._continued()
         return self._answered(applied)
+
+    async def _tried(self, cluster: Cluster, manifest: Object) -> Applied:
+        return await cluster.apply(self.ref.api, manifest, manager=self.field_manager, dry_run=True)
 
     def _refused(self, message: str) -> Submitted:
         return Submitted(None, refusals=(Refusal(str(self.ref), message),))
@@ -148,25 +143,32 @@ class Submission:
         ]
         return Submitted(None, contested=tuple(held))
 
-    def _merged(self, why: str, field_manager: str = "", shapes: Sequence[Tree] = ()) -> Submitted:
-        manager = field_manager or self.field_manager
+    def _merged(self, why: str) -> Submitted:
+        """Work out what an apply comes to, where no server is asked."""
         if self.stored is None:
             born = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
             meta: Object = {"uid": PLACEHOLDER, "generation": 1, "creationTimestamp": born}
             base = identity(self.ref)
             base["metadata"] = {**base["metadata"], **meta}
-            return Submitted(merge(base, self.manifest, manager), why)
-        stored, manifest = self.stored, self.manifest
-        if manager == CLIENT_SIDE:
-            manifest = keyed(_as_sent(stored, manifest), shapes)
-            stored = _as_applied(stored)
-        live = merge(stored, manifest, manager, shapes=shapes)
-        if manager == CLIENT_SIDE:
-            live = _rebooked(live, lambda entry: {**entry, "operation": "Update"})
-        if live.get("spec") != self.stored.get("spec"):
-            meta = {**metadata(live), "generation": metadata(live).get("generation", 0) + 1}
-            live = {**live, "metadata": meta}
-        return Submitted(live, why)
+            return Submitted(merge(base, self.manifest, self.field_manager), why)
+        live = merge(self.stored, self.manifest, self.field_manager)
+        return Submitted(_counted(live, self.stored), why)
+
+    def _continued(self, shapes: Sequence[Tree] = ()) -> Submitted:
+        """Work out what client-side apply comes to; `shapes` are trees that tell list keys."""
+        stored = self.stored or {}
+        manifest = keyed(_as_sent(stored, self.manifest), shapes)
+        live = merge(_as_applied(stored), manifest, CLIENT_SIDE, shapes=shapes)
+        live = _rebooked(live, lambda entry: {**entry, "operation": "Update"})
+        return Submitted(_counted(live, stored), BY_CLIENT)
+
+
+def _counted(live: Object, before: Object) -> Object:
+    """Give the object with the generation that it gets."""
+    if live.get("spec") == before.get("spec"):
+        return live
+    meta = {**metadata(live), "generation": metadata(live).get("generation", 0) + 1}
+    return {**live, "metadata": meta}
 
 
 def _as_applied(stored: Object) -> Object:

@@ -15,7 +15,7 @@ import uvicorn
 from hedgerow.serving.addresses import Address
 from hedgerow.serving.connections import Connection
 from hedgerow.serving.limits import Limited
-from hedgerow.serving.listening import BACKLOG, Listener, ListenError, listen
+from hedgerow.serving.listening import BACKLOG, Listener, listen
 
 if TYPE_CHECKING:
     import socket
@@ -36,7 +36,6 @@ TICK = 1.0
 """Seconds between two looks at the clock, for the Date header."""
 
 log = structlog.get_logger(__name__)
-__all__ = ["ListenError", "serve"]
 
 
 async def serve(

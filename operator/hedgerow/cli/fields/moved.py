@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from hedgerow.cli.owners.page import printable, worded
+from hedgerow.core.invalid import cut
 from hedgerow.core.meta import metadata
 from hedgerow.core.trees import ABSENT
 
@@ -26,11 +27,11 @@ NOBODY = "nobody"
 def table(moves: Iterable[Move]) -> str:
     """Give a line for each move, under headers."""
     rows = [_HEADERS, *(_row(move) for move in moves)]
-    cut = [tuple(map(_cut, row, _WIDEST)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
+    shown = [tuple(map(cut, row, _WIDEST)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in cut
+        for row in shown
     )
 
 
@@ -81,7 +82,3 @@ def _holder(holder: Holder) -> str:
 
 def _value(value: Any) -> str:
     return "(absent)" if value is ABSENT else worded(value)
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"

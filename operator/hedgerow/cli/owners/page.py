@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from hedgerow.core.invalid import cut
 from hedgerow.core.meta import metadata
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ def page(live: Object, whole: Ownership, chosen: Ownership, now: datetime) -> Pa
 
 def printable(text: str) -> str:
     """Give a text that neither steers a terminal nor breaks XML; cut where it gets endless."""
-    cut = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+    shown = cut(text, LONGEST)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 
 
 def worded(value: Any) -> str:
