@@ -225,8 +225,11 @@ class TestRefusals:
 
 
 class TestOriginals:
-    def test_a_service_keeps_its_address_and_the_rest_is_managed(self, world: World):
-        world.let_original_work("cache", OWN)
+    def test_a_service_keeps_its_address_and_the_rest_is_managed(
+        self, world: World, operator: Operator
+    ):
+        with operator.frozen():
+            world.let_original_work("cache", OWN)
         before = address(world)
 
         eventually(lambda: world.condition("Degraded") == "True/Immutable")
@@ -249,8 +252,11 @@ class TestOriginals:
         eventually(lambda: address(world) == "None")
         eventually(lambda: world.condition("Degraded") == "")
 
-    def test_a_deployment_keeps_its_selector_and_nodes_follow_it(self, world: World):
-        world.let_original_work("cache", OTHER)
+    def test_a_deployment_keeps_its_selector_and_nodes_follow_it(
+        self, world: World, operator: Operator
+    ):
+        with operator.frozen():
+            world.let_original_work("cache", OTHER)
 
         eventually(lambda: ".spec.selector" in message(world, "Degraded"))
         eventually(lambda: world.status()["nodes"] == world.pods() != [])
@@ -267,8 +273,11 @@ class TestOriginals:
         eventually(lambda: ".spec.selector" not in message(world, "Degraded"))
         eventually(lambda: world.status()["selector"] == "app=memcached,memcached_cr=cache")
 
-    def test_what_a_retired_operator_held_becomes_ours_without_a_word(self, world: World):
-        world.let_original_work("cache", OWN)
+    def test_what_a_retired_operator_held_becomes_ours_without_a_word(
+        self, world: World, operator: Operator
+    ):
+        with operator.frozen():
+            world.let_original_work("cache", OWN)
         world.note_nodes_as_original("cache", ["cache-of-old"])
         eventually(lambda: "Memcached/cache: .status.nodes" in world.contested())
         assert world.status()["nodes"] == ["cache-of-old"]
@@ -301,8 +310,9 @@ class TestSilence:
         world.make("plain")
         world.make("empty", size=0)
         world.make("contested", size=1)
-        world.let_original_work("same", {"app": "memcached", "memcached_cr": "same"})
-        world.let_original_work("other", {"app": "other"})
+        with operator.frozen():
+            world.let_original_work("same", {"app": "memcached", "memcached_cr": "same"})
+            world.let_original_work("other", {"app": "other"})
         ready(world, 3, "plain")
         ready(world, 0, "empty")
         ready(world, 1, "contested")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import signal
 from collections.abc import Iterator
@@ -100,12 +99,11 @@ class TestLosingTheServer:
         """The watch cannot tell of it: the operator is frozen and its old versions compacted."""
         with Operator(kubeconfig, tmp_path / "log") as operator:
             follows(world, "Blue")
-            os.kill(operator.pid, signal.SIGSTOP)
-            fragile.kill(API_SERVER, signal.SIGKILL)
-            again(fragile)
-            gone = world.get("Service", "demo")["metadata"]["uid"]
-            world.delete("Service", "demo")
-            os.kill(operator.pid, signal.SIGCONT)
+            with operator.frozen():
+                fragile.kill(API_SERVER, signal.SIGKILL)
+                again(fragile)
+                gone = world.get("Service", "demo")["metadata"]["uid"]
+                world.delete("Service", "demo")
 
             def is_back() -> bool:
                 live = world.get("Service", "demo")

@@ -178,9 +178,10 @@ class TestMemcached:
         return memcacheds.World(api, nodes_namespace, nodes_sandbox)
 
     def test_it_is_followed_again_once_its_objects_are_adopted(
-        self, world, typed, nodes_namespace, nodes_audit
+        self, world, operator, typed, nodes_namespace, nodes_audit
     ):
-        world.let_original_work("cache", OWN)
+        with stopped(operator):
+            world.let_original_work("cache", OWN)
         world.note_nodes_as_original("cache", ["cache-of-old"])
         eventually(lambda: "Memcached/cache: .status.nodes" in world.contested())
         held = 'Deployment/cache: .spec.template.spec.containers[name="memcached"]'

@@ -103,7 +103,10 @@ class World(bluegreens.World):
         return {f"{f['object']}: {f['path']}" for f in self.status(name).get("contested", ())}
 
     def let_original_work(self, name: str, labels: Object, *, size: int = 3) -> None:
-        """Make what the original operator makes, as it does: by POST, and its status by PUT."""
+        """Make what the original operator makes, as it does: by POST.
+
+        Ours must not be at work meanwhile: it would make the same objects first.
+        """
         owner = self.make(name, size)
         reference = {key: owner[key] for key in ("apiVersion", "kind")} | {
             "name": name,

@@ -7,8 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
+
+import psutil
 
 from support.eventually import eventually
 
@@ -38,10 +42,17 @@ class Operator:
             self._process.kill()
             self._process.wait(10)
 
-    @property
-    def pid(self) -> int:
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Have it do nothing meanwhile, as a process that gets no time does; nothing closes."""
         assert self._process is not None
-        return self._process.pid
+        process = psutil.Process(self._process.pid)
+        process.suspend()
+        eventually(lambda: process.status() == psutil.STATUS_STOPPED, what="frozen")
+        try:
+            yield
+        finally:
+            process.resume()
 
     @property
     def running(self) -> bool:
