@@ -20,6 +20,13 @@ CHILD = f"deployment/{NAME}"
 IMAGE = '.spec.template.spec.containers[name="c"].image'
 
 
+RESOURCE = {
+    "apiVersion": "app.demo.kakao.com/v1",
+    "kind": "BlueGreen",
+    "metadata": {"name": "demo", "namespace": "default"},
+}
+
+
 class Garden(Cluster):
     """A cluster as commands ask it; `meanwhile` acts before the n-th write, counted from 1."""
 
@@ -97,10 +104,21 @@ class Garden(Cluster):
     def contest(self, *paths: str) -> None:
         """Report fields as contested, as the operator does."""
         fields = [{"object": f"Deployment/{NAME}", "path": p, "manager": "old"} for p in paths]
-        meta = {"name": "demo", "namespace": "default"}
-        body = {"apiVersion": "app.demo.kakao.com/v1", "kind": "BlueGreen", "metadata": meta}
-        status = {**body, "status": {"contested": fields}}
-        self.model.apply(status, OURS, subresource="status")
+        self.note(contested=fields)
+
+    def note(self, manager: str = OURS, **status: Any) -> None:
+        """Apply the resource's status as the operator does, or as another."""
+        self.model.apply({**RESOURCE, "status": status}, manager, subresource="status")
+
+    def noted(self, field: str) -> tuple[Any, set[str]]:
+        """Give a field of the resource's status, and everyone who holds it."""
+        live = self.model.get(RESOURCE) or {}
+        holders = {
+            entry["manager"]
+            for entry in live["metadata"]["managedFields"]
+            if f"f:{field}" in entry["fieldsV1"].get("f:status", {})
+        }
+        return live["status"].get(field), holders
 
     def anew(self) -> None:
         """Delete it and make it anew."""

@@ -95,13 +95,27 @@ def adopt(live: Object, wish: Wish, target: Target) -> Adoption:
         raise Refusal(_unrelated(live, wish, target))
     moves = tuple(_with_items(moves, target))
     edits = {source.index: _left(source, chosen[source.index], terms) for source in sources}
-    applies = _applies(live, sources, moves, target)
+    endpoints = dict.fromkeys(source.endpoint for source in sources)
+    applies = _applies(live, endpoints, moves, target)
     if not applies and not _is_kept(live, edits):
         raise Refusal(
             f"nobody else holds anything of {_named(live)}, and a server forgets all"
             " records of an object with none; name who is to have the fields with --to"
         )
     return Adoption(moves, applies, edits)
+
+
+def left_over(live: Object, adoption: Adoption, target: Target) -> Mapping[str, Object]:
+    """Give the applies, by endpoint, of what the target was to have and nobody holds now."""
+    held = holdings(live)
+    moves = [
+        move
+        for move in adoption.moves
+        if not any(move.steps[: n + 1] in held for n in range(len(move.steps)))
+        and at(live, move.steps) is not ABSENT
+        and not is_hollow(live, move.steps)
+    ]
+    return _applies(live, adoption.applies, moves, target)
 
 
 def _sources(live: Object, wish: Wish, target: Target) -> list[Source]:
@@ -210,10 +224,10 @@ def _left(source: Source, places: Collection[Steps], terms: Sequence[Term]) -> T
 
 
 def _applies(
-    live: Object, sources: Iterable[Source], moves: Sequence[Move], target: Target
+    live: Object, endpoints: Iterable[str], moves: Sequence[Move], target: Target
 ) -> dict[str, Object]:
     found: dict[str, Object] = {}
-    for endpoint in dict.fromkeys(source.endpoint for source in sources):
+    for endpoint in endpoints:
         taken = [
             move.steps
             for move in moves

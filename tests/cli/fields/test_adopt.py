@@ -120,6 +120,21 @@ class TestMeanwhile:
         assert garden.held("image") == set()
         assert garden.declare(image="new:1")["spec"]["template"]["spec"]["containers"]
 
+    @pytest.mark.parametrize("hasty", [(2, 4, 6), (2, 4, 6, 8)], ids=["then at rest", "and again"])
+    def test_of_its_status_an_operator_has_in_the_end_what_it_does_not_declare(
+        self, garden, typed, hasty
+    ):
+        """Or nobody would ever remove it."""
+        garden.note("old", routeTo="Green")
+        for number in hasty:
+            garden.interruptions[number] = lambda n=number: garden.note(observedGeneration=n)
+
+        assert typed("bluegreen/demo", *FROM)[0] == 0
+
+        assert garden.noted("routeTo") == ("Green", {OURS})
+        garden.note(observedGeneration=1)
+        assert garden.noted("routeTo") == (None, set())
+
     def test_an_object_that_never_rests_is_given_up(self, garden, typed):
         for number in range(1, 20):
             garden.interruptions[number] = lambda n=number: garden.also("other", minReadySeconds=n)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import anyio
 import typer
@@ -13,7 +13,7 @@ from hedgerow.cli.exits import Exit
 from hedgerow.cli.fields import moved
 from hedgerow.cli.owners.page import printable
 from hedgerow.cli.targets import Context, Given, Instance, Kubeconfig, Namespace, Place, say
-from hedgerow.core.adopting import Adoption, Target, Wish, adopt
+from hedgerow.core.adopting import Adoption, Target, Wish, adopt, left_over
 from hedgerow.core.managed import managers
 from hedgerow.core.meta import ObjectRef, identity, metadata
 from hedgerow.core.moves import Refusal, changes
@@ -23,8 +23,12 @@ from hedgerow.kube.errors import Conflict, Stale
 from hedgerow.kube.retry import Timing, backoff
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Object
+
+T = TypeVar("T")
 
 ATTEMPTS = 4
 """How often it is begun anew when the object has just changed."""
@@ -155,42 +159,64 @@ async def _booked(task: _Task, live: Object) -> Object:
 
 
 async def _carried_out(task: _Task, live: Object) -> Adoption:
-    """Do it, begun anew as often as the object changes meanwhile; give what was found at first."""
-    first: Adoption | None = None
+    """Do it, and give what was found at first."""
+    found: list[Adoption] = []
+
+    async def attempt(live: Object, number: int) -> Object:
+        found.append(await _planned(task, live))
+        # A controller gives up what it sees contested or does not declare: at last it goes without.
+        coown = number < ATTEMPTS or not task.target.is_controller
+        return await _attempted(task, live, found[-1], coown=coown)
+
+    async def pick_up(live: Object, _: int) -> None:
+        """Have a controller hold what it removes then, where nobody does now."""
+        for endpoint, body in left_over(live, found[-1], task.target).items():
+            await _applied(task, body, endpoint)
+
+    live = await _anew(task, live, attempt)
+    if task.target.only:
+        # Of a child it declares again what nobody else holds; of its status there may be more.
+        await _anew(task, live, pick_up)
+    return found[0]
+
+
+async def _anew(task: _Task, live: Object, act: Callable[[Object, int], Awaitable[T]]) -> T:
+    """Act on the object as it is, begun anew as often as it changes meanwhile."""
     uid = metadata(live)["uid"]
-    for attempt in range(1, ATTEMPTS + 1):
+    for number in range(1, ATTEMPTS + 1):
         try:
-            plan = await _attempted(task, live, coown=attempt < ATTEMPTS)
+            return await act(live, number)
         except Stale:
-            first = first or await _planned(task, live)
             timing = Timing()
-            await timing.sleep(backoff(attempt, timing.draw()))
-        else:
-            return first or plan
+            await timing.sleep(backoff(number, timing.draw()))
         live = await targets.read(task.cluster, task.place)
         if metadata(live)["uid"] != uid:
             raise Refusal(f"{task.place} was deleted and made anew meanwhile; look at it again")
     raise Refusal(f"{task.place} changes all the time; try again")
 
 
-async def _attempted(task: _Task, live: Object, *, coown: bool) -> Adoption:
-    """Have the target hold the fields too, then remove the records of the other.
-
-    At the last attempt the former is left out for a controller: it gives up what it sees contested
-    or does not declare, and declares again what nobody else holds.
-    """
-    plan = await _planned(task, live)
+async def _attempted(task: _Task, live: Object, plan: Adoption, *, coown: bool) -> Object:
+    """Have the target hold the fields too, then remove the records of the other."""
     now = live
-    if coown or not task.target.is_controller:
-        for endpoint in plan.applies:
-            now = await _coowned(task, now, endpoint)
+    for endpoint in plan.applies if coown else ():
+        now = await _coowned(task, now, endpoint)
     after = adopt(now, task.wish, task.target) if now is not live else plan
-    await task.cluster.replace_managed_fields(task.place.api, now, after.edits)
-    return plan
+    return await task.cluster.replace_managed_fields(task.place.api, now, after.edits)
 
 
 async def _coowned(task: _Task, live: Object, endpoint: str) -> Object:
-    body = (await _planned(task, live)).applies[endpoint]
+    now = await _applied(task, (await _planned(task, live)).applies[endpoint], endpoint)
+    places = [move.steps for move in adopt(now, task.wish, task.target).moves]
+    lost = changes(live, now, places)
+    if lost:
+        told = "; ".join(map(moved.told, lost))
+        raise Refusal(
+            f"admission changed what was applied as it was, so nothing more is done: {told}"
+        )
+    return now
+
+
+async def _applied(task: _Task, body: Object, endpoint: str) -> Object:
     try:
         answer = await task.cluster.apply(
             task.place.api, body, manager=task.target.manager, subresource=endpoint
@@ -198,13 +224,6 @@ async def _coowned(task: _Task, live: Object, endpoint: str) -> Object:
     except Conflict as conflict:
         say(f"{conflict}; what was adopted so far stays so, no value was changed")
         raise typer.Exit(Exit.CONFLICT) from None
-    places = [move.steps for move in adopt(answer.object, task.wish, task.target).moves]
-    lost = changes(live, answer.object, places)
-    if lost:
-        told = "; ".join(map(moved.told, lost))
-        raise Refusal(
-            f"admission changed what was applied as it was, so nothing more is done: {told}"
-        )
     return answer.object
 
 
