@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from hedgerow.cli.sandbox import app
 from hedgerow.sandbox.errors import SandboxError
+from hedgerow.sandbox.processes import birth
 from support.eventually import eventually
 from support.fakes import Fakes
 from support.leftovers import nothing_left
@@ -164,7 +165,9 @@ class TestStatus:
     def test_what_is_down_or_unwell_is_shown_and_exit_code_1(self, fakes, directory) -> None:
         run("up", "--dir", directory)
         fakes.unwell("kube-apiserver")
-        os.kill(int(re.findall(r"etcd +(\d+)", run("status", "--dir", directory).stdout)[0]), 9)
+        pid = int(re.findall(r"etcd +(\d+)", run("status", "--dir", directory).stdout)[0])
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: not birth(pid), what="the end of etcd")
 
         result = run("status", "--dir", directory)
 

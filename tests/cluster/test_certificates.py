@@ -100,15 +100,31 @@ class Load:
         api.close()
 
 
-def admitted(api: Api, namespace: str) -> None:
-    eventually(lambda: create(api, namespace, "first").ok, what="the first create")
+def admitted(api: Api, namespace: str, pair: list[Replica]) -> None:
+    """Wait until the server asks both replicas and believes them."""
+
+    def both_asked() -> bool:
+        before = [one.asked for one in pair]
+        done = create(api, namespace, "first").ok
+        return done and all(one.asked > n for one, n in zip(pair, before, strict=True))
+
+    eventually(both_asked, what="a create that both were asked about")
+
+
+def renewed(pair: list[Replica]) -> None:
+    """Wait until each replica serves another certificate than now."""
+    served = [len(one.served) for one in pair]
+    eventually(
+        lambda: all(len(one.served) > n for one, n in zip(pair, served, strict=True)),
+        what="another certificate",
+    )
 
 
 class TestRotation:
     def test_under_load_nothing_is_refused(
         self, sandbox: Sandbox, api: Api, namespace: str, pair: list[Replica]
     ):
-        admitted(api, namespace)
+        admitted(api, namespace, pair)
         first = authorities(secret(api, namespace))
         begun = [one.asked for one in pair]
 
@@ -134,19 +150,17 @@ class TestRotation:
     def test_a_secret_deleted_under_load_is_made_again(
         self, sandbox: Sandbox, api: Api, namespace: str, pair: list[Replica]
     ):
-        admitted(api, namespace)
+        admitted(api, namespace, pair)
         before = secret(api, namespace)
         path = f"/api/v1/namespaces/{namespace}/secrets/{NAME}-serving"
 
         with Load(sandbox, namespace) as load:
+            # One that is about to expire would be replaced at once, before anybody trusts the next.
+            renewed(pair)
             api.raw("DELETE", path).must()
             eventually(lambda: api.raw("GET", path).ok, what="another Secret")
             newest = authorities(secret(api, namespace))[0]
-            served = [len(one.served) for one in pair]
-            eventually(
-                lambda: all(len(one.served) > n for one, n in zip(pair, served, strict=True)),
-                what="a certificate by the new authority",
-            )
+            renewed(pair)
 
         assert load.refused == []
         assert newest not in authorities(before)
@@ -157,7 +171,7 @@ class TestOwnership:
     def test_only_ca_bundle_is_ours_in_the_configurations(
         self, api: Api, namespace: str, pair: list[Replica]
     ):
-        admitted(api, namespace)
+        admitted(api, namespace, pair)
 
         for plural in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
             entries = configuration(api, plural)["metadata"]["managedFields"]
@@ -170,7 +184,7 @@ class TestOwnership:
     def test_the_manifests_can_be_applied_again_and_the_bundle_stays(
         self, api: Api, namespace: str, pair: list[Replica]
     ):
-        admitted(api, namespace)
+        admitted(api, namespace, pair)
         configure(api, NAME, namespace, *(one.port for one in pair))
 
         assert create(api, namespace, "second").ok
@@ -178,7 +192,7 @@ class TestOwnership:
     def test_a_bundle_that_another_manager_holds_is_left(
         self, api: Api, namespace: str, pair: list[Replica]
     ):
-        admitted(api, namespace)
+        admitted(api, namespace, pair)
         theirs = b64decode(secret(api, namespace)["data"]["ca.crt"]) * 2
         hooks = [
             {"name": hook["name"], "clientConfig": {"caBundle": b64encode(theirs).decode()}}

@@ -183,7 +183,8 @@ class TestMissingDefinitions:
             [named] = eventually(lambda: running.entries("custom resource not installed"))
             eventually(lambda: running.entries("watch in trouble"))
             assert typed(COMMANDS["install"], sandbox.kubeconfig, tmp_path)[0] == 0
-            eventually(lambda: running.entries("caches are filled"))
+            # A watch in trouble asks again every thirty seconds at last.
+            eventually(lambda: running.entries("caches are filled"), within=90)
             code = running.stop()
 
         assert code == 0

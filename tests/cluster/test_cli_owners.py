@@ -18,6 +18,7 @@ from support.bluegreens import bluegreen
 from support.edits import having
 from support.hedge import HEDGE
 from support.manifests import CONFIG_MAP, SECRET
+from support.rights import grant
 from support.typed import answer
 from support.workloads import AUTOSCALER, DEPLOYMENT
 from support.worlds import with_custom_resources
@@ -188,7 +189,8 @@ class TestWrongInput:
 
     def test_an_owner_that_may_not_be_read_is_told(self, sandbox, api, namespace, typed):
         somebody = anyio.run(sandbox.kubeconfig_for, "somebody")
-        grant(api, namespace, "somebody", "deployments")
+        rule = {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]}
+        grant(api, "somebody", [rule], namespace)
         owner: dict[str, Any] = {
             "apiVersion": "app.demo.kakao.com/v1", "kind": "BlueGreen", "name": "demo",
             "uid": "u", "controller": True,
@@ -212,20 +214,3 @@ class TestWrongInput:
         assert (code, out) == (4, "")
         assert "cannot reach https://127.0.0.1:1" in err
         assert err.count("\n") == 1
-
-
-def grant(api: Api, namespace: str, user: str, *resources: str) -> None:
-    """Let a user read these in one namespace."""
-    group = "rbac.authorization.k8s.io"
-    named = {"name": user, "namespace": namespace}
-    rules = [{"apiGroups": ["*"], "resources": list(resources), "verbs": ["get"]}]
-    role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": named, "rules": rules}
-    binding = {
-        "apiVersion": f"{group}/v1",
-        "kind": "RoleBinding",
-        "metadata": named,
-        "roleRef": {"apiGroup": group, "kind": "Role", "name": user},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
-    }
-    for manifest in (role, binding):
-        api.apply(manifest, "test").must()

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -22,6 +21,7 @@ from support.api import Api, Object
 from support.audit import Audit
 from support.bluegreens import World
 from support.eventually import eventually
+from support.rights import grant
 from support.running import Operator
 from support.typed import answer
 from support.workloads import DEPLOYMENT
@@ -31,7 +31,11 @@ pytestmark = pytest.mark.cluster
 
 NEVER = "0 0 30 2 *"
 READ = ["get", "list", "watch"]
-SEEN = {"": ["pods", "services"], "apps": ["deployments", "replicasets"]}
+SEEN = {
+    "app.demo.kakao.com": ["bluegreens"],
+    "": ["pods", "services"],
+    "apps": ["deployments", "replicasets"],
+}
 COMMAND = (sys.executable, "-m", "hedgerow", "tree")
 
 
@@ -92,7 +96,7 @@ def lines(told: tuple[int, str, str]) -> list[str]:
 class TestBlueGreen:
     def test_it_is_shown_down_to_its_pods(self, world: World, typed):
         world.apply()
-        eventually(lambda: world.condition("Ready") == "True/Serving")
+        all_up(world)
 
         told = "\n".join(re.sub(r"\d+[sm]$", "AGO", line) for line in lines(typed("demo")))
 
@@ -176,16 +180,18 @@ class TestCronJob:
         jobs = cronjobs.World(world.api, world.namespace)
         jobs.apply("slow", "@every 2s", runs_for=60, concurrencyPolicy="Forbid")
         eventually(lambda: jobs.running("slow"))
-        eventually(lambda: any("Pod/slow" in line for line in lines(typed("cronjob/slow"))))
+        pod = re.compile(r" └ Pod/slow-\d+-\w+ ✓ Ready ")
+        eventually(lambda: any(pod.match(line) for line in lines(typed("cronjob/slow"))))
         jobs.apply("fast", "@every 2s")
         eventually(lambda: "lastSuccessfulTime" in jobs.status("fast"))
         jobs.edit("fast", suspend=True)
+        eventually(lambda: jobs.condition("Ready", "fast") == "True/Suspended")
         eventually(lambda: "active" not in jobs.status("fast"))
 
         slow, fast = lines(typed("slow")), lines(typed("fast"))
 
         assert re.match(r"└ Job/slow-\d+ ~ running 1, 0/1 complete hedgerow-cronjob ", slow[-2])
-        assert re.match(r" └ Pod/slow-\d+-\w+ ✓ Ready ", slow[-1])
+        assert pod.match(slow[-1])
         assert fast[0].startswith("CronJob/fast ✓ Ready: Suspended kubectl-edit ")
         assert all(" ✓ Complete hedgerow-cronjob " in line for line in fast[1:])
         assert any("Pod/" in name for name in members(typed("fast", "-o", "json")))
@@ -196,10 +202,10 @@ class TestRights:
         self, world: World, nodes_sandbox: Sandbox, nodes_audit: Audit, typed
     ):
         world.apply()
-        eventually(lambda: world.condition("Ready") == "True/Serving")
+        all_up(world)
         reader = f"reader-{secrets.token_hex(4)}"
         kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, reader)
-        grant(world.api, world.namespace, reader, {**SEEN, "": ["services"]})
+        grant(world.api, reader, reading({**SEEN, "": ["services"]}), world.namespace)
 
         code, out, err = typed("bg/demo", kubeconfig=kubeconfig)
 
@@ -267,7 +273,7 @@ def follow(nodes_sandbox: Sandbox, nodes_namespace: str, tmp_path: Path):
 class TestWatch:
     def test_changes_are_told_line_by_line_until_it_is_interrupted(self, world: World, follow):
         world.apply()
-        eventually(lambda: world.condition("Ready") == "True/Serving")
+        all_up(world)
         following = follow("demo")
         following.says(r"^└ Service/demo ")
         assert following.text.count("\n") == 12
@@ -288,7 +294,7 @@ class TestWatch:
         self, world: World, nodes_sandbox: Sandbox, follow
     ):
         reader = f"reader-{secrets.token_hex(4)}"
-        grant(world.api, world.namespace, reader, SEEN)
+        grant(world.api, reader, reading(SEEN), world.namespace)
         world.apply()
         eventually(lambda: world.condition("Ready") == "True/Serving")
         kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, reader)
@@ -321,22 +327,12 @@ class TestWatch:
         assert (process.communicate(timeout=20)[1], process.returncode) == ("", 0)
 
 
-def grant(api: Api, namespace: str, user: str, more: dict[str, list[str]]) -> None:
-    """Let a user read BlueGreens and these in one namespace, and nothing else."""
-    group = "rbac.authorization.k8s.io"
-    named = {"name": user, "namespace": namespace}
-    kinds = {"app.demo.kakao.com": ["bluegreens"], **more}
-    rules = [{"apiGroups": [g], "resources": r, "verbs": READ} for g, r in kinds.items()]
-    subjects: list[Any] = [{"apiGroup": group, "kind": "User", "name": user}]
-    reference = {"apiGroup": group, "kind": "Role", "name": user}
-    version = f"{group}/v1"
-    role = {"apiVersion": version, "kind": "Role", "metadata": named, "rules": rules}
-    binding = {
-        "apiVersion": version,
-        "kind": "RoleBinding",
-        "metadata": named,
-        "roleRef": reference,
-        "subjects": subjects,
-    }
-    for manifest in (role, binding):
-        api.apply(manifest, "test").must()
+def reading(kinds: dict[str, list[str]]) -> list[Object]:
+    """Give the rules of those who may read these."""
+    return [{"apiGroups": [g], "resources": r, "verbs": READ} for g, r in kinds.items()]
+
+
+def all_up(world: World) -> None:
+    """Wait for both colours: Ready is about the routed one."""
+    eventually(lambda: world.condition("Ready") == "True/Serving")
+    eventually(world.rolled_out, what="both Deployments have rolled out")

@@ -16,7 +16,9 @@ from hedgerow.demo.shell import Shell
 from hedgerow.demo.stage import Stage, Target
 from hedgerow.kube.client import connect
 from hedgerow.sandbox.cluster import Options
+from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD
+from support.api import Api
 from support.clusters import cluster as sandboxed
 
 REFUSED = "metadata.annotations: Too long: may not be more than 262144 bytes"
@@ -80,8 +82,13 @@ async def test_client_side_apply_fails_and_server_side_apply_succeeds(stage, con
     assert LAST_APPLIED not in live["metadata"].get("annotations", {})
 
 
-async def test_a_definition_that_was_there_before_is_no_obstacle(stage, target, console, cluster):
+async def test_a_definition_that_was_there_before_is_no_obstacle(
+    stage, target, console, cluster, sandbox
+):
     await lesson(stage)
+    api = Api(sandbox.kubeconfig)
+    api.served(BlueGreen.api.group_version)  # all is said of the definition by then
+    api.close()
     before = await cluster.read(CRD, NAME)
     await perform(Page(console), target)
 

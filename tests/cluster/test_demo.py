@@ -106,7 +106,10 @@ def in_shell(directory: Path, line: str) -> subprocess.CompletedProcess[str]:
 
 
 def gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 @pytest.fixture(scope="module")
@@ -276,7 +279,7 @@ class TestInterrupted:
 class TestFailing:
     def test_what_fails_is_told_in_one_line_and_everything_is_stopped(self, running):
         """Somebody makes the demo's namespace before the demo does."""
-        running.until("$ hedgerow install")
+        running.until("To type along in another terminal:")
         [directory] = running.root.iterdir()
         assert in_shell(directory, "kubectl create namespace demo").returncode == 0
 

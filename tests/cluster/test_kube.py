@@ -19,13 +19,15 @@ from hedgerow_schemas.base import ApiResource, Object
 from kube.recipes import RECIPES, Plain, configmap
 from kube.recordings import Recording
 from kube.worlds import CONFIG_MAP, Recorder, World, reflected
+from support.api import Api
 from support.clusters import cluster as sandboxed
+from support.rights import grant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.cluster, pytest.mark.anyio, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.anyio]
 
 SERVER = "kube-apiserver"
 SECRET = ApiResource("v1", "Secret", "secrets")
@@ -157,23 +159,13 @@ def names(items: Any) -> set[str]:
     return {item["metadata"]["name"] for item in items}
 
 
-def granted(plain: Plain, user: str) -> None:
-    """Let a user read ConfigMaps, and nothing else."""
-    root = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{plain.namespace}"
-    group = "rbac.authorization.k8s.io"
-    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}
-    meta = {"metadata": {"name": "reader"}}
-    plain.http.post(f"{root}/roles", json={**meta, "rules": [rule]}).raise_for_status()
-    role = {"apiGroup": group, "kind": "Role", "name": "reader"}
-    subject = {"apiGroup": group, "kind": "User", "name": user}
-    binding = {**meta, "roleRef": role, "subjects": [subject]}
-    plain.http.post(f"{root}/rolebindings", json=binding).raise_for_status()
-
-
 class TestRights:
     async def test_a_403_disturbs_neither_watch_nor_requests(self, sandbox, plain):
         user = f"reader-{plain.namespace}"
-        granted(plain, user)
+        rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}
+        api = Api(sandbox.kubeconfig)
+        grant(api, user, [rule], plain.namespace)
+        api.close()
         path = await sandbox.kubeconfig_for(user)
 
         async with connect(kubeconfig=str(path)) as cluster:
@@ -289,7 +281,9 @@ class TestReflect:
 
             await world.until(lambda: set(world.objects) == {"after"})
 
-        assert {type(problem) for problem in world.problems} == {errors.Unreachable}
+        kinds = {type(problem) for problem in world.problems}
+        # A server that starts may say that it is too early.
+        assert errors.Unreachable in kinds <= {errors.Unreachable, errors.Throttled}
 
     async def test_notices_a_half_open_connection(self, fragile, at_risk):
         """A stopped process keeps its connections open and answers nothing."""

@@ -28,7 +28,7 @@ from support.rights import grant
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
-pytestmark = [pytest.mark.cluster, pytest.mark.anyio, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.anyio]
 
 
 @pytest.fixture
@@ -160,8 +160,10 @@ class TestProcesses:
             stopped: list[Contender] = []
             for number in (signal.SIGKILL, signal.SIGUSR1, signal.SIGTERM, signal.SIGUSR1):
                 names = {c.name: c for c in alive}
-                eventually(lambda known=names: held(api, namespace) in known)
-                leader = names[held(api, namespace)]
+                name = eventually(
+                    lambda known=names: one if (one := held(api, namespace)) in known else ""
+                )
+                leader = names[name]
                 leader.says("at work")
                 leader.send(number)
                 alive.remove(leader)
@@ -176,6 +178,11 @@ class TestProcesses:
 
         reigned = Ledger(audit, namespace).must_have_one_writer_at_a_time()
         assert sorted(reigned) == ["c0", "c1", "c2", "c3", "c4"]
+
+
+async def lead(rival: Leadership) -> None:
+    await rival.gain()
+    await rival.hold()
 
 
 @asynccontextmanager
@@ -200,17 +207,17 @@ class TestLeadership:
             rivals = [leadership(c, namespace, n) for c, n in zip((x, y, z), "xyz", strict=True)]
             async with anyio.create_task_group() as tasks:
                 for rival in rivals:
-                    tasks.start_soon(rival.gain)
+                    tasks.start_soon(lead, rival)
                 await until(lambda: any(rival.leading for rival in rivals))
                 await stays(lambda: [r.leading for r in rivals].count(True) == 1, 1)
+                [leader] = [rival for rival in rivals if rival.leading]
                 tasks.cancel_scope.cancel()
 
-            [leader] = [rival for rival in rivals if rival.leading]
             for rival in rivals:
                 await rival.release()
             assert not leader.leading
 
-    async def test_hands_over_in_about_a_second(self, sandbox, namespace, api, audit):
+    async def test_hands_over_long_before_the_lease_runs_out(self, sandbox, namespace, api, audit):
         vacant(api, namespace)
         async with clusters(sandbox, 2) as [x, y]:
             first = leadership(x, namespace, "first", namespaces=("shop",))
@@ -226,7 +233,7 @@ class TestLeadership:
                 began = anyio.current_time()
                 await first.release()
                 await until(lambda: second.leading)
-                assert anyio.current_time() - began < 1.5
+                assert anyio.current_time() - began < SHORT.duration / 2
 
         spec = api.get(lease(namespace)).must()["spec"]
         assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("second", 2)
@@ -322,8 +329,10 @@ class TestLeadership:
                 assert isinstance(found, Leader)
                 assert (found.identity, found.namespaces) == ("leader", ("a", "b"))
                 assert found.since is not None
-            with anyio.fail_after(10):
-                assert await live_leader(y, SystemClock(), **at) is None
+            with anyio.fail_after(30):
+                # The last renewal may have been under way when its holder went.
+                while await live_leader(y, SystemClock(), **at) is not None:
+                    pass
 
     async def test_without_the_right_to_look_there_is_none(self, sandbox, namespace):
         kubeconfig = await sandbox.kubeconfig_for("nobody-at-all")

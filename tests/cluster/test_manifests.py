@@ -12,6 +12,7 @@ import yaml
 
 from hedgerow.deploy.overlays import OVERLAYS
 from hedgerow.sandbox.cluster import Options, Sandbox
+from hedgerow_schemas.resources import RESOURCES
 from support.api import Api, Object
 from support.bluegreens import ROOT
 from support.clusters import cluster
@@ -107,6 +108,8 @@ class TestWhatIsPrinted:
         text = hedgerow("manifests")
         flags = ("apply", "--server-side", f"--field-manager={INSTALLER}", "-f", "-")
         targets = list(documents(text).values())
+        for resource in RESOURCES:
+            api.served(resource.api.group_version)  # all is said of the definitions by then
         before = [api.get(target).version for target in targets]
         kubectl(*flags, given=text)
 

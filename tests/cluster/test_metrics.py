@@ -21,10 +21,10 @@ from hedgerow.serving.metrics import metrics_app
 from serving.serving import pair, served
 from support.api import Api, Object
 from support.audit import Audit
+from support.rights import account, grant
 
-pytestmark = [pytest.mark.cluster, pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.anyio]
 
-RBAC = "rbac.authorization.k8s.io/v1"
 READS = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
 REVIEWS = [
     {"apiGroups": [f"{group}.k8s.io"], "resources": [kind], "verbs": ["create"]}
@@ -44,31 +44,16 @@ class People:
     def account(self, name: str, rules: list[Object] | None = None) -> str:
         """Make an account with a ClusterRole of these rules; give a token of it."""
         where = {"name": name, "namespace": self.namespace}
-        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": where}
-        self.api.apply(account, "test").must()
+        manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": where}
+        self.api.apply(manifest, "test").must()
         if rules:
-            self._bind(name, rules)
+            grant(self.api, account(self.namespace, name), rules)
         return self.token(name)
 
     def token(self, name: str, **spec: Any) -> str:
         path = f"/api/v1/namespaces/{self.namespace}/serviceaccounts/{name}/token"
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         return self.api.raw("POST", path, json=body).must()["status"]["token"]
-
-    def _bind(self, name: str, rules: list[Object]) -> None:
-        unique = {"name": f"{self.namespace}-{name}"}
-        role = {"apiVersion": RBAC, "kind": "ClusterRole", "metadata": unique, "rules": rules}
-        reference = {"apiGroup": RBAC.partition("/")[0], "kind": "ClusterRole", **unique}
-        subject = {"kind": "ServiceAccount", "name": name, "namespace": self.namespace}
-        binding = {
-            "apiVersion": RBAC,
-            "kind": "ClusterRoleBinding",
-            "metadata": unique,
-            "roleRef": reference,
-            "subjects": [subject],
-        }
-        for manifest in (role, binding):
-            self.api.apply(manifest, "test").must()
 
 
 @pytest.fixture

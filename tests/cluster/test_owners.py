@@ -101,6 +101,12 @@ class TestEveryLeaf:
             api.apply(case.named("x", nodes_namespace), "one").must()
         deployment = DEPLOYMENT.named("x", nodes_namespace)
         eventually(lambda: "availableReplicas" in api.get(deployment).must()["status"])
+        for group, plural in (("", "endpoints"), ("discovery.k8s.io", "endpointslices")):
+            root = f"/apis/{group}" if group else "/api"
+            path = f"{root}/v1/namespaces/{nodes_namespace}/{plural}"
+            eventually(lambda path=path: api.raw("GET", path).must()["items"], what=path)
+        events = f"/api/v1/namespaces/{nodes_namespace}/events"
+        eventually(lambda: api.raw("GET", events).must()["items"], what=events)
         kinds = accounted(api)
         api.close()
 

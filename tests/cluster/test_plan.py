@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -21,6 +20,7 @@ from support.bluegreens import World, bluegreen, pods
 from support.clusters import cluster
 from support.eventually import eventually
 from support.planned import FixedClock, Operator
+from support.rights import grant
 from support.typed import answer
 from support.worlds import with_custom_resources
 
@@ -198,7 +198,9 @@ class TestThere:
         assert code == 2
         assert f"~ {IMAGE}: example/echo:9 -> example/echo:1" in out
         assert "Taken by force, as hedgerow.dev/claim asks (not tried out)" in out
-        assert "force=" not in " ".join(e["requestURI"] for e in audit.since(mark))
+        asked = audit.since(mark, agent="hedgerow")
+        assert asked
+        assert "force=" not in " ".join(e["requestURI"] for e in asked)
 
     def test_what_is_yielded_is_told(self, world, namespace, typed):
         world.set_image("demoblue-deployment", "blue", "example/echo:9")
@@ -350,7 +352,12 @@ class TestRights:
         self, sandbox, api, world, namespace, typed
     ):
         reader = anyio.run(sandbox.kubeconfig_for, namespace[-40:])
-        grant(api, namespace, namespace[-40:])
+        rule = {
+            "apiGroups": ["", "apps", "app.demo.kakao.com"],
+            "resources": ["services", "deployments", "bluegreens", "pods", "namespaces"],
+            "verbs": ["get", "list"],
+        }
+        grant(api, namespace[-40:], [rule], namespace)
         world.api.apply(bluegreen(namespace), "kubectl").must()
         settle(world, sandbox.kubeconfig)
         manifest = bluegreen(namespace, blueSpec=pods("blue", "example/echo:2"))
@@ -417,30 +424,6 @@ class TestWrongInput:
         assert err.startswith("hedgerow: ")
         assert err.count("\n") == 1
         assert said in err
-
-
-def grant(api: Api, namespace: str, user: str) -> None:
-    """Let a user read in one namespace, and nothing else."""
-    named = {"name": user, "namespace": namespace}
-    rules = [
-        {
-            "apiGroups": ["", "apps", "app.demo.kakao.com"],
-            "resources": ["services", "deployments", "bluegreens", "pods", "namespaces"],
-            "verbs": ["get", "list"],
-        }
-    ]
-    role: dict[str, Any] = {
-        "apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": named, "rules": rules,
-    }  # fmt: skip
-    binding: dict[str, Any] = {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": "RoleBinding",
-        "metadata": named,
-        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": user},
-        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
-    }
-    for manifest in (role, binding):
-        api.apply(manifest, "test").must()
 
 
 ADMISSION = "admissionregistration.k8s.io/v1"

@@ -198,7 +198,6 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(providers, "_get_local_constants", providers.Constants)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("same_everywhere")
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 def test_what_is_planned_is_what_then_happens(subject: Subject, sandbox, api: Api):

@@ -61,9 +61,9 @@ def installed(api: Api, kubectl: Kubectl) -> None:
         text = (ROOT / CRDS / crd_file(resource)).read_text("utf-8")
         crd = yaml.safe_load(moved(text))
         first = api.apply(crd, "test").must()
-        collection = f"/apis/{crd['spec']['group']}/v1/{resource.api.plural}"
+        kind = f"{resource.api.plural}.{resource.api.version}.{crd['spec']['group']}"
         eventually(
-            lambda path=collection: kubectl("get", "--raw", path).returncode == 0, what=collection
+            lambda kind=kind: kubectl("get", kind).returncode == 0, what=f"kubectl get {kind}"
         )
         again = api.apply(crd, "test").must()
         assert again["spec"] == first["spec"], "to apply it again changes nothing"

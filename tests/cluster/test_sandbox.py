@@ -343,10 +343,11 @@ class TestNodes:
         eventually(lambda: pods(nodes_api, name))
 
         nodes_api.delete(target)
-        eventually(lambda: not pods(nodes_api, name))
+        eventually(lambda: not pods(nodes_api, name), within=90)
 
         nodes_api.raw("DELETE", f"/api/v1/namespaces/{name}")
-        eventually(lambda: nodes_api.raw("GET", f"/api/v1/namespaces/{name}").status == 404)
+        path = f"/api/v1/namespaces/{name}"
+        eventually(lambda: nodes_api.raw("GET", path).status == 404, within=90)
 
 
 def deployment(namespace: str, *, replicas: int = 1, **pod: object) -> dict[str, object]:

@@ -113,6 +113,12 @@ def silent(audit: Audit, namespace: str, seconds: float = 5) -> None:
     Silence.fallen(audit, seconds, user=USER, namespace=namespace)
 
 
+def calm(world: bluegreens.World, audit: Audit) -> None:
+    """Wait until rollouts have ended: what changes all the time cannot be adopted."""
+    eventually(world.rolled_out, within=60)
+    silent(audit, world.namespace, 1)
+
+
 class TestBlueGreen:
     def test_it_is_followed_again_once_its_objects_are_adopted(
         self, api, operator, typed, nodes_namespace, nodes_audit
@@ -125,6 +131,7 @@ class TestBlueGreen:
         contested = {f"{f['object']}: {f['path']}" for f in world.status()["contested"]}
         assert {f"Deployment/{BLUE}: {IMAGE}", "Service/demo: .spec.selector"} <= contested
         assert world.image(BLUE) == "example/echo:1"
+        calm(world, nodes_audit)
 
         for target in ("bluegreen/demo", "svc/demo", f"deploy/{BLUE}", f"deploy/{GREEN}"):
             told = typed("adopt", target, "--from", "manager")
@@ -136,7 +143,7 @@ class TestBlueGreen:
         eventually(lambda: world.status()["routeTo"] == world.selected() == "Green")
         for kind, name in (("Service", "demo"), ("Deployment", BLUE), ("BlueGreen", "demo")):
             assert "manager" not in holders(world.get(kind, name))
-        eventually(lambda: settled(world, BLUE))
+        eventually(world.rolled_out)
         silent(nodes_audit, nodes_namespace)
 
 
@@ -160,18 +167,6 @@ def labelled(phase: str) -> dict[str, str]:
     }
 
 
-def settled(world: Any, name: str) -> bool:
-    """Tell whether a Deployment has rolled out, so that its status moves no more."""
-    live = world.get("Deployment", name)
-    status = live.get("status", {})
-    count = live["spec"]["replicas"]
-    return (
-        status.get("observedGeneration") == live["metadata"]["generation"]
-        and status.get("replicas") == status.get("updatedReplicas") == count
-        and status.get("availableReplicas") == count
-    )
-
-
 class TestMemcached:
     @pytest.fixture
     def world(self, api, operator, nodes_sandbox, nodes_namespace) -> memcacheds.World:
@@ -186,6 +181,7 @@ class TestMemcached:
         eventually(lambda: "Memcached/cache: .status.nodes" in world.contested())
         held = 'Deployment/cache: .spec.template.spec.containers[name="memcached"]'
         eventually(lambda: {f"{held}.image", f"{held}.command"} <= world.contested())
+        calm(world, nodes_audit)
 
         for target in ("memc/cache", "deploy/cache", "svc/cache"):
             told = typed("adopt", target, "--from", memcacheds.ORIGINAL)
@@ -194,7 +190,7 @@ class TestMemcached:
         eventually(lambda: world.image("cache") == "memcached:1.6-alpine")
         eventually(lambda: world.condition("Ready") == "True/Serving")
         assert world.contested() == set()
-        eventually(lambda: settled(world, "cache") and world.status()["nodes"] == world.pods())
+        eventually(lambda: world.rolled_out() and world.status()["nodes"] == world.pods())
         silent(nodes_audit, nodes_namespace)
         world.make(size=4)
         eventually(lambda: len(world.status()["nodes"]) == 4)
@@ -220,7 +216,7 @@ class TestMemcached:
         world.api.apply(body, "scaler").must()
         eventually(lambda: len(world.pods()) == 5)
         assert world.contested() == set()
-        eventually(lambda: settled(world, "cache") and world.status()["nodes"] == world.pods())
+        eventually(lambda: world.rolled_out() and world.status()["nodes"] == world.pods())
         silent(nodes_audit, nodes_namespace)
         assert replicas(world) == (5, {"scaler"})
 

@@ -19,9 +19,8 @@ pytestmark = pytest.mark.anyio
 
 BEGINS = """echo '{"event": "started"}'; echo '{"event": "caches are filled"}'"""
 WAITS = "trap 'exit 0' TERM; while :; do sleep 0.05; done"
-ENDS_WELL = (
-    """trap 'echo "{\\"event\\": \\"stopped\\"}"; exit 0' TERM; while :; do sleep 0.05; done"""
-)
+HEARS = """trap 'echo "{\\"event\\": \\"stopped\\"}"; exit 0' TERM"""
+WELL = f"{HEARS}\n{BEGINS}\nwhile :; do sleep 0.05; done"
 
 
 @pytest.fixture
@@ -47,14 +46,14 @@ def stage(tmp_path, shown, monkeypatch):
 
 class TestOperator:
     async def test_it_runs_while_it_is_needed_and_stops_in_good_order(self, stage, shown):
-        async with operator(stage(f"{BEGINS}\n{ENDS_WELL}")) as started:
+        async with operator(stage(WELL)) as started:
             assert processes.alive(started)
 
         assert not processes.alive(started)
         assert f"$ kill {started.pid}\n    ✓ the operator stopped in good order" in shown.getvalue()
 
     async def test_on_a_given_cluster_it_looks_at_the_demos_namespace_only(self, stage, tmp_path):
-        async with operator(stage(f"{BEGINS}\n{ENDS_WELL}", context="there")):
+        async with operator(stage(WELL, context="there")):
             arguments = (tmp_path / "arguments").read_text()
 
         assert arguments == "-m hedgerow run -n ns --context there\n"
@@ -83,7 +82,7 @@ class TestOperator:
 
     async def test_it_is_stopped_when_the_demo_fails_and_the_failure_is_what_is_told(self, stage):
         pids = []
-        context = operator(stage(f"{BEGINS}\n{ENDS_WELL}", keep=True))
+        context = operator(stage(WELL, keep=True))
 
         async def failing() -> None:
             async with context as started:
@@ -96,7 +95,7 @@ class TestOperator:
         assert not processes.alive(pids[0])
 
     async def test_it_is_left_running_when_it_is_to_be_kept(self, stage):
-        async with operator(stage(f"{BEGINS}\n{ENDS_WELL}", keep=True)) as started:
+        async with operator(stage(WELL, keep=True)) as started:
             pass
 
         assert processes.alive(started)

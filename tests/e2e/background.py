@@ -1,6 +1,7 @@
 """Background: a thread that does one thing again and again while a test goes on."""
 
 import threading
+import time
 from collections.abc import Callable
 from itertools import count
 from types import TracebackType
@@ -39,9 +40,13 @@ class Background:
 
     def _run(self) -> None:
         try:
+            took = 0.0
             for turn in count():
-                if self._stop.wait(self._pause):
+                # Where the machine is slow, it is left as much time as was taken.
+                if self._stop.wait(max(self._pause, took)):
                     return
+                began = time.monotonic()
                 self._once(turn)
+                took = time.monotonic() - began
         except Exception as error:  # noqa: BLE001 - it is raised in the test's own thread
             self._wrong.append(error)

@@ -29,7 +29,7 @@ http.server.ThreadingHTTPServer(("", 8080), Colour).serve_forever()
 def colour(name: str, idle: int = 0) -> Object:
     """Give pods that answer with a colour, after that many seconds in which they do not."""
     said = [{"name": "COLOUR", "value": name}, {"name": "IDLE", "value": str(idle)}]
-    probe = {"httpGet": {"path": "/", "port": TARGET}, "periodSeconds": 1}
+    probe = {"httpGet": {"path": "/", "port": TARGET}, "periodSeconds": 1, "timeoutSeconds": 10}
     command = ("python3", "-c", _SERVE)
     serving = container(PYTHON, command=command, env=said, readinessProbe=probe)
     # The first process of a pod is not ended by SIGTERM: it serves until its grace is over.

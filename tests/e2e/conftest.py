@@ -16,6 +16,7 @@ from e2e.node.prepared import Prepared, prepare
 from e2e.pods import RESTRICTED
 from hedgerow.sandbox.locks import Progress
 from support.api import Api
+from support.eventually import eventually
 
 HERE = Path(__file__).parent
 
@@ -33,6 +34,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         pytest.exit(f"CI must run the tests on a real node, but {reason}", returncode=1)
     for item in wanting if reason else ():
         item.add_marker(pytest.mark.skip(reason=f"{item.name}: no real node here: {reason}"))
+    # Whichever is the first has the node to wait for as well.
+    wanting[0].add_marker(pytest.mark.timeout(900), append=False)
     # One of several workers has it prepared when it comes to it; `task test` has done so before.
     if not reason and not hasattr(session.config, "workerinput"):
         session.config.stash[_prepared] = anyio.run(prepare, _progress(session))
@@ -105,6 +108,8 @@ def namespace(api: Api) -> Iterator[str]:
     name = f"test-{secrets.token_hex(4)}"
     metadata = {"name": name, "labels": RESTRICTED}
     api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, "test").must()
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    eventually(lambda: api.raw("GET", account).ok, 90, "what every pod runs as")
     yield name
     api.raw("DELETE", f"/api/v1/namespaces/{name}")
 

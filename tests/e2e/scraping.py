@@ -7,9 +7,10 @@ import httpx
 
 from e2e.deployment import NAMESPACE
 from e2e.node.node import Node
+from support import rights
 from support.api import Api, Object
 from support.eventually import eventually
-from support.rights import GROUP
+from support.rights import bind
 
 NAME = f"hedgerow-metrics.{NAMESPACE}.svc"
 PORT = 8080
@@ -67,12 +68,4 @@ def account(node: Node, api: Api, namespace: str, name: str) -> str:
 
 def reader(api: Api, namespace: str, name: str) -> Object:
     """Bind a ServiceAccount to the ClusterRole of those who scrape, and give the binding."""
-    binding: Object = {
-        "apiVersion": f"{GROUP}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": f"{namespace}-{name}"},
-        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": "hedgerow-metrics-reader"},
-        "subjects": [{"kind": "ServiceAccount", "namespace": namespace, "name": name}],
-    }
-    api.apply(binding, "test").must()
-    return binding
+    return bind(api, rights.account(namespace, name), "hedgerow-metrics-reader")

@@ -17,7 +17,7 @@ SECRET, SERVICE, PORT = "hedgerow-serving", "hedgerow-webhook", 9443
 _NAME = f"{SERVICE}.{NAMESPACE}.svc"
 _CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _JUDGE = "/validate-batch-tutorial-kubebuilder-io-v1-cronjob"
-_PATIENCE = 5.0
+_PATIENCE = 30.0
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Leaders: killed, stopped and cut off, while there always is something to write."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import psutil
 import pytest
@@ -40,8 +40,10 @@ class Scene:
     def ended(self, process: psutil.Process, holder: str) -> datetime:
         """Wait until a process has ended, and remember when that was known."""
         eventually(lambda: not process.is_running(), SOON, "the end of the leader's process")
-        self.ends[holder] = SystemClock().now()
-        return self.ends[holder]
+        now = SystemClock().now()
+        # What was on its way may be taken in a moment later; another process takes longer to begin.
+        self.ends[holder] = now + timedelta(seconds=0.5)
+        return now
 
     def another_leads(self, former: str) -> None:
         """Wait until another process leads, and let it work for a while."""

@@ -90,8 +90,11 @@ class TestPermit:
         server.answers, told = [never], []
         async with connected() as cluster:
             fenced = cluster.fenced(Permit(5.0), lambda: told.append(1))
-            with anyio.move_on_after(0.1):
-                await write(fenced)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(write, fenced)
+                await anyio.wait_all_tasks_blocked()
+                assert len(server.requests) == 1
+                tasks.cancel_scope.cancel()
 
         assert told == [1]
 

@@ -213,6 +213,6 @@ class TestLogin:
             write_kubeconfig(kubeconfig, user={"token": "second"})
             monkeypatch.setattr(kubeconfigs, "choose", hang)
             with anyio.fail_after(10), pytest.raises(errors.Unauthenticated):
-                await read(cluster, timeout=0.5)
+                await read(cluster, timeout=2)
             monkeypatch.setattr(kubeconfigs, "choose", choose)
             assert await read(cluster)

@@ -38,9 +38,13 @@ class TestClosing:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             address = f"http://127.0.0.1:{listening.getsockname()[1]}"
             path = write_kubeconfig(tmp_path / "k", cluster={"server": address})
-            async with connect(kubeconfig=str(path)) as cluster:
-                with anyio.move_on_after(0.2):
-                    await cluster.get("/version")
-            taken, _ = listening.accept()
+            async with (
+                connect(kubeconfig=str(path)) as cluster,
+                anyio.create_task_group() as tasks,
+            ):
+                tasks.start_soon(cluster.get, "/version")
+                taken, _ = await anyio.to_thread.run_sync(listening.accept)
+                await anyio.to_thread.run_sync(taken.recv, 1)
+                tasks.cancel_scope.cancel()
             with taken, taken.makefile("rb") as said, pytest.raises(ConnectionResetError):
                 said.read()

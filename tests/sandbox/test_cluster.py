@@ -205,7 +205,14 @@ class TestFailure:
     async def test_one_that_never_becomes_healthy_is_given_up(
         self, sandbox: Sandbox, fakes, monkeypatch
     ) -> None:
-        monkeypatch.setattr(controlplane, "PATIENCE", 0.6)
+        ready = controlplane.ControlPlane.ready
+
+        async def impatient(plane: Any, component: str, blueprint: Any) -> None:
+            if component == "kube-apiserver":
+                monkeypatch.setattr(controlplane, "PATIENCE", 0.6)
+            await ready(plane, component, blueprint)
+
+        monkeypatch.setattr(controlplane.ControlPlane, "ready", impatient)
         fakes.wish("kube-apiserver", unwell=True)
 
         with pytest.raises(SandboxError, match="kube-apiserver is not ready after 1 s"):
@@ -226,7 +233,13 @@ class TestFailure:
     async def test_nodes_that_never_become_ready_are_given_up(
         self, sandbox: Sandbox, monkeypatch
     ) -> None:
-        monkeypatch.setattr(raising, "PATIENCE", 0.3)
+        register = raising.nodes.register
+
+        async def soon(api: Any, count: int, *, seconds: float, log: Path) -> None:
+            assert seconds == raising.PATIENCE
+            await register(api, count, seconds=0.3, log=log)
+
+        monkeypatch.setattr(raising.nodes, "register", soon)
         monkeypatch.setattr(raising.nodes, "is_ready", lambda _: False)
 
         with pytest.raises(SandboxError, match="nodes are not Ready"):
@@ -322,7 +335,6 @@ async def interrupted(action: Any, at: int) -> bool:
 
 
 class TestInterrupted:
-    @pytest.mark.timeout(300)
     async def test_cancelled_at_any_await_up_leaves_nothing(
         self, sandbox: Sandbox, tmp_path: Path
     ) -> None:
@@ -470,11 +482,12 @@ class TestComponents:
     async def test_a_suspended_one_runs_and_is_not_healthy(
         self, sandbox: Sandbox, monkeypatch
     ) -> None:
-        monkeypatch.setattr("hedgerow.sandbox.api._TIMEOUT", 0.3)
         await sandbox.up(Options())
 
         sandbox.kill("kube-apiserver", signal.SIGSTOP)
-        found = {c.name: c for c in (await sandbox.status()).components}["kube-apiserver"]
+        with monkeypatch.context() as impatient:
+            impatient.setattr("hedgerow.sandbox.api._TIMEOUT", 0.3)
+            found = {c.name: c for c in (await sandbox.status()).components}["kube-apiserver"]
         assert found.running
         assert not found.healthy
 

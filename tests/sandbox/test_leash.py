@@ -92,4 +92,5 @@ class TestMain:
 
         leash.main([mark])
 
+        assert alive or eventually(lambda: sleeper.poll() is not None)
         assert (sleeper.poll() is None) is alive

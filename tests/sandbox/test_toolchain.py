@@ -62,7 +62,8 @@ class TestFind:
     async def test_one_that_never_answers_is_passed_over(self, go, monkeypatch) -> None:
         go("path").write_text(f"#!{PYTHON}\nimport time\ntime.sleep(600)\n")
         second = go("beside")
-        monkeypatch.setattr(toolchain, "_PATIENCE", 0.5)
+        second.write_text("#!/bin/sh\necho go version go1.26.8 linux/amd64\n")
+        monkeypatch.setattr(toolchain, "_PATIENCE", 1.0)
 
         assert (await find("1.26")).command == second
 

@@ -184,10 +184,12 @@ class TestBounds:
                 assert await told(stream) == b""
 
     async def test_a_client_that_never_ends_its_second_question_is_cut(self, monkeypatch) -> None:
-        monkeypatch.setattr(connections, "PATIENCE", 0.01)
+        look = _look(monkeypatch)
         async with served(Desk().app) as url, await knock(url) as stream:
             await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"200 OK" in await stream.receive()
+            monkeypatch.setattr(connections, "PATIENCE", 0.01)
+            look(1)  # from now on it looks again that soon
             await stream.send(b"GET / HTTP/1.1\r\n")
             with anyio.fail_after(10):
                 assert b"200 OK" not in await told(stream)
@@ -307,7 +309,7 @@ class TestBounds:
         assert (answer.status_code, answer.text) == (503, "no answer in time\n")
 
     async def test_an_answer_that_takes_too_long_is_cut(self) -> None:
-        app = limits.Limited(Desk().app, seconds=0.05)
+        app = limits.Limited(Desk().app, seconds=0.2)
         async with served(app) as url, httpx.AsyncClient() as client:
             with pytest.raises(httpx.RemoteProtocolError):
                 await client.get(f"{url}/endless")

@@ -38,19 +38,25 @@ class Audit:
         `requestObject`, its query is in `requestURI`, its answer's code is `responseStatus.code`.
         """
         wanted = {"agent": agent, "user": user, "resource": resource, "namespace": namespace}
-        return [e for e in self._entries(mark) if _matches(e, wanted, verbs)]
+        return [
+            entry
+            for entry in self.entries(mark)
+            if entry["stage"] == "ResponseComplete" and _matches(entry, wanted, verbs)
+        ]
 
     def writes(self, mark: int = 0, **filters: str) -> list[Entry]:
         """Give the writes after a mark; Lease renewals and virtual reviews are left out."""
         found = self.since(mark, verbs=WRITES, **filters)
         return [entry for entry in found if not _is_exempt(_reference(entry))]
 
-    def _entries(self, mark: int) -> list[Entry]:
+    def entries(self, mark: int = 0) -> list[Entry]:
+        """Give all entries that were begun after a mark, those of watches under way included."""
         with self.path.open("rb") as file:
-            file.seek(mark)
+            file.seek(max(mark - 1, 0))
             whole = file.read().rpartition(b"\n")[0]
-        entries = [from_json(line) for line in whole.split(b"\n") if line]
-        return [entry for entry in entries if entry["stage"] == "ResponseComplete"]
+        # The server may have been at a line when the mark was set: one begins after a line's end.
+        begun = whole.partition(b"\n")[2] if mark else whole
+        return [from_json(line) for line in begun.split(b"\n") if line]
 
 
 def must_be_unforced_applies(writes: list[Entry], field_manager: str) -> None:

@@ -115,6 +115,11 @@ class World:
         service = self.get("Service", name) or {}
         return service.get("spec", {}).get("selector", {}).get("app.kubernetes.io/phase", "")
 
+    def rolled_out(self) -> bool:
+        """Tell whether every Deployment here has rolled out, so that its status moves no more."""
+        path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments"
+        return all(map(_rolled_out, self.api.raw("GET", path).must()["items"]))
+
     def image(self, deployment: str) -> str:
         """Give the image of a Deployment's first container."""
         live = self.get("Deployment", deployment)
@@ -129,3 +134,10 @@ class World:
             if event.get("regarding", {}).get("kind") == "BlueGreen"
             and event["regarding"]["name"] == name
         ]
+
+
+def _rolled_out(deployment: Object) -> bool:
+    status, size = deployment.get("status", {}), deployment["spec"]["replicas"]
+    counts = [status.get(k, 0) for k in ("replicas", "updatedReplicas", "availableReplicas")]
+    seen = status.get("observedGeneration")
+    return seen == deployment["metadata"]["generation"] and counts == [size] * 3

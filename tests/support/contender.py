@@ -22,7 +22,7 @@ from support.eventually import eventually
 
 LEASE, LEASE_MANAGER = "hedgerow", "hedgerow-lease"
 LEDGER = ApiResource("v1", "ConfigMap", "configmaps")
-SHORT = Timing(3.0, 2.0, 0.5)
+SHORT = Timing(5.0, 3.5, 0.5)
 PAUSE = 0.01
 """Seconds between two writes of a leader."""
 

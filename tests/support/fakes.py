@@ -19,6 +19,13 @@ if name == "kubectl":
 if "version" in flags:
     print(wishes.get("version", "Kubernetes v1.36.3"))
     sys.exit(0)
+if wishes.get("deaf"):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if "tarries" in wishes:
+    def end(*_):
+        (here / f"{name}.ending").touch()
+        threading.Timer(wishes["tarries"], os._exit, [0]).start()
+    signal.signal(signal.SIGTERM, end)
 with open(here / "starts", "a") as log:
     log.write(f"{name} {os.getpid()}\n")
 starts = (here / "starts").read_text().count(f"{name} ")
@@ -27,13 +34,6 @@ if starts <= wishes.get("taken", 0):
 if "exit" in wishes:
     print("I0101 some chatter\n" + wishes["exit"], flush=True)
     sys.exit(1)
-if wishes.get("deaf"):
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-if "tarries" in wishes:
-    def end(*_):
-        (here / f"{name}.ending").touch()
-        threading.Timer(wishes["tarries"], os._exit, [0]).start()
-    signal.signal(signal.SIGTERM, end)
 
 NODES = []
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pydantic_core import from_json
-
 from hedgerow.deploy.rights import Right
 from support.api import Object
 from support.audit import Audit, Entry
@@ -29,11 +27,7 @@ def granted(roles: Iterable[Object]) -> frozenset[Right]:
 
 def requests(audit: Audit, mark: int, user: str) -> list[Entry]:
     """Give all that a user asked after a mark, watches under way included."""
-    with audit.path.open("rb") as file:
-        file.seek(mark)
-        whole = file.read().rpartition(b"\n")[0]
-    entries = (from_json(line) for line in whole.split(b"\n") if line)
-    return [entry for entry in entries if entry["user"]["username"] == user]
+    return [entry for entry in audit.entries(mark) if entry["user"]["username"] == user]
 
 
 def denied(entries: Iterable[Entry]) -> list[tuple[str, str, str]]:

@@ -1,21 +1,71 @@
-"""Rights: what RBAC lets a user of a test do."""
+"""Rights: what RBAC lets a user of a test do, from when the server goes by it."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from support.api import Api, Object
+from support.eventually import eventually
 
 GROUP = "rbac.authorization.k8s.io"
 
 
-def grant(api: Api, user: str, rules: list[Object]) -> None:
-    """Grant a user these rules of RBAC in every namespace, and take away what it was granted."""
-    identity = {"apiVersion": f"{GROUP}/v1", "metadata": {"name": user}}
-    role = {**identity, "kind": "ClusterRole", "rules": rules}
-    binding = {
-        **identity,
-        "kind": "ClusterRoleBinding",
-        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": user},
+def account(namespace: str, name: str) -> str:
+    """Give the user that a ServiceAccount is."""
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+def grant(api: Api, user: str, rules: list[Object], namespace: str = "") -> None:
+    """Grant a user these rules in one namespace, or in each, instead of what it was granted."""
+    kind = "Role" if namespace else "ClusterRole"
+    api.apply({**_identity(kind, user, namespace), "rules": rules}, "test").must()
+    bind(api, user, user, namespace, kind=kind)
+    for rule in rules:
+        attributes = _attributes(rule, namespace)
+        eventually(lambda asked=attributes: may(api, user, **asked), what=f"{user}: {attributes}")
+
+
+def bind(
+    api: Api, user: str, role: str, namespace: str = "", *, kind: str = "ClusterRole"
+) -> Object:
+    """Bind a user to a role in one namespace, or in each, and give the binding.
+
+    The server goes by it a little later, when its authorizer has heard of it.
+    """
+    binding = _identity(f"{'' if namespace else 'Cluster'}RoleBinding", user, namespace) | {
+        "roleRef": {"apiGroup": GROUP, "kind": kind, "name": role},
         "subjects": [{"apiGroup": GROUP, "kind": "User", "name": user}],
     }
-    for manifest in (role, binding):
-        api.apply(manifest, "test").must()
+    api.apply(binding, "test").must()
+    return binding
+
+
+def may(api: Api, user: str, **attributes: Any) -> bool:
+    """Ask the server whether a user may, as `kubectl auth can-i --as` does.
+
+    The attributes are those of `resourceAttributes`, or the `path` and `verb` of another URL.
+    """
+    which = "nonResourceAttributes" if "path" in attributes else "resourceAttributes"
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": user, which: attributes},
+    }
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    return api.raw("POST", path, json=review).must()["status"]["allowed"]
+
+
+def _identity(kind: str, name: str, namespace: str) -> Object:
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": metadata}
+
+
+def _attributes(rule: Object, namespace: str) -> dict[str, str]:
+    """Give the first thing that a rule allows."""
+    verb = rule["verbs"][0]
+    if "nonResourceURLs" in rule:
+        return {"path": rule["nonResourceURLs"][0], "verb": verb}
+    resource, _, subresource = rule["resources"][0].partition("/")
+    about = {"group": rule["apiGroups"][0], "resource": resource, "subresource": subresource}
+    name = rule.get("resourceNames", [""])[0]
+    return {**about, "verb": verb, "namespace": namespace, "name": name}

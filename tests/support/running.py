@@ -69,14 +69,16 @@ class Operator:
                 stderr=log,
                 env={**os.environ, **self._environment},
             )
-        eventually(lambda: self.logged("caches are filled") or self._ended(), what="start")
+        # One that must be elected may first have to wait for a Lease to run out.
+        filled = "caches are filled"
+        eventually(lambda: self.logged(filled) or self._ended(), within=90, what="start")
         assert self._process.poll() is None, self._text()
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and give the exit code."""
         assert self._process is not None
         self._process.send_signal(number)
-        return self._process.wait(20)
+        return self._process.wait(60)
 
     def logged(self, event: str) -> list[dict[str, Any]]:
         """Give the log's entries of that event since the last start."""

@@ -90,7 +90,7 @@ async def end(started: Started | None, grace: float = GRACE) -> None:
     send(started, signal.SIGCONT)  # a suspended process hears of SIGTERM only when it goes on
     if not await until(gone, seconds=grace):
         send(started, signal.SIGKILL)
-        await until(gone, seconds=grace)
+        await until(gone, seconds=GRACE)
 
 
 def birth(pid: int) -> str:

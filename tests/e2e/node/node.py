@@ -3,6 +3,7 @@
 There is no DNS in the cluster, no registry, and no network policy is enforced.
 """
 
+import socket
 import subprocess
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from e2e.node.configuration import SOCKET
 from e2e.node.keeping import Kept
 from hedgerow.sandbox import identities
 from hedgerow.sandbox.blueprint import API_SERVER, CONTROLLERS, ETCD
+from hedgerow.sandbox.certificates import SERVICE_IP
 from support.api import Api
 from support.audit import Audit
 from support.eventually import eventually
@@ -134,6 +136,8 @@ class Node:
         self.kubectl("wait", "--for=create", f"node/{NAME}", patience)
         self.kubectl("wait", "--for=condition=Ready", f"node/{NAME}", patience)
         self.kubectl("wait", "--for=create", "serviceaccount/default", patience)
+        with self.network():
+            eventually(_is_served_by_kube_proxy, PATIENCE, "kube-proxy's first rules")
 
     def _containerd_answers(self) -> bool:
         return self.inside(*_CTR, "version", check=False).returncode == 0
@@ -144,6 +148,14 @@ def _answers(api: Api) -> bool:
         return api.raw("GET", "/readyz").ok
     except httpx.TransportError:
         return False
+
+
+def _is_served_by_kube_proxy() -> bool:
+    try:
+        socket.create_connection((SERVICE_IP, 443), timeout=2).close()
+    except OSError:
+        return False
+    return True
 
 
 def _cgroups(process: Path) -> str:
