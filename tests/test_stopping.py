@@ -94,7 +94,7 @@ class TestGrace:
 
         assert "done" not in process.ended
         assert process.ended["work"] == GRACE
-        assert [(e["event"], e["log_level"]) for e in logs][1] == ("passes abandoned", "warning")
+        assert [(e["event"], e["log_level"]) for e in logs][1] == ("grace is over", "warning")
         assert logs[1]["seconds"] == GRACE
 
     async def test_what_comes_after_the_work_is_done_all_the_same(self):

@@ -40,7 +40,7 @@ class Stop:
             if not patience.cancelled_caught:
                 everything.cancel()
                 return
-            log.warning("passes abandoned", seconds=self._grace)
+            log.warning("grace is over", seconds=self._grace)
             self.work.cancel()
             await anext(signals)
             everything.cancel()
