@@ -6,6 +6,7 @@ import json
 import ssl
 from dataclasses import dataclass
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import yaml
 from support.eventually import eventually
 
 Object = dict[str, Any]
+_SOON = 60.0
 
 
 @dataclass(frozen=True)
@@ -117,17 +119,21 @@ class Api:
     def raw(self, method: str, path: str, **more: Any) -> Reply:
         return self._send(method, path, **more)
 
-    def served(self, api_version: str, within: float = 20) -> None:
+    def served(self, api_version: str) -> None:
         """Wait until the server lists a group version, and the kinds in it, after a CRD came."""
         path = f"/apis/{api_version}"
-        eventually(lambda: self._send("GET", path).ok, within, f"{api_version} is served")
+        eventually(lambda: self._send("GET", path).ok, _SOON, f"{api_version} is served")
 
     def _discover(self, api_version: str, kind: str) -> tuple[str, str, bool]:
+        """Find where a kind is served, which of a new one is listed after it can be used."""
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-        for found in self._send("GET", root).must()["resources"]:
-            if found["kind"] == kind and "/" not in found["name"]:
-                return root, found["name"], found["namespaced"]
-        raise LookupError(f"{api_version} {kind}")
+
+        def listed() -> list[Object]:
+            found = self._send("GET", root).body.get("resources", ())
+            return [one for one in found if one["kind"] == kind and "/" not in one["name"]]
+
+        one = eventually(listed, _SOON, f"{kind} of {api_version} is listed")[0]
+        return root, one["name"], one["namespaced"]
 
     def _patch(
         self, target: Object, content: str, body: Any, params: dict[str, str], subresource: str
@@ -141,10 +147,16 @@ class Api:
         )
 
     def _send(self, method: str, path: str, **more: Any) -> Reply:
-        response = self._http.request(method, path, **more)
+        response = eventually(lambda: self._asked(method, path, **more), _SOON, f"{method} {path}")
         if not response.headers.get("Content-Type", "").startswith("application/json"):
             return Reply(response.status_code, {"message": response.text})
         return Reply(response.status_code, response.json())
+
+    def _asked(self, method: str, path: str, **more: Any) -> httpx.Response | None:
+        """Give the answer, unless it is to ask again later: every client of Kubernetes does so."""
+        response = self._http.request(method, path, **more)
+        is_early = response.status_code == HTTPStatus.TOO_MANY_REQUESTS
+        return None if is_early and "Retry-After" in response.headers else response
 
 
 def _trust(root: Path, cluster: Object) -> ssl.SSLContext:
