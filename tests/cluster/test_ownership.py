@@ -14,6 +14,7 @@ from hedgerow.core.ownership import Verdict, judge, leave_out, residual
 from support.api import Api, Reply
 from support.cases import Case, Field, Object
 from support.edits import at, having, only, reversed_lists
+from support.facts import visible
 from support.hedge import HEDGE
 from support.manifests import CASES
 
@@ -42,16 +43,6 @@ class Tally:
         return ", ".join(
             f"{k} {v if isinstance(v, int) else len(v)}" for k, v in vars(self).items()
         )
-
-
-def _visible(live: Object) -> Object:
-    """All of an object that anyone can see but its version and the times of its entries.
-
-    Storage may be rewritten for a spelling that is never shown (a claim's `1024Mi`).
-    """
-    metadata = {k: v for k, v in live["metadata"].items() if k != "resourceVersion"}
-    entries = [{**e, "time": ""} for e in metadata.get("managedFields", ())]
-    return {**live, "metadata": {**metadata, "managedFields": sorted(entries, key=str)}}
 
 
 # --- what another manager may do to a field ---------------------------------------------------
@@ -216,13 +207,13 @@ class Check:
         """The rest must be taken, and a further apply of it change nothing."""
         first = self.api.apply(rest, OURS)
         again = self.api.apply(rest, OURS)
-        if first.status == 409 or (first.ok and _visible(first.body) != _visible(again.body)):
+        if first.status == 409 or (first.ok and visible(first.body) != visible(again.body)):
             self.tally.still_refused.append(f"{self.title}: {first.conflicts or again.body}")
 
     def compare(self, verdict: Verdict, recalled: bool, live: Object, truth: Reply) -> None:
         tally = self.tally
         tally.checks += 1
-        rest = truth.ok and _visible(truth.body) == _visible(live)
+        rest = truth.ok and visible(truth.body) == visible(live)
         said = verdict.settled or recalled
         if said and not rest:
             tally.dangerous.append(f"{self.title}: {truth.conflicts or truth.status}")

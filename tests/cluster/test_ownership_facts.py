@@ -18,6 +18,7 @@ from support.facts import (
     named,
     open_world,
     status,
+    visible,
     with_meta,
 )  # fmt: skip
 
@@ -218,7 +219,7 @@ class TestRecall:
 
         assert residual(judge(body, answer, OURS)) != ""
         assert residual(judge(body, later, OURS)) == residual(judge(body, answer, OURS))
-        assert world.apply(body, OURS).version == later["metadata"]["resourceVersion"]
+        assert visible(world.apply(body, OURS).must()) == visible(later)
 
     def test_it_ends_when_another_takes_hold_of_a_respelled_leaf(self, world: World) -> None:
         """The server compares spellings: our next apply would meet a conflict."""

@@ -66,3 +66,15 @@ def identity(body: Object) -> Object:
 
 def status(body: Object, value: Object, **metadata: Any) -> Object:
     return {**with_meta(identity(body), **metadata), "status": value}
+
+
+def visible(live: Object) -> Object:
+    """Give all of an object that anyone can see but its version, and its entries' times and order.
+
+    Storage may be rewritten for a spelling that is never shown (a claim's `1024Mi`), or because
+    the entry of an apply that changes nothing is stamped anew and takes another place by that: a
+    server compares them as they are sorted, by time to the second.
+    """
+    metadata = {k: v for k, v in live["metadata"].items() if k != "resourceVersion"}
+    entries = [{**e, "time": ""} for e in metadata.get("managedFields", ())]
+    return {**live, "metadata": {**metadata, "managedFields": sorted(entries, key=str)}}
