@@ -68,14 +68,7 @@ def settle(world: World) -> None:
     world.set_image("contestedblue-deployment", "blue", "example/theirs:9")
     eventually(lambda: world.condition("Contested", "contested") == "True/FieldConflict")
     eventually(lambda: world.condition("Stalled", "taken") == "True/NameTaken")
-
-    def available() -> bool:
-        live = world.get("Deployment", "contestedblue-deployment")
-        return live["status"]["observedGeneration"] == 2 and (
-            live["status"].get("updatedReplicas") == live["status"].get("replicas") == 1
-        )
-
-    eventually(available)
+    eventually(world.rolled_out)
     eventually(lambda: world.condition("Available", "contested") == "True/Serving")
 
 
@@ -89,6 +82,10 @@ def world(still: Silence, nodes_sandbox: Sandbox, nodes_namespace: str) -> Itera
 
 def ready(world: World, name: str = "demo") -> None:
     eventually(lambda: world.condition("Ready", name) == "True/Serving", what="Ready")
+
+
+def available(world: World, deployment: str) -> int:
+    return world.get("Deployment", deployment)["status"].get("availableReplicas", 0)
 
 
 @pytest.mark.oldest
@@ -108,7 +105,7 @@ class TestConverging:
         ]
         for name in ("demoblue-deployment", "demogreen-deployment"):
             # Ready is about the routed one.
-            eventually(lambda n=name: world.get("Deployment", n)["status"].get("availableReplicas"))
+            eventually(lambda n=name: available(world, n) == 1, what=f"{name} is available")
         status = world.status()
         assert status["routeTo"] == "Blue"
         assert status["observedGeneration"] == 1

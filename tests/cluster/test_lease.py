@@ -217,7 +217,17 @@ class TestLeadership:
                 await rival.release()
             assert not leader.leading
 
-    async def test_hands_over_long_before_the_lease_runs_out(self, sandbox, namespace, api, audit):
+    async def test_hands_over_in_about_a_second(self, sandbox, namespace, api):
+        took = []
+        for _ in range(3):  # what the machine does besides can only make it longer
+            took.append(await self.hand_over(sandbox, namespace, api))
+            if took[-1] < 1.5:
+                return
+            api.delete(lease(namespace)).must()
+        pytest.fail(f"it took {took} s")
+
+    async def hand_over(self, sandbox, namespace, api) -> float:
+        """Have a leader release its Lease to one that waits; give the seconds that took."""
         vacant(api, namespace)
         async with clusters(sandbox, 2) as [x, y]:
             first = leadership(x, namespace, "first", namespaces=("shop",))
@@ -233,11 +243,12 @@ class TestLeadership:
                 began = anyio.current_time()
                 await first.release()
                 await until(lambda: second.leading)
-                assert anyio.current_time() - began < SHORT.duration / 2
+                took = anyio.current_time() - began
 
         spec = api.get(lease(namespace)).must()["spec"]
         assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("second", 2)
         assert "annotations" not in api.get(lease(namespace)).body["metadata"]
+        return took
 
     async def test_a_wall_clock_that_is_wrong_by_an_hour_is_nobodys_trouble(
         self, sandbox, namespace, api

@@ -36,7 +36,6 @@ READER = account("default", "reader")
 ACCESS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 ROLES = ("Role", "ClusterRole")
 CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
-RBAC = "rbac.authorization.k8s.io"
 LABEL = "hedgerow.dev/controller"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self
 
 import httpx
@@ -55,14 +54,9 @@ class Writer(Background):
         self._api = Api(node.kubeconfig)
         super().__init__(lambda turn: once(self._api, turn), _PAUSE)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         try:
-            super().__exit__(kind, error, traceback)
+            super().__exit__(*raised)
         finally:
             self._api.close()
 
@@ -90,13 +84,8 @@ class Load:
         self._thread.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._thread.__exit__(kind, error, traceback)
+    def __exit__(self, *raised: object) -> None:
+        self._thread.__exit__(*raised)
 
     def goes_on(self, changes: int = 20) -> None:
         """Wait until so many more changes have been taken by the API server."""

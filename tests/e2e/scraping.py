@@ -10,7 +10,6 @@ from e2e.node.node import Node
 from support import rights
 from support.api import Api, Object
 from support.eventually import eventually
-from support.rights import bind
 
 NAME = f"hedgerow-metrics.{NAMESPACE}.svc"
 PORT = 8080
@@ -68,4 +67,4 @@ def account(node: Node, api: Api, namespace: str, name: str) -> str:
 
 def reader(api: Api, namespace: str, name: str) -> Object:
     """Bind a ServiceAccount to the ClusterRole of those who scrape, and give the binding."""
-    return bind(api, rights.account(namespace, name), "hedgerow-metrics-reader")
+    return rights.bind(api, rights.account(namespace, name), "hedgerow-metrics-reader")
