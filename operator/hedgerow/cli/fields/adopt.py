@@ -103,9 +103,10 @@ def adopt_command(
 ) -> None:
     """Move fields over from another field manager; no value changes by it.
 
-    Of a hedgerow resource's children and status, the controller takes what it declares; what else
-    the other held is nobody's then, and stays as it is. The running operator goes on to apply what
-    it declares, without a conflict. With --to any field manager takes all.
+    Of a hedgerow resource's children, the controller takes what it declares; what else the other
+    held is nobody's then, and stays as it is. Of the resource's status it takes all. The running
+    operator goes on to apply what it declares, without a conflict, and removes of its status what
+    it does not declare. With --to any field manager takes all.
 
     It is done with your rights, never by the operator: the records of the other manager are removed
     from metadata.managedFields, which an apply cannot do, after the fields have their new holder.
