@@ -24,7 +24,6 @@ from core.scenery import (
     settled_past,
 )
 from hedgerow.core import ownership
-from hedgerow.core.conditions import Problem
 from hedgerow.core.contract import Apply
 from hedgerow.core.declaration import declare, normal_form, with_normal_form
 from hedgerow.core.meta import controller_reference
@@ -42,21 +41,13 @@ class TestMissing:
         assert write.id == ID
         assert write.body == {**WANT, "metadata": {**WANT["metadata"], "resourceVersion": "1"}}
 
-    def test_a_refused_create_is_not_sent_again(self):
-        write = only_write(planned(scene()))
-        problem = Problem("Rejected", "no")
+    def test_a_create_is_named_by_its_declaration(self):
+        marks = [
+            only_write(planned(scene(), *child)).mark
+            for child in ((), (), (Apply(ConfigMap, "settings", {"data": {"a": "3"}}),))
+        ]
 
-        again = planned(scene(past=Past(refused=(write.mark, problem))))
-
-        assert (again.writes, again.problems) == ((), (problem,))
-
-    def test_a_refused_create_is_tried_again_with_another_declaration(self):
-        write = only_write(planned(scene()))
-        past = Past(refused=(write.mark, Problem("Rejected", "no")))
-
-        again = planned(scene(past=past), Apply(ConfigMap, "settings", {"data": {"a": "3"}}))
-
-        assert only_write(again).create
+        assert marks[0] == marks[1] != marks[2]
 
 
 def former(**change: Any) -> Object:

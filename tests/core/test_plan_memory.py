@@ -11,7 +11,6 @@ import pytest
 
 from core.made import entry, live, removed, taken
 from core.scenery import (
-    CHILD,
     DATA,
     ID,
     NOW,
@@ -25,11 +24,10 @@ from core.scenery import (
     settled_past,
     unknown,
 )
-from hedgerow.core.conditions import Problem
 from hedgerow.core.contract import Apply, Desired, Keep
 from hedgerow.core.declaration import declare
 from hedgerow.core.meta import ObjectRef
-from hedgerow.core.plan import RESTORE_ONCE_IN, Past, is_unknown, plan
+from hedgerow.core.plan import RESTORE_ONCE_IN, is_unknown, plan
 from hedgerow_schemas.builtin import Deployment, Service
 
 Object = dict[str, Any]
@@ -115,66 +113,39 @@ class TestVanished:
         assert only_write(made).body["data"] == DATA
 
 
-class TestRefused:
-    """A write that the server would not take is not sent again until something changes."""
+class TestMark:
+    """What names a write: a refusal holds for this very one."""
 
     MORE = Apply(ConfigMap, "settings", {"data": {**DATA, "c": "3"}})
-    PROBLEM = Problem("Rejected", "no")
 
-    def refused(self, seen: Object) -> Past:
-        write = only_write(planned(scene(seen), self.MORE))
-        return Past(refused=(write.mark, self.PROBLEM))
+    def mark(self, seen: Object, child: Apply = MORE) -> str:
+        return only_write(planned(scene(seen), child)).mark
 
-    def test_the_same_write_is_not_sent_again_and_still_told(self):
-        past = self.refused(live(WANT))
-
-        made = planned(scene(live(WANT), past=past), self.MORE)
-
-        assert (made.writes, made.problems, made.past[ID]) == ((), (self.PROBLEM,), past)
-
-    def test_a_change_of_the_childs_status_alone_is_no_reason_to_send_it(self):
-        past = self.refused(live(WANT))
+    def test_a_change_of_the_childs_status_alone_is_the_same_write(self):
         moved = live(WANT, version="9")
         moved["status"] = {"x": 1}
         written = entry({"apiVersion": "v1", "status": {}}, "kcm", "Update", subresource="status")
         moved["metadata"]["managedFields"].append(written)
 
-        assert planned(scene(moved, past=past), self.MORE).writes == ()
+        assert self.mark(moved) == self.mark(live(WANT))
 
-    def test_a_change_of_the_child_itself_is(self):
-        past = self.refused(live(WANT))
-        moved = live(WANT, annotations={"somebody": "was here"})
+    @pytest.mark.parametrize(
+        "seen",
+        [live(WANT, annotations={"somebody": "was here"}), live(WANT, uid="new")],
+        ids=["changed", "made anew"],
+    )
+    def test_to_an_object_that_changed_it_is_another(self, seen):
+        assert self.mark(seen) != self.mark(live(WANT))
 
-        assert planned(scene(moved, past=past), self.MORE).writes
-
-    def test_another_object_of_that_name_is(self):
-        past = self.refused(live(WANT))
-
-        assert planned(scene(live(WANT, uid="new"), past=past), self.MORE).writes
-
-    def test_another_declaration_is(self):
-        past = self.refused(live(WANT))
+    def test_of_another_declaration_it_is_another(self):
         other = Apply(ConfigMap, "settings", {"data": {**DATA, "c": "4"}})
 
-        assert planned(scene(live(WANT), past=past), other).writes
+        assert self.mark(live(WANT), other) != self.mark(live(WANT))
 
-    @pytest.mark.parametrize("remembered", [True, False], ids=["settled before", "not seen before"])
-    def test_a_declaration_taken_back_is_refused_no_more(self, remembered):
-        past = self.refused(live(WANT))
-        if remembered:
-            past = replace(past, settled=settled_past().settled)
+    def test_a_deletion_is_named_by_the_uid(self):
+        (deletion,) = planned(scene(live(WANT), old=live(WANT, uid="u", version="42"))).deletions
 
-        made = planned(scene(live(WANT), past=past), CHILD)
-
-        assert (made.problems, made.past[ID].refused) == ((), None)
-
-    def test_contested_fields_are_told_besides(self):
-        seen = taken(WANT, ("data", "a"), "9")
-        past = self.refused(seen)
-
-        made = planned(scene(seen, past=past), self.MORE)
-
-        assert (made.writes, [f.path for f in made.contested]) == ((), [".data.a"])
+        assert deletion.mark == "u"
 
 
 class TestPruning:

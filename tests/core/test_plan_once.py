@@ -10,7 +10,6 @@ import pytest
 
 from core.made import entry, live, taken
 from core.scenery import CHILD, DATA, ID, OWNER, WANT, ConfigMap, only_write, planned, scene
-from hedgerow.core.conditions import Problem
 from hedgerow.core.contract import Create, Finalized, Keep
 from hedgerow.core.declaration import declare
 from hedgerow.core.meta import controller_reference
@@ -70,21 +69,6 @@ class TestCreate:
 
         assert (made.writes, made.deletions, made.contested, made.problems) == ((), (), (), ())
         assert made.past == {ID: Past()}
-
-    def test_a_refused_create_is_not_sent_again_until_the_declaration_changes(self):
-        problem = Problem("Rejected", "no")
-        past = Past(refused=(only_write(planned(scene(), ONCE)).mark, problem))
-
-        again = planned(scene(past=past), ONCE)
-        other = planned(scene(past=past), Create(ConfigMap, "settings", {"data": {"a": "3"}}))
-
-        assert (again.writes, again.problems) == ((), (problem,))
-        assert only_write(other).once
-
-    def test_what_was_refused_is_forgotten_once_it_is_there(self):
-        past = Past(refused=("mark", Problem("Rejected", "no")))
-
-        assert planned(scene(live(WANT), past=past), ONCE).past == {ID: Past()}
 
     def test_somebody_elses_object_of_the_name_is_never_written(self):
         made = planned(scene(homonym=homonym(name="other")), ONCE)

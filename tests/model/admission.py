@@ -35,7 +35,8 @@ def updated(kind: Kind, live: Object, body: Object, subresource: str) -> Object:
     new = kind.schema.normal(body)
     version = new["metadata"].get("resourceVersion") or old["metadata"]["resourceVersion"]
     if version != old["metadata"]["resourceVersion"]:
-        raise answers.stale("the object has been modified; please apply your changes to the latest")
+        told = "the object has been modified; please apply your changes to the latest"
+        raise answers.stale(told, old["metadata"]["name"])
     new = _kept(kind, old, new, subresource)
     if "status" in kind.empty:
         new.setdefault("status", copy.deepcopy(kind.empty["status"]))

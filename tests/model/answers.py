@@ -48,8 +48,8 @@ def untyped(message: str) -> Refused:
     return Refused(500, "InternalError", text)
 
 
-def stale(message: str) -> Refused:
-    return Refused(409, "Conflict", f"Operation cannot be fulfilled: {message}")
+def stale(message: str, name: str = "") -> Refused:
+    return Refused(409, "Conflict", f"Operation cannot be fulfilled: {message}", name=name)
 
 
 def exists(name: str) -> Refused:

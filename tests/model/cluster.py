@@ -144,7 +144,9 @@ class Cluster:
         sent = Sent("delete", api, namespace, name, {"uid": uid, "version": version})
         try:
             await self._ask(sent, lambda: self.model.delete(target, uid=uid, version=version))
-        except errors.Missing:
+        except errors.Missing as error:
+            if not error.served:
+                raise
             return False
         except errors.Stale:
             live = self.model.get(target)

@@ -306,9 +306,18 @@ class TestRefused:
         assert the(found, "BlueGreen/demo").merged == "its namespace does not exist yet"
         assert the(found, "Service/demo").merged == "its namespace does not exist yet"
 
-    async def test_a_server_that_fails_is_an_error(self):
+    async def test_a_server_that_fails_at_one_child_is_a_refusal(self):
         plan = Plan(World())
-        plan.cluster.refuse = {"Service": Unavailable("down", code=500)}
+        plan.cluster.refuse = {"Service": Unavailable("failed calling webhook", code=500)}
+        found = await plan.of(manifest())
+
+        assert [r.message for r in found.refusals] == ["failed calling webhook"]
+        assert found.verdict == "failed"
+        assert the(found, "Deployment/demogreen-deployment").action == "created"
+
+    async def test_a_server_that_is_down_is_an_error(self):
+        plan = Plan(World())
+        plan.cluster.refuse = {"Service": Unavailable("down", code=503)}
         with pytest.raises(Unavailable):
             await plan.of(manifest())
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from hedgerow.kube import errors
-from hedgerow.runtime import finalizers
 from hedgerow.runtime.applier import Applier
+from hedgerow.runtime.finalizers import Finalizers
+from hedgerow.runtime.refusals import Backoff
 from runtime.clockwork import CRONJOBS, MINUTE, Clockwork, calm, guarded_jobs, started
 from runtime.scenes import refuse
 from runtime.world import DEMO, Crash
@@ -39,9 +40,13 @@ async def guarded() -> Clockwork:
 async def take_off(world: Clockwork) -> list[str]:
     """Take finalizers off; give the writes that were made of it."""
     before = len(world.writes)
-    applier = Applier(world.cluster, "hedgerow-cronjob")
-    await finalizers.take_off(CRONJOBS, world.cache, applier, DEMO)
+    await taker(world).take_off(DEMO)
     return world.writes[before:]
+
+
+def taker(world: Clockwork) -> Finalizers:
+    backoff = Backoff(world.clock, world.meters.of("cronjob"))
+    return Finalizers(CRONJOBS, world.cache, Applier(world.cluster, "hedgerow-cronjob"), backoff)
 
 
 def lines(world: Clockwork) -> list[tuple[str, str]]:
@@ -124,36 +129,56 @@ class TestTrouble:
         world.delete("Job", world.job(1))
 
         assert await take_off(world) == [f"apply Job default/{world.job(1)}"]
-        assert lines(world) == []
+        assert [level for level, _ in lines(world)] == ["debug"]
         assert world.jobs == []
 
     @pytest.mark.parametrize("error", [errors.Missing("gone", code=404), errors.Stale("old")])
-    async def test_what_the_watch_is_about_to_tell_is_passed_over(self, error):
+    async def test_what_the_watch_is_about_to_tell_is_no_warning(self, error):
         world = await self.orphaned()
         refuse(world, error, world.job(1))
         await take_off(world)
 
-        assert lines(world) == []
-
-    @pytest.mark.parametrize("error", [errors.Conflict("theirs"), errors.Invalid("bad")])
-    async def test_what_cannot_be_taken_off_is_logged_and_left(self, error):
-        world = await self.orphaned()
-        refuse(world, error, world.job(1))
-        await take_off(world)
-
-        (entry,) = [e for e in world.logs.entries if e["log_level"] == "warning"]
-        assert entry["event"] == "finalizer stays"
-        assert entry["child"] == f"Job/{world.job(1)}"
-        assert guarded_jobs(world) == [world.job(1)]
+        assert lines(world) == [("debug", "refused")]
 
     @pytest.mark.parametrize(
-        "error", [errors.Forbidden("no", code=403), errors.Unreachable("down", sent=False)]
+        "error",
+        [
+            errors.Conflict("theirs"),
+            errors.Invalid("bad"),
+            errors.Forbidden("no", code=403),
+            errors.Unavailable("failed calling webhook", code=500),
+        ],
+        ids=lambda error: type(error).__name__,
     )
-    async def test_what_may_pass_is_raised_to_be_tried_again(self, error):
+    async def test_what_is_refused_is_logged_and_taken_off_as_soon_as_it_may_be(self, error):
         world = await self.orphaned()
-        refuse(world, error, world.job(1))
+        refuse(world, error, world.job(1), times=3)
+        await world.work()
+        assert lines(world) == [("warning", "refused")]
+        assert guarded_jobs(world) == [world.job(1)]
 
-        with pytest.raises(type(error)):
+        for _ in range(20):
+            world.server.now += 1
+            await world.work()
+
+        assert guarded_jobs(world) == []
+        assert world.runner._reconciler._finalizers._refused == {}
+
+    async def test_while_it_waits_other_passes_send_nothing(self):
+        world = await self.orphaned()
+        refuse(world, errors.Forbidden("no", code=403), world.job(1))
+        finalizers = taker(world)
+        before = len(world.writes)
+        waits = [await finalizers.take_off(DEMO) for _ in range(5)]
+
+        assert len(world.writes) - before == 1
+        assert None not in waits
+
+    async def test_a_server_that_is_away_is_raised_to_be_tried_again(self):
+        world = await self.orphaned()
+        refuse(world, errors.Unreachable("down", sent=False), world.job(1))
+
+        with pytest.raises(errors.Unreachable):
             await take_off(world)
 
     async def test_one_that_cannot_be_taken_off_does_not_keep_the_others(self):

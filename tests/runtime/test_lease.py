@@ -568,8 +568,10 @@ class TestTrouble:
             errors.Unreachable("away", sent=False),
             errors.Unavailable("ill", code=503),
             errors.Unauthenticated("who?", code=401),
+            errors.Invalid("denied", code=422),
+            errors.Unavailable("failed calling webhook", code=500),
         ],
-        ids=lambda error: type(error).__name__,
+        ids=lambda error: f"{type(error).__name__}-{error.code}",
     )
     async def test_is_told_once_and_tried_again_ever_more_slowly(self, server, logs, error):
         vacant(server)

@@ -20,10 +20,10 @@ from hedgerow.runtime.memory import (
     MOST_TOLD,
     RECHECK_NAME,
     REPEATED_WITHIN,
-    STATUS,
     Made,
     Memory,
 )
+from hedgerow.runtime.refusals import STATUS
 from hedgerow_schemas.builtin import Service
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -75,12 +75,11 @@ class TestNames:
 class TestWrites:
     def test_a_refusal_is_remembered_until_a_write_is_taken(self):
         known = memory()
+        known.refusals.note(DEMO, "mark", PROBLEM, NOW, draw=0.5)
 
-        assert known.refuse(write(), PROBLEM) is PROBLEM
-        assert known.refused == {DEMO}
-        assert known.past[DEMO].refused == ("mark", PROBLEM)
+        assert known.refusals.children == {DEMO}
         known.accept(write(), NOW)
-        assert known.refused == frozenset()
+        assert known.refusals.children == frozenset()
 
     def test_what_was_restored_is_remembered_with_its_time(self):
         known = memory()
@@ -123,9 +122,9 @@ class TestLearning:
 
         assert (known.past, known.pruned, list(known.made)) == ({}, {}, [STATUS])
 
-    def test_of_a_child_that_is_not_declared_no_refusal_is_kept(self):
+    def test_of_a_child_that_is_there_everything_is_kept(self):
         known = memory()
-        known.past = {DEMO: Past(refused=("m", PROBLEM), restored={".a": NOW})}
+        known.past = {DEMO: Past(restored={".a": NOW})}
         known.pruned = {DEMO: "u"}
         known.learn({}, {DEMO})
 

@@ -55,14 +55,14 @@ class TestUnseen:
     async def test_watched_children_are_seen(self):
         world = await settled()
 
-        assert observer(world).unseen(memory(world), "default") == []
+        assert observer(world).unseen(memory(world), DEMO) == []
 
     async def test_a_child_that_lost_its_label_is_named_with_its_uid(self):
         world = await settled()
         take_label(world)
         await world.settle()
 
-        (ref,) = observer(world).unseen(memory(world), "default")
+        (ref,) = observer(world).unseen(memory(world), DEMO)
         uid = world.the("Deployment", "demoblue-deployment")["metadata"]["uid"]
         assert (str(ref), ref.uid) == ("Deployment/demoblue-deployment", uid)
 

@@ -68,8 +68,8 @@ class TestConflicts:
         assert world.events() == ["FieldConflict", "FieldConflict"]
         assert sum("Event" in write for write in world.writes) == 2
 
-    async def test_a_conflict_that_nobody_saw_coming_is_told_and_not_repeated(self):
-        # The watch is behind: the write is refused, and sent again only when the watch has told.
+    async def test_a_conflict_that_nobody_saw_coming_is_looked_up_and_not_repeated(self):
+        # The watch is behind: the write is refused, and a look at the object tells who holds what.
         world = await settled()
         take_image(world)
         world.apply(blueSpec=pods("blue", "mine:2"))
@@ -77,11 +77,12 @@ class TestConflicts:
         before = len(world.writes)
         await world.work()
 
-        assert world.writes[before:] == [CREATION[0], CREATION[3]]
+        written = [write for write in world.writes[before:] if "Event" not in write]
+        assert written == [CREATION[0], CREATION[3]]
         assert world.condition("Ready") == "False/FieldConflict"
         world.runner.queue.add(DEMO)
         await world.work()
-        assert world.writes[before:] == [CREATION[0], CREATION[3]]
+        assert len(world.writes[before:]) == len(written) + 2
 
         await world.settle()
         assert world.contested() == [("Deployment/demoblue-deployment", IMAGE, "helm")]

@@ -10,6 +10,7 @@ from model.cluster import Sent
 from runtime.scenes import (
     BLUE,
     IMAGE,
+    forbid_reads,
     settled,
     take_image,
     take_label,
@@ -82,6 +83,70 @@ class TestUnwatchedChildren:
 
         assert world.writes[before:].count(f"apply {BLUE}") == 1
         assert world.condition("Stalled") == ""
+
+    async def test_it_is_looked_at_until_it_is_gone_though_its_resource_is_gone_before(self):
+        world = await settled()
+        take_label(world)
+        await world.settle()
+        world.delete("BlueGreen")
+        await world.settle(rounds=1)
+        world.delete("Deployment", "demogreen-deployment")
+        world.deliver()
+        assert len(world.cache.child_store("Deployment", "default")) == 1
+        world.delete("Deployment", "demoblue-deployment")  # no watch tells of it
+
+        world.server.now += 31
+        await world.work()
+
+        assert len(world.cache.child_store("Deployment", "default")) == 0
+        assert not world.runner.queue._delayed
+
+    async def test_a_resource_made_anew_does_not_wait_for_what_is_gone(self):
+        world = await settled()
+        take_label(world)
+        await world.settle()
+        world.delete("BlueGreen")
+        world.deliver()
+        world.apply()
+        world.deliver()
+        await world.work()
+        assert world.condition("Ready") == "False/WaitingForDeletion"
+        for name in ("demoblue-deployment", "demogreen-deployment"):
+            world.delete("Deployment", name)
+        world.delete("Service")
+
+        world.server.now += 31
+        await world.settle()
+
+        assert world.condition("Ready") == "False/Unavailable"
+        assert world.the("Deployment", "demoblue-deployment")["metadata"]["labels"]
+
+    async def test_one_that_was_orphaned_is_not_kept_in_mind(self):
+        world = await settled()
+        take_label(world)
+        await world.settle()
+        world.edit("Deployment", "demoblue-deployment", {"metadata": {"ownerReferences": None}})
+        world.delete("BlueGreen")
+
+        world.server.now += 31
+        await world.settle()
+
+        assert len(world.cache.child_store("Deployment", "default")) == 1  # the green one
+        assert not world.runner.queue._delayed
+
+    async def test_without_the_right_to_look_it_stays_in_mind(self):
+        world = await settled()
+        take_label(world)
+        await world.settle()
+        world.delete("BlueGreen")
+        world.deliver()
+        forbid_reads(world)
+
+        world.server.now += 31
+        await world.work()
+
+        assert world.runner.queue._delayed
+        assert world.failures == []
 
 
 class TestNames:

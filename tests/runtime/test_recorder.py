@@ -78,17 +78,33 @@ class TestPublishing:
         [errors.Forbidden("no", code=403), errors.Unreachable("away", sent=False)],
         ids=lambda error: type(error).__name__,
     )
-    async def test_one_that_cannot_be_written_is_given_up(self, world, recorder, error):
+    async def test_one_that_cannot_be_written_may_be_tried_again(self, world, recorder, error):
         async def hook(_sent: Any) -> None:
             raise error
 
         world.cluster.before = hook
-        await recorder.publish(DEMO, NOTICE, "1")
-        await recorder.publish(DEMO, NOTICE, "1")
+        assert await recorder.publish(DEMO, NOTICE, "1") is error
+        assert await recorder.publish(DEMO, NOTICE, "1") is error
+        assert len(world.cluster.writes) == 2
 
-        assert len(world.cluster.writes) == 1
-        (entry,) = world.logs.entries
-        assert (entry["event"], entry["log_level"]) == ("event not written", "debug")
+    async def test_one_that_is_there_already_was_told(self, world, recorder):
+        assert await recorder.publish(DEMO, NOTICE, "1") is None
+        again = Recorder(cast("Any", world.cluster), world.clock, "hedgerow-bluegreen")
+
+        assert await again.publish(DEMO, NOTICE, "1") is None
+        assert len(events(world.server)) == 1
+
+    @pytest.mark.parametrize(("about", "told"), [("itself", True), ("a quota", False)])
+    async def test_a_conflict_about_something_else_is_not_taken_for_that(
+        self, world, recorder, about, told
+    ):
+        name = event_name(DEMO, NOTICE, "1") if about == "itself" else "quota"
+
+        async def hook(_sent: Any) -> None:
+            raise errors.Stale("modified", code=409, status={"details": {"name": name}})
+
+        world.cluster.before = hook
+        assert (await recorder.publish(DEMO, NOTICE, "1") is None) is told
 
     async def test_events_of_cluster_scoped_resources_are_in_default(self, world, recorder):
         await recorder.publish(ObjectRef(BlueGreen.api, "", "demo", "u"), NOTICE, "1")

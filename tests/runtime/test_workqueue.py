@@ -208,6 +208,23 @@ class TestBackoff:
         assert await queue.get() == A
         assert anyio.current_time() == pytest.approx(delay)
 
+    async def test_the_time_that_the_server_asked_for_is_kept_whatever_else_asks(self, queue):
+        queue.retry(A, least=20.0)
+        queue.add(A)
+        queue.add_after(A, 1.0)
+        queue.revive()
+
+        assert await queue.get() == A
+        assert 20 <= anyio.current_time() < 26
+
+    async def test_of_a_longer_time_five_minutes_are_kept(self, queue):
+        assert LONGEST_RETRY <= queue.retry(A, least=1e9) <= 1.25 * LONGEST_RETRY
+
+        assert await queue.get() == A
+        queue.done(A)
+        queue.add(A)
+        assert await soon(queue) == A
+
     async def test_success_resets_the_backoff(self, queue):
         for _ in range(10):
             queue.retry(A)

@@ -51,7 +51,7 @@ class ChildPlanner:
             return self._waiting()
         settled = self.past.settled if self.past.terms == self.scene.terms else None
         if settled is not None and _unchanged(settled, self.want, live):
-            return self._settled(settled[2], (), replace(self.past, refused=None))
+            return self._settled(settled[2], (), self.past)
         return self._present(live)
 
     def _missing(self) -> Plan:
@@ -85,7 +85,7 @@ class ChildPlanner:
         left_out = (*(leaf for leaf in verdict.contested if leaf not in claims), *abandoned)
         want = ownership.leave_out(declared, left_out) if left_out else declared
         if judge(want, live, manager).settled:
-            memory = replace(self.past, refused=None, terms=self.scene.terms)
+            memory = replace(self.past, terms=self.scene.terms)
             if not abandoned and not shared:
                 memory = replace(memory, settled=(self.want, live, verdict))
             return self._settled(verdict, (*abandoned, *shared), memory)
@@ -131,9 +131,6 @@ class ChildPlanner:
         )
 
     def _write(self, write: Write, contested: tuple[ContestedField, ...]) -> Plan:
-        refused = self.past.refused
-        if refused is not None and refused[0] == write.mark:
-            return Plan(contested=contested, problems=(refused[1],), past={self.id: self.past})
         return Plan(writes=(write,), contested=contested, past={self.id: self.past})
 
     def _settled(self, verdict: Verdict, abandoned: tuple[Leaf, ...], past: Past) -> Plan:

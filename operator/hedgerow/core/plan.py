@@ -1,7 +1,7 @@
 """Plan: what separates the cluster from what is desired, as writes to make and conflicts to show.
 
-Nothing is planned for what is settled, for what is being deleted, for a name that somebody else
-has, or for a declaration that the server refused and that has not changed since.
+Nothing is planned for what is settled, for what is being deleted, or for a name that somebody else
+has.
 """
 
 from __future__ import annotations

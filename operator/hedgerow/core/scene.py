@@ -26,14 +26,12 @@ class Past:
     """What earlier passes learned of one child; an empty one is always safe, only dearer.
 
     `settled` is the declaration, the live object and the verdict when last settled, `restored`
-    when each vanished field was put back, `refused` the mark and the problem of a write that the
-    server would not take, `taken` that the name was found to be somebody else's object, `terms`
-    what the user yielded and claimed then.
+    when each vanished field was put back, `taken` that the name was found to be somebody else's
+    object, `terms` what the user yielded and claimed then.
     """
 
     settled: tuple[Object, Object, Verdict] | None = None
     restored: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
-    refused: tuple[str, Problem] | None = None
     taken: bool = False
     terms: Terms = NO_TERMS
 
@@ -53,6 +51,11 @@ class Plan:
     rewritten: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
     past: Mapping[ChildId, Past] = field(default_factory=dict[ChildId, Past])
+
+    @property
+    def steps(self) -> tuple[Write | Deletion, ...]:
+        """Everything to carry out, in order."""
+        return (*self.writes, *self.deletions)
 
 
 @dataclass(frozen=True, slots=True)

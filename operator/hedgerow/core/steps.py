@@ -60,6 +60,11 @@ class Deletion:
         return self.ref.api.kind, self.ref.name
 
     @property
+    def mark(self) -> str:
+        """What names this very deletion; a refusal is remembered by it."""
+        return self.ref.uid
+
+    @property
     def gist(self) -> str:
         """What the deletion is to bring about, whatever version it meets."""
         return self.ref.uid

@@ -16,7 +16,15 @@ from hedgerow.core.forecast import Refusal
 from hedgerow.core.merge import merge, taken
 from hedgerow.core.meta import ObjectRef, identity, is_going, metadata
 from hedgerow.kube.cluster import Applied
-from hedgerow.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, Missing, Stale
+from hedgerow.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    Missing,
+    Stale,
+    Unavailable,
+)
 from hedgerow.runtime.recorder import EVENTS
 
 if TYPE_CHECKING:
@@ -124,7 +132,7 @@ class Rehearsal:
         _guard(found, body)
         try:
             answer, found.merged = await self._answered(found, body, manager)
-        except (Invalid, Conflict, Forbidden) as error:
+        except (Invalid, Conflict, Forbidden, Unavailable) as error:
             found.refused = True
             self.refusals.append(Refusal(str(ref), error.message))
             raise

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import structlog
+
 from hedgerow.core.conditions import REWRITTEN
 from hedgerow.core.meta import ObjectRef, metadata
 from hedgerow.core.status import said
 from hedgerow.runtime import admission, notices
+from hedgerow.runtime.memory import Unsent
+from hedgerow.runtime.metrics import Meter, Meters
+from hedgerow.runtime.recorder import event_name
+from hedgerow.runtime.refusals import EVENTS, Backoff, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,16 +22,28 @@ if TYPE_CHECKING:
     from hedgerow.core.contract import Notice
     from hedgerow.core.steps import Write
     from hedgerow.kube.client import Cluster
+    from hedgerow.kube.errors import KubeError
     from hedgerow.runtime.memory import Memory
     from hedgerow.runtime.observer import Look, Observer
     from hedgerow.runtime.recorder import Recorder
     from hedgerow_schemas.base import ContestedField, Object
 
 
+MOST_UNSENT = 32
+"""Events of one resource that wait to be written."""
+MOST_ATTEMPTS = 16
+"""Attempts at an Event, which take most of an hour; the server itself forgets Events after one."""
+
+log = structlog.get_logger(__name__)
+
+
 class Announcer:
     """Publishes what passes of one controller have to tell, as long as anything may be written."""
 
-    def __init__(self, cluster: Cluster, observer: Observer, recorder: Recorder) -> None:
+    def __init__(
+        self, cluster: Cluster, observer: Observer, recorder: Recorder, meter: Meter | None = None
+    ) -> None:
+        self._backoff = Backoff(observer.clock, meter or Meters().of(observer.controller.name))
         self._cluster = cluster
         self._observer = observer
         self._recorder = recorder
@@ -87,8 +105,46 @@ class Announcer:
         owner = look.scene.owner
         regarding = self._child(look, about) if about else owner
         key = owner.namespace, owner.name
-        if regarding is not None and self._observer.writable(key, memory) is not None:
-            await self._recorder.publish(regarding, notice, occurrence)
+        if regarding is None or self._observer.writable(key, memory) is None:
+            return
+        error = await self._recorder.publish(regarding, notice, occurrence)
+        if error is not None:
+            self._put_aside(memory, Unsent(regarding, notice, occurrence), error)
+
+    def _put_aside(self, memory: Memory, event: Unsent, error: KubeError) -> None:
+        """Have an Event wait that could not be written; of too many the oldest goes."""
+        name = event_name(*event)
+        memory.unsent[name] = event
+        while len(memory.unsent) > MOST_UNSENT:
+            del memory.unsent[next(iter(memory.unsent))]
+        refusal = self._backoff.wait(
+            memory.refusals,
+            EVENTS,
+            "",
+            request=Request.EVENT,
+            ref=event.regarding,
+            error=error,
+        )
+        if refusal.attempts > MOST_ATTEMPTS:
+            log.warning("events given up", object=str(event.regarding), number=len(memory.unsent))
+            memory.unsent.clear()
+            memory.refusals.drop(EVENTS)
+
+    async def resend(self, look: Look, memory: Memory) -> None:
+        """Write the Events that could not be written before, once their backoff is over."""
+        now = self._backoff.now()
+        if not memory.unsent or memory.refusals.waiting(EVENTS, "", now):
+            return
+        key = look.scene.owner.namespace, look.scene.owner.name
+        for name, event in tuple(memory.unsent.items()):
+            if self._observer.writable(key, memory) is None:
+                return
+            error = await self._recorder.publish(*event)
+            if error is not None:
+                self._put_aside(memory, event, error)
+                return
+            del memory.unsent[name]
+        memory.refusals.drop(EVENTS)
 
     def _child(self, look: Look, about: str) -> ObjectRef | None:
         """Give the live child that is written so, `Deployment/demo`, or None."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hedgerow.core.contract import Controller, Key, Relation
 
 ALL_NAMESPACES = ""
-OWNER, CONCERNS, FINALIZED = "owner", "concerns", "finalized"
+OWNER, CONCERNS, FINALIZED, UNWATCHED = "owner", "concerns", "finalized", "unwatched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,15 @@ class Cache:
             for obj in source.store.by(FINALIZED, key)
         ]
 
+    def unwatched(self, key: Key) -> list[tuple[type[View], Object]]:
+        """Return the children of any resource of that name that no watch selects."""
+        return [
+            (source.kind, obj)
+            for source in _scope(self.children, key[0])
+            if issubclass(source.kind, View)
+            for obj in source.store.by(UNWATCHED, key)
+        ]
+
     def concerning(self, key: Key) -> list[View]:
         """Give the related objects that concern a resource."""
         return [
@@ -102,11 +111,17 @@ def build(
 ) -> Cache:
     """Lay out the stores of a controller: one a kind and namespace, or one a kind for all."""
     scopes = tuple(dict.fromkeys(namespaces)) or (ALL_NAMESPACES,)
-    selector = f"{CONTROLLER_LABEL}={installation.label(controller.name)}"
+    label = installation.label(controller.name)
+    selector = f"{CONTROLLER_LABEL}={label}"
+    indices = {
+        OWNER: _owner,
+        FINALIZED: _finalized(controller),
+        UNWATCHED: _unwatched(controller, label),
+    }
     return Cache(
         resources=tuple(Source(controller.resource, scope, "", Store()) for scope in scopes),
         children=tuple(
-            Source(kind, scope, selector, Store({OWNER: _owner, FINALIZED: _finalized(controller)}))
+            Source(kind, scope, selector, Store(indices))
             for kind in controller.owns
             for scope in scopes
         ),
@@ -130,10 +145,11 @@ def concerned(controller: Controller[CustomResource], source: Source, obj: Objec
         return tuple(source.relation.of(source.relation.kind(obj)))
     if source.kind is controller.resource:
         return (key_of(obj),)
-    return _owner_key(controller, obj)
+    return owner_key(controller, obj)
 
 
-def _owner_key(controller: Controller[CustomResource], obj: Object) -> tuple[Key, ...]:
+def owner_key(controller: Controller[CustomResource], obj: Object) -> tuple[Key, ...]:
+    """Return the key of the resource that controls an object, if it is one of the controller's."""
     owner = controller_of(obj)
     if not owner and controller.finalizers.intersection(finalizers_of(obj)):
         return (key_of(obj),)  # orphaned: nobody else is there to be asked for
@@ -145,7 +161,15 @@ def _owner_key(controller: Controller[CustomResource], obj: Object) -> tuple[Key
 def _finalized(controller: Controller[CustomResource]) -> Index:
     def index(obj: Object) -> Iterable[Hashable]:
         ours = controller.finalizers.intersection(finalizers_of(obj))
-        return _owner_key(controller, obj) if ours else ()
+        return owner_key(controller, obj) if ours else ()
+
+    return index
+
+
+def _unwatched(controller: Controller[CustomResource], label: str) -> Index:
+    def index(obj: Object) -> Iterable[Hashable]:
+        watched = View(obj).labels.get(CONTROLLER_LABEL) == label
+        return () if watched else owner_key(controller, obj)
 
     return index
 

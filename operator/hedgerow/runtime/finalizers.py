@@ -4,42 +4,87 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
 from hedgerow.core.finalizers import finalization
 from hedgerow.core.meta import controller_of, is_going, metadata
-from hedgerow.kube.errors import Conflict, Invalid, Missing, Stale
+from hedgerow.kube.errors import KubeError
+from hedgerow.runtime import refusals
+from hedgerow.runtime.refusals import Backoff, Follow, Refusals, Request
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from hedgerow.core.contract import Controller, Key
+    from hedgerow.core.steps import Write
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache import Cache
-    from hedgerow_schemas.base import CustomResource
-
-log = structlog.get_logger(__name__)
+    from hedgerow_schemas.base import CustomResource, Object
 
 
-async def take_off(
-    controller: Controller[CustomResource], cache: Cache, applier: Applier, key: Key
-) -> None:
-    """Take our finalizers off the children of resources of that name that are gone or going.
+class Finalizers:
+    """Takes the finalizers of one controller off the children of resources that are no more."""
 
-    Orphaned ones, which have no owner any more, are found under their own name.
-    Raises KubeError when the server cannot be reached or forbids it.
-    """
-    live = cache.resource(key)
-    present = None if live is None or is_going(live) else metadata(live)["uid"]
-    for kind, child in cache.finalized(key):
-        if present is not None and controller_of(child).get("uid") == present:
-            continue
-        write = finalization(kind.api, child, applier.field_manager, controller.finalizers)
-        if write is None:
-            continue
+    def __init__(
+        self,
+        controller: Controller[CustomResource],
+        cache: Cache,
+        applier: Applier,
+        backoff: Backoff,
+    ) -> None:
+        self._controller = controller
+        self._cache = cache
+        self._applier = applier
+        self._backoff = backoff
+        self._refused: dict[Key, Refusals] = {}
+
+    async def take_off(self, key: Key) -> timedelta | None:
+        """Take our finalizers off the children of resources of that name that are gone or going.
+
+        Orphaned ones, which have no owner any more, are found under their own name. Return how
+        long until what was refused is to be tried again, or None.
+        Raises KubeError when the server cannot be reached.
+        """
+        known = self._refused.pop(key, None) or Refusals()
+        asked = {write.id: write for write in self._due(key)}
+        known.keep({child: _mark(write) for child, write in asked.items()})
         try:
-            answer = (await applier.apply(write, child)).obj
-        except (Missing, Stale):
-            continue  # it is gone, or has changed, which the watch is about to tell
-        except (Conflict, Invalid) as error:
-            log.warning("finalizer stays", child=str(write.ref), error=str(error))
-            continue
-        cache.child_store(kind.api.kind, key[0]).absorb(answer)
+            for write in asked.values():
+                await self._take_off(key, write, known)
+        finally:
+            if known:
+                self._refused[key] = known
+        return known.due_in(self._backoff.now())
+
+    def _due(self, key: Key) -> list[Write]:
+        live = self._cache.resource(key)
+        present = None if live is None or is_going(live) else metadata(live)["uid"]
+        manager, ours = self._applier.field_manager, self._controller.finalizers
+        writes = (
+            finalization(kind.api, child, manager, ours)
+            for kind, child in self._cache.finalized(key)
+            if present is None or controller_of(child).get("uid") != present
+        )
+        return [write for write in writes if write is not None]
+
+    async def _take_off(self, key: Key, write: Write, known: Refusals) -> None:
+        mark = _mark(write)
+        if known.waiting(write.id, mark, self._backoff.now()):
+            return
+        kind, name = write.id
+        store = self._cache.child_store(kind, key[0])
+        before: Object | None = store.get((key[0], name))
+        try:
+            answer = (await self._applier.apply(write, before)).obj
+        except KubeError as error:
+            if refusals.rule(Request.FINALIZER, error).follow is Follow.PUT_OFF:
+                raise
+            self._backoff.wait(
+                known, write.id, mark, request=Request.FINALIZER, ref=write.ref, error=error
+            )
+            return
+        known.drop(write.id)
+        store.absorb(answer)
+
+
+def _mark(write: Write) -> str:
+    """Return the version that the write is for: another one is worth another attempt at once."""
+    return str(metadata(write.body)["resourceVersion"])

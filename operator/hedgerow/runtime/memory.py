@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from hedgerow.core.plan import Past
 from hedgerow.core.status import said
 from hedgerow.core.steps import ChildId, Write
+from hedgerow.runtime.refusals import STATUS, Refusals
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from hedgerow.core.conditions import Problem
+    from hedgerow.core.contract import Notice
+    from hedgerow.core.meta import ObjectRef
     from hedgerow_schemas.base import Object
 
 RECHECK_NAME = timedelta(seconds=30)
-STATUS: ChildId = ("", "status")
 MOST_REPEATS = 8
 MOST_MADE = 64
 """Writes to one target that are remembered: what alternates among more than eight is no quarrel."""
@@ -33,6 +34,14 @@ class Made(NamedTuple):
     time: datetime
 
 
+class Unsent(NamedTuple):
+    """An Event that could not be written yet."""
+
+    regarding: ObjectRef
+    notice: Notice
+    occurrence: str
+
+
 @dataclass(slots=True)
 class Memory:
     """Learned of the resource with this uid.
@@ -42,7 +51,8 @@ class Memory:
     the resource when last looked at. `once`: the children made once since the status was last
     true; should they be gone before it is, nothing else tells of them. `terms`: what was yielded
     and claimed then. `made`: what was written of late to each target, and when. `told`: when Events
-    last told of a field and of who had it.
+    last told of a field and of who had it. `refusals`: the requests that the server refused, and
+    when each is sent again. `unsent`: the Events among them, by name.
     """
 
     uid: str
@@ -58,7 +68,8 @@ class Memory:
         default_factory=dict[tuple[ChildId, str, str], datetime]
     )
     names_read: datetime | None = None
-    status_refused: str = ""
+    refusals: Refusals = field(default_factory=Refusals)
+    unsent: dict[str, Unsent] = field(default_factory=dict[str, "Unsent"])
 
     @classmethod
     def of(cls, uid: str, live: Object) -> Memory:
@@ -67,11 +78,6 @@ class Memory:
         taken = any(condition.reason == "NameTaken" for condition in before.conditions)
         unlabelled = any(field.path.startswith(".metadata.labels") for field in before.contested)
         return cls(uid, wary=taken or unlabelled)
-
-    @property
-    def refused(self) -> frozenset[ChildId]:
-        """The children whose last declaration the server refused."""
-        return frozenset(key for key, past in self.past.items() if past.refused)
 
     @property
     def taken(self) -> tuple[ChildId, ...]:
@@ -135,21 +141,12 @@ class Memory:
         self.generation, self.terms = generation, terms
 
     def learn(self, planned: Mapping[ChildId, Past], there: Container[ChildId]) -> None:
-        """Take over what planning learned, and drop what is known of children that are gone.
-
-        Of a child that is not declared any more no refusal is remembered.
-        """
-        kept = {child: replace(p, refused=None) for child, p in self.past.items() if child in there}
+        """Take over what planning learned, and drop what is known of children that are gone."""
+        kept = {child: past for child, past in self.past.items() if child in there}
         self.past = {**kept, **planned}
         kept_up = {STATUS, *planned}
         self.made = {c: made for c, made in self.made.items() if c in kept_up or c in there}
         self.pruned = {child: uid for child, uid in self.pruned.items() if child in there}
-
-    def refuse(self, write: Write, problem: Problem) -> Problem:
-        """Remember that the server would not take this very write."""
-        past = self.past.get(write.id, Past())
-        self.past[write.id] = replace(past, refused=(write.mark, problem))
-        return problem
 
     def accept(self, write: Write, now: datetime) -> None:
         """Remember that a write was taken, and what it restored or made."""
@@ -157,6 +154,7 @@ class Memory:
             self.once[write.id] = None
             while len(self.once) > MOST_ONCE:
                 del self.once[next(iter(self.once))]
+        self.refusals.drop(write.id)
         past = self.past.get(write.id, Past())
         restored = {**past.restored, **{leaf.path: now for leaf in write.restores}}
-        self.past[write.id] = replace(past, refused=None, restored=restored)
+        self.past[write.id] = replace(past, restored=restored)

@@ -116,6 +116,11 @@ class Meters:
         )
 
     def _of_caches(self) -> None:
+        self.refusals = self._counter(
+            "refusals",
+            "Requests that the API server refused, by what was asked and what it answered.",
+            "controller request answer",
+        )
         self.watch_restarts = self._counter(
             "watch_restarts",
             "Watches opened anew, by why the last one ended.",
@@ -191,6 +196,10 @@ class Meter:
         """Count the fields in the way of a write; `managers` names the holder of each."""
         for manager in managers:
             self._meters.conflicts.labels(self._controller, self._named(manager)).inc()
+
+    def refused(self, request: str, answer: str) -> None:
+        """Count a request that was refused, and that is to be sent again."""
+        self._meters.refusals.labels(self._controller, request, answer).inc()
 
     def claimed(self, managers: Iterable[str]) -> None:
         """Count the fields that were taken by force, by the manager that held each."""

@@ -55,13 +55,17 @@ class Observer:
             return None
         return None if memory.barred or self.going(key[0]) else live
 
-    def unseen(self, memory: Memory, namespace: str) -> list[ObjectRef]:
-        """Name what no watch tells of: names that others have, children that lost their label."""
+    def unseen(self, memory: Memory, key: Key) -> list[ObjectRef]:
+        """Return what no watch tells of: names that others have, children without our label."""
         kinds = {kind.api.kind: kind.api for kind in self.controller.owns}
-        return [ObjectRef(kinds[kind], namespace, name) for kind, name in memory.taken] + [
-            ObjectRef(kind.api, namespace, metadata(obj)["name"], metadata(obj)["uid"])
-            for kind, obj in self.cache.owned(memory.uid, namespace)
-            if not self.is_watched(obj)
+        taken = [ObjectRef(kinds[kind], key[0], name) for kind, name in memory.taken]
+        return taken + self.unwatched(key)
+
+    def unwatched(self, key: Key) -> list[ObjectRef]:
+        """Return the cached children without our label, those of earlier resources included."""
+        return [
+            ObjectRef(kind.api, key[0], metadata(obj)["name"], metadata(obj)["uid"])
+            for kind, obj in self.cache.unwatched(key)
         ]
 
     def is_watched(self, child: Object) -> bool:
@@ -85,7 +89,7 @@ class Observer:
             as_it_is = Desired(status=kept(live, scene.field_manager))
             return Look(live, scene, as_it_is, Plan(problems=(problem,)))
         owned = self.cache.owned(memory.uid, key[0])
-        refused = memory.refused
+        refused = memory.refusals.children
         observed = Observed(
             now=scene.now,
             children=tuple(kind(obj) for kind, obj in owned),
@@ -102,12 +106,14 @@ class Observer:
             homonyms=self._homonyms(desired, key[0]),
         )
         planned = plan(scene, desired, self.controller.owns)
+        marks = {step.id: step.mark for step in planned.steps}
         if misread:
             # What was meant to be left alone is not known: nothing that is there is touched.
             writes = tuple(write for write in planned.writes if write.create or write.once)
             planned = replace(planned, writes=writes, problems=(*planned.problems, misread))
         memory.learn(planned.past, scene.live)
-        if memory.refused != refused:
+        memory.refusals.keep(marks)
+        if memory.refusals.children != refused:
             # What was refused is declared no more, and compose was told that it is.
             return self.look(key, memory, failed)
         return Look(live, scene, desired, planned)

@@ -7,25 +7,29 @@ nothing half-known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import structlog
 
 from hedgerow.core import status as statuses
 from hedgerow.core.conditions import Problem
-from hedgerow.core.meta import ObjectRef, annotation, controller_of, metadata
-from hedgerow.core.plan import Past, Plan
+from hedgerow.core.meta import ObjectRef, annotation, metadata
+from hedgerow.core.plan import Past
 from hedgerow.core.steps import ChildId, Deletion, Write
 from hedgerow.core.terms import CLAIM, YIELD
-from hedgerow.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, Missing, Stale
-from hedgerow.runtime import finalizers
-from hedgerow.runtime.memory import MOST_REPEATS, RECHECK_NAME, STATUS, Memory
+from hedgerow.kube.errors import Forbidden, KubeError, Missing
+from hedgerow.runtime import refusals
+from hedgerow.runtime.cache import owner_key
+from hedgerow.runtime.finalizers import Finalizers
+from hedgerow.runtime.memory import MOST_REPEATS, RECHECK_NAME, Memory
 from hedgerow.runtime.metrics import Meter, Meters
+from hedgerow.runtime.refusals import STATUS, Backoff, Follow, Request
+from hedgerow.runtime.store import version_of
 from hedgerow_schemas.base import Object, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
     from datetime import timedelta
 
     from hedgerow.core.contract import Key
@@ -33,17 +37,37 @@ if TYPE_CHECKING:
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.observer import Look, Observer
 
-RETRIED = frozenset({"Forbidden", "NotSettling"})
+MOST_LOOKS = 8
+"""Looks at one object in one pass: what changes faster than that is left to the next pass."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a pass ended: whether to retry it with backoff, and when to look again anyway."""
+    """How a pass ended: whether to retry it with backoff, and when to look again anyway.
+
+    `refused`: something was refused and waits for a backoff of its own; `requeue_after` knows it.
+    """
 
     retry: bool = False
     requeue_after: timedelta | None = None
+    refused: bool = False
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One pass: whose it is, what is remembered of it, and what was met on the way."""
+
+    key: Key
+    memory: Memory
+    met: dict[ChildId, Problem] = field(default_factory=dict[ChildId, Problem])
+    looks: Counter[ChildId] = field(default_factory=Counter[ChildId])
+
+    def may_look(self, target: ChildId) -> bool:
+        """Return whether a target may be read once more in this pass, and count it."""
+        self.looks[target] += 1
+        return self.looks[target] <= MOST_LOOKS
 
 
 class Reconciler:
@@ -64,90 +88,105 @@ class Reconciler:
         self._cache = observer.cache
         self._clock = observer.clock
         self._memories: dict[Key, Memory] = {}
+        self._backoff = Backoff(observer.clock, self._meter)
+        self._finalizers = Finalizers(self._controller, self._cache, applier, self._backoff)
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make one pass over a resource.
 
         Raises KubeError when the server cannot be reached or asks for patience; what a server
-        refuses or a user got wrong becomes a condition.
+        refuses or a user got wrong becomes a condition. `runtime/refusals.py` has the table.
         """
+        guarded_for = await self._finalizers.take_off(key)
         live = self._cache.resource(key)
-        await finalizers.take_off(self._controller, self._cache, self._applier, key)
         if live is None:
             self._memories.pop(key, None)
             self._meter.contest(key, ())
-            return Outcome()
+            outcome = await self._after(key)
+        else:
+            outcome = await self._pass(key, live)
+        if guarded_for is None:
+            return outcome
+        again = _soonest(outcome.requeue_after, guarded_for)
+        return replace(outcome, requeue_after=again, refused=True)
+
+    async def _pass(self, key: Key, live: Object) -> Outcome:
         memory = self._memory(key, live)
         terms = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
         memory.renew(metadata(live).get("generation", 0), terms)
         try:
-            return await self._converge(key, memory)
-        except Missing as error:
-            if not error.served:
-                raise
-            # The namespace is gone, and the resource with it: the watch is about to tell.
-            return Outcome()
+            return await self._converge(_Pass(key, memory))
         except Forbidden as error:
             if not error.terminating:
                 raise
             memory.barred = True
             return Outcome()
+        except Missing as error:
+            if not error.served:
+                raise
+            # The namespace is gone, and the resource with it: the watch is about to tell.
+            return Outcome(retry=True)
 
-    async def _converge(self, key: Key, memory: Memory) -> Outcome:
-        await self._recheck_names(memory, key[0])
-        met: dict[ChildId, Problem] = {}
-        while look := self._observer.look(key, memory, frozenset(met)):
-            step = _next(look.plan, memory, met)
+    async def _after(self, key: Key) -> Outcome:
+        """Read on what no watch shows of a resource that is gone, until its children are gone."""
+        for ref in self._observer.unwatched(key):
+            try:
+                await self._read(ref)
+            except Forbidden:
+                break  # without the right to look, what was known stands
+        return Outcome(requeue_after=RECHECK_NAME if self._observer.unwatched(key) else None)
+
+    async def _converge(self, made: _Pass) -> Outcome:
+        memory = made.memory
+        await self._recheck_names(made)
+        while look := self._observer.look(made.key, memory, frozenset(made.met)):
+            step = self._next(look, made)
             if step is None:
-                outcome = await self._conclude(look, memory, met.values())
+                outcome = await self._conclude(look, made)
                 if outcome is None:
                     continue
                 return outcome
-            problem = await self._carry_out(look, step, memory)
-            if problem is not None:
-                met[step.id] = problem
+            await self._carry_out(look, step, made)
         return Outcome()
 
-    async def _carry_out(
-        self, look: Look, step: Write | Deletion, memory: Memory
-    ) -> Problem | None:
-        """Make one write or deletion; give the problem met, if any."""
-        now, problem = look.scene.now, None
-        if memory.is_tired(step.id, step.gist, now):
+    def _next(self, look: Look, made: _Pass) -> Write | Deletion | None:
+        """Return the next thing to carry out: what was not met in this pass, and waits for nothing.
+
+        What was pruned is on its way out already.
+        """
+        memory, now = made.memory, look.scene.now
+        for step in look.plan.steps:
+            if isinstance(step, Deletion) and memory.pruned.get(step.id) == step.ref.uid:
+                continue
+            if step.id in made.met or memory.refusals.waiting(step.id, step.mark, now):
+                continue
+            return step
+        return None
+
+    async def _carry_out(self, look: Look, step: Write | Deletion, made: _Pass) -> None:
+        """Make one write or deletion, and note the problem met, if any."""
+        memory = made.memory
+        if memory.is_tired(step.id, step.gist, look.scene.now):
             message = f"{step.ref}: written {MOST_REPEATS} times, and undone each time"
-            return Problem("NotSettling", message)
+            made.met[step.id] = Problem("NotSettling", message)
+            memory.refusals.drop(step.id)
+            return
         try:
             if isinstance(step, Write):
-                problem = await self._write(look, step, memory)
+                await self._write(look, step, made)
             else:
                 await self._prune(step, memory)
-        except Invalid as error:
-            return Problem("Rejected", f"{step.ref}: {error}")
-        except Forbidden as error:
-            if error.terminating:
-                raise
-            return Problem("Forbidden", f"{step.ref}: {error}")
-        return problem
+        except KubeError as error:
+            await self._refused(look, step, made, error)
 
-    async def _write(self, look: Look, write: Write, memory: Memory) -> Problem | None:
-        """Make one write and take in its answer; give the problem met, if any."""
-        try:
-            if write.create and memory.wary and await self._met(write.ref, memory):
-                return None
-            applied = await self._applier.apply(write, look.scene.live.get(write.id))
-        except (AlreadyExists, Stale):
-            # The cache was wrong about the object: it is there, is gone, or is another one.
-            if await self._met(write.ref, memory):
-                return None
-            raise
-        except Conflict as error:
-            # To an object that should not have been there, the server may answer so as well.
-            if write.create and await self._met(write.ref, memory):
-                return None
-            # A race: the watch is about to show who took the field, and that is then reported.
-            return memory.refuse(write, Problem("FieldConflict", str(error), stalled=False))
-        except Invalid as error:
-            return memory.refuse(write, Problem("Rejected", f"{write.ref}: {error}"))
+    async def _write(self, look: Look, write: Write, made: _Pass) -> None:
+        """Make one write and take in its answer. Raises KubeError."""
+        memory = made.memory
+        if write.create and memory.wary and made.may_look(write.id):
+            found = await self._look_at(write.ref, made)
+            if found is not None:
+                return
+        applied = await self._applier.apply(write, look.scene.live.get(write.id))
         self._absorb(write.ref, applied.obj)
         memory.accept(write, look.scene.now)
         memory.note(write.id, write.gist, look.scene.now)
@@ -155,106 +194,152 @@ class Reconciler:
             self._meter.created(applied.obj, self._clock.now())
         self._tell("claimed" if write.claims else applied.action, write.ref)
         await self._announcer.of_write(look, write, memory)
-        return None
 
-    async def _met(self, ref: ObjectRef, memory: Memory) -> bool:
-        """Read a child by name and note what is there; False when that is no news.
+    async def _refused(
+        self, look: Look, step: Write | Deletion, made: _Pass, error: KubeError
+    ) -> None:
+        """Do what the table says of a refusal. Raises the error when that ends the pass."""
+        request = _request(step)
+        rule = refusals.rule(request, error)
+        if rule.follow is Follow.LOOK and made.may_look(step.id):
+            try:
+                if await self._is_news(look, step, made):
+                    return
+            except Forbidden as unread:
+                error, rule = unread, refusals.rule(request, unread)
+        if rule.follow in (Follow.PUT_OFF, Follow.END):
+            raise error
+        problem = Problem(rule.reason, f"{step.ref}: {error.message}", stalled=rule.stalled)
+        made.met[step.id] = problem
+        self._backoff.wait(
+            made.memory.refusals,
+            step.id,
+            step.mark,
+            request=request,
+            ref=step.ref,
+            error=error,
+            problem=problem,
+        )
+
+    async def _is_news(self, look: Look, step: Write | Deletion, made: _Pass) -> bool:
+        """Read a child, and return whether it is not as it was looked at."""
+        before = look.scene.live.get(step.id)
+        found = await self._look_at(step.ref, made)
+        if found is None or before is None:
+            return found is not before
+        return version_of(found) != version_of(before)
+
+    async def _look_at(self, ref: ObjectRef, made: _Pass) -> Object | None:
+        """Read a child by name, note whose it is, and return it, or None.
 
         What no watch told of is found this way: a child of ours without its label, and objects
         of others.
         """
-        found = await self._applier.read(ref)
-        store = self._cache.child_store(ref.api.kind, ref.namespace)
-        child = (ref.api.kind, ref.name)
-        if found is None:
-            store.forget((ref.namespace, ref.name), ref.uid)
-            return bool(ref.uid)
-        memory.wary = True
-        if controller_of(found).get("uid") == memory.uid:
-            store.adopt(found)
-            memory.past[child] = replace(memory.past.get(child, Past()), taken=False)
-            return True
-        store.forget((ref.namespace, ref.name), ref.uid)
-        memory.past[child] = Past(taken=True)
-        memory.may_read_names(self._clock.now())
-        return True
+        found = await self._read(ref)
+        memory, child = made.memory, (ref.api.kind, ref.name)
+        # What an earlier resource of this name left is not taken: it is about to go.
+        taken = found is not None and made.key not in owner_key(self._controller, found)
+        memory.past[child] = replace(memory.past.get(child, Past()), taken=taken)
+        memory.wary = memory.wary or found is not None
+        if taken:
+            memory.may_read_names(self._clock.now())
+        return found
 
-    async def _recheck_names(self, memory: Memory, namespace: str) -> None:
+    async def _read(self, ref: ObjectRef) -> Object | None:
+        """Read a child by name into the cache, if a resource of ours controls it."""
+        found = await self._applier.read(ref)
+        if found is not None and owner_key(self._controller, found):
+            self._absorb(ref, found)
+        else:
+            store = self._cache.child_store(ref.api.kind, ref.namespace)
+            store.forget((ref.namespace, ref.name), ref.uid)
+        return found
+
+    async def _recheck_names(self, made: _Pass) -> None:
         """Look again, now and then, at what no watch shows."""
-        unseen = self._observer.unseen(memory, namespace)
-        if not unseen or not memory.may_read_names(self._clock.now()):
+        unseen = self._observer.unseen(made.memory, made.key)
+        if not unseen or not made.memory.may_read_names(self._clock.now()):
             return
         try:
             for ref in unseen:
-                if not await self._met(ref, memory):
-                    del memory.past[(ref.api.kind, ref.name)]
+                await self._look_at(ref, made)
         except Forbidden:
             # Without the right to look, what was known stands.
             return
 
     async def _prune(self, deletion: Deletion, memory: Memory) -> None:
-        try:
-            await self._applier.delete(deletion)
-        except Stale:
-            # It changed since it was observed; whether it is still to go is decided anew.
-            await self._met(deletion.ref, memory)
-            return
+        await self._applier.delete(deletion)
+        memory.refusals.drop(deletion.id)
         memory.pruned[deletion.id] = deletion.ref.uid
         memory.note(deletion.id, deletion.gist, self._clock.now())
         self._tell("deleted", deletion.ref)
 
-    async def _conclude(self, look: Look, memory: Memory, met: Iterable[Problem]) -> Outcome | None:
+    async def _conclude(self, look: Look, made: _Pass) -> Outcome | None:
         """Write what the pass found into Events and the status, unless it is there already.
 
-        None after a write: its answer may show what the watch, being behind, will not tell anew.
+        Return None after a write: plan again, since its answer may show what the watch does not
+        tell any more.
         """
-        problems = list(dict.fromkeys((*met, *look.plan.problems)))
-        live, owner, composed = look.live, look.scene.owner, look.desired.status or Status()
-        outcome = Outcome(
-            retry=any(problem.reason in RETRIED for problem in problems),
-            requeue_after=self._requeue_after(look, memory),
-        )
+        memory, owner, live = made.memory, look.scene.owner, look.live
+        problems = list(dict.fromkeys((*self._problems(look, made).values(), *look.plan.problems)))
         rewritten = await self._announcer.rewritten(look)
         report = statuses.report(
             look.scene,
             live,
-            composed,
+            look.desired.status or Status(),
             look.plan.contested,
             problems,
             rewritten=rewritten,
             unmatched=look.plan.unmatched,
         )
-        key = owner.namespace, owner.name
-        self._meter.contest(key, (field.manager for field in report.contested))
+        self._meter.contest(made.key, (field.manager for field in report.contested))
+        await self._announcer.resend(look, memory)
         if report.body is None:
+            memory.refusals.drop(STATUS)
             if not any(field.object == str(owner) for field in report.contested):
                 memory.once.clear()  # what a status leaves out, nothing but this remembers
-            return outcome  # whatever there is to tell was told when the status came to say it
+            # The status is unchanged, so its Events were already sent.
+            return self._outcome(look, made)
         await self._announcer.of_pass(look, memory, report.contested, problems, rewritten)
-        version = metadata(live)["resourceVersion"]
-        if memory.status_refused == version or not self._is_writable(owner, memory):
-            return outcome
+        version: str = metadata(live)["resourceVersion"]
+        waits = memory.refusals.waiting(STATUS, version, look.scene.now)
+        if waits or self._observer.writable(made.key, memory) is None:
+            return self._outcome(look, made)
         if memory.is_tired(STATUS, report.gist, look.scene.now):
-            return replace(outcome, retry=True)
+            memory.refusals.drop(STATUS)
+            return replace(self._outcome(look, made), retry=True)
         try:
             answer = await self._applier.apply_status(owner, report.body, version)
-        except (Conflict, Invalid, Stale) as error:
-            memory.status_refused = version
-            # A stale one is in the order of things: the watch is about to tell of what changed.
-            tell = log.debug if isinstance(error, Stale) else log.warning
-            tell("status not written", error=str(error))
-            return outcome
+        except KubeError as error:
+            follow = refusals.rule(Request.STATUS, error).follow
+            if follow in (Follow.PUT_OFF, Follow.END):
+                raise
+            self._backoff.wait(
+                memory.refusals, STATUS, version, request=Request.STATUS, ref=owner, error=error
+            )
+            return self._outcome(look, made)
+        memory.refusals.drop(STATUS)
         memory.note(STATUS, report.gist, look.scene.now)
         self._absorb(owner, answer)
         return None
 
-    def _requeue_after(self, look: Look, memory: Memory) -> timedelta | None:
-        unseen = self._observer.unseen(memory, look.scene.owner.namespace)
-        waits = (look.desired.requeue_after, RECHECK_NAME if unseen else None)
-        return min((wait for wait in waits if wait is not None), default=None)
+    def _problems(self, look: Look, made: _Pass) -> dict[ChildId, Problem]:
+        """Return what is in the way of the plan's steps, in their order."""
+        known = made.memory.refusals
+        found = {
+            step.id: made.met.get(step.id) or known.problem(step.id) for step in look.plan.steps
+        }
+        return {target: problem for target, problem in found.items() if problem}
 
-    def _is_writable(self, owner: ObjectRef, memory: Memory) -> bool:
-        return self._observer.writable((owner.namespace, owner.name), memory) is not None
+    def _outcome(self, look: Look, made: _Pass) -> Outcome:
+        """Return how the pass ended, and when the next one is due at the latest."""
+        known, now = made.memory.refusals, self._clock.now()
+        recheck = RECHECK_NAME if self._observer.unseen(made.memory, made.key) else None
+        return Outcome(
+            retry=any(target not in known for target in self._problems(look, made)),
+            requeue_after=_soonest(look.desired.requeue_after, recheck, known.due_in(now)),
+            refused=bool(known),
+        )
 
     def _absorb(self, ref: ObjectRef, answer: Object) -> None:
         kind, cache = ref.api.kind, self._cache
@@ -276,7 +361,11 @@ class Reconciler:
         return memory
 
 
-def _next(plan: Plan, memory: Memory, met: Container[ChildId]) -> Write | Deletion | None:
-    """Give the next thing to carry out; what was pruned is on its way out already."""
-    due = (gone for gone in plan.deletions if memory.pruned.get(gone.id) != gone.ref.uid)
-    return next((step for step in (*plan.writes, *due) if step.id not in met), None)
+def _request(step: Write | Deletion) -> Request:
+    if isinstance(step, Deletion):
+        return Request.DELETE
+    return Request.CREATE if step.create else Request.APPLY
+
+
+def _soonest(*waits: timedelta | None) -> timedelta | None:
+    return min((wait for wait in waits if wait is not None), default=None)

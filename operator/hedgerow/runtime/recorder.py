@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-import structlog
-
 from hedgerow.core.meta import ObjectRef, digest
-from hedgerow.kube.errors import KubeError
+from hedgerow.kube.errors import KubeError, Stale
+from hedgerow.runtime import refusals
+from hedgerow.runtime.refusals import Follow, Request
 from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:
@@ -22,14 +22,12 @@ LONGEST_NOTE = 1024
 LONGEST_PREFIX = 200
 REMEMBERED = 4096
 
-log = structlog.get_logger(__name__)
-
 
 class Recorder:
     """Publishes Events.
 
     An Event's name is a digest of what it tells, so that telling it again after a crash finds
-    it there. One that cannot be written is logged and given up: an Event is never worth a retry.
+    it there.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock, field_manager: str) -> None:
@@ -38,11 +36,16 @@ class Recorder:
         self._field_manager = field_manager
         self._told: OrderedDict[str, None] = OrderedDict()
 
-    async def publish(self, regarding: ObjectRef, notice: Notice, occurrence: str) -> None:
-        """Write one Event; `occurrence` tells apart what is the same in words."""
+    async def publish(
+        self, regarding: ObjectRef, notice: Notice, occurrence: str
+    ) -> KubeError | None:
+        """Write one Event, or return why it could not be written and is to be tried again.
+
+        `occurrence` tells apart what is the same in words.
+        """
         name = event_name(regarding, notice, occurrence)
         if name in self._told:
-            return
+            return None
         self._told[name] = None
         if len(self._told) > REMEMBERED:
             self._told.popitem(last=False)
@@ -50,8 +53,12 @@ class Recorder:
         try:
             await self._cluster.apply(EVENTS, body, manager=self._field_manager)
         except KubeError as error:
-            # 409 is the usual one: an earlier life of this process told it already.
-            log.debug("event not written", name=name, reason=notice.reason, error=str(error))
+            # An earlier life of this process told it already.
+            if _is_there(error, name) or refusals.rule(Request.EVENT, error).follow is Follow.END:
+                return None
+            del self._told[name]
+            return error
+        return None
 
     def _body(self, regarding: ObjectRef, notice: Notice, name: str) -> Object:
         namespace = regarding.namespace or "default"
@@ -75,6 +82,12 @@ class Recorder:
                 "uid": regarding.uid,
             },
         }
+
+
+def _is_there(error: KubeError, name: str) -> bool:
+    """Return whether a conflict is about the Event itself, and not about a quota."""
+    details: Object = error.status.get("details") or {}
+    return isinstance(error, Stale) and details.get("name") == name
 
 
 def event_name(regarding: ObjectRef, notice: Notice, occurrence: str) -> str:

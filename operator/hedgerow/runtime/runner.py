@@ -53,7 +53,12 @@ class Runner:
         self._reconciler = Reconciler(
             observer,
             Applier(cluster, field_manager, self._meter),
-            Announcer(cluster, observer, Recorder(cluster, observer.clock, field_manager)),
+            Announcer(
+                cluster,
+                observer,
+                Recorder(cluster, observer.clock, field_manager),
+                self._meter,
+            ),
             self._meter,
         )
         self._number = count(1)
@@ -208,7 +213,7 @@ class Runner:
         try:
             outcome = await self._reconciler.reconcile(key)
         except KubeError as error:
-            delay = self.queue.retry(key)
+            delay = self.queue.retry(key, least=error.after)
             if self._is_news(key, str(error)):
                 log.warning("pass put off", error=str(error), seconds=round(delay, 1))
             return "put_off"
@@ -225,7 +230,7 @@ class Runner:
             self.queue.forget(key)
         if outcome.requeue_after is not None:
             self.queue.add_after(key, outcome.requeue_after.total_seconds())
-        return "retry" if outcome.retry else "success"
+        return "retry" if outcome.retry or outcome.refused else "success"
 
 
 def _size(stores: Iterable[Store]) -> int:

@@ -99,7 +99,10 @@ class Store:
             self._take(obj)
 
     def adopt(self, obj: Object) -> None:
-        """Take in an object that was read by name, which the watch does not show."""
+        """Take in an object that was read by name, which the watch does not show.
+
+        No event tells of its end: it stays until `forget`, so it has to be read again.
+        """
         self._take(obj)
 
     def forget(self, key: Key, uid: str) -> None:

@@ -49,6 +49,7 @@ class WorkQueue:
         self._delayed: dict[Key, float] = {}
         self._heap: list[tuple[float, Key]] = []
         self._failures: dict[Key, int] = {}
+        self._barred: dict[Key, float] = {}
         self._closed = False
         self._wake = anyio.Event()
 
@@ -65,7 +66,10 @@ class WorkQueue:
         """Ask for a pass now."""
         if self._closed:
             return
-        if key in self._active:
+        barred = self._barred.get(key, 0.0) - self._clock.monotonic()
+        if barred > 0:
+            self.add_after(key, barred)
+        elif key in self._active:
             self._again.add(key)
         else:
             self._ready.setdefault(key, self._clock.monotonic())
@@ -84,15 +88,21 @@ class WorkQueue:
             heapq.heapify(self._heap)
         self._rouse()
 
-    def retry(self, key: Key) -> float:
-        """Ask for a pass after the key's backoff; give the delay in seconds.
+    def retry(self, key: Key, least: float = 0.0) -> float:
+        """Ask for a pass after the key's backoff; return the delay in seconds.
 
-        Doubles from 0.1 s to 300 s, each delay spread over its upper half.
+        Doubles from 0.1 s to 300 s, each delay spread over its upper half. For `least` seconds,
+        of which 300 are heeded, no other request has the key handed out either: the server asked
+        for that time.
         """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         delay = min(LONGEST_RETRY, FIRST_RETRY * 2 ** min(failures, 16))
         delay *= 0.5 + self._clock.jitter() / 2
+        if least > 0:
+            least = min(least, LONGEST_RETRY)
+            delay = max(delay, least * (1 + self._clock.jitter() / 4))
+            self._barred[key] = self._clock.monotonic() + least
         self._on_retry()
         self.add_after(key, delay)
         return delay
@@ -119,6 +129,7 @@ class WorkQueue:
                 self._on_wait(self._clock.monotonic() - self._ready.pop(key))
                 # The pass that follows decides anew when to look again.
                 self._delayed.pop(key, None)
+                self._barred.pop(key, None)
                 self._active.add(key)
                 return key
             if self._closed:

@@ -1,0 +1,139 @@
+"""What a real API server refuses without any change to see is tried again, and comes true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from hedgerow.sandbox.cluster import Sandbox
+from support import bluegreens, cronjobs
+from support.api import Api
+from support.bluegreens import World
+from support.eventually import eventually
+from support.refusing import Refusing, refusing
+from support.rights import grant
+from support.running import Operator
+
+pytestmark = pytest.mark.cluster
+
+USER = "hedgerow-refused"
+RULES = [
+    {
+        "apiGroups": [bluegreens.RULES[0]["apiGroups"][0]],
+        "apiVersions": ["v1"],
+        "resources": ["bluegreens/status"],
+    },
+    {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"]},
+    {
+        "apiGroups": ["batch"],
+        "apiVersions": ["v1"],
+        "resources": ["jobs"],
+        "operations": ["CREATE"],
+    },
+]
+LABEL = "hedgerow.dev/controller"
+
+
+@pytest.fixture(scope="module")
+def operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    api = Api(sandbox.kubeconfig)
+    bluegreens.prepare(api)
+    cronjobs.prepare(api)
+    grant(api, USER, [*bluegreens.RULES, *cronjobs.RULES])
+    kubeconfig = anyio.run(sandbox.kubeconfig_for, USER)
+    log = tmp_path_factory.mktemp("operator") / "log"
+    with Operator(kubeconfig, log, "--controllers", "bluegreen,cronjob") as running:
+        yield running
+    api.close()
+
+
+@pytest.fixture
+def world(operator: Operator, sandbox: Sandbox, namespace: str) -> Iterator[World]:
+    assert operator.running
+    api = Api(sandbox.kubeconfig)
+    yield World(api, namespace)
+    api.close()
+
+
+@pytest.fixture
+def webhook(world: World, tmp_path: Path) -> Iterator[Refusing]:
+    with refusing(world.api, world.namespace, RULES, tmp_path / "webhook") as known:
+        yield known
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [(409, "Conflict"), (403, "Forbidden"), (422, "Invalid")]
+)
+def test_a_refused_child_is_made_after_all(world: World, webhook: Refusing, code: int, reason: str):
+    webhook.deny(1, code, reason)
+    world.apply(greenSpec=None)
+    eventually(lambda: webhook.denied == ["demoblue-deployment"], what="denied")
+
+    eventually(lambda: world.get("Deployment", "demoblue-deployment"), what="made")
+    eventually(lambda: not world.condition("Stalled"), what="not stalled any more")
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [(409, "Conflict"), (403, "Forbidden"), (422, "Invalid")]
+)
+def test_a_refused_status_comes_true_though_the_resource_does_not_change(
+    world: World, webhook: Refusing, code: int, reason: str
+):
+    world.apply()
+    eventually(lambda: world.status().get("routeTo") == "Blue")
+    webhook.deny(1, code, reason)
+    world.apply(route_to="Green")
+    eventually(lambda: webhook.denied == ["demo"], what="denied")
+
+    eventually(lambda: world.status().get("routeTo") == "Green", what="a true status")
+    generation = (world.get("BlueGreen", "demo") or {})["metadata"]["generation"]
+    assert world.status()["observedGeneration"] == generation
+
+
+def test_a_start_that_is_refused_once_is_made_after_what_it_replaces_was_deleted(
+    world: World, webhook: Refusing
+):
+    jobs = cronjobs.World(world.api, world.namespace)
+    jobs.apply("demo", "@every 10s", concurrencyPolicy="Replace")
+    (first,) = eventually(lambda: jobs.names("demo"), what="a first Job")
+    webhook.deny(1, 409, "Conflict")
+    (refused,) = eventually(lambda: webhook.denied, what="denied")
+
+    eventually(lambda: refused in webhook.allowed, what="the refused start is made")
+    assert first not in jobs.names("demo")
+
+
+def test_a_child_without_label_is_known_to_be_gone_after_its_resource(world: World):
+    world.apply()
+    eventually(lambda: world.status().get("routeTo") == "Blue")
+    unlabelled = {"metadata": {"labels": {LABEL: None}}}
+
+    def labelled() -> bool:
+        live = world.get("Deployment", "demoblue-deployment") or {}
+        return LABEL in live["metadata"].get("labels", {})
+
+    world.edit("Deployment", "demoblue-deployment", unlabelled)
+    eventually(labelled, what="put back once")
+    world.edit("Deployment", "demoblue-deployment", unlabelled)
+    eventually(lambda: world.condition("Contested"), what="left at the second time")
+    world.delete("BlueGreen", "demo")
+    world.apply()
+    eventually(lambda: world.condition("Ready") == "False/WaitingForDeletion")
+
+    # As garbage collection does; of the first, no watch tells.
+    for kind, name in (
+        ("Deployment", "demoblue-deployment"),
+        ("Deployment", "demogreen-deployment"),
+        ("Service", "demo"),
+    ):
+        world.delete(kind, name)
+
+    eventually(
+        lambda: world.get("Deployment", "demoblue-deployment") and labelled(),
+        within=90,
+        what="made anew",
+    )
+    eventually(lambda: "WaitingForDeletion" not in world.condition("Ready"))

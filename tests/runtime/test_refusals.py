@@ -1,0 +1,429 @@
+"""Every refusal of every request has a way back: the table, and the runtime that goes by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from hedgerow.core.conditions import Problem
+from hedgerow.core.contract import Notice
+from hedgerow.core.meta import ObjectRef
+from hedgerow.kube import errors
+from hedgerow.kube.errors import Cause, KubeError
+from hedgerow.runtime import refusals
+from hedgerow.runtime.announcer import MOST_ATTEMPTS, MOST_UNSENT, Announcer
+from hedgerow.runtime.memory import Memory, Unsent
+from hedgerow.runtime.recorder import Recorder
+from hedgerow.runtime.refusals import (
+    EVENTS,
+    FIRST_WAIT,
+    LONGEST_WAIT,
+    STATUS,
+    TABLE,
+    Answer,
+    Follow,
+    Refusals,
+    Request,
+    Rule,
+)
+from hedgerow_schemas.bluegreen import BlueGreen
+from model.cluster import Sent
+from runtime.scenes import everything, take_image
+from runtime.shop import Shop, quiet
+from runtime.world import World, pods
+
+pytestmark = pytest.mark.anyio
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+DEMO = ("Service", "demo")
+PROBLEM = Problem("Refused", "no")
+
+ANSWERS: dict[Answer, list[KubeError]] = {
+    Answer.EXISTS: [errors.AlreadyExists("there", code=409)],
+    Answer.STALE: [errors.Stale("resourcequotas: it has been modified", code=409)],
+    Answer.HELD: [errors.Conflict(causes=[Cause(".spec.x", "helm", "", "FieldManagerConflict")])],
+    Answer.FORBIDDEN: [errors.Forbidden("may not", code=403)],
+    Answer.ENDING: [
+        errors.Forbidden("ends", code=403, causes=[Cause("", "", "", "NamespaceTerminating")])
+    ],
+    Answer.INVALID: [errors.Invalid("denied", code=422)],
+    Answer.FAILED: [errors.Unavailable("failed calling webhook", code=500)],
+    Answer.MISSING: [
+        errors.Missing("not served", code=404),
+        errors.Missing("gone", code=404, status={"details": {"name": "default"}}),
+    ],
+    Answer.AWAY: [
+        errors.Unauthenticated("who", code=401),
+        errors.Throttled("later", code=429, after=2.0),
+        errors.Unavailable("down", code=503),
+        errors.Unreachable("refused", sent=False),
+        errors.Unreachable("lost", sent=True),
+        errors.Garbled("no JSON"),
+    ],
+}
+
+
+class TestTable:
+    @pytest.mark.parametrize("answer", Answer)
+    def test_it_says_of_each_answer_to_each_request_what_follows(self, answer):
+        assert set(TABLE[answer]) == set(Request)
+        assert {refusals.answer(error) for error in ANSWERS[answer]} == {answer}
+
+    def test_only_the_end_of_a_namespace_and_what_is_there_already_end_a_request(self):
+        ends = {
+            (answer, request)
+            for answer, row in TABLE.items()
+            for request, rule in row.items()
+            if rule.follow is Follow.END
+        }
+
+        children = {Request.CREATE, Request.APPLY, Request.DELETE, Request.STATUS, Request.EVENT}
+        ending = {(Answer.ENDING, request) for request in children}
+        assert ends == ending | {(Answer.EXISTS, Request.EVENT)}
+
+    def test_what_is_told_on_the_resource_is_told_of_its_children(self):
+        told = {
+            request
+            for row in TABLE.values()
+            for request, rule in row.items()
+            if rule.reason and rule.follow in (Follow.WAIT, Follow.LOOK)
+        }
+
+        assert told == {Request.CREATE, Request.APPLY, Request.DELETE}
+
+
+class TestRefusals:
+    def waits(self, number: int, **how: Any) -> list[float]:
+        known, now, waits = Refusals(), NOW, []
+        for _ in range(number):
+            refusal = known.note(DEMO, "mark", PROBLEM, now, draw=how.get("draw", 1.0))
+            waits.append((refusal.again - now).total_seconds())
+            now = refusal.again
+        return waits
+
+    def test_the_wait_doubles_up_to_minutes(self):
+        waits = self.waits(12)
+
+        assert waits[:4] == [1, 2, 4, 8]
+        assert waits[-2:] == [LONGEST_WAIT, LONGEST_WAIT]
+
+    def test_half_of_the_wait_is_chance(self):
+        assert self.waits(2, draw=0.0) == [FIRST_WAIT / 2, FIRST_WAIT]
+
+    @pytest.mark.parametrize(("after", "seconds"), [(0.2, 0.5), (60, 60), (1e9, LONGEST_WAIT)])
+    def test_it_is_not_shorter_than_the_server_asks_nor_longer_than_minutes(self, after, seconds):
+        refusal = Refusals().note(DEMO, "mark", PROBLEM, NOW, draw=0.0, after=after)
+
+        assert refusal.again - NOW == timedelta(seconds=seconds)
+
+    def test_until_then_this_very_request_waits(self):
+        known = Refusals()
+        refusal = known.note(DEMO, "mark", PROBLEM, NOW, draw=1.0)
+
+        assert known.waiting(DEMO, "mark", NOW) is refusal
+        assert known.waiting(DEMO, "other", NOW) is None
+        assert known.waiting(STATUS, "mark", NOW) is None
+        assert known.waiting(DEMO, "mark", NOW + timedelta(seconds=1)) is None
+
+    def test_a_clock_that_was_set_back_keeps_nothing_waiting(self):
+        known = Refusals()
+        known.note(DEMO, "mark", PROBLEM, NOW, draw=1.0)
+
+        assert known.waiting(DEMO, "mark", NOW - timedelta(days=365)) is None
+
+    def test_another_request_to_the_same_target_begins_anew(self):
+        known = Refusals()
+        for _ in range(5):
+            known.note(DEMO, "mark", PROBLEM, NOW, draw=1.0)
+
+        assert known.note(DEMO, "other", PROBLEM, NOW, draw=1.0).attempts == 1
+
+    def test_what_is_not_asked_for_any_more_is_forgotten(self):
+        known = Refusals()
+        for target in (DEMO, ("Service", "same"), STATUS, EVENTS):
+            known.note(target, "mark", PROBLEM, NOW, draw=1.0)
+        known.keep({DEMO: "another", ("Service", "same"): "mark"})
+
+        assert known.children == {("Service", "same")}
+        assert STATUS in known
+        assert EVENTS in known
+
+    def test_the_first_that_is_due_says_when_to_look_again(self):
+        known = Refusals()
+        assert (known.due_in(NOW), bool(known)) == (None, False)
+        known.note(STATUS, "v", None, NOW, draw=1.0, after=30)
+        known.note(DEMO, "mark", PROBLEM, NOW, draw=1.0, after=10)
+
+        assert known.due_in(NOW) == timedelta(seconds=10)
+        assert known.due_in(NOW + timedelta(seconds=60)) == timedelta(seconds=FIRST_WAIT / 2)
+        assert (known.problem(DEMO), known.problem(STATUS)) == (PROBLEM, None)
+        known.drop(DEMO)
+        assert known.due_in(NOW) == timedelta(seconds=30)
+
+
+Act = Callable[[World], object]
+
+
+def create(world: World) -> None:
+    world.apply("second")
+
+
+def change(world: World) -> None:
+    world.apply(blueSpec=pods("blue", "mine:2"))
+
+
+def drop_green(world: World) -> None:
+    world.apply(greenSpec=None)
+
+
+def flip(world: World) -> None:
+    world.apply(routeTo="Green")
+
+
+REQUESTS: dict[Request, tuple[Act, Callable[[Sent], bool]]] = {
+    Request.CREATE: (create, lambda s: s.verb == "apply" and s.api.kind == "Deployment"),
+    Request.APPLY: (change, lambda s: s.verb == "apply" and s.api.kind == "Deployment"),
+    Request.DELETE: (drop_green, lambda s: s.verb == "delete"),
+    Request.STATUS: (flip, lambda s: s.subresource == "status"),
+    Request.EVENT: (take_image, lambda s: s.api.kind == "Event"),
+}
+
+
+class TestWayBack:
+    """The API server refuses for ten minutes, and nothing tells us that it stopped."""
+
+    async def story(self, act: Act, matches: Callable[[Sent], bool], error: KubeError | None):
+        shop = Shop()
+        broken, met = False, 0
+
+        async def hook(sent: Sent) -> None:
+            nonlocal met
+            if broken and error is not None and matches(sent):
+                met += 1
+                raise error
+
+        shop.cluster.before = hook
+        shop.world.apply()
+        async with shop.open():
+            await quiet()
+            broken = True
+            shop.edit(act, shop.world)
+            await anyio.sleep(600)
+            broken = False
+            await anyio.sleep(400)
+        return shop, met, (everything(shop.world), shop.world.events())
+
+    @pytest.mark.parametrize(
+        ("request_", "error"),
+        [
+            pytest.param(request, error, id=f"{request.value}-{error.code}-{error}")
+            for request in REQUESTS
+            for answer, several in ANSWERS.items()
+            if TABLE[answer][request].follow is not Follow.END
+            for error in several
+            # That an object is gone is what a deletion is for.
+            if (request, str(error)) != (Request.DELETE, "gone")
+        ],
+    )
+    async def test_it_ends_as_if_nothing_had_been_refused(self, request_, error):
+        act, matches = REQUESTS[request_]
+        _, _, usual = await self.story(act, matches, None)
+
+        shop, met, ended = await self.story(act, matches, error)
+
+        told = shop.logged("refused") + shop.logged("pass put off")
+        assert 2 <= met <= 40, "it is tried again, and not too often"
+        assert [entry for entry in told if entry["log_level"] == "warning"] or error.code == 404
+        assert self.children(ended) == self.children(usual)
+        assert shop.runner.queue._failures == {}
+
+    @staticmethod
+    def children(ended: tuple[dict[str, Any], list[str]]) -> object:
+        """Leave out the Events that tell of the trouble itself."""
+        objects, events = ended
+        return objects, [reason for reason in events if reason not in ("Forbidden", "Rejected")]
+
+
+class TestRefused:
+    async def test_the_other_children_and_the_status_do_not_wait_for_the_refused_one(self):
+        shop = Shop()
+
+        async def hook(sent: Sent) -> None:
+            if sent.name == "demoblue-deployment":
+                raise errors.Unavailable("failed calling webhook", code=500)
+
+        shop.cluster.before = hook
+        shop.world.apply()
+        async with shop.open():
+            await quiet()
+
+        assert shop.world.the("Deployment", "demogreen-deployment")
+        assert shop.world.condition("Ready") == "False/Refused"
+        assert shop.world.condition("Stalled") == ""
+
+    async def test_a_change_of_the_child_is_no_reason_to_send_a_refused_write_at_once(self):
+        shop = Shop()
+        shop.world.apply()
+        sent = 0
+
+        async def hook(request: Sent) -> None:
+            nonlocal sent
+            if request.api.kind == "Service" and request.verb == "apply":
+                sent += 1
+                raise errors.Forbidden("may not", code=403)
+
+        shop.cluster.before = hook
+        async with shop.open():
+            await quiet()
+            for number in range(1, 50):
+                shop.edit(shop.world.make_ready, "blue", available=number % 2)
+                await quiet()
+
+            assert sent <= 4
+
+    async def test_each_refusal_is_counted_and_the_first_in_a_row_is_logged(self):
+        shop = Shop()
+
+        async def hook(sent: Sent) -> None:
+            if sent.api.kind == "Service":
+                raise errors.Forbidden("may not", code=403)
+
+        shop.cluster.before = hook
+        shop.world.apply()
+        async with shop.open():
+            await anyio.sleep(60)
+
+        counted = shop.meters.registry.get_sample_value(
+            "hedgerow_refusals_total",
+            {"controller": "bluegreen", "request": "create", "answer": "403"},
+        )
+        warned = [entry for entry in shop.logged("refused") if entry["log_level"] == "warning"]
+        assert counted is not None
+        assert counted > 3
+        assert [(e["request"], e["target"]) for e in warned] == [("create", "Service/demo")]
+
+    async def test_a_taken_back_declaration_is_refused_no_more(self):
+        shop = Shop()
+        shop.world.apply()
+
+        async def hook(sent: Sent) -> None:
+            if "bad" in str(sent.body):
+                raise errors.Invalid("no", code=422)
+
+        shop.cluster.before = hook
+        async with shop.open():
+            await quiet()
+            shop.edit(shop.world.apply, blueSpec=pods("blue", "bad"))
+            await quiet()
+            assert shop.world.condition("Stalled") == "True/Rejected"
+            shop.edit(shop.world.apply)
+            await quiet()
+
+            assert shop.world.condition("Stalled") == ""
+
+    async def test_what_changes_faster_than_it_can_be_looked_at_is_left_to_the_next_pass(self):
+        shop = Shop()
+        shop.world.apply()
+        writes = 0
+
+        async def hook(sent: Sent) -> None:
+            nonlocal writes
+            if sent.name == "demoblue-deployment" and sent.verb == "apply" and writes < 100:
+                writes += 1
+                shop.world.make_ready("blue", available=writes % 2)
+                raise errors.Stale("it has been modified", code=409)
+
+        async with shop.open():
+            await quiet()
+            shop.cluster.before = hook
+            shop.edit(shop.world.apply, blueSpec=pods("blue", "mine:2"))
+            await quiet()
+            assert 1 < writes < 20
+            await anyio.sleep(1200)
+
+        assert "mine:2" in str(shop.world.the("Deployment", "demoblue-deployment"))
+
+
+class TestPatience:
+    async def test_after_a_429_nothing_is_sent_for_that_resource_before_the_time_is_over(self):
+        shop = Shop()
+        shop.world.apply()
+        sent: list[float] = []
+
+        async def hook(request: Sent) -> None:
+            if request.writes:
+                sent.append(anyio.current_time())
+                raise errors.Throttled("later", code=429, after=30.0)
+
+        shop.cluster.before = hook
+        async with shop.open():
+            await quiet()
+            for number in range(20):
+                shop.edit(shop.world.apply, ports=[{"port": 80 + number, "name": "x"}])
+                await anyio.sleep(3)
+
+        gaps = [later - earlier for earlier, later in pairwise(sent)]
+        assert len(sent) > 1
+        assert min(gaps) >= 30
+
+
+class TestEvents:
+    async def test_they_are_given_up_within_an_hour_and_said_to_be(self):
+        shop = Shop()
+        shop.world.apply()
+        tried = 0
+
+        async def hook(sent: Sent) -> None:
+            nonlocal tried
+            if sent.api.kind == "Event":
+                tried += 1
+                raise errors.Forbidden("may not", code=403)
+
+        shop.cluster.before = hook
+        async with shop.open():
+            await quiet()
+            shop.edit(take_image, shop.world)
+            await anyio.sleep(7200)
+
+        assert tried <= 2 * (MOST_ATTEMPTS + 1)
+        assert len(shop.logged("events given up")) == 1
+        assert shop.world.condition("Contested") == "True/FieldConflict"
+
+    async def test_of_too_many_that_wait_the_oldest_goes(self):
+        world = World()
+        observer = world.runner._reconciler._observer
+        recorder = Recorder(cast("Any", world.cluster), world.clock, "hedgerow-bluegreen")
+        announcer = Announcer(cast("Any", world.cluster), observer, recorder)
+        memory = Memory.of("u", {})
+        demo = ObjectRef(BlueGreen.api, "default", "demo", "u")
+        for number in range(MOST_UNSENT + 3):
+            event = Unsent(demo, Notice("R", f"note {number}"), "1")
+            announcer._put_aside(memory, event, errors.Throttled("later"))
+            memory.refusals.drop(EVENTS)
+
+        notes = [event.notice.note for event in memory.unsent.values()]
+        assert notes == [f"note {number}" for number in range(3, MOST_UNSENT + 3)]
+
+
+def test_the_decision_record_shows_the_table_as_it_is():
+    """docs/adr/0013 is for people; the table there is made of the code's."""
+    lines = ["| answer | " + " | ".join(request.value for request in Request) + " |"]
+    lines.append("|---|" + "---|" * len(Request))
+    for answer, row in TABLE.items():
+        cells = [shown(row[request]) for request in Request]
+        lines.append(f"| {answer.value} | " + " | ".join(cells) + " |")
+    record = Path(__file__).parents[2] / "docs/adr/0013-every-refusal-has-a-way-back.md"
+
+    assert "\n".join(lines) in record.read_text("utf-8")
+
+
+def shown(rule: Rule) -> str:
+    name = {Follow.LOOK: "look", Follow.WAIT: "wait", Follow.PUT_OFF: "put off", Follow.END: "end"}
+    told = f", `{rule.reason}`" if rule.reason else ""
+    return name[rule.follow] + told + (" (Stalled)" if rule.stalled else "")
