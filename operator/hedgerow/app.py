@@ -17,6 +17,7 @@ from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.runtime.observer import Observer
+from hedgerow.runtime.recorder import Allowance
 from hedgerow.runtime.runner import Runner
 from hedgerow.services import Services
 from hedgerow.stopping import Stop
@@ -96,6 +97,7 @@ def _runners(
 ) -> list[Runner]:
     installation = Installation(settings.instance)
     clock = SystemClock()
+    allowance = Allowance(clock) if settings.events == "all" else None
     return [
         Runner(
             cluster,
@@ -107,6 +109,7 @@ def _runners(
                 going=namespaces.is_going,
             ),
             meters,
+            allowance,
         )
         for controller in chosen(settings.controllers)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -87,6 +87,16 @@ class Settings(BaseModel):
             takes=NAMESPACE,
         ),
     ] = SYSTEM_NAMESPACE
+    events: Annotated[
+        Literal["all", "warnings"],
+        Flag(
+            RUNS,
+            "--events",
+            "Which Events to publish: all, where Normal ones (created, switched, started,"
+            " completed) are one a second at most after 25 at once; or warnings alone.",
+            takes="all or warnings",
+        ),
+    ] = "all"
     grace_period: Annotated[
         Duration,
         Flag(

@@ -108,7 +108,7 @@ async def calm(_sent: Sent) -> None:
 
 async def started(**spec: Any) -> Clockwork:
     """Give a world with a CronJob that the operator knows."""
-    world = Clockwork()
+    world = Clockwork(normal_events=100)
     world.apply(**spec)
     world.deliver()
     await world.work()

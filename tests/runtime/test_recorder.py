@@ -11,7 +11,7 @@ from hedgerow.core.contract import Notice
 from hedgerow.core.meta import ObjectRef
 from hedgerow.kube import errors
 from hedgerow.runtime import recorder as module
-from hedgerow.runtime.recorder import LONGEST_NOTE, Recorder, event_name
+from hedgerow.runtime.recorder import LONGEST_NOTE, Allowance, Recorder, event_name
 from hedgerow_schemas.bluegreen import BlueGreen
 from model.server import Server
 from runtime.world import ModelClock
@@ -106,6 +106,24 @@ class TestPublishing:
         world.cluster.before = hook
         assert (await recorder.publish(DEMO, NOTICE, "1") is None) is told
 
+    async def test_without_an_allowance_only_warnings_are_published(self, world, recorder):
+        await recorder.publish(DEMO, Notice("Switched", "to Green"), "1")
+        await recorder.publish(DEMO, NOTICE, "1")
+
+        assert [event["reason"] for event in events(world.server)] == ["FieldConflict"]
+
+    async def test_of_many_normal_events_at_once_most_are_left_out(self, world):
+        allowance = Allowance(world.clock, burst=3)
+        recorder = Recorder(cast("Any", world.cluster), world.clock, "m", allowance)
+        for number in range(10):
+            await recorder.publish(DEMO, Notice("Created", str(number)), "1")
+        assert len(events(world.server)) == 3
+
+        world.server.now += 2
+        for number in range(10, 20):
+            await recorder.publish(DEMO, Notice("Created", str(number)), "1")
+        assert len(events(world.server)) == 5
+
     async def test_events_of_cluster_scoped_resources_are_in_default(self, world, recorder):
         await recorder.publish(ObjectRef(BlueGreen.api, "", "demo", "u"), NOTICE, "1")
 
@@ -116,7 +134,7 @@ class TestPublishing:
     async def test_a_long_note_is_cut_at_what_the_server_takes_in_bytes(
         self, world, recorder, letter
     ):
-        await recorder.publish(DEMO, Notice("R", "y" + letter * 2000), "1")
+        await recorder.publish(DEMO, Notice("R", "y" + letter * 2000, "Warning"), "1")
 
         (event,) = events(world.server)
         size = len(event["note"].encode())

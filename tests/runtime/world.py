@@ -16,6 +16,7 @@ from hedgerow.core.meta import Installation
 from hedgerow.runtime.cache import build
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observer import Observer
+from hedgerow.runtime.recorder import Allowance
 from hedgerow.runtime.runner import Runner
 from hedgerow_schemas.base import CustomResource
 from model import kinds
@@ -75,11 +76,13 @@ class World:
         namespaces: tuple[str, ...] = (),
         instance: str = "",
         controller: Controller[CustomResource] = CONTROLLER,
+        normal_events: int = 0,
     ) -> None:
         custom = (kinds.bluegreen(), kinds.cronjob(), kinds.memcached())
         self.server = Server((*kinds.BUILTIN, *custom), namespaces=(NS, "other"))
         self.cluster = Cluster(self.server)
         self.clock = ModelClock(self.server)
+        self.allowance = Allowance(self.clock, normal_events)
         self.going: set[str] = set()
         self.logs = LogCapture()
         structlog.configure(processors=[merge_contextvars, self.logs])
@@ -97,7 +100,7 @@ class World:
         )
         self.cache = observer.cache
         self.meters = Meters()
-        runner = Runner(cast("Any", self.cluster), observer, self.meters)
+        runner = Runner(cast("Any", self.cluster), observer, self.meters, self.allowance)
         self.feeds = [(source, Feed(self.server, source)) for source in observer.cache]
         self.runner = runner
         for source, feed in self.feeds:

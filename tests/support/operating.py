@@ -29,8 +29,9 @@ BLUEGREEN = {
 
 
 def quiet(**given: Any) -> Settings:
-    """Give settings that open no port."""
-    return Settings(metrics_bind_address="0", health_probe_bind_address="0", **given)
+    """Give settings that open no port and publish no Normal Events, which are writes too."""
+    usual = {"metrics_bind_address": "0", "health_probe_bind_address": "0", "events": "warnings"}
+    return Settings(**{**usual, **given})
 
 
 class Process:

@@ -18,6 +18,8 @@ from support.eventually import eventually
 
 PORTLESS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 """Any number of operators run side by side: none of them may want a port."""
+QUIET = ("--events", "warnings")
+"""Tests count writes; Normal Events, of which some are left out, have tests of their own."""
 
 
 class Operator:
@@ -28,7 +30,7 @@ class Operator:
         self._environment = environment
         self._command = [
             *(sys.executable, "-m", "hedgerow", "run", "--log-format", "json"),
-            *("--kubeconfig", str(kubeconfig), *PORTLESS, *flags),
+            *("--kubeconfig", str(kubeconfig), *PORTLESS, *QUIET, *flags),
         ]
         self._process: subprocess.Popen[bytes] | None = None
         self._begins = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hedgerow.core import conditions, selector
-from hedgerow.core.contract import Apply, Controller, Desired, Keep, Observed, Relation
+from hedgerow.core.contract import Apply, Controller, Desired, Keep, Notice, Observed, Relation
 from hedgerow.core.invalid import FieldError
 from hedgerow.core.rollout import waits_for
 from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus, Phase
@@ -35,7 +35,7 @@ def compose(bg: BlueGreen, observed: Observed) -> Desired:
     ]
     children.append(service(bg, destination(bg, observed)))
     status = BlueGreenStatus(route_to=selected, conditions=health(bg, observed))
-    return Desired(children=tuple(children), status=status)
+    return Desired(tuple(children), status, tuple(remarks(bg, selected)))
 
 
 def labels(bg: BlueGreen, phase: Phase) -> dict[str, str]:
@@ -111,6 +111,12 @@ def health(bg: BlueGreen, observed: Observed) -> tuple[Condition, ...]:
     else:
         ready = conditions.ready(False, "Routing", f"the Service does not select {chosen} yet")
     return available, ready
+
+
+def remarks(bg: BlueGreen, selected: Phase | None) -> Iterator[Notice]:
+    """Tell of a switch that the status does not show yet."""
+    if selected and bg.status.route_to not in (None, "", selected):
+        yield Notice("Switched", f"the Service selects {selected} now, {bg.status.route_to} before")
 
 
 def errors(bg: BlueGreen) -> Iterator[FieldError]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from hedgerow.core.conditions import REWRITTEN
+from hedgerow.core.contract import Notice
 from hedgerow.core.meta import ObjectRef, metadata
 from hedgerow.core.status import said
 from hedgerow.runtime import admission, notices
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hedgerow.core.conditions import Problem
-    from hedgerow.core.contract import Notice
     from hedgerow.core.steps import Write
     from hedgerow.kube.client import Cluster
     from hedgerow.kube.errors import KubeError
@@ -65,6 +65,13 @@ class Announcer:
             notice = notices.claimed(write.ref, leaf)
             await self._publish(look, memory, notice, at)
             await self._publish(look, memory, notice, at, about=str(write.ref))
+
+    async def of_children(self, look: Look, memory: Memory, created: Iterable[str]) -> None:
+        """Tell which children a pass created, all of them by one Event."""
+        children = ", ".join(created)
+        if children:
+            notice = Notice("Created", f"created {children}")
+            await self._publish(look, memory, notice, look.scene.now.isoformat())
 
     async def of_pass(
         self,

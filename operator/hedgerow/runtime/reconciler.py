@@ -57,11 +57,12 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Pass:
-    """One pass: whose it is, what is remembered of it, and what was met on the way."""
+    """One pass: whose it is, what is remembered of it, what was met, and what was created."""
 
     key: Key
     memory: Memory
     met: dict[ChildId, Problem] = field(default_factory=dict[ChildId, Problem])
+    created: list[str] = field(default_factory=list[str])
     looks: Counter[ChildId] = field(default_factory=Counter[ChildId])
 
     def may_look(self, target: ChildId) -> bool:
@@ -190,8 +191,11 @@ class Reconciler:
         self._absorb(write.ref, applied.obj)
         memory.accept(write, look.scene.now)
         memory.note(write.id, write.gist, look.scene.now)
-        if write.once and applied.action == "created":
-            self._meter.created(applied.obj, self._clock.now())
+        if applied.action == "created":
+            if write.once:
+                self._meter.created(applied.obj, self._clock.now())
+            else:
+                made.created.append(str(write.ref))
         self._tell("claimed" if write.claims else applied.action, write.ref)
         await self._announcer.of_write(look, write, memory)
 
@@ -294,6 +298,8 @@ class Reconciler:
         )
         self._meter.contest(made.key, (field.manager for field in report.contested))
         await self._announcer.resend(look, memory)
+        await self._announcer.of_children(look, memory, made.created)
+        made.created.clear()
         if report.body is None:
             memory.refusals.drop(STATUS)
             if not any(field.object == str(owner) for field in report.contested):

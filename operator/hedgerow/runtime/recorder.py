@@ -21,16 +21,50 @@ LONGEST_NOTE = 1024
 """Bytes; a longer note is refused."""
 LONGEST_PREFIX = 200
 REMEMBERED = 4096
+NORMAL_BURST = 25
+"""Normal Events that may be published at once; as many as client-go allows for one object."""
+NORMAL_PER_SECOND = 1.0
+
+
+class Allowance:
+    """How many Normal Events one process may publish: some at once, then one a second.
+
+    A Warning is always published. A Normal Event is a convenience that costs a write: while much
+    happens at once, most are left out.
+    """
+
+    def __init__(self, clock: Clock, burst: int = NORMAL_BURST) -> None:
+        self._clock = clock
+        self._burst = float(burst)
+        self._left = self._burst
+        self._since = clock.monotonic()
+
+    def take(self) -> bool:
+        """Return whether one more may be published, and count it."""
+        now = self._clock.monotonic()
+        self._left = min(self._burst, self._left + (now - self._since) * NORMAL_PER_SECOND)
+        self._since = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
 
 
 class Recorder:
-    """Publishes Events.
+    """Publishes Events; Normal ones only with an allowance.
 
     An Event's name is a digest of what it tells, so that telling it again after a crash finds
     it there.
     """
 
-    def __init__(self, cluster: Cluster, clock: Clock, field_manager: str) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        field_manager: str,
+        allowance: Allowance | None = None,
+    ) -> None:
+        self._allowance = allowance
         self._cluster = cluster
         self._clock = clock
         self._field_manager = field_manager
@@ -44,7 +78,7 @@ class Recorder:
         `occurrence` tells apart what is the same in words.
         """
         name = event_name(regarding, notice, occurrence)
-        if name in self._told:
+        if name in self._told or not self._is_worth_it(notice):
             return None
         self._told[name] = None
         if len(self._told) > REMEMBERED:
@@ -59,6 +93,11 @@ class Recorder:
             del self._told[name]
             return error
         return None
+
+    def _is_worth_it(self, notice: Notice) -> bool:
+        if notice.type == "Warning":
+            return True
+        return self._allowance is not None and self._allowance.take()
 
     def _body(self, regarding: ObjectRef, notice: Notice, name: str) -> Object:
         namespace = regarding.namespace or "default"

@@ -20,7 +20,7 @@ from hedgerow.runtime.cache import Source, concerned
 from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.metrics import Meters, watched
 from hedgerow.runtime.reconciler import Reconciler
-from hedgerow.runtime.recorder import Recorder
+from hedgerow.runtime.recorder import Allowance, Recorder
 from hedgerow.runtime.workqueue import Closed, WorkQueue
 
 if TYPE_CHECKING:
@@ -42,7 +42,13 @@ log = structlog.get_logger(__name__)
 class Runner:
     """Runs one controller until it is cancelled or told to stop."""
 
-    def __init__(self, cluster: Cluster, observer: Observer, meters: Meters | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        observer: Observer,
+        meters: Meters | None = None,
+        allowance: Allowance | None = None,
+    ) -> None:
         self.controller = observer.controller
         self._clock = observer.clock
         self._meter = (meters or Meters()).of(self.controller.name)
@@ -56,7 +62,7 @@ class Runner:
             Announcer(
                 cluster,
                 observer,
-                Recorder(cluster, observer.clock, field_manager),
+                Recorder(cluster, observer.clock, field_manager, allowance),
                 self._meter,
             ),
             self._meter,

@@ -1,4 +1,4 @@
-"""What a real API server refuses without any change to see is tried again, and comes true."""
+"""What a real API server refuses is tried again and comes true; what went well is told."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
     grant(api, USER, [*bluegreens.RULES, *cronjobs.RULES])
     kubeconfig = anyio.run(sandbox.kubeconfig_for, USER)
     log = tmp_path_factory.mktemp("operator") / "log"
-    with Operator(kubeconfig, log, "--controllers", "bluegreen,cronjob") as running:
+    with Operator(
+        kubeconfig, log, "--controllers", "bluegreen,cronjob", "--events", "all"
+    ) as running:
         yield running
     api.close()
 
@@ -137,3 +139,16 @@ def test_a_child_without_label_is_known_to_be_gone_after_its_resource(world: Wor
         what="made anew",
     )
     eventually(lambda: "WaitingForDeletion" not in world.condition("Ready"))
+
+
+def test_describe_shows_what_was_created_and_switched(world: World):
+    def told(reason: str) -> list[str]:
+        return [event["note"] for event in world.events() if event["reason"] == reason]
+
+    world.apply()
+    eventually(lambda: world.status().get("routeTo") == "Blue")
+    world.apply(route_to="Green")
+
+    (note,) = eventually(lambda: told("Switched"), what="Switched")
+    assert note == "the Service selects Green now, Blue before"
+    assert "Service/demo" in " ".join(told("Created"))

@@ -1,0 +1,53 @@
+"""What `kubectl describe` shows of what went well: created, switched; one write each."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtime.world import World
+
+pytestmark = pytest.mark.anyio
+
+
+async def settled() -> World:
+    world = World(normal_events=25)
+    world.apply()
+    await world.settle()
+    return world
+
+
+def told(world: World) -> list[tuple[str, str]]:
+    listed = world.server.list("events.k8s.io", "Event").items
+    return sorted((event["reason"], event["note"]) for event in listed)
+
+
+CREATED = (
+    "Created",
+    "created Deployment/demoblue-deployment, Deployment/demogreen-deployment, Service/demo",
+)
+SWITCHED = ("Switched", "the Service selects Green now, Blue before")
+
+
+async def test_all_that_a_pass_created_is_one_event():
+    world = await settled()
+
+    assert told(world) == [CREATED]
+
+
+async def test_a_switch_is_told_once_whatever_comes_after():
+    world = await settled()
+    world.apply(routeTo="Green")
+    await world.settle()
+    world.restart()
+    world.apply(routeTo="Green", ports=[{"name": "x", "port": 9}])
+    await world.settle()
+
+    assert told(world) == [CREATED, SWITCHED]
+
+
+async def test_what_is_created_anew_is_told_anew():
+    world = await settled()
+    world.delete("Service")
+    await world.settle()
+
+    assert told(world) == [CREATED, ("Created", "created Service/demo")]
