@@ -33,7 +33,11 @@ pytestmark = pytest.mark.cluster
 
 ACCOUNT = account("hedgerow-system", "hedgerow")
 READER = account("default", "reader")
-ACCESS = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+POLICY = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+ACCESS = (
+    *("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+    *POLICY,
+)
 ROLES = ("Role", "ClusterRole")
 CONFIGURATIONS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 LABEL = "hedgerow.dev/controller"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
@@ -58,6 +59,17 @@ class TestCompose:
 
         assert len(set(named)) == len(named)
         assert {kind for kind, _ in named} <= set(subject.controller.owns)
+
+    @given(data=st.data())
+    def test_every_child_is_called_as_the_controller_declares(self, subject, data):
+        resource, observed = observe(data, subject)
+        desired = subject.controller.compose(resource, observed)
+
+        for child in desired.children:
+            if isinstance(child, Apply | Create):
+                patterns = subject.controller.names_of(child.kind)
+                names = [pattern.format(resource.metadata.name) for pattern in patterns]
+                assert any(fnmatchcase(child.name, name) for name in names)
 
     @given(data=st.data())
     def test_every_name_is_one_that_the_server_takes(self, subject, data):

@@ -132,5 +132,6 @@ CONTROLLER = Controller(
     compose,
     owns=(Deployment, Service),
     relates=(Relation(Pod, SELECTED, selector.names(NAMED_BY), Pod.reduced),),
+    child_names={Deployment: ("{}blue-deployment", "{}green-deployment")},
     validate=errors,
 )

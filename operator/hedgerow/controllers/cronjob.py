@@ -119,6 +119,7 @@ CONTROLLER = Controller(
     compose,
     owns=(Job,),
     finalizers=frozenset({START_GUARD}),
+    child_names={Job: ("{}-*",)},
     validate=cronjobs.errors,
     default=cronjobs.defaulted,
 )

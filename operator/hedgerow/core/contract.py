@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from hedgerow_schemas.base import CustomResource, Object, Status, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime, timedelta
 
     from hedgerow.core.invalid import FieldError
@@ -118,7 +118,8 @@ class Controller(Generic[R]):
 
     `name` is the suffix of its field manager, `hedgerow-<name>`, and the value of the label
     `hedgerow.dev/controller` on its children. `finalizers` are those that its children may carry:
-    they are taken off once the resource itself is gone.
+    they are taken off once the resource itself is gone. `child_names` says what children of a kind
+    are called where that is not the resource's own name; the admission policy holds it to that.
 
     Two are for admission, before a resource is stored, and as pure and total as `compose`.
     `validate` gives every error of a resource: at least all that compose would call Stalled for
@@ -132,5 +133,15 @@ class Controller(Generic[R]):
     owns: tuple[type[View], ...]
     relates: tuple[Relation, ...] = ()
     finalizers: frozenset[str] = frozenset()
+    child_names: Mapping[type[View], tuple[str, ...]] = field(
+        default_factory=dict[type[View], tuple[str, ...]]
+    )
     validate: Callable[[R], Iterable[FieldError]] | None = None
     default: Callable[[Object], Object] | None = None
+
+    def names_of(self, kind: type[View]) -> tuple[str, ...]:
+        """Return the patterns of a kind's names, of which `{}` is the resource's; by default that.
+
+        A `*` at the end stands for anything.
+        """
+        return self.child_names.get(kind, ("{}",))

@@ -15,8 +15,11 @@ INSTANCE_LABEL = "app.kubernetes.io/instance"
 METRICS, HEALTH, WEBHOOK = 8080, 8081, 9443
 """Container ports, as the settings have them."""
 SYSTEM, METRICS_AUTH, PUBLISHER = "system", "metrics-auth", "webhook"
+CHILDREN = "children"
 VIEWER, EDITOR, METRICS_READER = "viewer", "editor", "metrics-reader"
-RESERVED = frozenset({SYSTEM, METRICS_AUTH, PUBLISHER, VIEWER, EDITOR, METRICS_READER, "metrics"})
+RESERVED = frozenset(
+    {SYSTEM, METRICS_AUTH, PUBLISHER, VIEWER, EDITOR, METRICS_READER, CHILDREN, "metrics"}
+)
 """Suffixes of names, which no instance may have for its own, nor for the end of its own."""
 
 

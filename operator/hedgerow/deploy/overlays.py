@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 from hedgerow.core.webhooks import configurations
-from hedgerow.deploy import access, network, rights, workload
+from hedgerow.deploy import access, confinement, network, rights, workload
 from hedgerow.deploy.names import METRICS_AUTH, PUBLISHER, SYSTEM, Names
 from hedgerow.registry import chosen
 from hedgerow_schemas.resources import RESOURCES
@@ -53,6 +53,12 @@ def parts(
     return [
         *_base(given),
         *_people(),
+        _part(
+            "confinement",
+            "policy",
+            *confinement.policy(given, CONTROLLERS),
+            why=confinement.WHY,
+        ),
         *(_namespaced(given, namespaces) if overlay == "namespaced" else _everywhere(given)),
         *(_webhook(given) if overlay == "cluster" else ()),
         _workload(overlay, workload.Program(given, image, namespaces, overlay == "cluster")),

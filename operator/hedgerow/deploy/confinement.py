@@ -1,0 +1,132 @@
+"""Confinement: an admission policy that holds the operator's account to children of its resources.
+
+A right on Deployments everywhere is a right on everything: with the account's token, somebody
+could run a privileged pod in any namespace. RBAC knows no "children of a BlueGreen"; the API
+server's own admission policies do.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from hedgerow.deploy.names import CHILDREN, Names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hedgerow.core.contract import Controller
+    from hedgerow_schemas.base import CustomResource, Object, View
+
+VERSION = "admissionregistration.k8s.io/v1"
+SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
+WHY = """Holds the operator's account to children of its own resources, whoever has its token.
+docs/guides/in-cluster.md"""
+
+_DELETING = 'request.operation == "DELETE"'
+"""A child that goes may have a name that it would not be given any more."""
+_CONTROLLER = "metadata.?ownerReferences.orValue([]).filter(r, r.?controller.orValue(false))"
+
+
+def policy(names: Names, controllers: Sequence[Controller[CustomResource]]) -> list[Object]:
+    """Return the ValidatingAdmissionPolicy of one installation, and its binding."""
+    name = f"{names.base}-{CHILDREN}"
+    made = names.cluster_wide(VERSION, "ValidatingAdmissionPolicy", name)
+    binding = names.cluster_wide(VERSION, "ValidatingAdmissionPolicyBinding", name)
+    account = f"system:serviceaccount:{names.namespace}:{names.base}"
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": list(_rules(controllers))},
+        "matchConditions": [
+            {
+                "name": "asked-by-hedgerow",
+                "expression": f"request.userInfo.username == {json.dumps(account)}",
+            }
+        ],
+        "variables": [
+            {"name": name, "expression": expression}
+            for name, expression in _variables(controllers).items()
+        ],
+        "validations": [
+            {"expression": expression, "reason": "Forbidden", "message": message}
+            for message, expression in _validations(names).items()
+        ],
+    }
+    return [
+        made | {"spec": spec},
+        binding | {"spec": {"policyName": name, "validationActions": ["Deny"]}},
+    ]
+
+
+def _rules(controllers: Iterable[Controller[CustomResource]]) -> Iterable[Object]:
+    plurals: dict[str, set[str]] = {}
+    for controller in controllers:
+        for kind in controller.owns:
+            plurals.setdefault(kind.api.group, set()).add(kind.api.plural)
+    for group, resources in sorted(plurals.items()):
+        yield {
+            "apiGroups": [group],
+            "apiVersions": ["*"],
+            "operations": ["CREATE", "UPDATE", "DELETE"],
+            "resources": sorted(resources),
+        }
+
+
+def _variables(controllers: Sequence[Controller[CustomResource]]) -> dict[str, str]:
+    finalizers = sorted({name for controller in controllers for name in controller.finalizers})
+    ours = [_is_child(controller, kind) for controller in controllers for kind in controller.owns]
+    return {
+        "name": "object == null ? oldObject.metadata.name : object.metadata.name",
+        "before": f"oldObject == null ? [] : oldObject.{_CONTROLLER}",
+        "after": f"object == null ? [] : object.{_CONTROLLER}",
+        "named": f"{_DELETING} ? variables.before : variables.after",
+        "child": "variables.named.exists(r, " + " || ".join(f"({one})" for one in ours) + ")",
+        # An orphaned child is let go of: our finalizer is taken off, and nothing else changes.
+        "released": (
+            'request.operation == "UPDATE" && variables.before.size() == 0'
+            " && variables.after.size() == 0 && object.spec == oldObject.spec"
+            " && oldObject.metadata.?finalizers.orValue([])"
+            f".exists(f, f in {json.dumps(finalizers)})"
+        ),
+    }
+
+
+def _is_child(controller: Controller[CustomResource], kind: type[View]) -> str:
+    """Return the CEL expression for: the owner reference `r` makes this a child, by its name."""
+    owner = controller.resource.api
+    return " && ".join(
+        (
+            f"request.resource.group == {json.dumps(kind.api.group)}",
+            f"request.resource.resource == {json.dumps(kind.api.plural)}",
+            f"r.apiVersion.startsWith({json.dumps(owner.group + '/')})",
+            f"r.kind == {json.dumps(owner.kind)}",
+            f"({_DELETING} || "
+            + " || ".join(_is_named(name) for name in controller.names_of(kind))
+            + ")",
+        )
+    )
+
+
+def _is_named(pattern: str) -> str:
+    """Return the CEL expression for: the name is the owner's with this around it."""
+    before, after = pattern.split("{}")
+    start = f"{json.dumps(before)} + r.name" if before else "r.name"
+    if after.endswith("*"):
+        return f"variables.name.startsWith({start} + {json.dumps(after[:-1])})"
+    return f"variables.name == {start}" + (f" + {json.dumps(after)}" if after else "")
+
+
+def _validations(names: Names) -> dict[str, str]:
+    kept_out = json.dumps([*SYSTEM_NAMESPACES, names.namespace])
+    return {
+        "hedgerow may write nothing in a system namespace, nor in its own, but what is its own": (
+            f"!(request.namespace in {kept_out})"
+        ),
+        "hedgerow may write only children of its own resources, by the names it gives them": (
+            "variables.child || variables.released"
+        ),
+        "hedgerow may not make a child of what is there already and is not its own": (
+            'request.operation != "UPDATE" || variables.released'
+            " || variables.before.exists(was, variables.after.exists(r, r.uid == was.uid))"
+        ),
+    }
