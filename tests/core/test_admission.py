@@ -105,7 +105,7 @@ class TestReviews:
         assert "\n" not in str(error.value)
 
     def test_the_refusal_names_the_field(self):
-        with pytest.raises(ReviewError, match=r"request\.kind\.group: Field required"):
+        with pytest.raises(ReviewError, match=r"request\.kind\.group: must be set"):
             admission.read(review(obj(), kind={"version": "v1", "kind": "CronJob"}), CRONJOB)
 
     def test_what_later_versions_add_is_passed_over(self):
@@ -177,7 +177,7 @@ class TestValidating:
         ]
         causes = response["status"]["details"]["causes"]
         assert causes[3]["reason"] == "FieldValueRequired"
-        assert causes[3]["message"] == "Required value: Field required"
+        assert causes[3]["message"] == "Required value: must be set"
 
     def test_a_list_item_is_named_by_its_index(self):
         bad = obj(BLUEGREEN, ports=[{"port": 80}, {"port": "x"}])

@@ -5,15 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-from pydantic import ValidationError
-
 from hedgerow.core.conditions import Problem, ready, stalled
 from hedgerow.core.contract import Desired, Notice
 from hedgerow.core.meta import ObjectRef
-from hedgerow.runtime.notices import due, first_error, restored
+from hedgerow.runtime.notices import due, restored
 from hedgerow_schemas.base import Condition, ContestedField, Status
-from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Service
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -96,13 +92,3 @@ class TestWords:
 
         assert (notice.type, notice.reason) == ("Warning", "FieldRestored")
         assert notice.note == "Service/demo: .spec.selector had been removed; it was put back"
-
-    def test_every_bad_field_is_named(self):
-        with pytest.raises(ValidationError) as caught:
-            BlueGreen.model_validate({"metadata": {"name": "d"}, "spec": {"promotion": "Never"}})
-
-        said = first_error(caught.value)
-
-        assert "spec.routeTo: Field required" in said
-        assert "spec.promotion: Input should be 'Immediate' or 'WhenAvailable'" in said
-        assert "\n" not in said

@@ -12,6 +12,7 @@ from hedgerow.core import invalid
 from hedgerow.core.invalid import FieldError, annotation_path, cut
 from hedgerow.core.meta import is_going, metadata
 from hedgerow.core.terms import CLAIM, YIELD, TermsError, terms_of
+from hedgerow.core.unreadable import field_errors
 from hedgerow_schemas.base import CustomResource, Model, Object
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ _SUFFIX: Final = "x" * 5
 _LONGEST_BASE: Final = 58
 """Of a name that the server makes of generateName (apiserver, storage/names)."""
 _LONGEST_WARNING: Final = 256
-_REQUIRED: Final = ("missing",)
 
 
 class ReviewError(ValueError):
@@ -81,8 +81,8 @@ def read(body: Any, controller: Controller[R]) -> Review:
     try:
         review = Review.model_validate(body.get("request") or {})  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        raise ReviewError(f"request{_path(first['loc'], '.')}: {first['msg']}") from None
+        first = next(field_errors(error))
+        raise ReviewError(f"request.{first.field}: {first.detail}") from None
     api, kind = controller.resource.api, review.kind
     if (kind.group, kind.version, kind.kind) != (api.group, api.version, api.kind):
         raise ReviewError(f"this is asked about {api.kind} of {api.group_version}, and no other")
@@ -140,7 +140,7 @@ def _errors(obj: Object, controller: Controller[R]) -> Iterator[FieldError]:
     try:
         resource = controller.resource.model_validate({**spoken, "metadata": named})
     except ValidationError as error:
-        yield from _unreadable(error)
+        yield from field_errors(error)
     else:
         yield from controller.validate(resource) if controller.validate else ()
     for name, text in _annotations(obj).items():
@@ -149,17 +149,6 @@ def _errors(obj: Object, controller: Controller[R]) -> Iterator[FieldError]:
         except TermsError as error:
             detail = str(error).removeprefix(f"{name}: ")
             yield FieldError(annotation_path(name), text, detail)
-
-
-def _unreadable(error: ValidationError) -> Iterator[FieldError]:
-    for found in error.errors(include_url=False):
-        kind = "FieldValueRequired" if found["type"] in _REQUIRED else "FieldValueInvalid"
-        yield FieldError(_path(found["loc"]), found["input"], found["msg"], kind)
-
-
-def _path(location: tuple[int | str, ...], first: str = "") -> str:
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
-    return first + "".join(steps).removeprefix(".")
 
 
 def _annotations(obj: Object) -> Mapping[str, str]:

@@ -13,8 +13,6 @@ from hedgerow.core.walk import BEFORE_FIRST_APPLY
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pydantic import ValidationError
-
     from hedgerow.core.meta import ObjectRef
     from hedgerow.core.ownership import Leaf
     from hedgerow_schemas.base import ContestedField, Object
@@ -97,10 +95,3 @@ def holders(leaf: Leaf) -> str:
 def restored(ref: ObjectRef, path: str) -> Notice:
     """Tell that a field which had vanished was put back."""
     return Notice("FieldRestored", f"{ref}: {path} had been removed; it was put back", "Warning")
-
-
-def first_error(error: ValidationError) -> str:
-    """Put a model's complaints into one line, each with its field path."""
-    return "; ".join(
-        f"{'.'.join(str(step) for step in item['loc'])}: {item['msg']}" for item in error.errors()
-    )

@@ -13,7 +13,7 @@ from hedgerow.core.meta import CONTROLLER_LABEL, Installation, ObjectRef, is_goi
 from hedgerow.core.plan import Plan, Scene, is_unknown, plan
 from hedgerow.core.status import kept, said
 from hedgerow.core.terms import NO_TERMS, Terms, TermsError, terms_of
-from hedgerow.runtime import notices
+from hedgerow.core.unreadable import in_a_line
 from hedgerow_schemas.base import CustomResource, Object, View
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Observer:
         try:
             resource = self._read(live)
         except ValidationError as error:
-            problem = Problem("InvalidSpec", notices.first_error(error))
+            problem = Problem("InvalidSpec", in_a_line(error))
             as_it_is = Desired(status=kept(live, scene.field_manager))
             return Look(live, scene, as_it_is, Plan(problems=(problem,)))
         owned = self.cache.owned(memory.uid, key[0])

@@ -11,6 +11,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from hedgerow.core.agenda import timetable
 from hedgerow.core.cron import ScheduleError
+from hedgerow.core.unreadable import field_errors
 from hedgerow.manifest import LARGEST, ManifestError, from_yaml
 from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob, CronJobSpec
 
@@ -79,7 +80,7 @@ def _document(obj: Object) -> Document:
     try:
         resource = _validated(obj)
     except ValidationError as error:
-        complaints = (f"{_path(item['loc'])}: {item['msg']}" for item in error.errors())
+        complaints = (f".{found.field}: {found.detail}" for found in field_errors(error))
         return Document(title, problems=tuple(complaints))
     problems = tuple(_problems(obj, resource))
     return Document(title, None if problems else resource, problems, version == KUBERNETES)
@@ -117,7 +118,3 @@ def _times(cj: CronJob) -> Iterator[tuple[str, datetime | None]]:
     yield ".metadata.creationTimestamp", cj.metadata.creation_timestamp
     yield ".status.lastScheduleTime", cj.status.last_schedule_time
     yield ".status.lastSuccessfulTime", cj.status.last_successful_time
-
-
-def _path(steps: tuple[int | str, ...]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
