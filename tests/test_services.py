@@ -31,6 +31,7 @@ from serving.serving import pair
 pytestmark = pytest.mark.anyio
 
 HEALTH, METRICS, WEBHOOKS = ":8081", ":8080", ":9443"
+OWN_HEALTH, OWN_METRICS, OWN_WEBHOOKS = "127.0.0.1:8081", "127.0.0.1:8080", "127.0.0.1:9443"
 REVIEW = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
 
@@ -99,7 +100,15 @@ class Process:
 async def process(monkeypatch) -> Process:
     made = Process()
     monkeypatch.setattr(services, "serve", made.serve)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     return made
+
+
+@pytest.fixture
+def outside(process, monkeypatch) -> Process:
+    """The same, in no pod."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
+    return process
 
 
 def working(waits: str = "") -> Any:
@@ -149,6 +158,10 @@ class TestAddresses:
 
         assert listening == case.listening
 
+    async def test_outside_a_cluster_only_this_machine_reaches_them(self, outside):
+        async with outside.started(webhooks=True):
+            assert set(outside.listening) == {OWN_HEALTH, OWN_METRICS, OWN_WEBHOOKS}
+
     async def test_each_address_answers_with_its_own_service_only(self, process):
         paths = {
             HEALTH: "/healthz",
@@ -183,17 +196,20 @@ class TestTaken:
     def anyio_backend(self) -> object:
         return "asyncio"  # a real socket, which no virtual time waits for
 
-    async def test_an_address_that_is_taken_ends_the_start(self):
+    @pytest.mark.parametrize("option", ["--metrics-bind-address", "--health-probe-bind-address"])
+    async def test_an_address_that_is_taken_ends_the_start_and_names_its_option(self, option):
+        off = {"health_probe_bind_address": "0", "metrics_bind_address": "0"}
         with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
-            settings = Settings(
-                health_probe_bind_address="0", metrics_bind_address=f"127.0.0.1:{port}"
-            )
+            place = f"127.0.0.1:{taken.getsockname()[1]}"
+            settings = Settings(**off | {option[2:].replace("-", "_"): place})
             made = Process().services(settings)
             async with anyio.create_task_group() as tasks:
-                with pytest.raises(ListenError, match=rf"127\.0\.0\.1:{port}: Address already"):
+                with pytest.raises(ListenError) as caught:
                     await made.start(tasks)
                 tasks.cancel_scope.cancel()
+
+        told = f"cannot listen on {place}: Address already in use; choose another with {option}"
+        assert str(caught.value) == told
 
 
 class TestSecureMetrics:
@@ -233,6 +249,12 @@ class TestCertificates:
             assert shown(process.listening[METRICS].tls)
 
         assert process.cluster.reads == process.cluster.writes == []
+
+    async def test_webhooks_outside_a_cluster_leave_nothing_in_it(self, outside):
+        async with outside.started(webhooks=True):
+            assert shown(outside.listening[OWN_WEBHOOKS].tls)
+
+        assert outside.cluster.reads == outside.cluster.writes == []
 
     async def test_without_webhooks_replicas_share_a_secret_and_read_nothing_else(self, process):
         process.cluster.configure()

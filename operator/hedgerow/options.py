@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from hedgerow.core.cron.durations import nanoseconds
 from hedgerow.serving.addresses import Address
 
+LOOPBACK = "127.0.0.1"
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
@@ -54,6 +56,16 @@ def _parts(value: Any) -> Any:
 def _address(text: str) -> str:
     Address.parse(text)
     return text
+
+
+def in_pod() -> bool:
+    """Return whether this is a pod: it is told where its API server is (client-go, rest.config)."""
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
+
+
+def bound(port: int) -> str:
+    """Return where to listen unasked: in a pod on every address, elsewhere on loopback."""
+    return f":{port}" if in_pod() else f"{LOOPBACK}:{port}"
 
 
 NAMESPACE = "a namespace's name: a-z, 0-9 and '-', 63 characters at most"

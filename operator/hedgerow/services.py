@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+import structlog
 
 from hedgerow.core.meta import Installation
 from hedgerow.core.webhooks import webhook_name
 from hedgerow.leading import lease
+from hedgerow.options import in_pod
 from hedgerow.registry import CONTROLLERS, chosen
 from hedgerow.serving.access import Access
 from hedgerow.serving.addresses import Address
 from hedgerow.serving.bundles import Bundles
 from hedgerow.serving.certificates import SelfSigned
 from hedgerow.serving.health import Health, health_app
+from hedgerow.serving.listening import ListenError
 from hedgerow.serving.metrics import metrics_app
 from hedgerow.serving.mounted import MountedCertificates
 from hedgerow.serving.parting import Parting
@@ -27,6 +30,7 @@ from hedgerow.serving.secret import SecretStore
 from hedgerow.serving.server import serve
 from hedgerow.serving.shared import SharedCertificates
 from hedgerow.serving.webhooks import webhook_app
+from hedgerow.settings import flags
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -39,6 +43,10 @@ if TYPE_CHECKING:
     from hedgerow.serving.certificates import Certificates
     from hedgerow.settings import Settings
     from hedgerow.stopping import Stop
+
+OWN_CERTIFICATE = "`--certificate-directory` with one that its caBundle signed"
+
+log = structlog.get_logger(__name__)
 
 
 class Services:
@@ -69,15 +77,15 @@ class Services:
             await self._stop.unless_asked(self._certificates.prepare)
             await tasks.start(self._certificates.keep)
         settings = self._settings
-        await self._serve(tasks, settings.health_probe_bind_address, health_app(self.health))
+        await self._serve(tasks, "health_probe_bind_address", health_app(self.health))
         secure = settings.metrics_secure
         access = Access(self._cluster, self._clock) if secure else None
         metrics = metrics_app(self._meters.registry, access)
-        await self._serve(tasks, settings.metrics_bind_address, metrics, secure=secure)
+        await self._serve(tasks, "metrics_bind_address", metrics, secure=secure)
         if settings.webhooks:
             webhooks = Parting(webhook_app(chosen(settings.controllers)), self._stop.asked)
             tasks.start_soon(self._part, webhooks)
-            await self._serve(tasks, settings.webhook_bind_address, webhooks, secure=True)
+            await self._serve(tasks, "webhook_bind_address", webhooks, secure=True)
 
     async def parted(self) -> None:
         """Wait, once the process is asked to stop, until nobody is about to be cut off."""
@@ -93,12 +101,17 @@ class Services:
         self._parted.set()
 
     async def _serve(
-        self, tasks: TaskGroup, address: str, app: ASGIApp, *, secure: bool = False
+        self, tasks: TaskGroup, setting: str, app: ASGIApp, *, secure: bool = False
     ) -> None:
-        place = Address.parse(address)
-        if place is not None:
-            tls = self._certificates.context if secure and self._certificates else None
+        """Serve an app where a setting says; raises ListenError that names its option."""
+        place = Address.parse(getattr(self._settings, setting))
+        if place is None:
+            return
+        tls = self._certificates.context if secure and self._certificates else None
+        try:
             await tasks.start(partial(serve, app, place, tls=tls))
+        except ListenError as error:
+            raise ListenError(f"{error}; choose another with {flags()[setting][1].long}") from error
 
     def _waiting(self) -> str:
         return "; ".join(filter(None, (runner.waiting() for runner in self._runners)))
@@ -120,7 +133,11 @@ def _certificates(settings: Settings, cluster: Cluster, clock: Clock) -> Certifi
         timedelta(seconds=settings.certificate_validity),
         clock.jitter(),
     )
-    if not (settings.webhooks or settings.leader_elect):
+    if not (settings.leader_elect or (settings.webhooks and in_pod())):
+        # Nobody shares them, and no webhook configuration leads here: nothing of the cluster's is
+        # written, which would stay there when this process ends.
+        if settings.webhooks:
+            log.warning("no webhook configuration trusts this certificate", remedy=OWN_CERTIFICATE)
         return SelfSigned(clock, rules)
     manager = installation.field_manager("certificates")
     store = SecretStore(cluster, name=f"{base}-serving", namespace=namespace, manager=manager)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -10,12 +11,14 @@ from hedgerow.options import (
     BINDS,
     DNS_LABEL,
     DURATION,
+    LOOPBACK,
     NAMESPACE,
     Binding,
     Duration,
     Flag,
     Label,
     Names,
+    bound,
     readable,
 )
 from hedgerow.runtime.logs import Format
@@ -157,8 +160,9 @@ class Settings(BaseModel):
             'Where /metrics is served; "0" for nowhere.',
             metavar="ADDRESS",
             takes=BINDS,
+            default=f"{LOOPBACK}:8080, in a pod :8080",
         ),
-    ] = ":8080"
+    ] = Field(default_factory=partial(bound, 8080))
     metrics_secure: Annotated[
         bool,
         Flag(
@@ -175,8 +179,9 @@ class Settings(BaseModel):
             'Where /healthz and /readyz are served; "0" for nowhere.',
             metavar="ADDRESS",
             takes=BINDS,
+            default=f"{LOOPBACK}:8081, in a pod :8081",
         ),
-    ] = ":8081"
+    ] = Field(default_factory=partial(bound, 8081))
     webhooks: Annotated[
         bool,
         Flag(
@@ -194,8 +199,9 @@ class Settings(BaseModel):
             "Where the admission webhooks are served.",
             metavar="ADDRESS",
             takes=BINDS,
+            default=f"{LOOPBACK}:9443, in a pod :9443",
         ),
-    ] = ":9443"
+    ] = Field(default_factory=partial(bound, 9443))
     certificate_directory: Annotated[
         str | None,
         Flag(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import socket
 
 import anyio
 import pytest
@@ -59,7 +61,10 @@ class TestFlags:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            (("--controllers", "bluegreen,nope"), "no controller is called 'nope'; there are: bl"),
+            (
+                ("--controllers", "bluegreen,nope"),
+                "--controllers: no controller is called 'nope'",
+            ),
             (("-n", "Shop_"), "--namespace takes"),
             (("--instance", "-"), "--instance takes"),
             (("--lease-duration", "5s"), "--lease-duration must be longer than --renew-deadline"),
@@ -106,7 +111,14 @@ class TestEnvironment:
         [
             ("HEDGEROW_INSTANCE", "X", "20 characters at most (HEDGEROW_INSTANCE is set)"),
             ("ENABLE_WEBHOOKS", "maybe", "(ENABLE_WEBHOOKS is set)"),
-            ("HEDGEROW_CONTROLLERS", "nope", "no controller is called 'nope'"),
+            ("HEDGEROW_CONTROLLERS", "nope", "(HEDGEROW_CONTROLLERS is set)"),
+            ("HEDGEROW_LEASE_DURATION", "5s", "(HEDGEROW_LEASE_DURATION is set)"),
+            (
+                "HEDGEROW_LOG_FORMAT",
+                "yaml",
+                "'--log-format': 'yaml' is not one of 'auto', ",
+            ),
+            ("ENABLE_WEBHOOKS", "maybe", "'--webhooks': must be true or false (ENABLE"),
         ],
     )
     def test_nonsense_from_there_is_refused_as_well(
@@ -151,3 +163,22 @@ class TestHelp:
             assert flag.long in told
             assert flag.help.split()[0] in told
             assert f"[default: ({default(name)})]" in told
+
+    def test_it_tells_what_becomes_of_a_start_without_an_api_server(self, capsys):
+        assert typed("--help") == 0
+        told = " ".join(capsys.readouterr().out.split())
+
+        assert "If no API server answers at the start, it exits with code 4" in told
+
+
+def test_where_no_api_server_answers_it_exits_with_4(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(run, "configure", lambda *_, **__: None)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    cluster = {"name": "c", "cluster": {"server": f"https://127.0.0.1:{port}"}}
+    context = {"name": "c", "context": {"cluster": "c"}}
+    config = {"current-context": "c", "clusters": [cluster], "contexts": [context]}
+    (tmp_path / "config").write_text(json.dumps(config))
+
+    assert typed("--kubeconfig", str(tmp_path / "config")) == 4
+    assert "is the cluster up" in capsys.readouterr().err

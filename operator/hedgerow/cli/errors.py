@@ -9,6 +9,7 @@ import typer
 from pydantic import ValidationError
 
 from hedgerow.cli.exits import Exit
+from hedgerow.core.unreadable import field_errors, in_a_line
 from hedgerow.demo import DemoError
 from hedgerow.install import InstallError
 from hedgerow.kube import errors as kube
@@ -91,24 +92,28 @@ def _setting(error: ValidationError) -> str:
     """Put a refused setting into the words of the command line."""
     from hedgerow.settings import flags  # noqa: PLC0415 - most errors are of other commands
 
-    first = error.errors()[0]
-    told = flags().get(str(first["loc"][0])) if first["loc"] else None
+    first = next(field_errors(error))
+    told = flags().get(first.field.partition("[")[0])
     if told is None:
-        return first["msg"].removeprefix("Value error, ")
+        named = (flag.variable for _, flag in flags().values() if f"{flag.long} " in first.detail)
+        return first.detail + "".join(map(environment, named))
     flag = told[1]
-    takes = f"takes {flag.takes}" if flag.takes else first["msg"]
-    return f"{first['input']!r} will not do: {flag.long} {takes}{_environment(flag.variable)}"
+    takes = f"takes {flag.takes}" if flag.takes else first.detail
+    return f"{first.value!r} will not do: {flag.long} {takes}{environment(flag.variable)}"
 
 
 def _usage(error: Any) -> str:
     """Put what the command line's own library complains of into one line."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "hedgerow"
-    message = error.format_message().rstrip(".")
-    message += _environment(getattr(getattr(error, "param", None), "envvar", None))
+    if isinstance(error.__cause__, ValidationError):
+        error.message = in_a_line(error.__cause__)
+    # A group without a command has shown its help already, and says nothing more.
+    message = error.format_message().rstrip(".") or "a command is missing"
+    message += environment(getattr(getattr(error, "param", None), "envvar", None))
     return f"{message}; see `{command} --help`"
 
 
-def _environment(variable: str | None) -> str:
-    """Tell of a variable that may be where the value came from."""
+def environment(variable: str | None) -> str:
+    """Return a note of a variable that may be where the value came from."""
     return f" ({variable} is set)" if variable and os.environ.get(variable) else ""

@@ -10,9 +10,11 @@ import anyio
 import typer
 
 from hedgerow import app, preflight
+from hedgerow.cli.errors import environment
 from hedgerow.cli.flags import with_settings
 from hedgerow.registry import CONTROLLERS
 from hedgerow.runtime.logs import configure
+from hedgerow.settings import flags
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -27,8 +29,9 @@ def run(settings: Settings) -> None:
     It writes by unforced server-side apply only. What another field manager holds is reported on
     the resource and never overwritten, unless the resource's annotation `hedgerow.dev/claim` asks
     for it by name; no object that it does not own is ever changed. It waits for what is missing:
-    custom resources that are not installed yet (`hedgerow install`), permissions that are not
-    granted yet, an API server that is away.
+    custom resources that are not installed yet (`hedgerow install`) and permissions that are not
+    granted yet. If no API server answers at the start, it exits with code 4; one that goes away
+    later is waited for.
 
     - `hedgerow run` runs all controllers in all namespaces
     - `hedgerow run -n shop -n shop-test` looks at two namespaces and no other
@@ -68,7 +71,8 @@ def _leave(*_: Any) -> NoReturn:
 
 def _check(controllers: Iterable[str]) -> None:
     """Raise BadParameter for a name that is no controller's."""
+    flag = flags()["controllers"][1]
     for name in controllers:
         if name not in CONTROLLERS:
-            there_are = ", ".join(CONTROLLERS)
-            raise typer.BadParameter(f"no controller is called {name!r}; there are: {there_are}")
+            told = f"no controller is called {name!r}; there are: {', '.join(CONTROLLERS)}"
+            raise typer.BadParameter(told + environment(flag.variable), param_hint=flag.long)
