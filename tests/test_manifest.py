@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from hedgerow.manifest import LARGEST, ManifestError, from_yaml, to_yaml
+from hedgerow.manifest import DEEPEST, LARGEST, ManifestError, from_yaml, to_yaml
 
 LAUGHS = "a0: &a0 [lol, lol]\n" + "\n".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)
@@ -16,6 +16,7 @@ MERGES = "a0: &a0 {x: 1, y: 2}\n" + "\n".join(
 )
 LONG = "a: &a " + "x" * 100_000 + "\nb: [" + ", ".join(["*a"] * 1000) + "]"
 MANY = "\n---\n".join(["{a: &a " + "x" * 20_000 + ", b: [" + ", ".join(["*a"] * 100) + "]}"] * 50)
+DEEPENED = "- &a0 []\n" + "\n".join(f"- &a{n} [*a{n - 1}]" for n in range(1, 101))
 
 
 class TestRead:
@@ -40,6 +41,11 @@ class TestRead:
             {"a": {"x": 1}, "b": {"x": 1, "y": 2}, "c": [{"x": 1}, {"x": 1}]},
         )
 
+    def test_as_many_levels_as_are_allowed_are_read(self):
+        [found] = from_yaml("[" * DEEPEST + "]" * DEEPEST)
+
+        assert str(found) == "[" * DEEPEST + "]" * DEEPEST
+
     def test_a_text_without_aliases_is_never_too_much(self):
         words = ["x" * 99] * (LARGEST // 100)
 
@@ -55,7 +61,10 @@ class TestRefused:
             ("x" * (LARGEST + 1), "it is larger than 3 MiB"),
             ("a: &a [*a]", "line 1: it is nested within itself"),
             ("k: 1\na: &a\n  b: {c: *a}", "line 2: it is nested within itself"),
-            ("[" * 5000 + "]" * 5000, "it is nested too deeply"),
+            ("[" * 100_000 + "]" * 100_000, "line 1: it is nested more than 100 levels deep"),
+            ("{a: " * 30_000 + "}" * 30_000, "line 1: it is nested more than 100 levels deep"),
+            ("- " * 101 + "x", "line 1: it is nested more than 100 levels deep"),
+            (DEEPENED, "line 101: it is nested more than 100 levels deep"),
             ("? [a]\n: b", "line 1: found unhashable key"),
             ("~: b", "line 1: the key None is no string"),
             ("a: !!binary x", "could not determine a constructor for the tag"),

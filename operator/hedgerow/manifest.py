@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import yaml
 
@@ -13,6 +13,8 @@ LARGEST: Final = 3 * 1024 * 1024
 """Characters of a text; the API server takes no larger body."""
 MOST: Final = 2 * LARGEST
 """Characters of all values, those counted again for which an alias stands again."""
+DEEPEST: Final = 100
+"""Maps and lists within each other: far more than any object has, far less than ends a stack."""
 _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 _NOT_JSON: Final = ("binary", "set", "omap", "pairs")
 
@@ -62,24 +64,40 @@ def from_yaml(text: str) -> tuple[Any, ...]:
     """Read all documents of a YAML or JSON text; raises ManifestError.
 
     What aliases stand for is counted before it is built: a few lines can mean more than any
-    memory holds, and what refers to itself has no end.
+    memory holds, and what refers to itself has no end. So is the depth: what libyaml builds of ten
+    thousand levels ends the process.
     """
     if len(text) > LARGEST:
         raise ManifestError(f"it is larger than {LARGEST // 1024**2} MiB")
     try:
+        _refuse_depth(text)
         return tuple(_documents(text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         told = " ".join(str(getattr(error, "problem", None) or error).split())
         raise ManifestError(f"{where}{told}") from error
-    except RecursionError as error:
-        raise ManifestError("it is nested too deeply") from error
     except ManifestError:
         raise
     except ValueError as error:
         # A number of thousands of digits, or a text that names no character.
         raise ManifestError(f"a value cannot be read: {error}") from error
+
+
+def _refuse_depth(text: str) -> None:
+    """Raise ManifestError for what is nested too deeply, from the events, which need no stack."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEEPEST:
+            raise _too_deep(event.start_mark)
+
+
+def _too_deep(mark: yaml.Mark) -> ManifestError:
+    return ManifestError(f"line {mark.line + 1}: it is nested more than {DEEPEST} levels deep")
 
 
 def _documents(text: str) -> Iterator[Any]:
@@ -90,7 +108,7 @@ def _documents(text: str) -> Iterator[Any]:
             node = loader.get_node()
             if node is None:
                 continue
-            total += _weight(node, {})
+            total += _measured(node, {}).weight
             if total > MOST:
                 raise ManifestError(f"its aliases stand for more than {MOST // 1024**2} MiB")
             yield loader.construct_document(node)
@@ -98,17 +116,28 @@ def _documents(text: str) -> Iterator[Any]:
         loader.dispose()
 
 
-def _weight(node: yaml.Node, known: dict[int, int | None]) -> int:
-    """Count the characters of a node; `known` are those counted, None those being counted."""
+class _Measure(NamedTuple):
+    """A node's characters and levels, those behind aliases included."""
+
+    weight: int
+    depth: int
+
+
+def _measured(node: yaml.Node, known: dict[int, _Measure | None]) -> _Measure:
+    """Measure a node; `known` are those measured, None those being measured."""
     if isinstance(node, yaml.ScalarNode):
-        return 1 + len(node.value)
+        return _Measure(1 + len(node.value), 0)
     if id(node) not in known:
         known[id(node)] = None
-        known[id(node)] = 1 + sum(_weight(below, known) for below in _below(node))
-    weight = known[id(node)]
-    if weight is None:
+        found = [_measured(below, known) for below in _below(node)]
+        depth = 1 + max((below.depth for below in found), default=0)
+        if depth > DEEPEST:
+            raise _too_deep(node.start_mark)
+        known[id(node)] = _Measure(1 + sum(below.weight for below in found), depth)
+    measure = known[id(node)]
+    if measure is None:
         raise ManifestError(f"line {node.start_mark.line + 1}: it is nested within itself")
-    return weight
+    return measure
 
 
 def _below(node: Any) -> Iterator[yaml.Node]:

@@ -83,6 +83,13 @@ class TestUp:
         assert run("up", "--dir", directory, *words).exit_code == 2
         assert not Path(directory).exists()
 
+    def test_one_that_is_up_otherwise_is_taken_down_by_a_line_to_paste(self, directory) -> None:
+        run("up", "--dir", directory)
+
+        told = str(run("up", "--dir", directory, "--nodes", "1").exception)
+
+        assert f"take it down with `hedgerow sandbox down --dir {directory}` first" in told
+
     def test_an_error_is_left_to_be_told_in_one_line(self, directory) -> None:
         result = run("up", "--dir", directory, "--kubernetes", "1.2")
 
@@ -202,6 +209,38 @@ class TestEnv:
 
         assert result.stdout == ""
         assert isinstance(result.exception, SandboxError)
+
+    def test_after_an_up_that_failed_it_fails_too(self, fakes, directory) -> None:
+        fakes.wish("kube-apiserver", exit="no luck")
+        run("up", "--dir", directory)
+
+        result = run("env", "--dir", directory)
+
+        assert result.stdout == ""
+        assert str(result.exception) == (
+            f"no sandbox is up in {directory};"
+            f" bring one up with `hedgerow sandbox up --dir {directory}`"
+        )
+
+    def test_when_a_server_is_gone_it_fails_too(self, directory) -> None:
+        run("up", "--dir", directory)
+        pid = int(re.findall(r"etcd +(\d+)", run("status", "--dir", directory).stdout)[0])
+        os.kill(pid, signal.SIGKILL)
+        eventually(lambda: not birth(pid), what="the end of etcd")
+
+        assert isinstance(run("env", "--dir", directory).exception, SandboxError)
+
+    def test_a_shell_without_kubectl_gets_the_one_that_up_found(
+        self, fakes, directory, monkeypatch
+    ) -> None:
+        with monkeypatch.context() as rich:
+            rich.setenv("PATH", str(fakes.directory))
+            run("up", "--dir", directory)
+            assert "PATH" not in run("env", "--dir", directory).stdout
+
+        exports = run("env", "--dir", directory).stdout
+        assert f"export PATH={directory}/bin:/nowhere\n" in exports
+        assert Path(directory, "bin/kubectl").resolve() == fakes.directory / "kubectl"
 
 
 class TestDown:

@@ -121,7 +121,7 @@ class TestNew:
         code, _, err = typed(bluegreen(namespace), other)
 
         assert code == 2
-        assert "ConfigMap/x is not one of hedgerow's resources, and not planned" in err
+        assert "ConfigMap/x of v1 is not one of hedgerow's resources, and not planned" in err
 
     @pytest.mark.parametrize("kind", ["memcached", "cronjob"])
     def test_every_kind_can_be_planned(self, kind, namespace, typed):

@@ -49,7 +49,9 @@ class TestPrinting:
 
 
 class TestParsing:
-    @pytest.mark.parametrize("element", ["k:{", "k:[1]", "x:1", "i:0", "nonsense", "v:"])
+    @pytest.mark.parametrize(
+        "element", ["k:{", "k:[1]", "x:1", "i:0", "nonsense", "v:", "v:" + "[" * 5000]
+    )
     def test_what_cannot_be_read_matches_nothing(self, element: str) -> None:
         assert "?" == parse(element).kind
         assert {element: []} == positions([{"name": "c"}, None, "c", 0], [element])

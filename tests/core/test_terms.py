@@ -103,6 +103,20 @@ class TestPaths:
 
         assert "'spec.b..c' is no path; it breaks at '.c'" in str(refused.value)
 
+    def test_for_a_list_items_number_its_keys_are_asked_for(self):
+        with pytest.raises(TermsError) as refused:
+            list(parse("Deployment/x: spec.containers[0].image"))
+
+        assert str(refused.value).endswith(
+            """ it breaks at '[0].image'; a list item is named by its keys: [name="web"], or [*]"""
+            " for all of them"
+        )
+
+    @pytest.mark.parametrize("kind", ["deployment", "deploy", "deployments.apps"])
+    def test_a_kind_in_lower_case_is_what_is_at_fault(self, kind):
+        with pytest.raises(TermsError, match=f"'{kind}' is no kind: write it as a manifest does"):
+            list(parse(f"{kind}/x: spec.replicas"))
+
 
 class TestSteps:
     """What cannot be told from a printed path: where a key with dots begins and ends."""
@@ -175,7 +189,7 @@ class TestObjects:
     @pytest.mark.parametrize(
         "entry",
         [
-            "deployment/x: a", "Deployment: a", "Deployment/x a", "Deployment/X: a", "/x: a",
+            "Deployment: a", "Deployment/x a", "Deployment/X: a", "/x: a",
             "Deployment/: a", "Deployment/a*b*c: a", "apps/Deployment/x: a", "a", ": a",
             "De*/x: a", "Deployment/x\n: a",
         ],

@@ -81,7 +81,7 @@ def write_kubeconfig(
     """Write a kubeconfig of one context `here`; what is given goes over the plain one."""
     config = {
         "current-context": "here",
-        "clusters": [{"name": "c", "cluster": {"server": "http://server", **(cluster or {})}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://server", **(cluster or {})}}],
         "users": [{"name": "u", "user": {"token": "first"} if user is None else user}],
         "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", **(context or {})}}],
     }

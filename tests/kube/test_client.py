@@ -26,7 +26,7 @@ CONFIG_MAP = ApiResource("v1", "ConfigMap", "configmaps")
 class TestConnect:
     async def test_asks_nothing_of_the_server(self, server, connected):
         async with connected() as cluster:
-            assert (cluster.server, cluster.namespace) == ("http://server", "default")
+            assert (cluster.server, cluster.namespace) == ("https://server", "default")
 
         assert server.requests == []
 

@@ -209,8 +209,8 @@ class TestGet:
             assert await cluster.get("/readyz") == "ok"
 
         assert [str(r.url) for r in server.requests] == [
-            "http://server/version?p=q",
-            "http://server/readyz",
+            "https://server/version?p=q",
+            "https://server/readyz",
         ]
 
     async def test_raises_garbled_for_json_that_is_none(self, server, connected):

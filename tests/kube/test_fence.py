@@ -203,7 +203,7 @@ class TestAtTheWire:
     async def test_the_permit_is_asked_for_as_the_bytes_leave(
         self, listening, tmp_path, left, sent
     ):
-        kubeconfig = write_kubeconfig(tmp_path / "real", cluster={"server": listening})
+        kubeconfig = write_kubeconfig(tmp_path / "real", cluster={"server": listening}, user={})
         permit = Permit(*left)
         async with connect(kubeconfig=str(kubeconfig)) as cluster:
             if sent:
@@ -222,7 +222,7 @@ class TestAtTheWire:
         self, listening, tmp_path, left
     ):
         named = {"server": listening, "tls-server-name": "other"}
-        kubeconfig = write_kubeconfig(tmp_path / "named", cluster=named)
+        kubeconfig = write_kubeconfig(tmp_path / "named", cluster=named, user={})
         async with connect(kubeconfig=str(kubeconfig)) as cluster:
             with pytest.raises(NotLeading):
                 await cluster.fenced(Permit(*left)).apply(CONFIG_MAP, BODY, manager="m")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 CONFIG = {
     "current-context": "c",
-    "clusters": [{"name": "c", "cluster": {"server": "http://server"}}],
+    "clusters": [{"name": "c", "cluster": {"server": "https://server"}}],
     "users": [{"name": "c", "user": {"token": "t"}}],
     "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
 }
@@ -39,7 +39,7 @@ def on(api: Api, server: Server) -> httpx.AsyncClient:
 
 
 async def call(api: Api) -> httpx.Response:
-    url = {"version": "", "base": "http://server", "url": "x/y"}
+    url = {"version": "", "base": "https://server", "url": "x/y"}
     async with api.call_api("GET", **url, raise_for_status=False, timeout=1.0) as response:
         return response
 
@@ -88,7 +88,7 @@ class TestApi:
 
         assert api is not other
         assert api.auth is not other.auth
-        assert (api.auth.server, api.auth.token) == ("http://server", "t")
+        assert (api.auth.server, api.auth.token) == ("https://server", "t")
         assert api._session is None
 
     async def test_sends_over_the_session_that_we_put_in(self, api, server):
@@ -98,7 +98,7 @@ class TestApi:
         response = await call(api)
 
         assert response.status_code == 200
-        assert str(server.requests[0].url) == "http://server/x/y"
+        assert str(server.requests[0].url) == "https://server/x/y"
         assert api._session is session
 
     @pytest.mark.parametrize("code", [401, 403, 404, 500])

@@ -42,7 +42,7 @@ class TestChoose:
         access = await choose(str(kubeconfig))
 
         assert (access.context, access.namespace) == ("here", "default")
-        assert cluster(access) == {"server": "http://server"}
+        assert cluster(access) == {"server": "https://server"}
         assert user(access) == {"token": "first"}
 
     async def test_else_the_variable_and_else_the_home_directory(self, monkeypatch, tmp_path):
@@ -126,7 +126,7 @@ class TestChoose:
         access = await choose(str(path))
 
         assert cluster(access) == {
-            "server": "http://server",
+            "server": "https://server",
             "tls-server-name": "n",
             "proxy-url": "http://p",
         }
@@ -168,7 +168,7 @@ class TestPlugin:
         assert found["env"][1]["name"] == "KUBERNETES_EXEC_INFO"
         assert info["spec"] == {
             "interactive": False,
-            "cluster": {"server": "http://server", "certificate-authority-data": "Y2E="},
+            "cluster": {"server": "https://server", "certificate-authority-data": "Y2E="},
         }
         assert access.install_hint == "get it somewhere"
 
@@ -190,7 +190,7 @@ WRONG = [
     ("clusters is a map", "clusters: {a: b}", "clusters must be a list of items with name and"),
     ("users without name", "users: [{}]", "users must be a list of items with name and user"),
     ("a context of text", "contexts: [{name: a, context: b}]", "contexts must be a list"),
-    ("nothing in it", "{}", "does not say which context to use; it has no contexts"),
+    ("nothing in it", "{}", "; it has no contexts; name another file with --kubeconfig or $K"),
     ("unknown current context", "current-context: a", "has no context 'a'"),
     ("no scheme", {"cluster": {"server": "host:6443"}}, "must begin with https:// or http://"),
     ("no server", {"cluster": {"server": None}}, "must begin with https:// or http://"),
@@ -200,6 +200,20 @@ WRONG = [
     ("no such file", {"user": {"client-key": "absent"}}, "absent does not exist"),
     ("no token file", {"user": {"tokenFile": "absent"}}, "absent does not exist"),
     ("no base64", {"user": {"client-key-data": "a"}}, "client-key-data is no base64"),
+    *(
+        (
+            f"{given} over http",
+            {"cluster": {"server": "http://c:1"}, "user": user},
+            "not sent to http://c:1",
+        )
+        for given, user in {
+            "a token": {"token": "t"},
+            "a token's file": {"tokenFile": "t"},
+            "a password": {"username": "u", "password": "p"},
+            "a plugin": {"exec": {"apiVersion": "v1", "command": "c"}},
+            "a provider": {"auth-provider": {"name": "oidc"}},
+        }.items()
+    ),
     ("half a plugin", {"user": {"exec": {"command": "c"}}}, "exec needs apiVersion and command"),
 ]
 
@@ -238,6 +252,30 @@ class TestWrong:
     async def test_file_that_cannot_be_read(self, tmp_path):
         with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
             await choose(str(tmp_path))
+
+    async def test_credentials_do_not_travel_in_plain_text(self, tmp_path):
+        write_kubeconfig(tmp_path / "c", cluster={"server": "http://c:1"}, user={"token": "secret"})
+
+        with pytest.raises(ConfigError) as caught:
+            await choose(str(tmp_path / "c"))
+
+        assert str(caught.value).endswith(
+            "context 'here' has credentials, which are not sent to http://c:1 in plain text; use"
+            " https://, or a context without a user"
+        )
+
+    async def test_without_credentials_plain_text_will_do(self, tmp_path):
+        write_kubeconfig(tmp_path / "c", cluster={"server": "http://c:1"}, user={})
+
+        assert (await choose(str(tmp_path / "c"))).config["clusters"][0]["cluster"] == {
+            "server": "http://c:1"
+        }
+
+    async def test_what_is_nested_without_end_is_no_yaml(self, tmp_path):
+        (tmp_path / "c").write_text("[" * 5000)
+
+        with pytest.raises(ConfigError, match="is no YAML"):
+            await choose(str(tmp_path / "c"))
 
     async def test_context_says_which_there_are(self, kubeconfig):
         with pytest.raises(

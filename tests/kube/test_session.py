@@ -74,7 +74,7 @@ class TestAttempts:
         server.answers = [httpx.ConnectError("refused")]
 
         async with connected() as cluster:
-            with pytest.raises(errors.Unreachable, match="cannot reach http://server: refused"):
+            with pytest.raises(errors.Unreachable, match="cannot reach https://server: refused"):
                 await read(cluster)
 
         assert len(server.requests) == 5
@@ -94,7 +94,7 @@ class TestAttempts:
 
         async with connected() as cluster:
             with pytest.raises(
-                errors.Unreachable, match="no answer from http://server in time"
+                errors.Unreachable, match="no answer from https://server in time"
             ) as e:
                 await read(cluster, timeout=0.01)
 

@@ -97,11 +97,11 @@ class TestLogin:
 
         async with connected() as cluster:
             write_kubeconfig(
-                kubeconfig, cluster={"server": "http://other"}, user={"token": "second"}
+                kubeconfig, cluster={"server": "https://other"}, user={"token": "second"}
             )
             with pytest.raises(errors.Unauthenticated):
                 await read(cluster)
-            assert cluster.server == "http://server"
+            assert cluster.server == "https://server"
 
         assert {request.url.host for request in server.requests} == {"server"}
 
@@ -131,7 +131,7 @@ class TestLogin:
         server.answers = [distrusted()]
 
         async with connected() as cluster:
-            with pytest.raises(errors.Untrusted, match="certificate of http://server") as caught:
+            with pytest.raises(errors.Untrusted, match="certificate of https://server") as caught:
                 await read(cluster)
 
         assert not caught.value.sent

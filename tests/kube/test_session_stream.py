@@ -19,9 +19,9 @@ class TestStream:
     @pytest.mark.parametrize(
         ("cut", "said"),
         [
-            (httpx.ReadError("reset"), "http://server cut the watch: reset"),
-            (httpx.RemoteProtocolError(""), "http://server cut the watch: RemoteProtocolError"),
-            (httpx.ReadTimeout(""), "http://server was silent for 90 s"),
+            (httpx.ReadError("reset"), "https://server cut the watch: reset"),
+            (httpx.RemoteProtocolError(""), "https://server cut the watch: RemoteProtocolError"),
+            (httpx.ReadTimeout(""), "https://server was silent for 90 s"),
         ],
     )
     async def test_that_is_cut_or_silent_is_dropped(self, server, connected, cut, said):
@@ -74,7 +74,7 @@ class TestStream:
         server.answers = [never]
 
         async with connected() as cluster:
-            with pytest.raises(errors.Unreachable, match="no answer from http://server in time"):
+            with pytest.raises(errors.Unreachable, match="no answer from https://server in time"):
                 await events(cluster)
 
     async def test_is_opened_after_a_new_login(self, server, connected, kubeconfig):

@@ -37,7 +37,7 @@ class TestClosing:
     ) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            path = write_kubeconfig(tmp_path / "k", cluster={"server": address})
+            path = write_kubeconfig(tmp_path / "k", cluster={"server": address}, user={})
             async with (
                 connect(kubeconfig=str(path)) as cluster,
                 anyio.create_task_group() as tasks,

@@ -55,7 +55,9 @@ class TestDeclared:
         assert found.manifest["metadata"]["labels"] == {"1": "a"}
 
     def test_what_is_not_ours_is_named(self):
-        assert read("{apiVersion: batch/v1, kind: CronJob, metadata: {name: x}}") == ["CronJob/x"]
+        assert read("{apiVersion: batch/v1, kind: CronJob, metadata: {name: x}}") == [
+            "CronJob/x of batch/v1"
+        ]
         assert read("{kind: List, items: 7}") == ["List/None"]
         assert read("{a: b}") == ["None/None"]
 

@@ -74,7 +74,7 @@ class TestVerdicts:
     @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "good", "Basic good", "Bearer gö",
                                         "Bearer g\x00"])  # fmt: skip
     async def test_what_is_no_token_is_asked_about_nobody(self, gate, judge, header) -> None:
-        assert await gate.judge(header) is Verdict.UNKNOWN
+        assert await gate.judge(header) is Verdict.ANONYMOUS
         assert judge.asked == []
 
 

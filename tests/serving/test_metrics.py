@@ -81,11 +81,18 @@ class TestAccess:
         assert "hedgerow_leader 0.0" in answer.text
         assert gate.heard == ["Bearer x"]
 
-    async def test_whoever_is_not_known_is_told_to_bring_a_token(self) -> None:
-        gate = Gate(Verdict.UNKNOWN)
+    @pytest.mark.parametrize(
+        ("verdict", "told"),
+        [
+            (Verdict.ANONYMOUS, "no bearer token was sent: send `Authorization: Bearer TOKEN`\n"),
+            (Verdict.UNKNOWN, "the API server does not know this bearer token\n"),
+        ],
+    )
+    async def test_whoever_is_not_known_is_told_to_bring_a_token(self, verdict, told) -> None:
+        gate = Gate(verdict)
         answer = await ask(gate)
 
-        assert answer.status_code == 401
+        assert (answer.status_code, answer.text) == (401, told)
         assert answer.headers["www-authenticate"] == 'Bearer realm="hedgerow"'
         assert gate.heard == [""]
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from hedgerow.cli import interrupts
-from hedgerow.sandbox.cluster import Options, Sandbox, default_directory
+from hedgerow.sandbox.cluster import Options, Sandbox, default_directory, option
 from hedgerow.sandbox.status import Status
 
 app = typer.Typer(
@@ -93,8 +93,8 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
     with _progress() as progress:
         interrupts.run(lambda: sandbox.up(options, progress))
     typer.echo(f"The sandbox is up at {sandbox.server}")
-    typer.echo(f'To use it:       eval "$(hedgerow sandbox env{_option(directory)})"')
-    typer.echo(f"To take it down: hedgerow sandbox down{_option(directory)}")
+    typer.echo(f'To use it:       eval "$(hedgerow sandbox env{option(directory)})"')
+    typer.echo(f"To take it down: hedgerow sandbox down{option(directory)}")
 
 
 @app.command()
@@ -126,7 +126,8 @@ def status(directory: Directory) -> None:
 def env(directory: Directory) -> None:
     """Print what puts the sandbox into a shell, for eval "$(hedgerow sandbox env)".
 
-    KUBECONFIG names its kubeconfig, and PATH leads to kubectl if the machine has none of its own.
+    KUBECONFIG names its kubeconfig, and PATH leads to its kubectl unless it does so already. When
+    the sandbox is not up, nothing is printed, and the exit code is 1.
     """
     for name, value in Sandbox(directory).environment().items():
         typer.echo(f"export {name}={shlex.quote(value)}")
@@ -159,9 +160,3 @@ def _show(found: Status) -> None:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.0f} MB"
-
-
-def _option(directory: Path) -> str:
-    """Repeat --dir where it is needed, so that the line can be copied."""
-    given = directory.absolute()
-    return "" if given == default_directory() else f" --dir {shlex.quote(str(given))}"

@@ -43,6 +43,9 @@ _ENTRY = re.compile(
     r"\s*(?P<kind>\*|[A-Z][A-Za-z0-9]*)/(?P<name>(?!:)[a-z0-9.-]*\*?[a-z0-9.-]*):(?P<paths>.*)",
     re.DOTALL,
 )
+_LOWER_KIND = re.compile(r"\s*([a-z][A-Za-z0-9.]*)/[^/:]+:")
+_INDEX = re.compile(r"\[[0-9]+\]")
+_BY_KEY = '; a list item is named by its keys: [name="web"], or [*] for all of them'
 _TOKEN = re.compile(
     rf"(?P<any>\*\*)|(?P<some>\*)|(?P<each>\[\*\])"
     rf"|(?P<item>\[(?:={_STRING}|=[^\s\[\]\",]+|{_KEY}(?:,{_KEY})*)\])"
@@ -177,6 +180,12 @@ def parse(text: str) -> Iterator[Term]:
             continue
         found = _ENTRY.fullmatch(entry)
         if found is None:
+            lower = _LOWER_KIND.match(entry)
+            if lower:
+                raise TermsError(
+                    f"{_short(entry)}: {_short(lower[1])} is no kind: write it as a manifest does,"
+                    " with a capital, as in Deployment/*: spec.replicas"
+                )
             raise TermsError(
                 f"{_short(entry)} is not KIND/NAME: PATH, as in Deployment/*: spec.replicas"
             )
@@ -201,8 +210,10 @@ def _path(text: str, entry: str) -> re.Pattern[str]:
         token = _TOKEN.match(rest, at)
         kind = str(token and token.lastgroup)
         if token is None or (wants_step and kind in ("dot", "each", "item")) or kind in wild:
+            hint = _BY_KEY if _INDEX.match(rest, at) else ""
             raise TermsError(
-                f"{_short(entry)}: {_short(text)} is no path; it breaks at {_short(rest[at:])}"
+                f"{_short(entry)}: {_short(text)} is no path;"
+                f" it breaks at {_short(rest[at:])}{hint}"
             )
         if kind == "some" and wants_step and rest[token.end() : token.end() + 1] in (".", "[", ""):
             pattern = pattern.removesuffix(_MEANS["dot"]) + _WHOLE_STEP

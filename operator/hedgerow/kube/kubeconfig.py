@@ -27,6 +27,8 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _CLUSTER = ("server", "insecure-skip-tls-verify", "tls-server-name", "proxy-url")
 _USER = ("token", "username", "password")
+_SENT = (*_USER, "tokenFile", "exec", "auth-provider")
+"""What makes headers; a client certificate is part of TLS, and not used without it."""
 _FILES = ("certificate-authority", "client-certificate", "client-key")
 _BASE = "/directory"
 """Under this key an entry remembers the directory of its file; no kubeconfig key has a slash."""
@@ -84,7 +86,7 @@ async def _load(path: Path) -> Object:
         document = yaml.safe_load(await path.read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"kubeconfig {path} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         # Not the parser's own words: they quote the line, which may hold a credential.
         mark = getattr(error, "problem_mark", None)
         where = f", see line {mark.line + 1}" if mark else ""
@@ -125,6 +127,7 @@ async def _pick(merged: _Merged, context: str | None) -> Access:
     named = chosen.get("user")
     user = _entry(merged, "users", str(named)) if named else {_BASE: cluster[_BASE]}
     token_file = user.get("tokenFile")
+    _refuse_plain(merged, name, str(cluster.get("server", "")), user)
     return Access(
         config=_single(name, await _cluster(merged, cluster), await _user(merged, user, cluster)),
         context=name,
@@ -135,12 +138,22 @@ async def _pick(merged: _Merged, context: str | None) -> Access:
     )
 
 
+def _refuse_plain(merged: _Merged, context: str, server: str, user: Object) -> None:
+    """Raise ConfigError for credentials that anybody on the way could read; kubectl sends none."""
+    if server.startswith("http://") and any(user.get(key) for key in _SENT):
+        raise ConfigError(
+            f"{merged.origin}: context {context!r} has credentials, which are not sent to {server}"
+            " in plain text; use https://, or a context without a user"
+        )
+
+
 def _entry(merged: _Merged, section: str, name: str, hint: str = "") -> Object:
     entries = merged.entries[section]
     if name in entries:
         return entries[name]
     noun = _SECTIONS[section]
     has = f"it has {', '.join(entries)}" if entries else f"it has no {section}"
+    hint = hint if entries else "name another file with --kubeconfig or $KUBECONFIG"
     wanted = f"has no {noun} {name!r}" if name else f"does not say which {noun} to use"
     raise ConfigError("; ".join(part for part in (f"{merged.origin} {wanted}", has, hint) if part))
 

@@ -83,7 +83,8 @@ def _read(name: str, obj: Object, namespace: str) -> Declared | str:
     title = f"{obj.get('kind')}/{named}"
     controller = _controller(str(obj.get("apiVersion")), str(obj.get("kind")))
     if controller is None:
-        return title
+        version = obj.get("apiVersion")
+        return f"{title} of {version}" if version else title
     if not isinstance(named, str) or not named:
         raise PlanError(f"{name}: a {obj['kind']} has no metadata.name")
     known = cast("Object", meta)

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import shutil
 import signal
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ import anyio.to_thread
 from hedgerow.sandbox import identities, pins, processes
 from hedgerow.sandbox.blueprint import Blueprint, Options
 from hedgerow.sandbox.controlplane import ControlPlane
-from hedgerow.sandbox.directory import Directory, default_directory
+from hedgerow.sandbox.directory import Directory, default_directory, option
 from hedgerow.sandbox.errors import PortTakenError, SandboxError
 from hedgerow.sandbox.leash import Leash
 from hedgerow.sandbox.locks import Progress, exclusive
@@ -23,7 +24,7 @@ from hedgerow.sandbox.pauses import pauses, until
 from hedgerow.sandbox.raising import Raising
 from hedgerow.sandbox.status import ComponentStatus, Status, disk
 
-__all__ = ["Options", "Sandbox", "default_directory"]
+__all__ = ["Options", "Sandbox", "default_directory", "option"]
 
 _LINGERING = 20
 _SOON = 15.0
@@ -101,16 +102,19 @@ class Sandbox:
         return self._blueprint().binaries["kubectl"]
 
     def environment(self) -> dict[str, str]:
-        """Give what a shell needs: KUBECONFIG, and PATH with kubectl if the machine has none.
+        """Return what a shell needs: KUBECONFIG, and PATH unless it leads to this kubectl already.
 
-        Raises SandboxError when the sandbox was never brought up.
+        Raises SandboxError when the sandbox is not up, because it never was or because `up` failed.
         """
-        self._blueprint()
+        blueprint = self._blueprint()
+        if not (blueprint.version and all(map(self._plane.running, blueprint.components))):
+            raise self._is_down()
         wanted = {"KUBECONFIG": str(self.kubeconfig)}
-        ours, path = str(self._directory.bin), os.environ.get("PATH", os.defpath)
-        if (self._directory.bin / "kubectl").exists():
-            others = [part for part in path.split(os.pathsep) if part != ours]
-            wanted["PATH"] = os.pathsep.join([ours, *others])
+        ours = str(self._directory.bin)
+        given = os.environ.get("PATH", os.defpath).split(os.pathsep)
+        others = os.pathsep.join(part for part in given if part != ours)
+        if shutil.which("kubectl", path=others) != str(blueprint.binaries["kubectl"]):
+            wanted["PATH"] = os.pathsep.join([ours, others])
         return wanted
 
     async def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
@@ -162,10 +166,12 @@ class Sandbox:
     def _blueprint(self) -> Blueprint:
         blueprint = Blueprint.load(self._directory.blueprint)
         if blueprint is None:
-            raise SandboxError(
-                f"no sandbox is up in {self.directory}", "bring one up with `hedgerow sandbox up`"
-            )
+            raise self._is_down()
         return blueprint
+
+    def _is_down(self) -> SandboxError:
+        remedy = f"bring one up with `hedgerow sandbox up{option(self.directory)}`"
+        return SandboxError(f"no sandbox is up in {self.directory}", remedy)
 
     def _known(self, component: str) -> Blueprint:
         blueprint = self._blueprint()
@@ -194,7 +200,8 @@ class Sandbox:
         if differences:
             raise SandboxError(
                 f"the sandbox in {self.directory} is up with {', '.join(differences)}",
-                "take it down with `hedgerow sandbox down` first, or use another --dir",
+                f"take it down with `hedgerow sandbox down{option(self.directory)}` first,"
+                " or use another --dir",
             )
         return True
 

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -102,6 +103,12 @@ def default_directory() -> Path:
         "Library/Application Support" if sys.platform == "darwin" else ".local/state"
     )
     return Path(os.environ.get("XDG_STATE_HOME") or fallback) / "hedgerow" / "sandbox"
+
+
+def option(directory: Path) -> str:
+    """Return the --dir that a command needs for a directory, so that its line can be pasted."""
+    given = directory.absolute()
+    return "" if given == default_directory() else f" --dir {shlex.quote(str(given))}"
 
 
 def _remove(path: Path) -> None:

@@ -1,7 +1,6 @@
 """Raising: the one way from an empty directory to a cluster that is ready for its first command."""
 
 import secrets
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -81,9 +80,7 @@ class Raising:
         write_configuration(self.directory, blueprint)
         if self.options.audit:
             self.options.audit.parent.mkdir(parents=True, exist_ok=True)
-        kubectl = blueprint.binaries["kubectl"]
-        if shutil.which("kubectl") != str(kubectl):
-            (self.directory.bin / "kubectl").symlink_to(kubectl)
+        (self.directory.bin / "kubectl").symlink_to(blueprint.binaries["kubectl"])
 
     async def _settle(self, blueprint: Blueprint) -> str:
         """Wait for what the first commands lean on, and give the API server's version."""

@@ -33,7 +33,8 @@ class Verdict(Enum):
     """What becomes of a request."""
 
     ADMITTED = "admitted"
-    UNKNOWN = "who asks is not known"
+    ANONYMOUS = "no bearer token was sent: send `Authorization: Bearer TOKEN`"
+    UNKNOWN = "the API server does not know this bearer token"
     FORBIDDEN = "who asks lacks the right"
     UNDECIDED = "the API server could not be asked"
 
@@ -65,7 +66,7 @@ class Access:
             or not token.isprintable()
             or not token
         ):
-            return Verdict.UNKNOWN
+            return Verdict.ANONYMOUS
         digest = hashlib.sha256(token.encode()).digest()
         known = self._recall(digest)
         if known is not None:

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from starlette.requests import Request
 
+_UNAUTHORIZED = HTTPStatus.UNAUTHORIZED, {"WWW-Authenticate": 'Bearer realm="hedgerow"'}
 _REFUSALS: Final[dict[Verdict, tuple[HTTPStatus, dict[str, str]]]] = {
-    Verdict.UNKNOWN: (
-        HTTPStatus.UNAUTHORIZED,
-        {"WWW-Authenticate": 'Bearer realm="hedgerow"'},
-    ),
+    Verdict.ANONYMOUS: _UNAUTHORIZED,
+    Verdict.UNKNOWN: _UNAUTHORIZED,
     Verdict.FORBIDDEN: (HTTPStatus.FORBIDDEN, {}),
     Verdict.UNDECIDED: (HTTPStatus.SERVICE_UNAVAILABLE, {"Retry-After": "5"}),
 }
