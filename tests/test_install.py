@@ -21,8 +21,9 @@ from hedgerow.cli.install import (
     told,
     uninstall_command,
 )
+from hedgerow.closing import ATTEMPTS, SETTLE, close, is_closed
 from hedgerow.install import FIELD_MANAGER, PATIENCE, InstallError
-from hedgerow.kube.errors import Cause, Conflict, Forbidden, Missing
+from hedgerow.kube.errors import Cause, Conflict, Forbidden, Missing, Stale
 from hedgerow.kube.retry import Timing
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -68,6 +69,8 @@ class Cluster:
         self.served = True
         self.names_accepted = True
         self.linger = 0
+        self.stale = 0
+        self.deleted_closed = []
         self.log = []
 
     def put(self, crd, manager=FIELD_MANAGER):
@@ -75,7 +78,11 @@ class Cluster:
         entry = {"manager": manager, "operation": "Apply", "time": f"t{len(self.log)}"}
         status = {"manager": "kube-apiserver", "subresource": "status"}
         live = deepcopy(crd)
-        live["metadata"] |= {"uid": f"uid-{name}", "managedFields": [entry, status]}
+        live["metadata"] |= {
+            "uid": f"uid-{name}",
+            "resourceVersion": f"{len(self.log)}",
+            "managedFields": [entry, status],
+        }
         self.crds[name] = live
         return live
 
@@ -98,7 +105,7 @@ class Cluster:
             }
         return live
 
-    async def apply(self, api, body, *, manager, dry_run, timeout):
+    async def apply(self, api, body, *, manager, timeout, dry_run=False):
         name = body["metadata"]["name"]
         self.log.append(("apply", name, manager, dry_run))
         if name in self.conflicts:
@@ -127,8 +134,12 @@ class Cluster:
             raise Missing("not served")
         return BlueGreen.api
 
-    async def delete(self, api, name, *, uid):
+    async def delete(self, api, name, *, uid, version=""):
         self.log.append(("delete", name, uid))
+        self.deleted_closed.append(is_closed(self.crds[name]))
+        if self.stale:
+            self.stale -= 1
+            raise Stale("changed just now")
         self.crds[name]["metadata"]["deletionTimestamp"] = "now"
         return True
 
@@ -136,6 +147,12 @@ class Cluster:
 @pytest.fixture
 def cluster():
     return Cluster()
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Have the commands wait for no other API server: they go by the real time."""
+    monkeypatch.setattr(installing, "SETTLE", 0.0)
 
 
 @pytest.fixture
@@ -254,6 +271,75 @@ class TestUninstall:
             await uninstall(cluster, timing=time.timing)
         assert NAME in cluster.crds
 
+    async def test_every_kind_that_there_is_something_of_is_named(self, cluster, time):
+        both = (BlueGreen, Other)
+        await installing.install(cluster, plain=True, resources=both, timing=time.timing)
+        cluster.instances = ["demo"]
+
+        with pytest.raises(InstallError) as refused:
+            await installing.uninstall(cluster, resources=both, timing=time.timing)
+        assert str(refused.value).startswith(
+            "1 bluegreens exist (shop/demo), 1 others exist (shop/demo); delete them first"
+        )
+
+    async def test_the_definition_is_closed_to_new_resources_when_it_is_deleted(
+        self, cluster, time
+    ):
+        await uninstall(cluster, timing=time.timing)
+
+        assert cluster.deleted_closed == [True]
+        assert time.seconds >= SETTLE
+
+    async def test_a_resource_that_was_made_before_it_was_closed_is_kept(self, cluster, time):
+        before = cluster.crds[NAME]["spec"]
+        during_sleep(time, lambda: cluster.instances.append("late"))
+
+        with pytest.raises(InstallError, match=r"1 bluegreens exist \(shop/late\)"):
+            await uninstall(cluster, timing=time.timing)
+        assert cluster.deleted_closed == []
+        assert cluster.crds[NAME]["spec"] == before
+
+    async def test_where_another_manager_holds_the_definition_nothing_is_deleted(
+        self, cluster, time
+    ):
+        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
+
+        with pytest.raises(InstallError, match="new resources cannot be kept from being made"):
+            await uninstall(cluster, timing=time.timing)
+        assert cluster.deleted_closed == []
+
+    async def test_one_that_is_installed_again_meanwhile_is_not_deleted(self, cluster, time):
+        opened = deepcopy(cluster.crds[NAME])
+        during_sleep(time, lambda: cluster.crds.update({NAME: opened}))
+
+        with pytest.raises(InstallError, match="was installed again meanwhile"):
+            await uninstall(cluster, timing=time.timing)
+        assert cluster.deleted_closed == []
+
+    async def test_one_that_somebody_else_deletes_meanwhile_is_gone(self, cluster, time):
+        during_sleep(time, cluster.crds.clear)
+
+        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
+        assert cluster.deleted_closed == []
+
+    async def test_one_that_changes_just_then_is_looked_at_again(self, cluster, time):
+        cluster.stale = 2
+
+        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
+        assert cluster.deleted_closed == [True] * 3
+
+    async def test_one_that_changes_all_the_time_is_left_and_opened_again(self, cluster, time):
+        cluster.stale = ATTEMPTS
+
+        with pytest.raises(Stale):
+            await uninstall(cluster, timing=time.timing)
+        assert not is_closed(cluster.crds[NAME])
+
+    async def test_after_one_that_was_killed_it_goes_on(self, cluster, time):
+        await close(cluster, deepcopy(cluster.crds[NAME]), FIELD_MANAGER)
+
+        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
+
     async def test_told_so_it_deletes_them_too(self, cluster, time):
         cluster.instances = ["demo"]
         changes = await uninstall(cluster, delete_resources=True, timing=time.timing)
@@ -304,6 +390,7 @@ class TestUninstall:
         assert actions(changes) == [(NAME, "deleted")]
 
 
+@pytest.mark.usefixtures("at_once")
 class TestCommands:
     """What is printed, and with which exit code."""
 
@@ -350,6 +437,7 @@ class TestCommands:
         assert "described by this cluster" in next(iter(told(change, plain=False)))
 
 
+@pytest.mark.usefixtures("at_once")
 class TestCommandLine:
     """What the flags come down to."""
 
@@ -405,8 +493,16 @@ def described(document):
 
 
 def replace_during_sleep(cluster, time):
+    def replace():
+        if "deletionTimestamp" in cluster.crds[NAME]["metadata"]:
+            cluster.crds[NAME]["metadata"]["uid"] = "uid-of-another"
+
+    during_sleep(time, replace)
+
+
+def during_sleep(time, act):
     async def sleep(seconds):
         time.seconds += seconds
-        cluster.crds[NAME]["metadata"]["uid"] = "uid-of-another"
+        act()
 
     time.timing = Timing(now=time.timing.now, sleep=sleep, draw=time.timing.draw)

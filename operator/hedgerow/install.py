@@ -6,6 +6,7 @@ What another field manager holds is shown and left alone; what exists is never d
 from __future__ import annotations
 
 import itertools
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import anyio
 from pydantic_core import from_json, to_json
 
-from hedgerow.kube.errors import Conflict, Forbidden, Missing
+from hedgerow.closing import APPLY_SECONDS, SETTLE, close, delete_closed, reopen
+from hedgerow.kube.errors import Conflict, Forbidden, KubeError, Missing
 from hedgerow.kube.retry import Timing, backoff
 from hedgerow_schemas.base import CustomResource, Object, View
 from hedgerow_schemas.crd import CRD, crd_name, render
@@ -21,16 +23,13 @@ from hedgerow_schemas.openapi import DOCUMENT_PATH, SchemaError
 from hedgerow_schemas.resources import RESOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 
     from hedgerow.kube.cluster import Cluster
 
 FIELD_MANAGER = "hedgerow-install"
 PATIENCE = 60.0
 """Seconds to wait until a definition is served, or gone."""
-
-APPLY_SECONDS = 30.0
-"""Seconds for one apply: a described definition is three quarters of a megabyte."""
 
 LONGEST_PAUSE = 2.0
 """Seconds between two looks while waiting, at most."""
@@ -130,17 +129,48 @@ async def uninstall(
     """Delete the definitions that `install` applied, and wait until they are gone.
 
     Nothing at all is deleted while one of them is not ours or, unless `delete_resources` says
-    that they may go too, while any custom resource exists: InstallError then says which.
+    that they may go too, while any custom resource exists: InstallError then says which. Before
+    that is looked at for the last time, the definitions are made to refuse new resources; a
+    refusal after that opens them again.
     """
+    time = timing or Timing()
     live = {resource: await cluster.read(CRD, crd_name(resource)) for resource in resources}
-    for resource, crd in live.items():
-        if crd is not None:
-            _refuse_foreign(crd)
-            if not delete_resources:
-                await _refuse_used(cluster, resource)
-    return [
-        await _delete(cluster, resource, crd, timing or Timing()) for resource, crd in live.items()
-    ]
+    there = {resource: crd for resource, crd in live.items() if crd is not None}
+    for crd in there.values():
+        _refuse_foreign(crd)
+    if delete_resources:
+        return [await _delete(cluster, resource, crd, time) for resource, crd in live.items()]
+    await _refuse_used(cluster, there)
+    async with _closed(cluster, list(there.values()), time):
+        await _refuse_used(cluster, there)
+        return [
+            await _delete(cluster, resource, crd, time, closed=True)
+            for resource, crd in live.items()
+        ]
+
+
+@asynccontextmanager
+async def _closed(
+    cluster: Cluster, definitions: Sequence[Object], timing: Timing
+) -> AsyncGenerator[None]:
+    """Have definitions refuse new resources; what goes wrong meanwhile opens them again."""
+    try:
+        for crd in definitions:
+            await close(cluster, crd, FIELD_MANAGER)
+        if definitions:
+            await timing.sleep(SETTLE)
+        yield
+    except BaseException as error:
+        with anyio.move_on_after(PATIENCE, shield=True):
+            for crd in definitions:
+                with suppress(KubeError):  # it is gone, or an installation opens it
+                    await reopen(cluster, crd, FIELD_MANAGER)
+        if isinstance(error, Conflict):
+            raise InstallError(
+                f"new resources cannot be kept from being made meanwhile: {error}",
+                "have the other manager give it up, or lose what there is with --delete-resources",
+            ) from error
+        raise
 
 
 async def _apply(cluster: Cluster, crd: Object, *, dry_run: bool) -> Change:
@@ -215,19 +245,24 @@ def _refuse_foreign(crd: Object) -> None:
         raise InstallError(problem, f"`kubectl delete customresourcedefinition {name}` does it")
 
 
-async def _refuse_used(cluster: Cluster, resource: type[CustomResource]) -> None:
-    try:
-        count, names = await _instances(cluster, resource)
-    except Missing as error:
-        # A version that is not served may well be stored: no answer is not the answer none.
+async def _refuse_used(cluster: Cluster, resources: Iterable[type[CustomResource]]) -> None:
+    """Raise InstallError that names what there is of every kind."""
+    found: list[str] = []
+    for resource in resources:
+        try:
+            count, names = await _instances(cluster, resource)
+        except Missing as error:
+            # A version that is not served may well be stored: no answer is not the answer none.
+            raise InstallError(
+                f"nobody can tell whether {resource.api.plural} exist: {error}",
+                "try again, or give --delete-resources to lose them if they do",
+            ) from error
+        if count:
+            found.append(f"{count} {resource.api.plural} exist ({_shown(count, names)})")
+    if found:
         raise InstallError(
-            f"nobody can tell whether {resource.api.plural} exist: {error}",
-            "try again, or give --delete-resources to lose them if they do",
-        ) from error
-    if count:
-        raise InstallError(
-            f"{count} {resource.api.plural} exist ({_shown(count, names)})",
-            f"delete them first, or give --delete-resources to lose them with {crd_name(resource)}",
+            ", ".join(found),
+            "delete them first, or give --delete-resources to lose them with their definitions",
         )
 
 
@@ -248,13 +283,21 @@ def _shown(count: int, names: Sequence[str]) -> str:
 
 
 async def _delete(
-    cluster: Cluster, resource: type[CustomResource], crd: Object | None, timing: Timing
+    cluster: Cluster,
+    resource: type[CustomResource],
+    crd: Object | None,
+    timing: Timing,
+    *,
+    closed: bool = False,
 ) -> Change:
     name = crd_name(resource)
     if crd is None:
         return Change(name, "absent", {})
     uid = crd["metadata"]["uid"]
-    await cluster.delete(CRD, name, uid=uid)
+    if not closed:
+        await cluster.delete(CRD, name, uid=uid)
+    elif not await delete_closed(cluster, name, uid, timing):
+        raise InstallError(f"{name} was installed again meanwhile", "try again if it is to go")
 
     async def gone() -> bool:
         live = await cluster.read(CRD, name)

@@ -8,10 +8,13 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
+from hedgerow.closing import close, is_closed, reopen
 from hedgerow.install import FIELD_MANAGER, InstallError, install, packaged_document, uninstall
 from hedgerow.kube.client import connect
+from hedgerow.kube.retry import Timing
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD, crd_name, render
@@ -160,6 +163,42 @@ async def test_uninstalling_is_refused_while_resources_exist_unless_told(
 
     changes = await uninstall(cluster, resources=both, delete_resources=True)
     assert actions(changes) == ["deleted", "deleted"]
+
+
+async def test_what_is_made_while_it_uninstalls_is_refused(api, cluster, first, namespace):
+    await install(cluster, plain=True, resources=(first,))
+    given = {
+        "apiVersion": first.api.group_version,
+        "kind": "BlueGreen",
+        **named("late", namespace=namespace),
+        "spec": {"routeTo": "Blue", "blueSpec": {"containers": [{"name": "blue"}]}},
+    }
+    refusals = []
+
+    async def settle(_seconds):
+        """Try to make one until that is refused: the server follows the definition soon."""
+        with anyio.fail_after(60):
+            while not refusals:
+                answer = api.apply(given, "test", dry_run=True)
+                refusals.extend([answer.body["message"]] if answer.status == 422 else [])
+                await anyio.sleep(0.1)
+
+    changes = await uninstall(cluster, resources=(first,), timing=Timing(sleep=settle))
+
+    assert "this kind is being uninstalled" in refusals[0]
+    assert actions(changes) == ["deleted"]
+
+
+async def test_a_definition_is_closed_to_new_resources_and_opened_as_it_was(cluster, first):
+    await install(cluster, plain=True, resources=(first,))
+    live = await cluster.read(CRD, crd_name(first))
+    await close(cluster, live, FIELD_MANAGER)
+    closed = await cluster.read(CRD, crd_name(first))
+    await reopen(cluster, closed, FIELD_MANAGER)
+    opened = await cluster.read(CRD, crd_name(first))
+
+    assert (is_closed(live), is_closed(closed), is_closed(opened)) == (False, True, False)
+    assert opened["spec"] == live["spec"]
 
 
 async def test_a_definition_of_another_manager_is_not_uninstalled(api, cluster, first):

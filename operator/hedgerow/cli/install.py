@@ -83,7 +83,9 @@ def uninstall_command(
     """Remove the custom resources' definitions, and wait until they are gone.
 
     Refused, with nothing deleted, while any custom resource exists or when a definition was not
-    installed by hedgerow.
+    installed by hedgerow. The definitions refuse new resources before that is looked at for the
+    last time. What can be lost even so is a resource that an API server had accepted before and
+    stores more than three seconds later, because an admission webhook kept it waiting.
 
     By hand: kubectl delete customresourcedefinition bluegreens.app.demo.kakao.com
     """
