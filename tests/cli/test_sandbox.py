@@ -73,6 +73,12 @@ class TestUp:
         assert '"A=true"' in kept
         assert str(log) in kept
 
+    def test_with_nodes_it_says_that_nothing_runs_on_them(self, directory) -> None:
+        with_nodes = run("up", "--dir", directory, "--nodes", "1").stdout
+
+        assert "Its nodes are simulated: Pods become Ready there, and nothing runs" in with_nodes
+        assert "Start the operator with `hedgerow run`" in with_nodes
+
     def test_controllers_come_without_nodes(self, directory) -> None:
         assert "kube-scheduler\n" in run("up", "--dir", directory, "--controllers").stderr
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hedgerow.cli import broken_pipes
 from hedgerow.cli.commands import Commands
 from hedgerow.cli.exits import Exit
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DEBUG = "--debug"
+COMPLETION = "_HEDGEROW_COMPLETE"
+"""The variable by which a shell asks what a word may become; typer makes it of the name."""
 
 app = typer.Typer(
     name="hedgerow",
@@ -72,13 +76,27 @@ def show_version() -> None:
     typer.echo(f"hedgerow {__version__}")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit; an error becomes one line and an exit code."""
+def as_plugin() -> None:
+    """Run it as kubectl's plugin: `kubectl hedgerow …` calls the executable kubectl-hedgerow."""
+    main(program="kubectl hedgerow")
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "hedgerow") -> None:
+    """Run the command line and exit; an error becomes one line and an exit code.
+
+    `program` is how it was called, as its help repeats it.
+    """
+    if COMPLETION in os.environ:
+        from hedgerow.cli.completion import switch_on  # noqa: PLC0415 - a shell asks, and waits
+
+        switch_on()
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = DEBUG in given
     words = [DEBUG, *(word for word in given if word != DEBUG)] if debug else given
+    code = None
     try:
-        code = app(words, prog_name="hedgerow", standalone_mode=False)
+        with broken_pipes.quiet():
+            code = app(words, prog_name=program, standalone_mode=False)
     except Exception as error:  # noqa: BLE001 - nothing may reach the user as a traceback
         from hedgerow.cli.errors import explain  # noqa: PLC0415 - it knows every error there is
 

@@ -74,6 +74,9 @@ LAZY: Mapping[str, Lazy] = {
     "schedule": Lazy(
         "hedgerow.cli.schedule.command", "app", "When a CronJob's schedule starts Jobs."
     ),
+    "completion": Lazy(
+        "hedgerow.cli.completion", "completion_command", "Print what has a shell complete it."
+    ),
 }
 
 

@@ -95,6 +95,12 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
     typer.echo(f"The sandbox is up at {sandbox.server}")
     typer.echo(f'To use it:       eval "$(hedgerow sandbox env{option(directory)})"')
     typer.echo(f"To take it down: hedgerow sandbox down{option(directory)}")
+    if nodes:
+        typer.echo(
+            "Its nodes are simulated: Pods become Ready there, and nothing runs in them. Start the"
+            " operator with `hedgerow run`: deployed into the sandbox it would not answer its"
+            " webhooks, and every write of a custom resource would fail."
+        )
 
 
 @app.command()

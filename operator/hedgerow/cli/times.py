@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from hedgerow.core.cron.durations import nanoseconds
+
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+LONGEST_WAIT = 3600.0
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
@@ -26,6 +29,19 @@ def moment(option: str, text: str, zone: tzinfo) -> datetime:
     if not EARLIEST <= found <= LATEST:
         raise typer.BadParameter(f"{option}: {text} is not between 1970 and 9000")
     return found
+
+
+def duration(option: str, text: str) -> float:
+    """Read a duration such as 30s, from 0s to an hour, in seconds; else BadParameter."""
+    try:
+        seconds = nanoseconds(text) / 1e9
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds <= LONGEST_WAIT:
+        raise typer.BadParameter(
+            f"{option} takes a duration such as 30s or 1m30s, an hour at most, not {text!r:.60}"
+        )
+    return seconds
 
 
 def local(instant: datetime) -> str:

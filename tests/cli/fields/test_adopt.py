@@ -71,6 +71,20 @@ class TestDone:
         assert garden.held("paused") == {"team"}
         assert out.splitlines()[-1].endswith("fields moved from old, no value changed")
 
+    def test_a_path_is_whole_however_long_its_keys_are(self, garden, typed):
+        entries = garden.live["metadata"]["managedFields"]
+        (old,) = [entry for entry in entries if entry["manager"] == "old"]
+        names = [f"example.com/{'a-very-long-prefix-' * 5}{end}" for end in ("one", "two")]
+        old["fieldsV1"]["f:spec"]["f:gone"] = {f"f:{name}": {} for name in names}
+        live = garden.live
+        live["metadata"]["managedFields"] = entries
+        garden.model._put(garden.model._key(live), live, "MODIFIED")
+
+        _, out, _ = typed(CHILD, *FROM, "--dry-run")
+
+        for name in names:
+            assert f".spec.gone.{name}  (absent)" in out
+
     def test_what_kubectl_would_do_is_told(self, garden, typed):
         garden.also("kubectl-client-side-apply", paused=True)
 

@@ -62,7 +62,7 @@ class TestOperator:
     def test_one_that_does_not_is_not_waited_for_longer_than_said(self, garden, typed):
         garden.also("scaler", replicas=5)
 
-        code, _, _ = typed(CHILD, *REPLICAS, "--wait", "0.05")
+        code, _, _ = typed(CHILD, *REPLICAS, "--wait", "50ms")
 
         assert code == 0
         assert [sent.manager for sent in garden.writes] == ["hedgerow-cli", OURS]
@@ -225,6 +225,17 @@ class TestTold:
 
         assert out.splitlines()[0] == (
             f"BlueGreen/demo is told to yield: Deployment/{NAME}: spec.paused"
+        )
+
+
+class TestWait:
+    @pytest.mark.parametrize("given", ["30", "-1s", "61m", "soon"])
+    def test_it_takes_a_duration_as_every_option_does(self, typed, given):
+        code, _, err = typed(CHILD, *REPLICAS, "--wait", given)
+
+        assert code == 2
+        assert (
+            f"--wait takes a duration such as 30s or 1m30s, an hour at most, not {given!r}" in err
         )
 
 

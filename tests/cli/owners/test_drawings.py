@@ -22,6 +22,16 @@ NASTY["metadata"]["managedFields"] += [
 ]
 
 
+def contrast(one: str, other: str) -> float:
+    """Give the contrast ratio of two colours, by WCAG 2.2."""
+    lights = []
+    for colour in (one, other):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        lights.append(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+    return max(lights) / min(lights)
+
+
 class TestDrawings:
     def test_the_svg_is_well_formed_and_refers_to_nothing_outside(self):
         picture = owners_svg.draw(told(NASTY))
@@ -50,6 +60,27 @@ class TestDrawings:
         assert ".spec.lost" in shown
         for row in told(NASTY).rows:
             assert escape(row.path) in shown
+
+    @pytest.mark.parametrize("draw", [owners_svg.draw, owners_html.draw])
+    def test_ages_are_those_of_a_time_that_is_told_and_lead_to_times_that_stay_true(self, draw):
+        page = told(LIVE)
+        shown = draw(page)
+
+        assert page.asof == "2026-01-01T12:00:00Z"
+        assert f"; as of {page.asof}" in shown
+        times = {holding.since for row in page.rows for holding in row.holdings} - {""}
+        assert times
+        for time in times:
+            assert f"<title>{time}</title>" in shown or f'title="{time}"' in shown
+
+    def test_the_lines_that_lead_to_a_name_are_seen(self):
+        picture = owners_svg.draw(told(LIVE))
+
+        assert re.search(r'<path class="guide" d="M\d+ 0', picture)
+        assert ".guide{fill:none;shape-rendering:crispEdges}" in picture
+        for paper, stroke in (("#ffffff", "#8d949e"), ("#16181d", "#7d8590")):
+            assert f".guide{{stroke:{stroke}}}" in picture
+            assert contrast(paper, stroke) > 3  # WCAG 2.2, 1.4.11: graphical objects
 
     @pytest.mark.parametrize("draw", [owners_svg.draw, owners_html.draw])
     def test_managers_are_told_apart_and_colours_come_again_when_there_are_no_more(self, draw):

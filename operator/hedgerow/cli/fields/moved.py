@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 _WIDEST = (70, 40, 40, 40)
-"""Columns that a cell has at most."""
+"""Columns that a cell has at most; a longer path has more, since its end may tell it apart."""
 _HEADERS = ("FIELD", "VALUE", "FROM", "TO")
 NOBODY = "nobody"
 
@@ -27,8 +27,9 @@ NOBODY = "nobody"
 def table(moves: Iterable[Move]) -> str:
     """Give a line for each move, under headers."""
     rows = [_HEADERS, *(_row(move) for move in moves)]
-    shown = [tuple(map(cut, row, _WIDEST)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    shown = [(row[0], *map(cut, row[1:], _WIDEST[1:])) for row in rows]
+    columns = zip(zip(*shown, strict=True), _WIDEST, strict=True)
+    widths = [min(max(map(len, column)), widest) for column, widest in columns]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in shown

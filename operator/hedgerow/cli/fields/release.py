@@ -13,6 +13,7 @@ from hedgerow.cli.exits import Exit
 from hedgerow.cli.fields import moved
 from hedgerow.cli.owners.page import printable
 from hedgerow.cli.targets import Context, Given, Instance, Kubeconfig, Namespace, Place, say
+from hedgerow.cli.times import duration
 from hedgerow.core.meta import metadata
 from hedgerow.core.moves import Change, Refusal, changes
 from hedgerow.core.releasing import Release, given_up, left_over, release
@@ -54,11 +55,9 @@ To = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")]
 Wait = Annotated[
-    float,
+    str,
     typer.Option(
-        metavar="SECONDS",
-        min=0.0,
-        max=3600.0,
+        metavar="DURATION",
         help="How long the operator has to let go by itself; then it is done from here.",
     ),
 ]
@@ -83,7 +82,7 @@ def release_command(
     field: Fields = None,
     to: To = "",
     dry_run: DryRun = False,
-    wait: Wait = 30.0,
+    wait: Wait = "30s",
     output: Output = "text",
     namespace: Namespace = None,
     instance: Instance = None,
@@ -99,6 +98,7 @@ def release_command(
     By hand: kubectl annotate KIND NAME 'hedgerow.dev/yield=Deployment/web: spec.replicas'
     """
     parts = targets.parted(target)
+    patience = duration("--wait", wait)
     if len(to) > LONGEST_MANAGER or not to.isprintable():
         raise typer.BadParameter(
             f"--to: a field manager has at most {LONGEST_MANAGER} printable characters"
@@ -110,7 +110,7 @@ def release_command(
             task = await _planned(cluster, place, instance, tuple(field or ()), to)
             await _refuse_losses(task)
             await _try_out(task)
-            lost = () if dry_run else await _carried_out(task, wait)
+            lost = () if dry_run else await _carried_out(task, patience)
             _tell(task, output, dry_run=dry_run, lost=bool(lost))
             if lost:
                 say("; ".join(["but a value has changed meanwhile", *map(moved.told, lost)]))

@@ -16,9 +16,9 @@ _DARK = (
 """Told apart with the usual kinds of colour blindness too; red is kept for what is contested."""
 _PAPER = {
     "light": {"paper": "#ffffff", "ink": "#1c1e22", "faint": "#6a7078", "rule": "#d5d8dd",
-              "alarm": "#c3201f"},
+              "guide": "#8d949e", "alarm": "#c3201f"},
     "dark": {"paper": "#16181d", "ink": "#e4e6ea", "faint": "#9aa1ab", "rule": "#3a3f48",
-             "alarm": "#ff7b72"},
+             "guide": "#7d8590", "alarm": "#ff7b72"},
 }  # fmt: skip
 _TINT = "26"
 """The alpha of a colour that lies under text, in hexadecimal."""
@@ -48,5 +48,10 @@ def _rules(attribute: str, paper: str, colours: Iterable[str]) -> str:
     names = _PAPER[paper]
     texts = (f".{name}{{{ink}:{names[name]}}}" for name in ("ink", "faint", "alarm"))
     ground = f".paper{{{attribute}:{names['paper']}}}"
-    lines = f".rule{{{'stroke' if ink == 'fill' else 'border-color'}:{names['rule']}}}"
+    # A picture has lines that lead to names, a page has borders between its rows.
+    lines = (
+        f".guide{{stroke:{names['guide']}}}"
+        if ink == "fill"
+        else f".rule{{border-color:{names['rule']}}}"
+    )
     return "".join((*managers, *texts, ground, lines))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from hedgerow.cli.times import utc
 from hedgerow.core.invalid import cut
 from hedgerow.core.meta import metadata
 
@@ -30,11 +31,12 @@ CONTESTED = "contested"
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """One holder as a reader meets it: who, how, and how long ago."""
+    """One holder as a reader meets it: who, how, and how long ago; `since` is the time itself."""
 
     manager: str
     operation: str
     age: str
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Page:
     """All that is told of one object.
 
     `managers` gives each manager's number of leaves, in the server's order; `absent` are rows of
-    places that are held or contested and not there.
+    places that are held or contested and not there. Ages are those at the time `asof`.
     """
 
     title: str
@@ -66,6 +68,7 @@ class Page:
     rows: tuple[Row, ...]
     absent: tuple[Row, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    asof: str = ""
 
 
 def page(live: Object, whole: Ownership, chosen: Ownership, now: datetime) -> Page:
@@ -79,6 +82,7 @@ def page(live: Object, whole: Ownership, chosen: Ownership, now: datetime) -> Pa
         tuple(_rows(_visible(chosen.fields), now)),
         (*_gone(live, chosen, now), *_missing(chosen)),
         tuple(_notes(whole, chosen)),
+        utc(now),
     )
 
 
@@ -130,7 +134,12 @@ _STEPS = (
 def holding(holder: Holder, now: datetime) -> Holding:
     """Put a holder into a reader's words."""
     operation = f"{holder.operation} {holder.subresource}".strip()
-    return Holding(printable(holder.manager) or "?", printable(operation), age(holder.time, now))
+    return Holding(
+        printable(holder.manager) or "?",
+        printable(operation),
+        age(holder.time, now),
+        printable(holder.time),
+    )
 
 
 def _visible(nodes: Iterable[Node]) -> list[Node]:
@@ -199,5 +208,7 @@ def _notes(whole: Ownership, chosen: Ownership) -> Iterator[str]:
         yield f"{CONTESTED}: {printable(owner)} declares another value there and does not force it"
     if not whole.holders:
         yield "the object has no managed fields: they were emptied, or never kept for this kind"
+    if whole.holders and any(node.steps[-1].startswith("i:") for node in chosen.places()):
+        yield "an item shown by its number has no keys that anybody holds: a path names it [*]"
     if not (chosen.fields or chosen.gone or chosen.missing):
         yield "no field is like that"

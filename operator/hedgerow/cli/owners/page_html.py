@@ -42,7 +42,7 @@ def draw(page: Page) -> str:
         '<meta name="color-scheme" content="light dark">'
         f"<title>{escape(page.title)}</title><style>{_STYLE}{style('background')}</style></head>\n"
         f'<body class="paper ink"><h1>{escape(page.title)}</h1>'
-        f'<p class="faint">{escape(page.facts)}</p>\n'
+        f'<p class="faint">{escape(page.facts)}; as of {escape(page.asof)}</p>\n'
     )
     header = (
         '<div class="row rule top faint b"><span class="name">FIELD</span><span class="held">'
@@ -114,7 +114,15 @@ def _held(holding: Holding, named: dict[str, str]) -> str:
     name = escape(holding.manager)
     return (
         f'<span class="held tint-{kind}"><span title="{name}"><i class="{kind}"></i>{name}</span>'
-        f"<span>{escape(holding.operation)}</span><span>{escape(holding.age)}</span></span>"
+        f"<span>{escape(holding.operation)}</span>"
+        f"{_aged(holding)}</span>"
+    )
+
+
+def _aged(holding: Holding) -> str:
+    age, since = escape(holding.age), escape(holding.since)
+    return (
+        f'<time datetime="{since}" title="{since}">{age}</time>' if since else f"<span>{age}</span>"
     )
 
 

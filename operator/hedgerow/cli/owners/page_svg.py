@@ -36,7 +36,7 @@ def draw(page: Page) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}"'
         f' viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{title}" font-size="12">'
         f"<title>{title}</title><style>text{{font-family:{FONT};white-space:pre}}"
-        f".rule{{fill:none}}.b{{font-weight:600}}{style('fill')}</style>"
+        f".guide{{fill:none;shape-rendering:crispEdges}}.b{{font-weight:600}}{style('fill')}</style>"
         f'<rect class="paper" width="{_WIDTH}" height="{height}"/>{"".join(top)}</svg>\n'
     )
 
@@ -56,7 +56,7 @@ class _Part:
 
 def _heading(page: Page) -> Iterator[_Part]:
     yield _Part(46, _text(_MARGIN, page.title, "ink b", y=36, cells=110, size=16))
-    yield _Part(26, _text(_MARGIN, page.facts, "faint", cells=135))
+    yield _Part(26, _text(_MARGIN, f"{page.facts}; as of {page.asof}", "faint", cells=135))
     for note in page.notes:
         yield _Part(
             _LINE, _text(_MARGIN, note, "alarm" if CONTESTED in note else "faint", cells=135)
@@ -119,7 +119,8 @@ def _held(holding: Holding, named: dict[str, str]) -> str:
     return (
         f'<rect class="tint-{kind}" x="{_MARGIN - 6}" width="{wide}" height="{_LINE - 1}"/>'
         f"{_swatch(_MANAGER - 4, kind)}{_text(_MANAGER + 12, holding.manager, 'ink', cells=29)}"
-        f"{_text(_OPERATION, holding.operation, 'ink', cells=20)}{_text(_AGE, holding.age, 'ink')}"
+        f"{_text(_OPERATION, holding.operation, 'ink', cells=20)}"
+        f"{_text(_AGE, holding.age, 'ink', title=holding.since)}"
     )
 
 
@@ -142,16 +143,20 @@ def _guides(row: Row, lines: int) -> str:
             strokes.append(f"M{x} 0V10")
         if mark in {"├", "└"}:
             strokes.append(f"M{x} 10h7")
-    return f'<path class="rule" d="{"".join(strokes)}"/>' if strokes else ""
+    return f'<path class="guide" d="{"".join(strokes)}"/>' if strokes else ""
 
 
 def _swatch(x: int, kind: str) -> str:
     return f'<rect class="{kind}" x="{x}" y="5" width="10" height="10" rx="2"/>'
 
 
-def _text(x: int, text: str, kind: str, *, y: int = 14, cells: int = 140, size: int = 0) -> str:
+def _text(
+    x: int, text: str, kind: str, *, y: int = 14, cells: int = 140, size: int = 0, title: str = ""
+) -> str:
     larger = f' font-size="{size}"' if size else ""
-    return f'<text class="{kind}" x="{x}" y="{y}"{larger}>{escape(cut(text, cells))}</text>'
+    whole = f"<title>{escape(title)}</title>" if title else ""
+    shown = escape(cut(text, cells))
+    return f'<text class="{kind}" x="{x}" y="{y}"{larger}>{shown}{whole}</text>'
 
 
 def cut(text: str, cells: int) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -11,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hedgerow.cli.owners.page import CONTESTED, UNOWNED
+from hedgerow.cli.widths import ENDLESS, is_limited
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from hedgerow.cli.owners.page import Holding, Page, Row
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green")
-_PIPED = 160
-"""Columns where the output is no terminal and COLUMNS does not tell."""
 _HEADERS = ("FIELD", "MANAGER", "OPERATION", "AGE")
 _GAP = 2
 _FIELD = 36
@@ -31,8 +28,8 @@ _SHORTEST = 12
 
 
 def show(page: Page, console: Console | None = None) -> None:
-    """Print a page, lines cut to the terminal's width."""
-    out = console or Console(width=None if sys.stdout.isatty() else _piped())
+    """Print a page, lines cut to the terminal's width; uncut where there is none."""
+    out = console or Console(width=None if is_limited() else ENDLESS)
     colours = dict(zip(page.managers, _COLOURS * len(page.managers), strict=False))
     out.print(Text.assemble((page.title, "bold"), "  ", (page.facts, "dim")), soft_wrap=True)
     if page.rows:
@@ -66,10 +63,6 @@ def _widths(lines: Iterable[tuple[Text, ...]], width: int) -> tuple[int, ...]:
     left = width - sum(rest) - _GAP * len(rest) - _GAP
     wide = min(manager, max(_SHORTEST, min(_MANAGER, left - _FIELD)))
     return min(field, max(left - wide, 1)), wide, *rest
-
-
-def _piped() -> int | None:
-    return None if os.environ.get("COLUMNS") else _PIPED
 
 
 def _lines(row: Row, colours: Mapping[str, str]) -> Iterable[tuple[Text, ...]]:

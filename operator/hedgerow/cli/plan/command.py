@@ -11,6 +11,7 @@ import structlog
 import typer
 
 from hedgerow import __version__
+from hedgerow.cli import broken_pipes
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
 from hedgerow.core.forecast import worst
@@ -123,7 +124,8 @@ def plan_command(
             raise
         _say(line)
         raise typer.Exit(Exit.FAILED if code == Exit.USAGE else code) from error
-    _print(forecasts, output)
+    with broken_pipes.quiet():
+        _print(forecasts, output)
     raise typer.Exit(EXITS[worst(forecasts)])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
@@ -13,11 +12,13 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from hedgerow.cli import broken_pipes
 from hedgerow.cli.interrupts import SIGNALS
 from hedgerow.cli.owners.page import printable
 from hedgerow.cli.tree.listing import listed, text
 from hedgerow.cli.tree.page import sections
-from hedgerow.cli.tree.terminal import ENDLESS, lines
+from hedgerow.cli.tree.terminal import lines
+from hedgerow.cli.widths import ENDLESS, is_limited
 from hedgerow.core.news import news
 from hedgerow.runtime.clock import SystemClock
 
@@ -63,8 +64,7 @@ async def watch(look: Look, drawing: Drawing) -> int:
             try:
                 await _draw(look, drawing)
             except BrokenPipeError:
-                # Else the interpreter complains on its way out of what it cannot flush.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                broken_pipes.silence()
                 group.cancel_scope.cancel()
     return number
 
@@ -102,10 +102,22 @@ class Redrawn:
 
     def draw(self, trees: Sequence[Member], unread: Mapping[str, str]) -> None:
         """Draw the picture again."""
-        width = self._live.console.width
+        width, height = self._live.console.size
         picture = [*pictured(trees, self._clock, width), *map(Text, left_out(unread))]
         # The terminal echoes ^C where the cursor is: at the end of a full line it would break it.
-        self._live.update(Group(*picture, Text()), refresh=True)
+        shown = [*_fitting(picture, height - 1), Text()]
+        for line in shown:
+            line.truncate(width, overflow="ellipsis")
+        self._live.update(Group(*shown), refresh=True)
+
+
+def _fitting(picture: Sequence[Text], height: int) -> Sequence[Text]:
+    """Return so many lines of a picture; where there are more, the last says how many."""
+    if len(picture) <= height:
+        return picture
+    kept = max(height - 1, 0)
+    more = f"… {len(picture) - kept} more lines: enlarge the window, or name one resource"
+    return [*picture[:kept], Text(more, "bold")]
 
 
 class Appended:
@@ -156,8 +168,7 @@ def print_once(trees: Sequence[Member], unread: Mapping[str, str], output: str) 
     if output == "json":
         typer.echo(text(listed(trees, unread)), nl=False)
         return
-    known = sys.stdout.isatty() or os.environ.get("COLUMNS")
-    console = Console(width=None if known else ENDLESS, highlight=False)
+    console = Console(width=None if is_limited() else ENDLESS, highlight=False)
     for line in pictured(trees, SystemClock(), console.width) if trees else ():
         console.print(line, soft_wrap=True)
     if not trees:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.text import Text
 
+from hedgerow.cli.widths import ENDLESS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -28,10 +30,12 @@ _SENTENCE: Final = 32
 """Columns of a readiness before anything else is made shorter; what is longer goes on below."""
 _LEAST: Final = ((1, _SENTENCE), (2, 12), (1, 26), (0, 20), (1, 10))
 """Columns by number and what they keep at least where there is little room, in their turn."""
-_NOTE: Final = 20
+_SPARE: Final = (3, 2)
+"""Columns that are left out where there is no room for all, in their turn."""
+_NAME: Final = 8
+"""Columns that a name keeps then."""
+_NOTE: Final = 12
 """Columns that a note has on any terminal."""
-ENDLESS: Final = 10_000
-"""Columns where no terminal sets a width: what is read by a program is not to be cut."""
 
 
 def lines(sections: Iterable[Section], width: int) -> Iterator[Text]:
@@ -65,6 +69,10 @@ class _Columns:
             self._widths = self._natural(rows)
         for column, least in _LEAST:
             self._shrink(column, least)
+        for column in _SPARE:
+            if self._excess() > 0:
+                self._widths[column] = 0
+                self._shrink(0, _NAME)
 
     def _shrink(self, column: int, least: int) -> None:
         """Take from a column what is too much, but leave it so many."""
@@ -80,7 +88,8 @@ class _Columns:
         ]
 
     def _excess(self) -> int:
-        return sum(self._widths) + _GAP * (len(self._widths) - 1) - self._width
+        shown = [width for width in self._widths if width]
+        return sum(shown) + _GAP * (len(shown) - 1) - self._width
 
     def row(self, row: Row) -> Iterator[Text]:
         """Give the lines of a row: the columns, what of its readiness goes on, its notes."""
@@ -99,6 +108,8 @@ class _Columns:
         """Put cells side by side, each cut to its column."""
         whole = Text()
         for cell, width in zip(cells, self._widths, strict=True):
+            if not width:
+                continue
             cut = cell.copy()
             cut.truncate(width, overflow="ellipsis", pad=True)
             whole.append_text(cut).append(" " * _GAP)

@@ -1,0 +1,70 @@
+"""Completion: what a shell asks for when Tab is pressed, and the script that has it ask.
+
+typer completes its own commands, options and choices; here it is switched on when a shell asks,
+and given the command that kubectl's users expect.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
+from typing import Annotated, Literal
+
+import typer
+import typer.completion
+
+PROGRAM = "hedgerow"
+_FILES, _NO_FILES = ":0", ":4"
+"""Cobra's directives: let the shell complete files, or have it not do so."""
+
+Shell = Annotated[
+    Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.", show_default=False)
+]
+
+
+def completion_command(shell: Shell) -> None:
+    """Print what has a shell complete hedgerow's commands, options and their choices.
+
+    - bash: `source <(hedgerow completion bash)`, in ~/.bashrc
+    - zsh: `source <(hedgerow completion zsh)`, in ~/.zshrc, after compinit
+    - fish: `hedgerow completion fish | source`, in ~/.config/fish/config.fish
+    """
+    typer.echo(_answer(f"source_{shell}"), nl=False)
+
+
+def switch_on() -> None:
+    """Have typer know the shells; it does so when it makes the options that are not wanted here."""
+    typer.completion.get_completion_inspect_parameters()
+
+
+def complete_for_kubectl() -> None:
+    """Answer `kubectl hedgerow …`'s Tab, as the executable kubectl_complete-hedgerow.
+
+    The last argument is the word to complete. kubectl reads a candidate with its help per line,
+    and in the end a directive (kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins).
+    """
+    *words, last = [PROGRAM, *sys.argv[1:]]
+    os.environ["_TYPER_COMPLETE_ARGS"] = f"{shlex.join(words)} {last}"
+    os.environ["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
+    found = _answer("complete_fish").rstrip("\n")
+    typer.echo(f"{found}\n{_NO_FILES}" if found else _FILES)
+
+
+def _answer(asked: str) -> str:
+    """Return what typer tells a shell."""
+    from hedgerow.cli import COMPLETION, app  # noqa: PLC0415 - it names this command
+
+    os.environ[COMPLETION] = asked
+    switch_on()
+    told = StringIO()
+    try:
+        with redirect_stdout(told):
+            app([], prog_name=PROGRAM, standalone_mode=False)
+    except SystemExit:
+        pass
+    finally:
+        del os.environ[COMPLETION]
+    return told.getvalue()
