@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 LARGEST: Final = 3 * 1024 * 1024
 """Characters of a text; the API server takes no larger body."""
@@ -87,7 +87,8 @@ def from_yaml(text: str) -> tuple[Any, ...]:
 def _refuse_depth(text: str) -> None:
     """Raise ManifestError for what is nested too deeply, from the events, which need no stack."""
     depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
+    events: Iterable[Any] = cast("Any", yaml).parse(text, Loader=_Loader)
+    for event in events:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):

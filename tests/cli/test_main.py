@@ -47,6 +47,29 @@ def _command(function):
     return typer.main.get_command(app)
 
 
+class TestWrongUsage:
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (("owners", "x/y", "--manager"), "requires an argument; see `hedgerow owners --help`"),
+            (("run", "--webhooks=x"), "does not take a value; see `hedgerow run --help`"),
+            (("sandbox", "up", "--x"), "No such option: --x; see `hedgerow sandbox up --help`"),
+            (("sandbox", "up", "--nodes", "x"), "'--nodes': must be an integer; see `hedgerow san"),
+            (("sandbox", "up", "--nodes", "1001"), "'--nodes': must be at most 1000; see `hedger"),
+            (("tree", "-o", "x"), "'x' is not one of 'tree', 'json'; see `hedgerow tree --help`"),
+            (("nope",), "No such command 'nope'; see `hedgerow --help`"),
+            (("sandbox",), "a command is missing; see `hedgerow sandbox --help`"),
+        ],
+        ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
+    )
+    def test_it_is_told_in_one_line_that_leads_to_the_commands_help(self, typed, words, said):
+        code, _, err = typed(*words)
+
+        assert code == 2
+        assert said in err
+        assert err.count("\n") == 1
+
+
 class TestHelp:
     @pytest.mark.parametrize("words", [(), ("--help",), ("-h",)])
     def test_it_names_every_command_and_the_exit_codes(self, typed, words):

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+COMMAND_PATH = "command_path"
+"""Of an error that has no context: the command that it is about."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lazy:
     """Where a command is: a function, or a Typer app of several, and what the list says of it."""
@@ -98,6 +102,15 @@ class Commands(TyperGroup):
         if name in LAZY:
             self.commands[name] = LAZY[name].load(name)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that is called; a wrong option of it that says no place gets one."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if getattr(error, "ctx", error) is None:
+                error.__dict__[COMMAND_PATH] = f"{ctx.command_path} {ctx.invoked_subcommand}"
+            raise
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the library's signature
         """Give the names in the order that a newcomer needs them."""

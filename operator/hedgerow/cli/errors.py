@@ -8,6 +8,7 @@ from typing import Any, cast
 import typer
 from pydantic import ValidationError
 
+from hedgerow.cli.commands import COMMAND_PATH
 from hedgerow.cli.exits import Exit
 from hedgerow.core.unreadable import field_errors, in_a_line
 from hedgerow.demo import DemoError
@@ -105,7 +106,8 @@ def _setting(error: ValidationError) -> str:
 def _usage(error: Any) -> str:
     """Put what the command line's own library complains of into one line."""
     context = getattr(error, "ctx", None)
-    command = context.command_path if context else "hedgerow"
+    told: str = getattr(error, COMMAND_PATH, "hedgerow")
+    command = context.command_path if context else told
     if isinstance(error.__cause__, ValidationError):
         error.message = in_a_line(error.__cause__)
     # A group without a command has shown its help already, and says nothing more.

@@ -28,12 +28,12 @@ _HEADERS: Final = ("OBJECT", "READINESS", "CHANGED BY", "AGO")
 _GAP: Final = 2
 _SENTENCE: Final = 32
 """Columns of a readiness before anything else is made shorter; what is longer goes on below."""
-_LEAST: Final = ((1, _SENTENCE), (2, 12), (1, 26), (0, 20), (1, 10))
+_LEAST: Final = ((1, _SENTENCE), (2, 12), (1, 26), (0, 20), (1, 16))
 """Columns by number and what they keep at least where there is little room, in their turn."""
 _SPARE: Final = (3, 2)
 """Columns that are left out where there is no room for all, in their turn."""
-_NAME: Final = 8
-"""Columns that a name keeps then."""
+_LAST: Final = ((1, 10), (0, 8))
+"""Columns that are left then, and what they keep on any terminal."""
 _NOTE: Final = 12
 """Columns that a note has on any terminal."""
 
@@ -72,7 +72,8 @@ class _Columns:
         for column in _SPARE:
             if self._excess() > 0:
                 self._widths[column] = 0
-                self._shrink(0, _NAME)
+        for column, least in _LAST:
+            self._shrink(column, least)
 
     def _shrink(self, column: int, least: int) -> None:
         """Take from a column what is too much, but leave it so many."""
