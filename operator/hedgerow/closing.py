@@ -32,7 +32,8 @@ _RULE: Final[Object] = {
     # A change of an object that is there stays possible: its finalizers may have to go.
     "rule": "oldSelf.hasValue()",
     "optionalOldSelf": True,
-    "message": "this kind is being uninstalled, so nothing of it can be created",
+    "message": "this kind is being uninstalled, so nothing of it can be created; `hedgerow install`"
+    " makes that possible again",
 }
 
 
