@@ -68,6 +68,16 @@ class CronJobSpec(Model):
             " the earlier Job."
         ),
     )
+    active_limit: int = Field(
+        default=100,
+        ge=1,
+        le=2**31 - 1,
+        json_schema_extra={"format": "int32"},
+        description=(
+            "How many Jobs may run at once, whatever concurrencyPolicy says; a start beyond that"
+            " waits until one has ended, the newest alone."
+        ),
+    )
     suspend: bool = Field(default=False, description="Whether new starts are held back.")
     start_guard: bool = Field(
         default=False,
@@ -111,7 +121,9 @@ class CronJobStatus(Status):
 
     active: tuple[JobReference, ...] | None = Field(
         default=None,
-        description="The Jobs that have not ended; left out when there are none.",
+        description=(
+            "The Jobs that have not ended, the oldest 20 of them; left out when there are none."
+        ),
         json_schema_extra={"x-kubernetes-list-type": "atomic"},
     )
     active_count: int | None = Field(
@@ -121,19 +133,26 @@ class CronJobStatus(Status):
         description="How many Jobs have not ended.",
     )
     last_schedule_time: Time | None = Field(
-        default=None, description="The newest start that a Job was made for; it never goes back."
+        default=None,
+        description=(
+            "The newest start that a Job was made for; it goes back only from a time ahead of now."
+        ),
     )
     last_successful_time: Time | None = Field(
         default=None, description="When a Job last succeeded."
     )
     next_schedule_time: Time | None = Field(
-        default=None, description="The next start, unless starts are suspended or stalled."
+        default=None,
+        description="The next start, unless starts are suspended or the schedule cannot be read.",
     )
     missed: int | None = Field(
         default=None,
         ge=0,
         json_schema_extra={"format": "int64"},
-        description="How many starts have passed without a Job since lastScheduleTime.",
+        description=(
+            "How many starts in a row passed without a Job: since lastScheduleTime or, if there"
+            " are none, right before it."
+        ),
     )
 
 

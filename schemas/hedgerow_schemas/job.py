@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import ClassVar
+import re
+from datetime import datetime
+from typing import ClassVar, Final
 
 from hedgerow_schemas.base import ApiResource, View
 from hedgerow_schemas.builtin import WithConditions
 
+_RFC_3339: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII
+)
+
 
 def instant(text: str) -> datetime | None:
-    """Read an RFC 3339 time; None when it is absent or is none."""
+    """Return an RFC 3339 time, as Go reads it; None when it is absent or is none.
+
+    A date alone, a week, a blank for the T or a time without an offset is none.
+    """
+    if not _RFC_3339.fullmatch(text):
+        return None
     try:
-        read = datetime.fromisoformat(text)
+        return datetime.fromisoformat(text)
     except ValueError:
         return None
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 class Job(WithConditions):

@@ -12,7 +12,6 @@ import pytest
 from controllers.crons import (
     NOON,
     TEMPLATE,
-    Object,
     at,
     composed,
     cronjob,
@@ -20,7 +19,6 @@ from controllers.crons import (
     job,
     job_name,
     kept,
-    message,
     recorded,
     says,
     started,
@@ -145,7 +143,8 @@ PASSES = (
     Pass("the record holds though the job is gone", cronjob(recorded(3)), 3.9),
     Pass("the next one after the record", cronjob(recorded(3)), 4, starts=4),
     Pass("a record older than the resource", cronjob(recorded(-500)), 5.5, starts=5),
-    Pass("a record of the future holds", cronjob(recorded(9)), 4),
+    Pass("a record of another clock's next minute holds", cronjob(recorded(5)), 4),
+    Pass("a record further ahead is none", cronjob(recorded(9)), 4, tells=("RecordAhead",)),
     Pass("no creation time: nothing was missed", cronjob(created=None), 7),
     Pass("a deadline of nothing", cronjob(startingDeadlineSeconds=0), 1, tells=ENDED_LATE),
     Pass("in time", cronjob(startingDeadlineSeconds=30), 1.49, starts=1),
@@ -214,12 +213,6 @@ class TestWaking:
     def test_without_a_next_start_it_waits_for_a_change(self, cj):
         assert composed(cj, at(0)).requeue_after is None
 
-    def test_with_too_many_missed_it_looks_again_in_case_the_deadline_leaves_some_behind(self):
-        desired = composed(cronjob(created=at(-200), startingDeadlineSeconds=7200), at(0))
-
-        assert desired.requeue_after == timedelta(minutes=1)
-        assert status(desired).get("nextScheduleTime") is None
-
     def test_a_start_that_waits_or_was_late_does_not_keep_it_busy(self):
         blocked = composed(forbid(), at(2.25), job(1))
         late = composed(cronjob(startingDeadlineSeconds=1), at(2.25))
@@ -227,37 +220,77 @@ class TestWaking:
         assert blocked.requeue_after == late.requeue_after == timedelta(seconds=45)
 
 
-class TestTooMany:
-    TEXT = (
-        "Too many missed start times (> 100). Set or decrease .spec.startingDeadlineSeconds"
-        " or check clock skew."
-    )
+class TestManyMissed:
+    """However many starts were missed, the newest is made; the rest are counted and told of."""
 
-    def test_more_than_a_hundred_missed_starts_stall_with_the_originals_text(self):
+    def test_the_newest_of_more_than_a_hundred_is_made(self):
         desired = composed(cronjob(), at(101))
 
-        assert started(desired) == []
-        assert says(desired) == "False/TooManyMissedStarts"
-        assert says(desired, "Stalled") == "True/TooManyMissedStarts"
-        assert message(desired) == message(desired, "Stalled") == self.TEXT
-        assert status(desired)["missed"] == 101
-        assert "nextScheduleTime" not in status(desired)
-
-    def test_a_hundred_do_not(self):
-        assert started(composed(cronjob(), at(100))) == [job_name(100)]
-
-    @pytest.mark.parametrize("deadline", [1, 60, 6000])
-    def test_it_recovers_once_the_deadline_is_set(self, deadline):
-        desired = composed(cronjob(startingDeadlineSeconds=deadline), at(5000))
-
-        assert started(desired) == [job_name(5000)]
+        assert started(desired) == [job_name(101)]
         assert says(desired) == "True/Scheduled"
         assert says(desired, "Stalled") == ""
+        assert status(desired)["missed"] == 101
+        assert status(desired)["nextScheduleTime"] == wire(at(102))
 
-    def test_a_deadline_of_more_than_a_hundred_starts_does_not_help(self):
-        desired = composed(cronjob(startingDeadlineSeconds=6060), at(5000))
+    def test_once_it_is_made_the_rest_are_counted_and_told_of_once(self):
+        made = composed(cronjob(), at(101.1), job(101))
 
-        assert says(desired, "Stalled") == "True/TooManyMissedStarts"
+        assert status(made)["missed"] == 100
+        assert told(made) == [("Warning", "TooManyMissedTimes")]
+        assert made.events[0].note == (
+            "more than 100 starts since 2026-01-01T12:00:00Z were missed: the newest alone is"
+            " made up for. Set or decrease .spec.startingDeadlineSeconds, or check the clock"
+        )
+        on_record = composed(cronjob(recorded(101, missed=100)), at(101.2), job(101))
+        assert (status(on_record)["missed"], told(on_record)) == (100, [])
+        following = composed(cronjob(recorded(101, missed=100)), at(102.1), job(101), job(102))
+        assert (status(following)["missed"], told(following)) == (0, [])
+
+    def test_a_hundred_are_nothing_to_warn_of(self):
+        assert told(composed(cronjob(), at(100))) == []
+        assert told(composed(cronjob(), at(100.1), job(100))) == []
+
+    @pytest.mark.parametrize("deadline", [1, 60, 6000])
+    def test_what_the_deadline_drops_is_nothing_to_warn_of(self, deadline):
+        cj = cronjob(startingDeadlineSeconds=deadline)
+
+        assert started(composed(cj, at(5000))) == [job_name(5000)]
+        assert told(composed(cj, at(5000))) == told(composed(cj, at(5000), job(5000))) == []
+        assert status(composed(cj, at(5000), job(5000)))["missed"] == 4999
+
+    def test_more_than_a_hundred_within_the_deadline_are(self):
+        cj = cronjob(startingDeadlineSeconds=6060)
+
+        assert told(composed(cj, at(5000))) == [("Warning", "TooManyMissedTimes")]
+        assert told(composed(cj, at(5000), job(5000))) == [("Warning", "TooManyMissedTimes")]
+
+    def test_a_job_that_hung_for_more_than_a_hundred_starts_is_followed_by_the_newest(self):
+        hung = composed(forbid(status=recorded(1)), at(150.5), job(1))
+        over = composed(forbid(status=recorded(1)), at(150.5), job(1, "Complete"))
+
+        assert started(hung) == []
+        assert told(hung) == [("Warning", "TooManyMissedTimes"), ("Normal", "JobAlreadyActive")]
+        assert started(over) == [job_name(150)]
+
+    def test_the_note_is_the_same_while_it_lasts_so_that_there_is_one_event(self):
+        notes = {
+            composed(forbid(status=recorded(1)), at(minute), job(1)).events[0].note
+            for minute in (150, 160, 170)
+        }
+        made = composed(forbid(status=recorded(1)), at(170), job(1, "Complete"), job(170))
+
+        assert {made.events[0].note} == notes
+
+    def test_an_edit_of_the_schedule_makes_the_newest_start_of_the_new_one(self):
+        daily = cronjob(recorded(0), schedule="* * * * *")
+
+        assert started(composed(daily, at(9 * 60))) == [job_name(9 * 60)]
+
+    def test_what_was_missed_before_is_not_told_of_while_suspended(self):
+        desired = composed(cronjob(suspend=True), at(999))
+
+        assert says(desired) == "True/Suspended"
+        assert told(desired) == []
 
     def test_jobs_are_kept_and_outdated_ones_pruned_all_the_same(self):
         ended = [job(minute, "Complete", began=minute) for minute in range(1, 6)]
@@ -265,23 +298,7 @@ class TestTooMany:
 
         assert kept(desired) == sorted(job_name(minute) for minute in (0.5, 3, 4, 5))
 
-    def test_nothing_is_replaced_for_a_start_that_is_not_made(self):
-        assert kept(composed(replace(), at(999), job(1))) == [job_name(1)]
+    def test_a_start_ahead_of_a_correction_is_not_counted_as_missed(self):
+        desired = composed(cronjob(recorded(10_000)), at(500.5), job(1, "Complete"))
 
-    def test_suspended_it_is_not_stalled(self):
-        assert says(composed(cronjob(suspend=True), at(999))) == "True/Suspended"
-
-    def frozen(self, generation: int) -> Object:
-        stuck = {"type": "Stalled", "status": "True", "reason": "TooManyMissedStarts"}
-        return {"missed": 101, "observedGeneration": generation, "conditions": [stuck]}
-
-    def test_the_count_stands_still_while_stalled(self):
-        assert status(composed(cronjob(self.frozen(1)), at(999)))["missed"] == 101
-
-    def test_another_declaration_is_counted_anew(self):
-        assert status(composed(cronjob(self.frozen(0)), at(999)))["missed"] == 999
-
-    def test_what_has_recovered_is_counted_anew(self):
-        cj = cronjob(self.frozen(1), startingDeadlineSeconds=30)
-
-        assert status(composed(cj, at(999.9)))["missed"] == 999
+        assert status(desired)["missed"] == 0

@@ -223,9 +223,10 @@ class TestStatus:
             ({"schedule": "every minute"}, 0, "False/UnparseableSchedule"),
             ({"schedule": ""}, 0, "False/UnparseableSchedule"),
             ({"schedule": "0 0 * * 7"}, 0, "False/UnparseableSchedule"),
-            ({"timeZone": "Mars/Olympus"}, 0, "False/UnparseableSchedule"),
+            ({"timeZone": "Mars/Olympus"}, 0, "False/UnknownTimeZone"),
+            ({"startingDeadlineSeconds": 0}, 0, "True/NeverInTime"),
             ({"schedule": "TZ=UTC @daily", "timeZone": "UTC"}, 0, "False/UnparseableSchedule"),
-            ({}, 101, "False/TooManyMissedStarts"),
+            ({}, 101, "True/Scheduled"),
         ],
     )
     def test_ready_says_whether_starts_are_made(self, spec, minute, verdict):
@@ -246,6 +247,28 @@ class TestStatus:
 
         assert message(desired).startswith('Unparseable schedule "61 * * * *": ')
         assert "minute" in message(desired)
+
+    def test_a_zone_that_is_none_is_told_without_a_word_about_the_schedule(self):
+        desired = composed(cronjob(timeZone="europe/berlin"), at(5))
+
+        assert message(desired) == (
+            'Unknown time zone "europe/berlin": the IANA database has none of this name;'
+            " it has Europe/Berlin"
+        )
+
+    @pytest.mark.parametrize("how", [{"timeZone": "Mars"}, {"prefix": "CRON_TZ=Mars "}], ids=str)
+    def test_a_bad_schedule_and_a_bad_zone_are_both_told(self, how):
+        prefix = how.pop("prefix", "")
+        desired = composed(cronjob(schedule=f"{prefix}61 * * * *", **how), at(5))
+
+        assert says(desired) == "False/UnparseableSchedule"
+        assert "minute '61': 61 is above 59" in message(desired)
+        assert "the IANA database has none of this name" in message(desired)
+
+    def test_a_zone_given_twice_is_told_as_that(self):
+        desired = composed(cronjob(schedule="TZ=UTC @daily", timeZone="UTC"), at(5))
+
+        assert message(desired).endswith("the schedule names a zone of its own")
 
     def test_jobs_go_on_and_are_pruned_though_the_schedule_cannot_be_read(self):
         there = [job(minute, "Complete", began=minute) for minute in (1, 2, 3, 4)]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow.core.starts import SCHEDULED_AT, latest, name_of, named, start_of
+from hedgerow.core.starts import SCHEDULED_AT, is_ahead, is_made_here, name_of, named, start_of
 from hedgerow_schemas.job import Job
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -45,6 +45,9 @@ CASES = (
     Case("no annotation", "demo-manual", None, None),
     Case("an annotation that is no time", "demo-manual", "noon", None),
     Case("an annotation that is no text", "demo-manual", 7, None),
+    Case("a date alone", "demo-manual", "2026-11-22", None),
+    Case("a week", "demo-manual", "2026-W47-7", None),
+    Case("beyond the end of time by its zone", "x", "9999-12-31T23:59:59-01:00", None),
     Case("an empty annotation", "demo-manual", "", None),
     Case("no digits", "demo-", None, None),
     Case("digits of another script", "demo-\u0661\u0662", None, None),
@@ -78,20 +81,24 @@ class TestStartOf:
         start_of(owner, job(name, annotation))
 
 
-class TestLatest:
-    def test_nothing_made_is_none(self):
-        assert latest("demo", (), None) is None
-        assert latest("demo", [job("demo-manual")], None) is None
+class TestRecord:
+    """The record is read with a CronJob, so its rules are in controllers/test_cronjob_records."""
 
-    def test_it_never_goes_back_behind_the_record(self):
-        assert latest("demo", [job(f"demo-{SECOND - 60}")], NOON) == NOON
-        assert latest("demo", (), NOON) == NOON
+    @pytest.mark.parametrize(
+        ("entries", "expected"),
+        [
+            ([{"manager": "hedgerow-cronjob"}], True),
+            ([{"manager": "kubectl"}, {"manager": "hedgerow-two-cronjob"}], True),
+            ([{"manager": "kubectl"}], False),
+            ([{}, None, "hedgerow-cronjob", {"manager": 7}], False),
+            ("hedgerow-cronjob", False),
+            (None, False),
+        ],
+    )
+    def test_who_made_a_job_is_told_by_its_managed_fields(self, entries, expected):
+        assert is_made_here(Job({"metadata": {"managedFields": entries}})) is expected
 
-    def test_a_job_newer_than_the_record_counts(self):
-        jobs = [job(f"demo-{SECOND}"), job(f"demo-{SECOND - 60}")]
-
-        assert latest("demo", jobs, NOON - timedelta(hours=1)) == NOON
-
-    def test_what_was_made_counts_though_it_is_gone(self):
-        assert latest("demo", (), None, {("Job", f"demo-{SECOND}")}) == NOON
-        assert latest("demo", (), None, {("Job", "other")}) is None
+    def test_a_time_is_ahead_only_by_more_than_clocks_may_differ(self):
+        assert not is_ahead(NOON, NOON)
+        assert not is_ahead(NOON + timedelta(seconds=60), NOON)
+        assert is_ahead(NOON + timedelta(seconds=61), NOON)

@@ -12,33 +12,45 @@ STATUS = "apply CronJob default/demo/status"
 
 
 class TestStalled:
-    async def test_too_many_missed_starts_are_one_event_and_one_condition(self):
+    async def test_of_many_missed_starts_the_newest_is_made_and_one_event_tells_of_the_rest(self):
         world = await started()
         world.pass_time(101 * MINUTE)
         await world.work()
-        for _ in range(2):
-            world.restart()
-            world.pass_time(3 * MINUTE)
-            await world.work()
+        world.deliver()
+        world.restart()
+        await world.work()
 
-        assert world.condition("Stalled") == "True/TooManyMissedStarts"
-        assert world.events() == ["TooManyMissedStarts"]
-        assert world.status()["missed"] == 101
+        assert world.made == [world.job(101)]
+        assert world.condition("Ready") == "True/Scheduled"
+        assert world.events() == ["TooManyMissedTimes"]
+        assert world.status()["missed"] == 100
         assert world.writes.count(STATUS) == 2
 
-    async def test_it_recovers_when_the_deadline_is_set(self):
+        await world.live_through(MINUTE)
+        assert world.made == [world.job(101), world.job(102)]
+        assert world.events() == ["TooManyMissedTimes"]
+        assert world.status()["missed"] == 0
+
+    async def test_a_clock_that_was_ahead_recovers_by_itself(self):
         world = await started()
-        world.pass_time(200 * MINUTE)
+        await world.live_through(2 * MINUTE)
+        world.pass_time(365 * 24 * 60 * MINUTE)
         await world.work()
-        world.apply(startingDeadlineSeconds=90)
-        world.deliver()
+        ahead = world.made[-1]
+        world.pass_time(-365 * 24 * 60 * MINUTE)
+        world.restart()
         await world.work()
 
-        assert world.made == [world.job(200)]
-        assert world.condition("Ready") == "True/Scheduled"
-        assert world.condition("Stalled") == ""
-        await world.live_through(MINUTE)
-        assert world.made == [world.job(200), world.job(201)]
+        assert world.last == world.at(2 * MINUTE)
+        assert "RecordAhead" in world.events()
+        assert ahead in world.status()["conditions"][-1]["message"]
+        await world.live_through(2 * MINUTE)
+        assert world.made[-2:] == [world.job(3), world.job(4)]
+
+        world.delete("Job", ahead)
+        world.deliver()
+        await world.work()
+        assert world.condition("DatedAhead") == ""
 
     async def test_a_schedule_that_cannot_be_read_is_one_event(self):
         world = await started(schedule="junk")

@@ -33,11 +33,12 @@ def foresee(
     down: tuple[tuple[float, float], ...] = (),
     limit: int = 100,
     since: datetime = BEGIN,
+    now: datetime | None = None,
 ) -> Forecast:
     """Ask for so many minutes from BEGIN; Jobs take so many, and all else is in minutes too."""
     away = tuple((at(begin), at(end)) for begin, end in down)
     until = since + timedelta(minutes=minutes)
-    return forecast(cj, Question(since, until, timedelta(minutes=takes), away, limit))
+    return forecast(cj, Question(since, until, timedelta(minutes=takes), away, limit, now))
 
 
 def short(fate: Fate) -> tuple[int, str, int | None]:

@@ -91,10 +91,9 @@ class TestConcurrency:
 
     def test_no_name_in_a_status_is_too_odd(self):
         odd = [{"name": "c-999999999999"}, {"name": None}, {"name": "c-"}, {}]
-        forecast = foresee(cronjob(status={"active": odd}), minutes=20)
+        forecast = foresee(cronjob(status={"active": odd}), minutes=10)
 
-        assert forecast.fates == ()
-        assert forecast.begins.year == 9999
+        assert [short(fate) for fate in forecast.fates] == [(10, "runs", 10)]
 
 
 class TestRefusals:
@@ -103,35 +102,48 @@ class TestRefusals:
 
         assert told(cj, minutes=20) == [(10, "suspended", None), (20, "suspended", None)]
 
-    def test_more_than_a_hundred_missed_starts_are_an_error_without_end(self):
+    def test_of_more_than_a_hundred_missed_starts_the_newest_is_made(self):
         cj = cronjob("* * * * *", concurrencyPolicy="Forbid")
-        fates = foresee(cj, minutes=400, takes=150, limit=400).fates
-        by_kind = [fate.happens for fate in fates]
-
-        assert by_kind[:102] == [
-            Happens.RUNS,
-            *[Happens.FORBIDDEN] * 100,
-            Happens.TOO_MANY,
-        ]
-        assert set(by_kind[102:]) == {Happens.TOO_MANY}
-        assert "spec.startingDeadlineSeconds" in fates[-1].why
-
-    def test_it_may_recover_when_a_job_ends_and_the_deadline_has_left_some_behind(self):
-        cj = cronjob("* 0-1 * * *", concurrencyPolicy="Forbid", startingDeadlineSeconds=6600)
         fates = foresee(cj, minutes=200, takes=150, limit=400).fates
-        late = [fate for fate in fates if fate.happens is Happens.LATE]
 
-        assert [short(fate) for fate in late] == [(119, "runsLate", 151)]
-        assert late[0].why.startswith("late at 02:31:00: not more than 100 missed starts")
-        assert fates[110].happens is Happens.TOO_MANY
+        assert [fate.happens for fate in fates[:151]] == [
+            Happens.RUNS,
+            *[Happens.FORBIDDEN] * 149,
+            Happens.RUNS,
+        ]
 
-    def test_it_recovers_once_the_deadline_has_left_enough_behind(self):
-        cj = cronjob("* 0-1 * * *", concurrencyPolicy="Forbid", startingDeadlineSeconds=6600)
-        fates = foresee(cj, minutes=1450, takes=150, limit=400).fates
-        next_day = [fate for fate in fates if fate.start - fates[0].start > timedelta(hours=12)]
+    def test_as_many_jobs_run_as_the_limit_allows(self):
+        fates = foresee(cronjob(activeLimit=2), minutes=50, takes=25).fates
 
-        assert fates[110].happens is Happens.TOO_MANY
-        assert next_day[0].happens is Happens.RUNS
+        assert [short(fate) for fate in fates] == [
+            (10, "runs", 10),
+            (20, "runs", 20),
+            (30, "runsLate", 35),
+            (40, "runsLate", 45),
+            (50, "activeLimit", None),
+        ]
+        assert fates[2].why.startswith(
+            "late at 00:35:00: fewer than 2 run, and spec.activeLimit is 2"
+        )
+
+    def test_a_start_beyond_the_limit_is_skipped_when_the_next_one_comes(self):
+        fates = foresee(cronjob(activeLimit=1), minutes=30, takes=25).fates
+
+        assert [short(fate) for fate in fates] == [
+            (10, "runs", 10),
+            (20, "activeLimit", None),
+            (30, "runsLate", 35),
+        ]
+        assert fates[1].why == (
+            "1 Job still ran when the next start came, and spec.activeLimit is 1"
+        )
+        assert fates[2].why == "late at 00:35:00: none runs, and spec.activeLimit is 1"
+
+    def test_jobs_that_a_status_counts_but_does_not_list_are_there_too(self):
+        status = {"active": [{"name": "c-by-hand"}], "activeCount": 3}
+        fates = foresee(cronjob(activeLimit=3, status=status), minutes=20, takes=15).fates
+
+        assert [short(fate) for fate in fates] == [(10, "runsLate", 15), (20, "runs", 20)]
 
 
 class TestDeadline:
@@ -186,19 +198,13 @@ class TestDown:
         assert [short(fate)[1] for fate in fates] == [*["deadlinePassed"] * 3, "runsLate", "runs"]
         assert fates[0].why == "its deadline passed at 00:20:00: the operator was down"
 
-    def test_more_than_a_hundred_are_not_made_up_for(self):
+    def test_the_newest_of_more_than_a_hundred_is_made_up_for(self):
         cj = cronjob("* * * * *")
-        kinds = [fate.happens for fate in foresee(cj, minutes=150, down=((10, 111),)).fates]
+        fates = foresee(cj, minutes=151, down=((10, 150.5),), limit=200).fates
 
-        assert kinds[:9] == [Happens.RUNS] * 9
-        assert set(kinds[9:]) == {Happens.TOO_MANY}
-
-    def test_exactly_a_hundred_are(self):
-        cj = cronjob("* * * * *")
-        fates = foresee(cj, minutes=110, down=((10, 109.5),), limit=200).fates
-
-        assert short(fates[-2]) == (109, "runsLate", 109)
-        assert short(fates[-1]) == (110, "runs", 110)
+        assert {fate.happens for fate in fates[9:-2]} == {Happens.MISSED}
+        assert short(fates[-2]) == (150, "runsLate", 150)
+        assert short(fates[-1]) == (151, "runs", 151)
 
     def test_times_that_touch_or_overlap_are_one(self):
         apart = told(cronjob(), minutes=60, down=((15, 45),))
@@ -282,6 +288,23 @@ class TestBefore:
         cj = cronjob(status={"lastScheduleTime": at(-10).isoformat()})
 
         assert told(cj, minutes=5) == [(0, "runs", 0)]
+
+    def test_a_record_ahead_of_when_it_is_asked_is_none(self):
+        status = {"lastScheduleTime": "9999-12-31T23:59:59Z"}
+        forecast = foresee(cronjob(status=status), minutes=20, now=at(5))
+
+        assert forecast.refused == datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+        assert [short(fate) for fate in forecast.fates] == [(10, "runs", 10), (20, "runs", 20)]
+
+    def test_what_is_made_as_soon_as_the_operator_looks_is_told(self):
+        status = {"lastScheduleTime": at(-35).isoformat()}
+        begin = BEGIN - timedelta(minutes=5)
+
+        assert foresee(cronjob(status=status), minutes=10, since=begin).at_once == at(-10)
+        assert (
+            foresee(cronjob(status=status, suspend=True), minutes=10, since=begin).at_once is None
+        )
+        assert foresee(cronjob(), minutes=10).at_once is None
 
     def test_what_lies_after_the_end_is_no_matter(self):
         forecast = foresee(cronjob(status={"lastScheduleTime": at(99).isoformat()}), minutes=30)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from hedgerow.core import conditions, cron, cronjobs, starts
-from hedgerow.core.agenda import TOO_MANY, Agenda, agenda, timetable
+from hedgerow.core.agenda import MOST_MISSED, Agenda, agenda, faults, timetable
+from hedgerow.core.backlog import Backlog, backlog
 from hedgerow.core.contract import Controller, Desired, Finalized, Keep, Notice, Observed
-from hedgerow.core.history import BEGINNING, last_success, outdated
-from hedgerow.core.starts import START_GUARD
+from hedgerow.core.history import last_success, outdated
+from hedgerow.core.starts import START_GUARD, Record
 from hedgerow_schemas.cronjob import CronJob, CronJobStatus, JobReference
 from hedgerow_schemas.job import Job
 
@@ -18,29 +20,43 @@ if TYPE_CHECKING:
 
     from hedgerow_schemas.base import Condition
 
-STUCK = "TooManyMissedStarts"
+MOST_LISTED = 20
+"""Jobs that `status.active` refers to; `status.activeCount` counts all."""
+FULL = "ActiveLimitReached"
+WAITS = "JobAlreadyActive"
 
 
 def compose(cj: CronJob, observed: Observed) -> Desired:
     """Keep the Jobs there are, but for outdated ones, and create the one whose start is due."""
-    jobs, now = observed.all(Job), observed.now
-    last = starts.latest(cj.metadata.name, jobs, cj.status.last_schedule_time, observed.made)
-    since = max((t for t in (last, cj.metadata.creation_timestamp) if t), default=now)
+    jobs, now, created = observed.all(Job), observed.now, cj.metadata.creation_timestamp
     try:
-        schedule = timetable(cj.spec.schedule, cj.spec.time_zone, cj.metadata.creation_timestamp)
-        plan = agenda(schedule, since, cj.spec.starting_deadline_seconds, now)
-    except cron.ScheduleError as error:
-        reason = f'Unparseable schedule "{cj.spec.schedule}": {error}'
-        stalled = conditions.stalled("UnparseableSchedule", reason)
-        return Desired(tuple(kept(cj, jobs, last)), status(cj, jobs, last, None, stalled))
+        schedule = timetable(cj.spec.schedule, cj.spec.time_zone, created)
+    except cron.ScheduleError:
+        record = starts.record(cj, jobs, None, now, observed.made)
+        verdict = (*unreadable(cj), *ahead(record))
+        return Desired(tuple(kept(cj, jobs, record)), status(cj, jobs, record, verdict))
+    record = starts.record(cj, jobs, schedule, now, observed.made)
+    since = max((time for time in (record.last, created) if time), default=now)
+    plan = agenda(schedule, since, cj.spec.starting_deadline_seconds, now)
+    behind = backlog(cj, schedule, record, plan, since=since, now=now)
     due = None if cj.spec.suspend else plan.due
-    rivals = [job for job in jobs if due and hinders(cj, job)]
-    replaced = rivals if cj.spec.concurrency_policy == "Replace" else []
-    children = kept(cj, [job for job in jobs if job not in replaced], last)
+    rivals = [job.name for job in jobs if due and hinders(cj, job)]
+    full = bool(due and not rivals and is_full(cj, jobs))
+    replaced = frozenset(rivals if cj.spec.concurrency_policy == "Replace" else ())
+    children = kept(cj, [job for job in jobs if job.name not in replaced], record)
+    made = [starts.creation(cj, due)] if due and not rivals and not full else []
+    verdict = (health(cj, plan, full), *ahead(record))
     return Desired(
-        (*children, *([starts.creation(cj, due)] if due and not rivals else ())),
-        status(cj, jobs, last, plan, health(cj, plan)),
-        tuple(remarks(cj, plan, rivals)),
+        (*children, *made),
+        status(
+            cj,
+            jobs,
+            record,
+            verdict,
+            plan=None if cj.spec.suspend else plan,
+            missed=behind.missed,
+        ),
+        tuple(remarks(cj, record, plan, behind, rivals=rivals, full=full)),
         plan.upcoming - now if plan.upcoming and not cj.spec.suspend else None,
     )
 
@@ -51,14 +67,18 @@ def hinders(cj: CronJob, job: Job) -> bool:
     return not job.finished and policy != "Allow" and not (policy == "Replace" and job.going)
 
 
-def kept(cj: CronJob, jobs: Sequence[Job], last: datetime | None) -> Iterator[Keep | Finalized]:
+def is_full(cj: CronJob, jobs: Sequence[Job]) -> bool:
+    """Return whether as many Jobs have not ended as there may be at once."""
+    return sum(not job.finished for job in jobs) >= cj.spec.active_limit
+
+
+def kept(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Keep | Finalized]:
     """Keep all but outdated Jobs; the newest start and success stay until the status tells them."""
-    spec, recorded = cj.spec, cj.status.last_schedule_time or BEGINNING
+    spec = cj.spec
     success = last_success(jobs, cj.status.last_successful_time)
     old = outdated(jobs, spec.successful_jobs_history_limit, spec.failed_jobs_history_limit)
     for job in jobs:
-        made = starts.start_of(cj.metadata.name, job) or BEGINNING
-        told = made <= recorded or made < (last or BEGINNING)
+        told = job.name not in record.news
         news = job.succeeded and job.completion_time == success != cj.status.last_successful_time
         if told and START_GUARD in job.finalizers:
             yield Finalized(Job, job.name, START_GUARD)
@@ -69,48 +89,109 @@ def kept(cj: CronJob, jobs: Sequence[Job], last: datetime | None) -> Iterator[Ke
 def status(
     cj: CronJob,
     jobs: Sequence[Job],
-    last: datetime | None,
-    plan: Agenda | None,
+    record: Record,
     verdict: tuple[Condition, ...],
+    *,
+    plan: Agenda | None = None,
+    missed: int = 0,
 ) -> CronJobStatus:
-    """Say what runs, what was started last, and what comes next."""
-    running = sorted((job for job in jobs if not job.finished), key=lambda job: job.name)
-    active = tuple(map(JobReference.of, running))
-    plan = None if cj.spec.suspend else plan
-    # A count that grows without end would be written again at every restart.
-    frozen = cj.status.observed_generation == cj.metadata.generation and any(
-        condition.reason == STUCK for condition in cj.status.conditions
-    )
+    """Say what runs, what was started last, and what comes next if starts are made at all."""
+    running = [job for job in jobs if not job.finished]
+    # The oldest are listed: each start of a newer one leaves the list as it is.
+    listed = nsmallest(MOST_LISTED, running, key=lambda job: job.name)
     return CronJobStatus(
-        active=active or None,
-        active_count=len(active),
-        last_schedule_time=last,
+        active=tuple(map(JobReference.of, listed)) or None,
+        active_count=len(running),
+        last_schedule_time=record.last,
         last_successful_time=last_success(jobs, cj.status.last_successful_time),
-        next_schedule_time=plan.upcoming if plan and not plan.too_many else None,
-        missed=cj.status.missed if plan and plan.too_many and frozen else plan and plan.missed,
+        next_schedule_time=plan.upcoming if plan else None,
+        missed=missed if plan else None,
         conditions=verdict,
     )
 
 
-def health(cj: CronJob, plan: Agenda) -> tuple[Condition, ...]:
+def unreadable(cj: CronJob) -> tuple[Condition, ...]:
+    """Conclude that no start is made, and say everything that has to be mended."""
+    zones: list[str] = []
+    schedules: list[str] = []
+    for fault in faults(cj.spec.schedule, cj.spec.time_zone):
+        if fault.field == "timeZone" and fault.error.field == cron.ZONE_FIELD:
+            zones.append(f'Unknown time zone "{cj.spec.time_zone}": {fault.error.reason}')
+        else:
+            schedules.append(f'Unparseable schedule "{cj.spec.schedule}": {fault.error}')
+    reason = "UnparseableSchedule" if schedules else "UnknownTimeZone"
+    return conditions.stalled(reason, "; ".join((*schedules, *zones)))
+
+
+def health(cj: CronJob, plan: Agenda, full: bool) -> Condition:
     """Conclude `Ready`: whether starts are made as declared."""
     if cj.spec.suspend:
-        return (conditions.ready(True, "Suspended", "no starts are made"),)
-    if plan.too_many:
-        return conditions.stalled(STUCK, TOO_MANY)
+        return conditions.ready(True, "Suspended", "no starts are made")
+    if full:
+        return conditions.ready(False, FULL, limited(cj))
+    if cj.spec.starting_deadline_seconds == 0:
+        return conditions.ready(True, "NeverInTime", "a deadline of 0 seconds lets nothing start")
     if not plan.upcoming:
-        return (conditions.ready(True, "NeverAgain", "the schedule has no start in five years"),)
-    return (conditions.ready(True, "Scheduled", "starts are made as scheduled"),)
+        return conditions.ready(True, "NeverAgain", "the schedule has no start in five years")
+    return conditions.ready(True, "Scheduled", "starts are made as scheduled")
 
 
-def remarks(cj: CronJob, plan: Agenda, rivals: Sequence[Job]) -> Iterator[Notice]:
-    """Tell of the start that was skipped, or that waits."""
-    if plan.late and not cj.spec.suspend:
-        note = f"the start of {plan.late:%Y-%m-%dT%H:%M:%SZ} was missed: its deadline has passed"
+def ahead(record: Record) -> Iterator[Condition]:
+    """Tell of the Jobs that are dated ahead of now: they keep no start from being made."""
+    if record.ahead:
+        first = min(record.ahead, key=lambda dated: (dated.start, dated.job.name))
+        more = f" (and {len(record.ahead) - 1} more)" if len(record.ahead) > 1 else ""
+        message = (
+            f"Job {first.job.name} is dated {shown(first.start)}, ahead of now: it is no record"
+            f" of a start and holds none back{more}. Delete it, or set the clock right"
+        )
+        yield conditions.condition("DatedAhead", True, "JobAhead", message)
+
+
+def limited(cj: CronJob) -> str:
+    """Say that the limit holds starts back; not which, as that would change with each of them."""
+    limit = cj.spec.active_limit
+    jobs = "1 Job has" if limit == 1 else f"{limit} Jobs have"
+    return f"{jobs} not ended, as many as spec.activeLimit allows: starts wait until one ends"
+
+
+def remarks(
+    cj: CronJob,
+    record: Record,
+    plan: Agenda,
+    behind: Backlog,
+    *,
+    rivals: Sequence[str],
+    full: bool,
+) -> Iterator[Notice]:
+    """Tell of starts that were skipped or wait, and of a record that cannot be one."""
+    if record.refused:
+        note = (
+            f"status.lastScheduleTime {shown(record.refused)} is ahead of now: it is no record of"
+            " a start. Starts go on from now; none until now is made up for"
+        )
+        yield Notice("RecordAhead", note, "Warning")
+    if cj.spec.suspend:
+        return
+    if behind.too_many:
+        note = (
+            f"more than {MOST_MISSED} starts since {shown(behind.since)} were missed: the newest"
+            " alone is made up for. Set or decrease .spec.startingDeadlineSeconds, or check the"
+            " clock"
+        )
+        yield Notice("TooManyMissedTimes", note, "Warning")
+    if plan.late:
+        note = f"the start of {shown(plan.late)} was missed: its deadline has passed"
         yield Notice("MissedStart", note, "Warning")
+    if full:
+        yield Notice(FULL, limited(cj), "Warning")
     if plan.due and rivals and cj.spec.concurrency_policy == "Forbid":
-        note = f"the start of {plan.due:%Y-%m-%dT%H:%M:%SZ} waits: {rivals[0].name} has not ended"
-        yield Notice("JobAlreadyActive", note)
+        yield Notice(WAITS, f"the start of {shown(plan.due)} waits: {rivals[0]} has not ended")
+
+
+def shown(time: datetime) -> str:
+    """Write an instant as the API does."""
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
 CONTROLLER = Controller(

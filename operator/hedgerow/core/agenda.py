@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from hedgerow.core import cron
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
-MOST_MISSED = 100
-LONGEST_LOOK_BACK = timedelta(days=5 * 366)
-TOO_MANY = (
-    f"Too many missed start times (> {MOST_MISSED})."
-    " Set or decrease .spec.startingDeadlineSeconds or check clock skew."
-)
+MOST_MISSED: Final = 100
+"""Starts missed in a row that are nothing to warn of."""
+LONGEST_LOOK_BACK: Final = timedelta(days=5 * 366)
+_SECOND: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +37,35 @@ class Agenda:
 def agenda(schedule: cron.Schedule, since: datetime, deadline: int | None, now: datetime) -> Agenda:
     """Look at the starts after `since` (the last one made, or the creation) until `now`.
 
-    Of several missed starts only the newest is made. More than a hundred within the deadline (in
-    seconds) are an error, not work to catch up with: a clock is wrong, or nothing ran for long.
-    Nothing is counted that is older than five years, whatever a status claims.
+    Of several missed starts only the newest within the deadline (in seconds) is due, however many
+    there are; more than a hundred within it are `too_many` to go unsaid. Nothing is counted that
+    is older than five years, whatever a status claims.
     """
     since = max(since, now - LONGEST_LOOK_BACK)
     missed = within = schedule.missed(since, now)
-    if deadline is not None and deadline < (now - since).total_seconds():
-        within = schedule.missed(now - timedelta(seconds=deadline), now)
-    too_many = within.count > MOST_MISSED
+    earliest = in_time(since, deadline, now)
+    if earliest > since:
+        within = schedule.missed(earliest, now)
     return Agenda(
-        due=None if too_many else within.latest,
+        due=within.latest,
         late=None if within.latest else missed.latest,
         upcoming=schedule.after(max(since, now)),
         missed=missed.count,
-        too_many=too_many,
+        too_many=within.count > MOST_MISSED,
     )
+
+
+def in_time(since: datetime, deadline: int | None, now: datetime) -> datetime:
+    """Return the instant after which a start is still in time, no earlier than `since`."""
+    if deadline is None or deadline >= (now - since).total_seconds():
+        return since
+    return now - timedelta(seconds=deadline)
+
+
+def passed_over(schedule: cron.Schedule, since: datetime, start: datetime) -> int:
+    """Count the starts after `since` and before `start`: it was made instead of them."""
+    earliest = max(since, start - LONGEST_LOOK_BACK)
+    return schedule.missed(earliest, start - _SECOND).count
 
 
 def timetable(expression: str, zone: str | None, anchor: datetime | None) -> cron.Schedule:
@@ -65,3 +77,28 @@ def timetable(expression: str, zone: str | None, anchor: datetime | None) -> cro
     if zone and schedule.zone_prefixed:
         raise cron.ScheduleError("timeZone", zone, "the schedule names a zone of its own")
     return schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a timetable cannot be read: the field of the spec that has to change, and the error."""
+
+    field: Literal["schedule", "timeZone"]
+    error: cron.ScheduleError
+
+
+def faults(expression: str, zone: str | None) -> tuple[Fault, ...]:
+    """Return everything that keeps `timetable` from reading these; empty if it can.
+
+    Schedule and zone are judged each on its own, so that an error in one does not hide the other.
+    """
+    alone = [Fault("schedule", error) for error in cron.errors(expression)]
+    alone += [Fault("timeZone", error) for error in _zone_errors("@daily", zone)]
+    return tuple(alone or (Fault("timeZone", error) for error in _zone_errors(expression, zone)))
+
+
+def _zone_errors(expression: str, zone: str | None) -> Iterator[cron.ScheduleError]:
+    try:
+        timetable(expression, zone, None)
+    except cron.ScheduleError as error:
+        yield error

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.core import cron
-from hedgerow.core.agenda import timetable
+from hedgerow.core.agenda import faults
 from hedgerow.core.invalid import FieldError
 from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob, CronJobSpec
 
@@ -21,7 +20,6 @@ DEFAULTED: Final = (
     "failed_jobs_history_limit",
 )
 """What the original's webhook gives a value, the one of the definition's schema."""
-_ANY: Final = "@daily"
 
 
 def errors(cj: CronJob) -> Iterator[FieldError]:
@@ -30,20 +28,12 @@ def errors(cj: CronJob) -> Iterator[FieldError]:
     if len(name) > LONGEST_NAME:
         detail = f"must be no more than {LONGEST_NAME} characters"
         yield FieldError("metadata.name", name, detail)
-    schedule, zone = cj.spec.schedule, cj.spec.time_zone
-    alone = [
-        *_errors("spec.schedule", schedule, schedule, None),
-        *_errors("spec.timeZone", zone, _ANY, zone),
-    ]
-    yield from alone or _errors("spec.timeZone", zone, schedule, zone)
-
-
-def _errors(field: str, value: str | None, schedule: str, zone: str | None) -> Iterator[FieldError]:
-    """Ask as compose asks; what its status would say stands beside the value, so without it."""
-    try:
-        timetable(schedule, zone, None)
-    except cron.ScheduleError as error:
-        yield FieldError(field, value, str(error).removeprefix(f"{error.field} {value!r}: "))
+    values = {"schedule": cj.spec.schedule, "timeZone": cj.spec.time_zone}
+    for fault in faults(cj.spec.schedule, cj.spec.time_zone):
+        value, error = values[fault.field], fault.error
+        # The value stands beside the detail already.
+        detail = error.reason if error.value == value else str(error)
+        yield FieldError(f"spec.{fault.field}", value, detail)
 
 
 def defaulted(cj: Object) -> Object:

@@ -1,22 +1,55 @@
-"""Starts: the Job of a scheduled start, and the start of a Job."""
+"""Starts: the Job of a scheduled start, the start of a Job, and which start was made last."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
+from hedgerow.core.agenda import LONGEST_LOOK_BACK
 from hedgerow.core.contract import Create
+from hedgerow_schemas.base import View
 from hedgerow_schemas.job import Job, instant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from hedgerow.core.cron import Schedule
     from hedgerow_schemas.base import Object
     from hedgerow_schemas.cronjob import CronJob
 
 START_GUARD = "batch.tutorial.kubebuilder.io/start-guard"
 SCHEDULED_AT = "batch.tutorial.kubebuilder.io/scheduled-at"
+TOLERANCE: Final = timedelta(minutes=1)
+"""How far the clocks of two replicas may differ: a record that is ahead by less is believed."""
 _LAST_SECOND = int(datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp())
+_SECOND = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """A Job, and the time that it is dated to."""
+
+    job: Job
+    start: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is known of the starts that were made.
+
+    `last` is the newest of them and `before` the one before it. `recorded` is what the status has
+    of it; `refused` is what the status has instead if that lies ahead of now. `ahead` are the Jobs
+    that are dated ahead of now, which are no record either, and `news` names the Jobs that no
+    status tells of yet.
+    """
+
+    last: datetime | None
+    before: datetime | None
+    recorded: datetime | None
+    refused: datetime | None
+    ahead: tuple[Dated, ...]
+    news: frozenset[str]
 
 
 def name_of(owner: str, start: datetime) -> str:
@@ -38,19 +71,92 @@ def start_of(owner: str, job: Job) -> datetime | None:
     if start:
         return start
     noted = instant(job.text("metadata", "annotations", SCHEDULED_AT))
-    return noted.replace(microsecond=0) if noted else None
+    try:
+        return noted.astimezone(UTC).replace(microsecond=0) if noted else None
+    except OverflowError:
+        return None  # before the year 1 or after 9999, by its offset
 
 
-def latest(
-    owner: str, jobs: Iterable[Job], recorded: datetime | None, made: Iterable[tuple[str, str]] = ()
-) -> datetime | None:
-    """Give the newest start made: the one on record, or that of a Job made since.
+def is_ahead(time: datetime, now: datetime) -> bool:
+    """Tell whether a time on record lies further ahead of now than clocks may differ."""
+    return time - now > TOLERANCE
 
-    `made` are kinds and names of what was made since and need not be there any more.
+
+def record(
+    cj: CronJob,
+    jobs: Iterable[Job],
+    schedule: Schedule | None,
+    now: datetime,
+    made: Iterable[tuple[str, str]] = (),
+) -> Record:
+    """Return what is known of the starts made: by the status, and by the Jobs there are.
+
+    `made` are kinds and names of what was made since and need not be there any more. Without a
+    schedule, which is one that cannot be read, every Job that is dated counts.
+
+    What lies ahead of now tells of no start: its clock was wrong. A Job counts once its time has
+    come. A status is ahead after a pass under a wrong clock; what it said before that is lost, so
+    every start until now is taken as made, for none may be made twice.
     """
-    known = [recorded, *(start_of(owner, job) for job in jobs)]
-    known += [named(owner, name) for _, name in made]
-    return max((start for start in known if start), default=None)
+    owner, told = cj.metadata.name, cj.status.last_schedule_time
+    refused = told if schedule and told and is_ahead(told, now) else None
+    recorded = _caught_up(cj, schedule, now) if schedule and refused else told
+    dated = [Dated(job, start) for job in jobs if (start := start_of(owner, job))]
+    come = sorted((each for each in dated if each.start <= now), key=_start, reverse=True)
+    newest = _newest(come, schedule, recorded)
+    made_since = [start for _, name in made if (start := named(owner, name))]
+    known = [recorded, newest, *(time for time in made_since if not is_ahead(time, now))]
+    last = max((time for time in known if time), default=None)
+    created = cj.metadata.creation_timestamp
+    earlier = [created, recorded, *(each.start for each in come)]
+    unknown = [each for each in come if each.start == newest == last]
+    unknown += [each for each in dated if now < each.start <= now + TOLERANCE]
+    return Record(
+        last=last,
+        before=max((time for time in earlier if time and last and time < last), default=None),
+        recorded=None if refused else recorded,
+        refused=refused,
+        ahead=tuple(each for each in dated if is_ahead(each.start, now)),
+        news=frozenset(each.job.name for each in unknown),
+    )
+
+
+def _caught_up(cj: CronJob, schedule: Schedule, now: datetime) -> datetime | None:
+    """Return the newest start until now that is not to be made any more.
+
+    The next start that the status announced is still to be made: where another field manager
+    keeps the status from being corrected, this is what lets starts go on.
+    """
+    announced = cj.status.next_schedule_time
+    until = min(now, announced - _SECOND) if announced else now
+    created = cj.metadata.creation_timestamp or now
+    return schedule.missed(max(created, now - LONGEST_LOOK_BACK), until).latest
+
+
+def _newest(
+    come: Sequence[Dated], schedule: Schedule | None, recorded: datetime | None
+) -> datetime | None:
+    """Return the newest time of a Job that counts as a start and is not on record yet.
+
+    `come` is in order, the newest first. A Job that somebody made by hand, under a time at which
+    the schedule has no start, took the place of none.
+    """
+    for each in come:
+        if recorded and each.start <= recorded:
+            return None
+        if schedule is None or is_made_here(each.job) or schedule.has(each.start):
+            return each.start
+    return None
+
+
+def is_made_here(job: Job) -> bool:
+    """Tell whether this controller made a Job, whatever the schedule was then."""
+    entries = job.items("metadata", "managedFields")
+    return any(View(entry).text("manager").startswith("hedgerow-") for entry in entries)
+
+
+def _start(dated: Dated) -> datetime:
+    return dated.start
 
 
 def creation(cj: CronJob, at: datetime) -> Create:

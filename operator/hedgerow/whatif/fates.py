@@ -19,7 +19,7 @@ class Happens(StrEnum):
     FORBIDDEN = "forbidden"
     DEADLINE = "deadlinePassed"
     MISSED = "missed"
-    TOO_MANY = "tooManyMissed"
+    LIMITED = "activeLimit"
     SUSPENDED = "suspended"
     SKIPPED = "skippedByClocks"
 
@@ -58,6 +58,8 @@ class Question:
     duration: timedelta
     down: tuple[Interval, ...] = ()
     limit: int = 100
+    now: datetime | None = None
+    """When it is asked, if the status is one of a cluster: what is ahead of it is no record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,9 @@ class Forecast:
     """The fates of a CronJob's starts in order, and how many `more` starts there are.
 
     It `begins` later than asked if the field named by `since` knows of what was before.
-    `missed_before` counts the starts before that no Job was made for.
+    `missed_before` counts the starts before that no Job was made for, and `at_once` is the one of
+    them that is made as soon as the operator looks. `refused` is what the status has for a record
+    although it lies ahead of now.
     """
 
     fates: tuple[Fate, ...]
@@ -73,3 +77,5 @@ class Forecast:
     begins: datetime
     since: str | None
     missed_before: int
+    at_once: datetime | None = None
+    refused: datetime | None = None

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from hedgerow.core import cron, starts
-from hedgerow.core.agenda import MOST_MISSED
 from hedgerow.whatif import clocks
 from hedgerow.whatif.fates import Fate, Happens
 
@@ -45,19 +44,9 @@ DOWN = Hindrance(
     over="the operator is back",
     skips=f"the operator was down, and {ONLY_NEWEST}",
 )
-REFUSALS = {
-    Happens.SUSPENDED: "spec.suspend is true",
-    Happens.TOO_MANY: f"more than {MOST_MISSED} starts were missed:"
-    " set or decrease spec.startingDeadlineSeconds",
-}
-REFUSED = Hindrance(
-    Happens.TOO_MANY,
-    lasts=f"more than {MOST_MISSED} starts were missed",
-    over=f"not more than {MOST_MISSED} missed starts are within the deadline now",
-    skips=REFUSALS[Happens.TOO_MANY],
-)
+SUSPENDED = "spec.suspend is true"
 FINAL = {Happens.SUSPENDED, Happens.DEADLINE}
-"""What a newer start does not have to come for; of too many missed ones time takes some away."""
+"""What a newer start does not have to come for."""
 
 
 def blocked_by(job: str) -> Hindrance:
@@ -67,6 +56,18 @@ def blocked_by(job: str) -> Hindrance:
         lasts=f"{job} still ran",
         over=f"{job} has ended",
         skips=f"{job} still ran when the next start came",
+    )
+
+
+def limited_to(jobs: int) -> Hindrance:
+    """Return the hindrance that so many running Jobs are, if no more may run."""
+    limit = f"spec.activeLimit is {jobs}"
+    still = f"{jobs} {'Job' if jobs == 1 else 'Jobs'} still ran"
+    return Hindrance(
+        Happens.LIMITED,
+        lasts=f"{still}, and {limit}",
+        over=f"fewer than {jobs} run, and {limit}" if jobs > 1 else f"none runs, and {limit}",
+        skips=f"{still} when the next start came, and {limit}",
     )
 
 
@@ -83,12 +84,13 @@ class Ledger:
     ) -> None:
         self._name = cj.metadata.name
         self._deadline = cj.spec.starting_deadline_seconds
+        self._limited = limited_to(cj.spec.active_limit)
         self._schedule = schedule
         self._question = question
         self._next = schedule.after(begin)
         self._open: dict[datetime, Hindrance] = {}
         self._fates: dict[datetime, Fate] = {}
-        self._refuses: Happens | None = None
+        self._suspended = False
         self.down = _merged(question.down)
         if missed and begin <= question.until:
             self._open[missed] = NONE if missed == begin else BEFORE
@@ -112,17 +114,17 @@ class Ledger:
         return next((end for begin, end in self.down if begin <= instant < end), instant)
 
     def look(self, now: datetime) -> None:
-        """Note the starts that have come until now; a refusal that stood explains those before."""
+        """Note the starts that have come until now."""
         while self._listed and self._next and self._next <= now:
             away = self.back(self._next) > self._next
-            self._open[self._next] = DOWN if away else REFUSED if self._refuses else NONE
+            self._open[self._next] = DOWN if away else NONE
             self._next = self._schedule.after(self._next)
 
     def note(self, passed: Pass, now: datetime) -> None:
         """Note what one pass of the operator makes of the starts that have come."""
-        self._refuses = passed.refuses
-        made = starts.named(self._name, passed.created) if passed.created else None
-        if made and (made in self._open or made in self._fates):
+        self._suspended = passed.suspended
+        made = starts.named(self._name, passed.created or "")
+        if made and made in self._open:
             self._close(made, self._made(made, passed, now))
         overtaken = self._next is not None and self._next <= now
         newest = max(self._open, default=None)
@@ -132,14 +134,13 @@ class Ledger:
                 self._close(start, self._fate(start, happens, why))
             elif passed.waits_for:
                 self._open[start] = blocked_by(passed.waits_for)
-            elif happens is Happens.TOO_MANY:
-                self._open[start] = REFUSED
+            elif passed.limited:
+                self._open[start] = self._limited
 
     def close(self) -> None:
         """Note the starts still to come: the operator does not look at them any more."""
-        while self._refuses and self._listed and self._next:
-            fate = self._fate(self._next, self._refuses, REFUSALS[self._refuses])
-            self._close(self._next, fate)
+        while self._suspended and self._listed and self._next:
+            self._close(self._next, self._fate(self._next, Happens.SUSPENDED, SUSPENDED))
             self._next = self._schedule.after(self._next)
 
     @property
@@ -153,8 +154,8 @@ class Ledger:
 
     def _unmade(self, start: datetime, hindrance: Hindrance, now: datetime) -> tuple[Happens, str]:
         """Give what becomes of a start that is not made at all, and why."""
-        if self._refuses and hindrance.happens is not Happens.FORBIDDEN:
-            return self._refuses, REFUSALS[self._refuses]
+        if self._suspended:
+            return Happens.SUSPENDED, SUSPENDED
         late = (now - start).total_seconds()
         if self._deadline is not None and late >= self._deadline:
             passed = self._shown(start, start + timedelta(seconds=self._deadline))
@@ -166,7 +167,7 @@ class Ledger:
         """Tell of a start whose Job is made now."""
         happens, why = Happens.RUNS, "on time"
         if now > start:
-            over = self._open.get(start, REFUSED).over
+            over = self._open[start].over
             happens, why = Happens.LATE, f"late at {self._shown(start, now)}: {over}"
         if passed.replaced:
             happens, why = (

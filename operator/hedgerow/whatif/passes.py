@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from hedgerow.controllers.cronjob import CONTROLLER, STUCK
+from hedgerow.controllers.cronjob import CONTROLLER, FULL, WAITS
 from hedgerow.core.conditions import conclude, stamp
 from hedgerow.core.contract import Create, Desired, Finalized, Observed
-from hedgerow.whatif.fates import Happens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,25 +16,23 @@ if TYPE_CHECKING:
     from hedgerow.whatif.world import World
     from hedgerow_schemas.cronjob import CronJob, CronJobStatus
 
-REFUSED = {"Suspended": Happens.SUSPENDED, STUCK: Happens.TOO_MANY}
-"""The reasons of conditions under which no start is made."""
-
 
 @dataclass(frozen=True, slots=True)
 class Pass:
     """What one pass brought about, and what it left waiting.
 
     `created` is the Job made, `beside` the Jobs that ran on, and `replaced` those that ran and
-    were deleted. `waits_for` is the running Job that forbids the start that is due. `refuses`
-    tells why no start is made at all. `again` is when the operator looks next, if nothing happens
-    before.
+    were deleted. `waits_for` is the running Job that forbids the start that is due, `limited`
+    tells that as many run as may, and `suspended` that no start is made at all. `again` is when
+    the operator looks next, if nothing happens before.
     """
 
     created: str | None
     beside: tuple[str, ...]
     replaced: tuple[str, ...]
     waits_for: str | None
-    refuses: Happens | None
+    limited: bool
+    suspended: bool
     again: datetime | None
 
 
@@ -88,13 +85,13 @@ class Operator:
         self, desired: Desired, before: tuple[str, ...], made: str | None, now: datetime
     ) -> Pass:
         running = self._world.running(now)
-        waits = any(notice.reason == "JobAlreadyActive" for notice in desired.events)
-        reasons = {condition.reason for condition in self.resource.status.conditions}
+        told = {notice.reason for notice in desired.events}
         return Pass(
             created=made,
             beside=tuple(name for name in before if name in running),
             replaced=tuple(name for name in before if name not in running),
-            waits_for=running[0] if waits else None,
-            refuses=next((REFUSED[reason] for reason in reasons if reason in REFUSED), None),
+            waits_for=running[0] if WAITS in told else None,
+            limited=FULL in told,
+            suspended=self.resource.spec.suspend,
             again=now + desired.requeue_after if desired.requeue_after else None,
         )

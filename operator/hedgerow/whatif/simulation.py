@@ -28,12 +28,16 @@ def forecast(resource: CronJob, question: Question) -> Forecast:
     cj = _prepared(resource, question.since)
     schedule = timetable(cj.spec.schedule, cj.spec.time_zone, cj.metadata.creation_timestamp)
     world = _world(cj, question)
-    last = starts.latest(cj.metadata.name, world.jobs(question.since), cj.status.last_schedule_time)
+    asked = question.now or max(filter(None, (question.since, cj.status.last_schedule_time)))
+    record = starts.record(cj, world.jobs(asked), schedule, asked)
+    last = record.last
+    cj = cj.model_copy(update={"status": cj.status.model_copy(update={"last_schedule_time": last})})
     known = max(filter(None, (last, cj.metadata.creation_timestamp)))
     begin = max(question.since, known)
     missed = schedule.missed(max(known, begin - LONGEST_LOOK_BACK), begin)
     ledger = Ledger(cj, schedule, begin, question, missed.latest)
     _run(Operator(cj, world), world, ledger, begin)
+    newest = next((fate for fate in ledger.fates() if fate.start == missed.latest), None)
     told = sorted(fate.start for fate in ledger.fates() if fate.start > begin)
     gaps = clocks.skipped(schedule, begin, told, ledger.horizon)
     fates = sorted((*ledger.fates(), *gaps), key=lambda fate: (fate.start, fate.wall))
@@ -47,6 +51,8 @@ def forecast(resource: CronJob, question: Question) -> Forecast:
         begins=begin,
         since=field if begin > question.since else None,
         missed_before=missed.count,
+        at_once=missed.latest if newest and newest.began == begin else None,
+        refused=record.refused,
     )
 
 
@@ -64,11 +70,16 @@ def _prepared(resource: CronJob, since: datetime) -> CronJob:
 def _world(cj: CronJob, question: Question) -> World:
     """Make the Jobs that the status calls active; each began at its start."""
     world = World(cj.metadata.namespace, question.duration)
-    for reference in cj.status.active or ():
+    listed = cj.status.active or ()
+    for reference in listed:
         name = reference.name or ""
         start = starts.named(cj.metadata.name, name)
         began = start if start and start <= question.until else question.since
         world.create(name, {}, began)
+    # A status lists some Jobs and counts all; more than the limit make no difference.
+    unlisted = min(cj.status.active_count or 0, cj.spec.active_limit) - len(listed)
+    for number in range(unlisted):
+        world.create(f"{cj.metadata.name}-unlisted-{number + 1}", {}, question.since)
     return world
 
 

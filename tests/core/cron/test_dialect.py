@@ -101,6 +101,8 @@ class TestFields:
             ("@every 1", "@every '1': a unit is missing after '1'; there are h, m, s, ms"),
             ("@every h", "@every 'h': a number is missing before 'h'"),
             ("@every ", "@every '': there is none; write for instance 1h30m"),
+            ("@every -1h", "@every '-1h': it is negative; write for instance 1h30m"),
+            ("@every -5m", "@every '-5m': it is negative; write for instance 1h30m"),
             ("@every 2562048h", "@every '2562048h': it is too long"),
             ("TZ=Mars * * * * *", "time zone 'Mars': the IANA database has none of this name"),
         ],
@@ -166,7 +168,7 @@ class TestDurations:
             nanoseconds(text)
 
     @pytest.mark.parametrize(
-        ("text", "seconds"), [("1.9s", 1), ("0", 1), ("1ms", 1), ("-5h", 1), ("1m0.5s", 60)]
+        ("text", "seconds"), [("1.9s", 1), ("0", 1), ("1ms", 1), ("-0", 1), ("1m0.5s", 60)]
     )
     def test_they_are_whole_seconds_and_one_at_least(self, text, seconds):
         assert parse(f"@every {text}").after(START) == START + timedelta(seconds=seconds)

@@ -12,6 +12,8 @@ from hedgerow.core.cron import ScheduleError, parse, zone
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER = None
 DAY = 86_400
+NEGATIVE = ("@every -5h", "@every -9223372036854775808ns")
+"""What robfig takes for every second, and hedgerow refuses."""
 
 
 def golden(name: str) -> list[tuple]:
@@ -21,7 +23,9 @@ def golden(name: str) -> list[tuple]:
 
 DIALECT = golden("dialect.jsonl")
 CHANGES = golden("changes.jsonl")
-ACCEPTED = [line for line in DIALECT if isinstance(line[3], list)]
+ACCEPTED = [
+    line for line in DIALECT if isinstance(line[3], list) and not line[0].startswith(NEGATIVE)
+]
 REFUSED = [line for line in DIALECT if line[3] in ("invalid", "panic")]
 ENDLESS = [line for line in CHANGES if line[3] == "hang"]
 ENDED = [line for line in CHANGES if line[3] != "hang"]
@@ -82,6 +86,14 @@ class TestDialect:
 
     def test_what_robfig_refuses_is_refused(self):
         assert [line for line in REFUSED if not refused(line[0])] == []
+
+    def test_a_negative_distance_is_an_error_where_robfig_takes_it_for_a_second(self):
+        taken = [line[3] for line in DIALECT if line[0] in NEGATIVE]
+
+        assert taken == [[1] * 5] * 2
+        for expression in NEGATIVE:
+            with pytest.raises(ScheduleError, match="it is negative"):
+                parse(expression)
 
     def test_a_prefix_alone_is_an_error_where_robfig_panics(self):
         panicked = [expression for expression, *_, outcome in REFUSED if outcome == "panic"]

@@ -304,3 +304,29 @@ class TestSkipped:
 
         assert found.skipped(first, first + MINUTE) == ()
         assert found.skipped(last - MINUTE, last) == ()
+
+
+class TestHas:
+    @given(schedules, instants)
+    @example(parse("0 0 * * *", zone("America/Havana")), at("2026-03-08T00:00Z"))
+    @example(parse("15 0 * * *", zone("Australia/Lord_Howe")), at("2026-10-04T00:00Z"))
+    def test_there_is_a_start_where_the_one_after_the_second_before_is(self, found, instant):
+        begin = instant.replace(second=0, microsecond=0)
+        near = [begin, *walked(found, begin, begin + timedelta(days=3), 5)]
+        for time in (*near, *(time + MINUTE for time in near)):
+            assert found.has(time) == (found.after(time - timedelta(seconds=1)) == time)
+
+    @pytest.mark.parametrize(("place", "expression", "asked"), [record[1:4] for record in CHANGES])
+    def test_around_a_change_too(self, place, expression, asked):
+        found = parse(expression, zone(place))
+        begin = at(asked)
+        for quarter in range(4 * 72):
+            time = begin + quarter * timedelta(minutes=15)
+            assert found.has(time) == (found.after(time - timedelta(seconds=1)) == time)
+
+    def test_far_from_a_change_nothing_is_searched_for(self, monkeypatch):
+        monkeypatch.setattr(schedule, "next_start", lambda *_: pytest.fail("searched"))
+        found = parse("0 0 29 2 *", zone("America/New_York"))
+
+        assert found.has(at("2028-02-29T00:00-05:00"))
+        assert not found.has(at("2027-01-15T00:00-05:00"))

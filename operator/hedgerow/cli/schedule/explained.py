@@ -28,7 +28,7 @@ LABELS = {
     Happens.FORBIDDEN: ("forbidden", "red"),
     Happens.DEADLINE: ("deadline passed", "red"),
     Happens.MISSED: ("missed", "red"),
-    Happens.TOO_MANY: ("too many missed", "red"),
+    Happens.LIMITED: ("active limit", "red"),
     Happens.SUSPENDED: ("suspended", "dim"),
     Happens.SKIPPED: ("skipped by clocks", "red"),
 }

@@ -4,9 +4,19 @@
 here knows what time it is. Why it is written here and not taken from a library: ADR 9.
 """
 
-from hedgerow.core.cron.dialect import LIMIT, parse
+from hedgerow.core.cron.dialect import LIMIT, errors, parse
 from hedgerow.core.cron.errors import ScheduleError
 from hedgerow.core.cron.schedule import Missed, Schedule
-from hedgerow.core.cron.zones import repeated, zone
+from hedgerow.core.cron.zones import ZONE_FIELD, repeated, zone
 
-__all__ = ["LIMIT", "Missed", "Schedule", "ScheduleError", "parse", "repeated", "zone"]
+__all__ = [
+    "LIMIT",
+    "ZONE_FIELD",
+    "Missed",
+    "Schedule",
+    "ScheduleError",
+    "errors",
+    "parse",
+    "repeated",
+    "zone",
+]

@@ -10,10 +10,11 @@ from hedgerow.core.cron.durations import nanoseconds
 from hedgerow.core.cron.errors import ScheduleError
 from hedgerow.core.cron.fields import ORDER, Fields
 from hedgerow.core.cron.schedule import Calendar, Every, Schedule
-from hedgerow.core.cron.zones import to_seconds
+from hedgerow.core.cron.zones import ZONE_FIELD, to_seconds
 from hedgerow.core.cron.zones import zone as load
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime, tzinfo
 
 LIMIT: Final = 1024
@@ -53,9 +54,27 @@ def parse(expression: str, zone: tzinfo = UTC, anchor: datetime | None = None) -
     text, place = _unprefixed(expression)
     where, prefixed = (zone, False) if place is None else (place, True)
     if text.startswith(_EVERY):
-        distance = max(nanoseconds(text.removeprefix(_EVERY)) // _SECOND, 1)
+        distance = max(_distance(text.removeprefix(_EVERY)) // _SECOND, 1)
         return Every(expression, where, prefixed, distance, anchored)
     return Calendar(expression, where, prefixed, _fields(text))
+
+
+def _distance(duration: str) -> int:
+    """Read the nanoseconds of `@every`; a negative one, to robfig every second, is refused."""
+    found = nanoseconds(duration)
+    if found < 0:
+        raise ScheduleError("@every", duration, "it is negative; write for instance 1h30m")
+    return found
+
+
+def errors(expression: str) -> Iterator[ScheduleError]:
+    """Return every error of an expression: that of its own zone does not hide that of the rest."""
+    try:
+        parse(expression)
+    except ScheduleError as error:
+        yield error
+        if error.field == ZONE_FIELD:
+            yield from errors(expression.partition(" ")[2].strip(_SPACE))
 
 
 def _unprefixed(expression: str) -> tuple[str, tzinfo | None]:

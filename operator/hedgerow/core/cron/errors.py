@@ -7,10 +7,14 @@ _SHOWN = 60
 
 
 class ScheduleError(ValueError):
-    """A schedule or a time zone that cannot be used; the text names the field and the value."""
+    """A schedule or a time zone that cannot be used; the text names the field and the value.
+
+    `reason` is the text without these.
+    """
 
     def __init__(self, field: str, value: str, reason: str) -> None:
         shown = value if len(value) <= _SHOWN else value[:_SHOWN] + "…"
         super().__init__(f"{field} {shown!r}: {reason}")
         self.field = field
         self.value = value
+        self.reason = reason

@@ -50,6 +50,13 @@ class Schedule(ABC):
         found = self.next(zones.to_seconds(instant))
         return None if found is None else zones.to_datetime(found)
 
+    def has(self, instant: datetime) -> bool:
+        """Return whether there is a start in the second of an instant.
+
+        Raises ValueError for an instant without a zone.
+        """
+        return self.starts_at(zones.to_seconds(instant))
+
     def missed(self, since: datetime, until: datetime) -> Missed:
         """Count the starts in (since, until], both instants with a zone; else raises ValueError.
 
@@ -77,6 +84,10 @@ class Schedule(ABC):
         """Give the first start later than a second since 1970, as such a second."""
 
     @abstractmethod
+    def starts_at(self, instant: int) -> bool:
+        """Return whether there is a start at a second since 1970."""
+
+    @abstractmethod
     def count(self, since: int, until: int) -> tuple[int, int | None]:
         """Count the starts in (since, until] and give the latest, in seconds since 1970."""
 
@@ -92,6 +103,10 @@ class Every(Schedule):
     distance: int
     """Seconds, at least 1."""
     anchor: int | None
+
+    def starts_at(self, instant: int) -> bool:
+        """Return whether there is a start at a second since 1970."""
+        return self.next(instant - 1) == instant
 
     def next(self, instant: int) -> int:
         """Give the first start later than a second since 1970, as such a second."""
@@ -116,6 +131,19 @@ class Calendar(Schedule):
     """Starts by the clock and the calendar on a wall in the zone."""
 
     fields: Fields = field(repr=False)
+
+    def starts_at(self, instant: int) -> bool:
+        """Return whether there is a start at a second since 1970.
+
+        Only around a change of the offset are there starts that the fields do not admit, and only
+        there is it searched: a search may go through years.
+        """
+        ahead = zones.offset(self.zone, instant)
+        if self.fields.admit(instant + ahead):
+            return True
+        around = (instant - 2 * DAY, instant + 2 * DAY)
+        changes = any(zones.offset(self.zone, near) != ahead for near in around)
+        return changes and self.next(instant - 1) == instant
 
     def next(self, instant: int) -> int | None:
         """Give the first start later than a second since 1970, as such a second."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ORDINAL: Final = EPOCH.toordinal()
+ZONE_FIELD: Final = "time zone"
+"""What errors call a zone."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_+-]{1,32}(?:/[A-Za-z0-9_+-]{1,32}){0,3}")
 FIRST: Final = -62_135_596_800 + 2 * DAY
 LAST: Final = 253_402_300_800 - 2 * DAY
@@ -39,9 +41,9 @@ def zone(name: str) -> tzinfo:
     if name in {"UTC", "Etc/UTC"}:
         return UTC
     if name == "Local":
-        raise ScheduleError("time zone", name, "say which; the machine's own means nothing here")
+        raise ScheduleError(ZONE_FIELD, name, "say which; the machine's own means nothing here")
     if not _NAME.fullmatch(name):
-        raise ScheduleError("time zone", name, "this is no IANA name, such as Europe/Berlin")
+        raise ScheduleError(ZONE_FIELD, name, "this is no IANA name, such as Europe/Berlin")
     return _load(name)
 
 
@@ -51,7 +53,17 @@ def _load(name: str) -> ZoneInfo:
         with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as source:
             return ZoneInfo.from_file(source, key=name)
     except (OSError, ValueError):
-        raise ScheduleError("time zone", name, "the IANA database has none of this name") from None
+        known = _spelled().get(name.casefold())
+        hint = f"; it has {known}" if known and known != name else ""
+        reason = f"the IANA database has none of this name{hint}"
+        raise ScheduleError(ZONE_FIELD, name, reason) from None
+
+
+@lru_cache(maxsize=1)
+def _spelled() -> dict[str, str]:
+    """Return the names that there are, by what they are in lower case."""
+    names = files("tzdata").joinpath("zones").read_text("ascii").split()
+    return {name.casefold(): name for name in names}
 
 
 def offset(place: tzinfo, instant: int) -> int:

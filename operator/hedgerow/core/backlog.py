@@ -1,0 +1,55 @@
+"""Backlog: the starts that passed without a Job, and whether there are too many to go unsaid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hedgerow.core.agenda import MOST_MISSED, in_time, passed_over
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from hedgerow.core.agenda import Agenda
+    from hedgerow.core.cron import Schedule
+    from hedgerow.core.starts import Record
+    from hedgerow_schemas.cronjob import CronJob
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The latest starts in a row without a Job: how many, and since when.
+
+    `too_many` tells that more than a hundred of them were within the deadline.
+    """
+
+    missed: int
+    since: datetime
+    too_many: bool
+
+
+def backlog(
+    cj: CronJob,
+    schedule: Schedule,
+    record: Record,
+    plan: Agenda,
+    *,
+    since: datetime,
+    now: datetime,
+) -> Backlog:
+    """Return the backlog of a CronJob; `since` is the last start made, or the creation.
+
+    A start that was made after others had passed is made instead of them. The status is told of
+    these along with it, and remembers them until the next start.
+    """
+    if plan.missed:
+        return Backlog(plan.missed, since, plan.too_many)
+    before, last = record.before, record.last
+    if record.refused or not before or not last or last == record.recorded:
+        return Backlog(cj.status.missed or 0, since, too_many=False)
+    earliest = in_time(before, cj.spec.starting_deadline_seconds, now)
+    return Backlog(
+        missed=passed_over(schedule, before, last),
+        since=before,
+        too_many=passed_over(schedule, earliest, last) >= MOST_MISSED,
+    )
