@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import yaml
@@ -16,6 +17,9 @@ MOST: Final = 2 * LARGEST
 DEEPEST: Final = 100
 """Maps and lists within each other: far more than any object has, far less than ends a stack."""
 _TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
+QUOTED: Final = 'as in schedule: "*/5 * * * *"'
+_UNQUOTED: Final = re.compile(r"[^#]*\bschedule:\s*[*@]")
+"""A schedule that YAML takes for an alias, or for nothing at all."""
 _NOT_JSON: Final = ("binary", "set", "omap", "pairs")
 
 
@@ -76,7 +80,8 @@ def from_yaml(text: str) -> tuple[Any, ...]:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         told = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise ManifestError(f"{where}{told}") from error
+        hint = _hint(text, mark.line) if mark else ""
+        raise ManifestError(f"{where}{told}{hint}") from error
     except ManifestError:
         raise
     except ValueError as error:
@@ -99,6 +104,12 @@ def _refuse_depth(text: str) -> None:
 
 def _too_deep(mark: yaml.Mark) -> ManifestError:
     return ManifestError(f"line {mark.line + 1}: it is nested more than {DEEPEST} levels deep")
+
+
+def _hint(text: str, number: int) -> str:
+    """Say what to do where YAML stumbles over a schedule that is not quoted."""
+    line = "".join(text.splitlines()[number : number + 1])
+    return f"; quote the schedule, {QUOTED}" if _UNQUOTED.match(line) else ""
 
 
 def _documents(text: str) -> Iterator[Any]:

@@ -124,11 +124,11 @@ def cronjobs(draw: st.DrawFn) -> Object:
         optional={
             "startingDeadlineSeconds": st.sampled_from([0, 60, 86_400]),
             "concurrencyPolicy": st.sampled_from(["Allow", "Forbid", "Replace"]),
+            "activeLimit": st.integers(1, 2),
             **dict.fromkeys(["suspend", "startGuard"], st.booleans()),
             **dict.fromkeys(["successfulJobsHistoryLimit", "failedJobsHistoryLimit"], counts),
         },
     )
-    stuck = {"type": "Stalled", "status": "True", "reason": "TooManyMissedStarts"}
     return {
         "apiVersion": CronJob.api.group_version,
         "kind": CronJob.api.kind,
@@ -139,7 +139,7 @@ def cronjobs(draw: st.DrawFn) -> Object:
                 [
                     {},
                     {"lastScheduleTime": "2026-01-01T11:00:00Z"},
-                    {"missed": 101, "conditions": [stuck]},
+                    {"lastScheduleTime": "9999-01-01T00:00:00Z", "missed": 101},
                 ]
             )
         ),

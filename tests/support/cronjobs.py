@@ -76,6 +76,30 @@ class World:
         """Change fields of the spec as `kubectl edit` does; None removes one."""
         return self.api.merge(self.target(name), {"spec": spec}, "kubectl-edit").must()
 
+    def record(self, name: str, start: datetime) -> None:
+        """Have the status say that a start was made, as the operator itself would have it say."""
+        said = {"lastScheduleTime": f"{start:%Y-%m-%dT%H:%M:%SZ}"}
+        body = {**self.target(name), "status": said}
+        self.api.apply(body, FIELD_MANAGER, subresource="status").must()
+
+    def own(self, owner: Object, name: str, manager: str, runs_for: float = 0, **meta: Any) -> None:
+        """Create a Job that a CronJob controls."""
+        job = self.target(name, "Job")
+        job["metadata"] |= {
+            "labels": {"hedgerow.dev/controller": "cronjob"},
+            "ownerReferences": [
+                {
+                    "apiVersion": owner["apiVersion"],
+                    "kind": owner["kind"],
+                    "name": owner["metadata"]["name"],
+                    "uid": owner["metadata"]["uid"],
+                    "controller": True,
+                }
+            ],
+            **meta,
+        }
+        self.api.apply({**job, "spec": template(runs_for)["spec"]}, manager).must()
+
     def target(self, name: str, kind: str = "CronJob") -> Object:
         """Give the identity of an object."""
         version = VERSION if kind == "CronJob" else "batch/v1"

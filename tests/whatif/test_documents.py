@@ -74,6 +74,29 @@ class TestReading:
         [document] = read(yaml.safe_dump(obj))
 
         assert (document.title, document.resource, document.problems) == (title, None, ())
+        assert document.skipped
+
+    def test_a_cronjob_of_another_version_is_told_which_there_are(self):
+        [other] = read(yaml.safe_dump(cronjob(apiVersion="batch/v1beta1")))
+        [service] = read(yaml.safe_dump({"kind": "Service", "apiVersion": "v1"}))
+
+        assert other.skipped == (
+            f"its apiVersion has to be {OURS}, or batch/v1 for one of Kubernetes itself"
+        )
+        assert service.skipped == "it is no CronJob"
+
+    @pytest.mark.parametrize("schedule", ["*/5 * * * *", "* * * * *", "@daily"])
+    def test_a_schedule_that_is_not_quoted_is_told_to_be(self, schedule):
+        text = f"kind: CronJob\nspec:\n  schedule: {schedule}\n"
+
+        with pytest.raises(DocumentError, match=r"^line 3: .*; quote the schedule, as in "):
+            read(text)
+
+    def test_what_else_yaml_stumbles_over_has_nothing_to_do_with_it(self):
+        with pytest.raises(DocumentError) as raised:
+            read("kind: CronJob\nspec:\n  note: *x\n")
+
+        assert "quote" not in str(raised.value)
 
     def test_what_a_cluster_gives_is_read_with_its_times(self):
         text = (
@@ -99,7 +122,7 @@ class TestProblems:
     @pytest.mark.parametrize(
         ("spec", "expected"),
         [
-            ({"schedule": 5}, ".spec.schedule: must be a string"),
+            ({"schedule": 5}, '.spec.schedule: must be a string: quote it, as in schedule: "*/5'),
             ({"schedule": "* * * *"}, ".spec.schedule: schedule '* * * *': it takes 5 fields"),
             ({"suspend": "yes"}, ".spec.suspend: must be true or false"),
             ({"startingDeadlineSeconds": "9"}, ".spec.startingDeadlineSeconds: must be an integer"),
@@ -116,6 +139,14 @@ class TestProblems:
         [problem] = problems(cronjob(spec=spec))
 
         assert problem.startswith(expected)
+
+    def test_a_bad_schedule_and_a_bad_zone_are_two(self):
+        found = problems(cronjob(spec={"schedule": "61 * * * *", "timeZone": "Mars"}))
+
+        assert [problem.partition(":")[0] for problem in found] == [
+            ".spec.schedule",
+            ".spec.timeZone",
+        ]
 
     def test_there_is_one_for_every_field(self):
         found = problems(cronjob(spec={"schedule": 5, "suspend": 5, "jobTemplate": 5}))

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from hedgerow.core.agenda import timetable
-from hedgerow.core.cron import ScheduleError
+from hedgerow.core.agenda import faults
 from hedgerow.core.unreadable import field_errors
-from hedgerow.manifest import LARGEST, ManifestError, from_yaml
+from hedgerow.manifest import LARGEST, QUOTED, ManifestError, from_yaml
 from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob, CronJobSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from hedgerow.core.invalid import FieldError
     from hedgerow_schemas.base import Object
 
 __all__ = ["LARGEST", "Document", "DocumentError", "read"]
@@ -37,13 +37,14 @@ class Document:
     """One object of a text: `resource` if it is a CronJob without `problems`.
 
     `title` is its kind and name; `foreign` tells that it is a CronJob of Kubernetes itself. A
-    document of another kind has neither resource nor problems.
+    document of another kind or version has neither resource nor problems, and `skipped` says why.
     """
 
     title: str
     resource: CronJob | None = None
     problems: tuple[str, ...] = ()
     foreign: bool = False
+    skipped: str = ""
 
 
 def read(text: str) -> tuple[Document, ...]:
@@ -75,12 +76,16 @@ def _document(obj: Object) -> Document:
     title = f"{obj.get('kind')}/{name or '?'}"
     versions = {CronJob.api.group_version, KUBERNETES}
     version = str(obj.get("apiVersion"))
-    if obj.get("kind") != CronJob.api.kind or version not in versions:
-        return Document(f"{title} of {version}")
+    if obj.get("kind") != CronJob.api.kind:
+        return Document(f"{title} of {version}", skipped="it is no CronJob")
+    if version not in versions:
+        ours = f"its apiVersion has to be {CronJob.api.group_version}"
+        why = f"{ours}, or {KUBERNETES} for one of Kubernetes itself"
+        return Document(f"{title} of {version}", skipped=why)
     try:
         resource = _validated(obj)
     except ValidationError as error:
-        complaints = (f".{found.field}: {found.detail}" for found in field_errors(error))
+        complaints = (f".{found.field}: {_complaint(found)}" for found in field_errors(error))
         return Document(title, problems=tuple(complaints))
     problems = tuple(_problems(obj, resource))
     return Document(title, None if problems else resource, problems, version == KUBERNETES)
@@ -107,11 +112,14 @@ def _problems(obj: Object, cj: CronJob) -> Iterator[str]:
         if time and time.utcoffset() is None:
             yield f"{path}: the time has no zone"
             return
-    try:
-        timetable(cj.spec.schedule, cj.spec.time_zone, cj.metadata.creation_timestamp)
-    except ScheduleError as error:
-        field = "timeZone" if error.value == cj.spec.time_zone else "schedule"
-        yield f".spec.{field}: {error}"
+    for fault in faults(cj.spec.schedule, cj.spec.time_zone):
+        yield f".spec.{fault.field}: {fault.error}"
+
+
+def _complaint(found: FieldError) -> str:
+    """Return what is wrong with a value; of a schedule that YAML took for a number, what to do."""
+    number = found.field == "spec.schedule" and not isinstance(found.value, str)
+    return f"{found.detail}: quote it, {QUOTED}" if number else found.detail
 
 
 def _times(cj: CronJob) -> Iterator[tuple[str, datetime | None]]:

@@ -90,9 +90,21 @@ class TestTable:
 
         _, out, _ = typed("@every 1s")
 
-        assert len(lines(out)) == 11
+        assert len(lines(out)) == 12
         assert lines(out)[1] == "Thu 2026-01-01 00:00:01 UTC +00:00 2026-01-01T00:00:01Z 0s"
         assert lines(out)[2].endswith("2026-01-01T00:00:02Z 1s")
+
+    @pytest.mark.parametrize(
+        ("since", "begun"), [((), "now"), (("--from", "2026-01-01"), "--from")]
+    )
+    def test_a_distance_is_said_to_count_from_the_creation_in_a_cluster(self, typed, since, begun):
+        _, out, _ = typed("@every 1h", *since)
+
+        assert lines(out)[-1] == (
+            f"Counted from {begun}; in a cluster @every counts from the creation of the CronJob:"
+            " `hedgerow schedule explain -f` tells."
+        )
+        assert "Counted" not in typed("@hourly", *since)[1]
 
     def test_a_terminal_sets_the_width(self, typed, monkeypatch):
         words = ("*/10 * * * *", "--zone", "Europe/London", "--from", "2026-03-29T00:50Z")
@@ -165,6 +177,14 @@ class TestErrors:
         [
             (("* * * * 7",), "day of week '7': 7 is above 6; Sunday is 0"),
             (("",), "schedule '': it takes 5 fields"),
+            (("*/5", "*", "*", "*", "*"), "the schedule came as 5 words: quote it, as in '30 2"),
+            (("--", "-1 * * * *"), "minute '-1': a value is missing; write for instance 0-59"),
+            (("* * * * SAT-SUN",), "a range does not go round: say sat,sun"),
+            (("0 0 9 * * *",), "not 6: none for seconds or years, as in Kubernetes"),
+            (("0 0 L * *",), "L is of Quartz; this dialect is that of robfig/cron, as in Kube"),
+            (("@every -1h",), "@every '-1h': it is negative"),
+            (("@daily", "--zone", "europe/berlin"), "none of this name; it has Europe/Berlin"),
+            (("61 * * * *", "--zone", "Mars"), "61 is above 59; time zone 'Mars': the IANA"),
             (("@daily", "--zone", "Mars"), "time zone 'Mars': the IANA database has none"),
             (("@daily", "--zone", ""), "time zone '': this is no IANA name"),
             (("@daily", "--zone", "../../etc/passwd"), "this is no IANA name"),

@@ -143,6 +143,8 @@ class TestJson:
             "begins": "2026-03-07T05:00:00Z",
             "durationSeconds": 4500.0,
             "missedBefore": 0,
+            "madeAtOnce": None,
+            "recordAhead": None,
             "summary": {"runs": 1, "runsLate": 1},
             "more": 0,
         }
@@ -270,6 +272,60 @@ class TestTable:
         assert "Sun 2026-03-08 03:00:00 -03:00  2026-03-08T06:00:00Z" in out
 
 
+class TestHeading:
+    """What the table alone does not say."""
+
+    def heading(self, typed, status: str = "", **spec: object) -> list[str]:
+        """The lines before the table, of a CronJob whose spec is changed so."""
+        text = DEMO.replace("30 1,2 * * *", str(spec.pop("schedule", "0 * * * *")))
+        more = "".join(f"  {name}: {value}\n" for name, value in spec.items())
+        code, out, err = typed(f"{text.rstrip()}\n{more}{status}")
+        assert (code, err) == (0, "")
+        lines = out.splitlines()
+        return lines[: next(i for i, line in enumerate(lines) if line.startswith("start ("))]
+
+    def test_a_deadline_of_nothing_is_said_to_let_nothing_start(self, typed):
+        assert self.heading(typed, startingDeadlineSeconds=0)[-1] == (
+            "Nothing ever starts: startingDeadlineSeconds is 0, and every start is late by then."
+        )
+
+    def test_a_record_ahead_of_now_is_said_to_be_none(self, typed):
+        lines = self.heading(typed, "status: {lastScheduleTime: '2099-01-01T00:00:00Z'}\n")
+
+        assert lines[-1] == (
+            "status.lastScheduleTime 2099-01-01T00:00:00Z is ahead of now, and no record of a"
+            " start: starts go on from now."
+        )
+
+    @pytest.mark.parametrize(
+        ("policy", "ends"), [("Forbid", ""), ("Replace", ", and ends the Job that runs")]
+    )
+    def test_what_an_edit_starts_at_once_is_said(self, typed, policy, ends):
+        runs = "demo-1772928000" if policy == "Replace" else ""
+        active = f"active: [{{name: {runs}}}], " if runs else ""
+        status = f"status: {{{active}lastScheduleTime: '2026-03-08T00:00:00Z'}}\n"
+        text = DEMO.replace("Forbid", policy).replace("30 1,2 * * *", "0 * * * *")
+        _, out, _ = typed(text.rstrip() + "\n" + status, "--duration", "10h")
+
+        assert (
+            f"That of 2026-03-08T05:00:00Z is made at once{ends}; so it is after an edit of"
+            " schedule or timeZone, and when suspend is taken away.\n"
+        ) in out
+
+    def test_where_nothing_is_made_at_once_nothing_is_said_of_it(self, typed):
+        status = "status: {lastScheduleTime: '2026-03-08T05:00:00Z'}\n"
+
+        assert "at once" not in "".join(self.heading(typed, status))
+
+    def test_programs_are_told_it_too(self, asked):
+        text = DEMO.replace("30 1,2 * * *", "0 * * * *").rstrip()
+        [late] = asked(f"{text}\nstatus: {{lastScheduleTime: '2026-03-08T00:00:00Z'}}\n")
+        [ahead] = asked(f"{text}\nstatus: {{lastScheduleTime: '2099-01-01T00:00:00Z'}}\n")
+
+        assert (late["madeAtOnce"], late["recordAhead"]) == ("2026-03-08T05:00:00Z", None)
+        assert (ahead["madeAtOnce"], ahead["recordAhead"]) == (None, "2099-01-01T00:00:00Z")
+
+
 class TestFile:
     def test_a_dash_is_standard_input(self, capsys, monkeypatch):
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(HOURLY.encode())))
@@ -290,7 +346,23 @@ class TestFile:
         code, out, err = typed(OTHER)
 
         assert (code, out) == (2, "")
-        assert err.splitlines()[-1] == "hedgerow: cronjob.yaml: there is no CronJob in it"
+        assert err.splitlines()[-1] == (
+            "hedgerow: cronjob.yaml: there is no CronJob of batch.tutorial.kubebuilder.io/v1 in it"
+        )
+
+    def test_a_cronjob_of_another_version_is_told_which_it_has_to_be(self, typed):
+        _, _, err = typed(HOURLY.replace("batch/v1", "batch/v1beta1"))
+
+        assert err.splitlines()[0] == (
+            "hedgerow: cronjob.yaml: CronJob/theirs of batch/v1beta1 is skipped: its apiVersion has"
+            " to be batch.tutorial.kubebuilder.io/v1, or batch/v1 for one of Kubernetes itself"
+        )
+
+    def test_a_schedule_that_is_not_quoted_is_told_to_be(self, typed):
+        _, _, err = typed(DEMO.replace('"30 1,2 * * *"', "*/5 * * * *"))
+
+        assert "line 6: " in err
+        assert 'quote the schedule, as in schedule: "*/5 * * * *"' in err
 
     def test_every_field_that_is_wrong_is_a_line_and_nothing_is_explained(self, typed):
         wrong = HOURLY.replace("@hourly", "61 * * * *").replace("jobT", "suspend: 5, jobT")

@@ -14,6 +14,10 @@ from hedgerow.core.cron.fields import ORDER, STAR, bits
 
 FIELDS = "minute, hour, day of month, month, day of week"
 NAMES = "@yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly, @every 1h30m"
+HERE = "this dialect is that of robfig/cron, as in Kubernetes"
+QUARTZ = f"is of Quartz; {HERE}"
+DAY = "for the day of month"
+UNLESS = "have the Job end at once unless it is the one meant"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -86,18 +90,44 @@ class TestFields:
             ("* * 0 * *", "day of month '0': 0 is below 1"),
             ("* * * 9-13 *", "month '9-13': 13 is above 12"),
             ("* * * * 7", "day of week '7': 7 is above 6; Sunday is 0"),
-            ("* * * * 5-1", "day of week '5-1': the range begins at 5 and ends before, at 1"),
+            ("* * * * 5-1", ("day of week '5-1': the range begins at 5 and ends before, at 1; a"
+             " range does not go round: say 5-6,0-1")),
+            ("* * * * SAT-SUN", ("day of week 'SAT-SUN': the range begins at 6 and ends before, at"
+             " 0; a range does not go round: say sat,sun")),
+            ("* * * * fri-mon", ("day of week 'fri-mon': the range begins at 5 and ends before, at"
+             " 1; a range does not go round: say fri-sat,sun-mon")),
+            ("* 22-6 * * *", ("hour '22-6': the range begins at 22 and ends before, at 6; a range"
+             " does not go round: say 22-23,0-6")),
+            ("* 22-6/2 * * *", "hour '22-6/2': the range begins at 22 and ends before, at 6"),
+            ("* * * * 5-7", ("day of week '5-7': 7 is above 6; Sunday is 0; a range does not go"
+             " round: say 5-6,0")),
+            ("* * * * 8-7", "day of week '8-7': 7 is above 6; Sunday is 0"),
+            ("* * L * *", f"day of month 'L': L {QUARTZ}: say 28-31 {DAY}, and {UNLESS}"),
+            ("* * L-3 * *", f"day of month 'L-3': L {QUARTZ}: say 28-31 {DAY}, and {UNLESS}"),
+            ("* * * * 5L", f"day of week '5L': L {QUARTZ}: say 22-31 {DAY}, and {UNLESS}"),
+            ("* * * * FRIL", f"day of week 'FRIL': L {QUARTZ}: say 22-31 {DAY}, and {UNLESS}"),
+            ("* * 15W * *", f"day of month '15W': W {QUARTZ}: name the days, and {UNLESS}"),
+            ("* * * * MON#1", f"day of week 'MON#1': # {QUARTZ}: say 1-7 {DAY}, and {UNLESS}"),
+            ("H H(0-7) * * *", f"minute 'H': H is of Jenkins; {HERE}: say a number"),
+            ("0 0 9 * * *", (f"schedule '0 0 9 * * *': it takes 5 fields ({FIELDS}), not 6: none"
+             " for seconds or years, as in Kubernetes; @every 30s is each half minute")),
             ("*/0 * * * *", "minute '*/0': the step is 0"),
             ("1/2/3 * * * *", "minute '1/2/3': has more than one slash"),
             ("1-2-3 * * * *", "minute '1-2-3': has more than one hyphen"),
             ("mon * * * *", "minute 'mon': 'mon' is not a number"),
-            ("* * * mon *", "month 'mon': 'mon' is not a number or a name"),
-            ("-1 * * * *", "minute '-1': '' is not a number"),
+            ("* * * mon *", ("month 'mon': 'mon' is not a number or one of jan, feb, mar, apr, may,"
+             " jun, jul, aug, sep, oct, nov, dec")),
+            ("jul * * * *", "minute 'jul': 'jul' is not a number"),
+            ("-1 * * * *", "minute '-1': a value is missing; write for instance 0-59, */5 or 0"),
+            ("1- * * * *", "minute '1-': a value is missing; write for instance 0-59, */5 or 0"),
+            ("*/ * * * *", "minute '*/': a value is missing; write for instance 0-59, */5 or 0"),
             ("*/-1 * * * *", "minute '*/-1': the number is negative"),
             ("* 9223372036854775808 * * *", "hour '9223372036854775808': the number is too large"),
             ("* *", f"schedule '* *': it takes 5 fields ({FIELDS}), not 2"),
             ("@reboot", f"schedule '@reboot': there is no such name; there are {NAMES}"),
-            ("@every 1d", "@every '1d': 'd' is no unit; there are h, m, s, ms, us, ns"),
+            ("@every 1d", ("@every '1d': 'd' is no unit; there are h, m, s, ms, us, ns; a day is"
+             " 24h")),
+            ("@every 1y", "@every '1y': 'y' is no unit; there are h, m, s, ms, us, ns"),
             ("@every 1", "@every '1': a unit is missing after '1'; there are h, m, s, ms"),
             ("@every h", "@every 'h': a number is missing before 'h'"),
             ("@every ", "@every '': there is none; write for instance 1h30m"),

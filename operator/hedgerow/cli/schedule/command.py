@@ -84,7 +84,10 @@ def schedule() -> None:
 @app.command("next")
 def next_command(
     expression: Annotated[
-        str, typer.Argument(metavar="EXPR", help="The schedule, quoted, such as '30 2 * * *'.")
+        list[str],
+        typer.Argument(
+            metavar="EXPR", help="The schedule, quoted, such as '30 2 * * *'.", show_default=False
+        ),
     ],
     *,
     zone: Annotated[
@@ -110,8 +113,9 @@ def next_command(
     """Print the coming starts of a schedule, and what daylight saving does to them.
 
     A start that falls into a skipped hour does not run; one in a repeated hour may run twice.
+    `@every` counts from --from; in a cluster it counts from the creation of the CronJob.
     """
-    found = _parse(expression, zone)
+    found = _parse(_one(expression), zone)
     begin = _now() if since is None else moment("--from", since, found.zone)
     rows = list(coming(found, begin, count))
     if output is Output.JSON:
@@ -123,6 +127,12 @@ def next_command(
     if len(rows) < count and output is Output.TABLE:
         last = rows[-1].start if rows else begin
         typer.echo(f"No {'further ' if rows else ''}start within five years of {utc(last)}.")
+    if isinstance(found, cron.Every) and output is Output.TABLE:
+        begun = "now" if since is None else "--from"
+        typer.echo(
+            f"Counted from {begun}; in a cluster @every counts from the creation of the CronJob:"
+            " `hedgerow schedule explain -f` tells."
+        )
 
 
 def coming(found: cron.Schedule, since: datetime, count: int) -> Iterator[Coming]:
@@ -141,11 +151,26 @@ def coming(found: cron.Schedule, since: datetime, count: int) -> Iterator[Coming
         last = start
 
 
+def _one(words: Sequence[str]) -> str:
+    """Return the schedule; several words are one that the shell has taken apart."""
+    if len(words) > 1:
+        raise typer.BadParameter(
+            f"the schedule came as {len(words)} words: quote it, as in '30 2 * * *', so that the"
+            " shell leaves it alone"
+        )
+    return words[0]
+
+
 def _parse(expression: str, zone: str | None) -> cron.Schedule:
+    wrong = [*cron.errors(expression)]
     try:
-        found = cron.parse(expression, cron.zone(zone) if zone is not None else UTC)
+        place = cron.zone(zone) if zone is not None else UTC
+        found = None if wrong else cron.parse(expression, place)
     except cron.ScheduleError as error:
-        raise typer.BadParameter(str(error)) from error
+        wrong.append(error)
+        found = None
+    if found is None:
+        raise typer.BadParameter("; ".join(map(str, wrong)))
     if zone is not None and found.zone_prefixed:
         raise typer.BadParameter(
             f"the schedule names a zone of its own, {found.zone}: drop that or --zone"

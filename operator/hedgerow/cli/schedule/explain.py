@@ -19,13 +19,13 @@ from hedgerow.core.cron.durations import nanoseconds
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.whatif import Question, forecast
 from hedgerow.whatif.documents import LARGEST, DocumentError, read
+from hedgerow_schemas.cronjob import CronJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
     from hedgerow.whatif.documents import Document
-    from hedgerow_schemas.cronjob import CronJob
 
 LONGEST = timedelta(days=36525)
 """Of a range, and of a Job's duration: a hundred years."""
@@ -82,7 +82,7 @@ class Asked:
         if until.astimezone(UTC) - since.astimezone(UTC) > LONGEST:
             raise typer.BadParameter("--to is more than a hundred years after --from")
         down = tuple(_interval(text, zone) for text in self.down)
-        return Question(_utc(since), _utc(until), self.duration, down, self.limit)
+        return Question(_utc(since), _utc(until), self.duration, down, self.limit, _utc(now))
 
 
 def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, never positional
@@ -98,7 +98,8 @@ def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, 
 
     The CronJob controller itself is asked, over time that is made up: its Jobs take --duration,
     nothing else is in its way, and no cluster is needed. Starts that daylight saving skips or
-    repeats are marked. The status in the file, if any, is where it begins.
+    repeats are marked. The status in the file, if any, is where it begins: edit what `kubectl get`
+    prints, and it tells what the edit would start at once.
 
     - `hedgerow schedule explain -f cronjob.yaml --duration 90s`
     - `hedgerow schedule explain -f cronjob.yaml --from 2026-03-07 --to 2026-03-10`
@@ -133,9 +134,9 @@ def _documents(filename: str) -> Iterable[Document]:
     problems = [f"{doc.title}: {problem}" for doc in documents for problem in doc.problems]
     others = [doc for doc in documents if not doc.resource and not doc.problems]
     if len(others) == len(documents):
-        problems = ["there is no CronJob in it"]
+        problems = [f"there is no CronJob of {CronJob.api.group_version} in it"]
     for document in others:
-        _aside(f"{filename}: {document.title} is skipped: it is no CronJob")
+        _aside(f"{filename}: {document.title} is skipped: {document.skipped}")
     for problem in problems:
         _aside(f"{filename}: {problem}")
     if problems:

@@ -16,7 +16,7 @@ from hedgerow.whatif import Happens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from datetime import tzinfo
+    from datetime import datetime, tzinfo
 
     from hedgerow.whatif import Fate, Forecast, Question
     from hedgerow_schemas.cronjob import CronJob
@@ -85,11 +85,30 @@ def _heading(each: Explained) -> Iterator[str]:
         yield "It is one of Kubernetes itself (batch/v1); this is what hedgerow would make of it."
     if asked.duration == timedelta() and cj.spec.concurrency_policy != "Allow":
         yield "No Job is ever in the way of another: --duration says how long they take."
+    if cj.spec.starting_deadline_seconds == 0:
+        yield "Nothing ever starts: startingDeadlineSeconds is 0, and every start is late by then."
+    if found.refused:
+        yield (
+            f"status.lastScheduleTime {utc(found.refused)} is ahead of now, and no record of a"
+            " start: starts go on from now."
+        )
     if found.since:
         yield f"It begins at {utc(found.begins)}: {found.since} is later than --from."
     if found.missed_before:
         starts = _count(found.missed_before, "start")
         yield f"Before {utc(found.begins)}, {starts} had passed without a Job."
+    if found.at_once:
+        yield _at_once(each, found.at_once)
+
+
+def _at_once(each: Explained, start: datetime) -> str:
+    """Say what the operator makes as soon as it looks: after an edit of the schedule, for one."""
+    fate = next((fate for fate in each.forecast.fates if fate.start == start), None)
+    ends = ", and ends the Job that runs" if fate and fate.happens is Happens.REPLACES else ""
+    return (
+        f"That of {utc(start)} is made at once{ends}; so it is after an edit of schedule or"
+        " timeZone, and when suspend is taken away."
+    )
 
 
 def _table(each: Explained, width: int) -> Table:
@@ -134,6 +153,8 @@ def _wire(each: Explained) -> dict[str, Any]:
         "begins": utc(found.begins),
         "durationSeconds": asked.duration.total_seconds(),
         "missedBefore": found.missed_before,
+        "madeAtOnce": utc(found.at_once) if found.at_once else None,
+        "recordAhead": utc(found.refused) if found.refused else None,
         "starts": [_fate_wire(fate, each.zone) for fate in found.fates],
         "summary": Counter(fate.happens.value for fate in found.fates),
         "more": found.more,

@@ -6,12 +6,13 @@ here knows what time it is. Why it is written here and not taken from a library:
 
 from hedgerow.core.cron.dialect import LIMIT, errors, parse
 from hedgerow.core.cron.errors import ScheduleError
-from hedgerow.core.cron.schedule import Missed, Schedule
+from hedgerow.core.cron.schedule import Every, Missed, Schedule
 from hedgerow.core.cron.zones import ZONE_FIELD, repeated, zone
 
 __all__ = [
     "LIMIT",
     "ZONE_FIELD",
+    "Every",
     "Missed",
     "Schedule",
     "ScheduleError",

@@ -97,7 +97,8 @@ def _fields(text: str) -> Fields:
     words = _WORDS.findall(text)
     if len(words) != len(ORDER):
         names = ", ".join(field.name for field in ORDER)
-        raise ScheduleError(
-            "schedule", text, f"it takes {len(ORDER)} fields ({names}), not {len(words)}"
-        )
+        more = len(words) > len(ORDER)
+        hint = ": none for seconds or years, as in Kubernetes; @every 30s is each half minute"
+        reason = f"it takes {len(ORDER)} fields ({names}), not {len(words)}{hint if more else ''}"
+        raise ScheduleError("schedule", text, reason)
     return Fields(*(field.parse(word) for field, word in zip(ORDER, words, strict=True)))

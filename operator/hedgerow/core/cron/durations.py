@@ -53,7 +53,8 @@ def _part(text: str, part: re.Match[str]) -> int:
     if not unit:
         raise _refused(text, f"a unit is missing after {part[0]!r:.20}; there are h, m, s, ms")
     if unit not in _UNITS:
-        raise _refused(text, f"{unit!r:.20} is no unit; there are h, m, s, ms, us, ns")
+        day = "; a day is 24h" if unit == "d" else ""
+        raise _refused(text, f"{unit!r:.20} is no unit; there are h, m, s, ms, us, ns{day}")
     size = _UNITS[unit]
     count = int(whole or 0)
     if count > _LIMIT // size:

@@ -26,6 +26,19 @@ _LARGEST: Final = 2**63 - 1
 _BETWEEN: Final = 2
 _MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec"
 _WEEKDAYS: Final = "sun mon tue wed thu fri sat"
+_HERE: Final = "this dialect is that of robfig/cron, as in Kubernetes"
+_UNLESS: Final = "have the Job end at once unless it is the one meant"
+_ELSEWHERE: Final = (
+    (r".*#.*", f"# is of Quartz; {_HERE}: say 1-7 for the day of month, and {_UNLESS}"),
+    (r"l", f"L is of Quartz; {_HERE}: say 28-31 for the day of month, and {_UNLESS}"),
+    (
+        r"([0-9]|sun|mon|tue|wed|thu|fri|sat)l",
+        f"L is of Quartz; {_HERE}: say 22-31 for the day of month, and {_UNLESS}",
+    ),
+    (r"([0-9]+|l)w", f"W is of Quartz; {_HERE}: name the days, and {_UNLESS}"),
+    (r"h(\(.*\))?", f"H is of Jenkins; {_HERE}: say a number"),
+)
+"""What other dialects have, and how to say it in this one."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +93,27 @@ class Field:
         if start < self.least:
             raise self._refused(text, f"{start} is below {self.least}")
         if end > self.largest:
-            hint = "; Sunday is 0" if self is DAY_OF_WEEK and end == self.largest + 1 else ""
+            sunday = self is DAY_OF_WEEK and end == self.largest + 1
+            hint = f"; Sunday is 0{self._round(text, start, 0)}" if sunday else ""
             raise self._refused(text, f"{end} is above {self.largest}{hint}")
         if start > end:
-            raise self._refused(text, f"the range begins at {start} and ends before, at {end}")
+            reason = f"the range begins at {start} and ends before, at {end}"
+            raise self._refused(text, f"{reason}{self._round(text, start, end)}")
         if step == 0:
             raise self._refused(text, "the step is 0")
+
+    def _round(self, text: str, start: int, end: int) -> str:
+        """Say how to write a range that goes past the largest value; nothing if it has a step."""
+        if "-" not in text or "/" in text or start > self.largest:
+            return ""
+        named = {number: name for name, number in self.names.items()} if text[0].isalpha() else {}
+
+        def span(low: int, high: int) -> str:
+            ends = dict.fromkeys(named.get(number, str(number)) for number in (low, high))
+            return "-".join(ends)
+
+        parts = f"{span(start, self.largest)},{span(self.least, end)}"
+        return f"; a range does not go round: say {parts}"
 
     def _value(self, text: str, item: str) -> int:
         # Go lowers this one letter to a plain "i"; Python lowers it to two characters.
@@ -94,15 +122,24 @@ class Field:
 
     def _integer(self, text: str, item: str) -> int:
         """Read what Go's strconv.Atoi reads: ASCII digits with a sign, in 64 bits."""
+        if not text:
+            between = f"{self.least}-{self.largest}, */5 or {self.least}"
+            raise self._refused(item, f"a value is missing; write for instance {between}")
         if not _INTEGER.fullmatch(text):
-            names = " or a name" if self.names else ""
-            raise self._refused(item, f"{text!r:.40} is not a number{names}")
+            raise self._refused(item, self._not_a_number(text, item))
         number = int(text)
         if number > _LARGEST:
             raise self._refused(item, "the number is too large")
         if number < 0:
             raise self._refused(item, "the number is negative")
         return number
+
+    def _not_a_number(self, text: str, item: str) -> str:
+        for pattern, hint in _ELSEWHERE:
+            if any(re.fullmatch(pattern, said, re.IGNORECASE) for said in (text, item)):
+                return hint
+        names = f" or one of {', '.join(self.names)}" if self.names else ""
+        return f"{text!r:.40} is not a number{names}"
 
     def _refused(self, item: str, reason: str) -> ScheduleError:
         return ScheduleError(self.name, item, reason)
