@@ -246,6 +246,20 @@ class TestManyMissed:
         following = composed(cronjob(recorded(101, missed=100)), at(102.1), job(101), job(102))
         assert (status(following)["missed"], told(following)) == (0, [])
 
+    def test_it_is_told_of_though_the_next_start_came_before_the_status_was_written(self):
+        desired = composed(cronjob(), at(103.5), job(101), job(102), job(103))
+        gone = composed(cronjob(), at(103.5), made=frozenset({("Job", job_name(103))}))
+
+        assert status(desired)["missed"] == 100
+        assert told(desired) == told(gone) == [("Warning", "TooManyMissedTimes")]
+
+    def test_where_another_manager_holds_the_record_jobs_tell_what_came_before(self):
+        field = {"object": "CronJob/demo", "path": ".status.lastScheduleTime", "manager": "main"}
+        held = cronjob(recorded(0, contested=[field]))
+        desired = composed(held, at(500.5), job(498), job(499), job(500))
+
+        assert (status(desired)["missed"], told(desired)) == (0, [])
+
     def test_a_hundred_are_nothing_to_warn_of(self):
         assert told(composed(cronjob(), at(100))) == []
         assert told(composed(cronjob(), at(100.1), job(100))) == []

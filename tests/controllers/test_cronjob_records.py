@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -82,6 +83,16 @@ class TestAhead:
 
         assert kept(composed(none_kept, at(0.5), job(FAR, "Complete"))) == []
         assert freed(composed(cronjob(), at(0.5), job(FAR, guarded=True))) == [job_name(FAR)]
+
+    @pytest.mark.parametrize("spec", [{}, {"suspend": True}, {"schedule": "junk"}], ids=str)
+    def test_it_is_looked_at_again_when_its_time_has_come(self, spec):
+        yearly = {"schedule": "0 0 1 1 *", **spec}
+        desired = composed(cronjob(**yearly), at(3), job(10), job(FAR))
+
+        assert desired.requeue_after == timedelta(minutes=7)
+        assert composed(
+            cronjob(**yearly), at(3), by_hand("r", "9999-01-01T00:00:00Z")
+        ).requeue_after
 
     def test_a_job_of_the_next_minute_counts_once_its_time_has_come(self):
         early = job(4, "Complete", guarded=True)

@@ -52,6 +52,23 @@ class TestStalled:
         await world.work()
         assert world.condition("DatedAhead") == ""
 
+    async def test_a_record_ahead_that_somebody_else_holds_stops_nothing(self):
+        world = await started()
+        await world.live_through(MINUTE)
+        live = world.the("CronJob", "demo")
+        ahead = world.at(365 * 24 * 60 * MINUTE)
+        edited = {**live, "status": {**live["status"], "lastScheduleTime": ahead}}
+        world.server.update(edited, "kubectl-edit", "status")
+        world.deliver()
+        await world.live_through(3 * MINUTE)
+
+        assert world.last == ahead
+        assert [field["path"] for field in world.status()["contested"]] == [
+            ".status.lastScheduleTime"
+        ]
+        assert world.made == [world.job(minute) for minute in (1, 2, 3, 4)]
+        assert "TooManyMissedTimes" not in world.events()
+
     async def test_a_schedule_that_cannot_be_read_is_one_event(self):
         world = await started(schedule="junk")
         for _ in range(2):

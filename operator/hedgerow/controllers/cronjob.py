@@ -6,7 +6,14 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from hedgerow.core import conditions, cron, cronjobs, starts
-from hedgerow.core.agenda import MOST_MISSED, Agenda, agenda, faults, timetable
+from hedgerow.core.agenda import (
+    LONGEST_LOOK_BACK,
+    MOST_MISSED,
+    Agenda,
+    agenda,
+    faults,
+    timetable,
+)
 from hedgerow.core.backlog import Backlog, backlog
 from hedgerow.core.contract import Controller, Desired, Finalized, Keep, Notice, Observed
 from hedgerow.core.history import last_success, outdated
@@ -16,7 +23,7 @@ from hedgerow_schemas.job import Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from hedgerow_schemas.base import Condition
 
@@ -34,7 +41,11 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     except cron.ScheduleError:
         record = starts.record(cj, jobs, None, now, observed.made)
         verdict = (*unreadable(cj), *ahead(record))
-        return Desired(tuple(kept(cj, jobs, record)), status(cj, jobs, record, verdict))
+        return Desired(
+            tuple(kept(cj, jobs, record)),
+            status(cj, jobs, record, verdict),
+            requeue_after=wait(record, None, now),
+        )
     record = starts.record(cj, jobs, schedule, now, observed.made)
     since = max((time for time in (record.last, created) if time), default=now)
     plan = agenda(schedule, since, cj.spec.starting_deadline_seconds, now)
@@ -57,8 +68,15 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
             missed=behind.missed,
         ),
         tuple(remarks(cj, record, plan, behind, rivals=rivals, full=full)),
-        plan.upcoming - now if plan.upcoming and not cj.spec.suspend else None,
+        wait(record, None if cj.spec.suspend else plan.upcoming, now),
     )
+
+
+def wait(record: Record, upcoming: datetime | None, now: datetime) -> timedelta | None:
+    """Return how long until the next start, or until a Job is not dated ahead any more."""
+    times = [upcoming, *(dated.start for dated in record.ahead)]
+    soonest = min((time for time in times if time), default=None)
+    return None if soonest is None else min(soonest - now, LONGEST_LOOK_BACK)
 
 
 def hinders(cj: CronJob, job: Job) -> bool:
@@ -137,10 +155,14 @@ def health(cj: CronJob, plan: Agenda, full: bool) -> Condition:
 
 
 def ahead(record: Record) -> Iterator[Condition]:
-    """Tell of the Jobs that are dated ahead of now: they keep no start from being made."""
-    if record.ahead:
-        first = min(record.ahead, key=lambda dated: (dated.start, dated.job.name))
-        more = f" (and {len(record.ahead) - 1} more)" if len(record.ahead) > 1 else ""
+    """Tell of the Jobs that are dated ahead of now: they keep no start from being made.
+
+    One that is ahead by no more than clocks may differ is nothing to tell of.
+    """
+    told = [dated for dated in record.ahead if dated.job.name not in record.news]
+    if told:
+        first = min(told, key=lambda dated: (dated.start, dated.job.name))
+        more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
         message = (
             f"Job {first.job.name} is dated {shown(first.start)}, ahead of now: it is no record"
             f" of a start and holds none back{more}. Delete it, or set the clock right"

@@ -42,14 +42,20 @@ def backlog(
     A start that was made after others had passed is made instead of them. The status is told of
     these along with it, and remembers them until the next start.
     """
-    if plan.missed:
-        return Backlog(plan.missed, since, plan.too_many)
-    before, last = record.before, record.last
-    if record.refused or not before or not last or last == record.recorded:
-        return Backlog(cj.status.missed or 0, since, too_many=False)
-    earliest = in_time(before, cj.spec.starting_deadline_seconds, now)
+    passed, too_many = 0, False
+    if record.before and record.last and not record.refused:
+        made = len(record.fresh)
+        earliest = in_time(record.before, cj.spec.starting_deadline_seconds, now)
+        passed = 1 + passed_over(schedule, record.before, record.last) - made
+        within = passed
+        if earliest > record.before:
+            within = 1 + passed_over(schedule, earliest, record.last) - made
+        too_many = within >= MOST_MISSED
+    if too_many and record.before:
+        since = record.before
+    remembered = 0 if record.fresh else cj.status.missed or 0
     return Backlog(
-        missed=passed_over(schedule, before, last),
-        since=before,
-        too_many=passed_over(schedule, earliest, last) >= MOST_MISSED,
+        missed=plan.missed or max(passed, remembered, 0),
+        since=since,
+        too_many=too_many or plan.too_many,
     )

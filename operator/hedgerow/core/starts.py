@@ -12,7 +12,7 @@ from hedgerow_schemas.base import View
 from hedgerow_schemas.job import Job, instant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from hedgerow.core.cron import Schedule
     from hedgerow_schemas.base import Object
@@ -24,6 +24,9 @@ TOLERANCE: Final = timedelta(minutes=1)
 """How far the clocks of two replicas may differ: a record that is ahead by less is believed."""
 _LAST_SECOND = int(datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp())
 _SECOND = timedelta(seconds=1)
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_LOOK_BACK = (timedelta(hours=1), timedelta(days=40), LONGEST_LOOK_BACK)
+"""Spans in which the newest start is looked for: to count those of years takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +41,18 @@ class Dated:
 class Record:
     """What is known of the starts that were made.
 
-    `last` is the newest of them and `before` the one before it. `recorded` is what the status has
-    of it; `refused` is what the status has instead if that lies ahead of now. `ahead` are the Jobs
-    that are dated ahead of now, which are no record either, and `news` names the Jobs that no
+    `last` is the newest of them. `recorded` is what the status has of it; `refused` is what the
+    status has instead if that lies ahead of now. `fresh` are the starts made since, as far as they
+    are known, and `before` is the newest one made before these, or the creation. `ahead` are the
+    Jobs that are dated ahead of now, which are no record either, and `news` names the Jobs that no
     status tells of yet.
     """
 
     last: datetime | None
-    before: datetime | None
     recorded: datetime | None
     refused: datetime | None
+    fresh: frozenset[datetime]
+    before: datetime | None
     ahead: tuple[Dated, ...]
     news: frozenset[str]
 
@@ -78,7 +83,7 @@ def start_of(owner: str, job: Job) -> datetime | None:
 
 
 def is_ahead(time: datetime, now: datetime) -> bool:
-    """Tell whether a time on record lies further ahead of now than clocks may differ."""
+    """Return whether a time on record lies further ahead of now than clocks may differ."""
     return time - now > TOLERANCE
 
 
@@ -98,27 +103,43 @@ def record(
     come. A status is ahead after a pass under a wrong clock; what it said before that is lost, so
     every start until now is taken as made, for none may be made twice.
     """
-    owner, told = cj.metadata.name, cj.status.last_schedule_time
+    told, created = cj.status.last_schedule_time, cj.metadata.creation_timestamp
     refused = told if schedule and told and is_ahead(told, now) else None
     recorded = _caught_up(cj, schedule, now) if schedule and refused else told
-    dated = [Dated(job, start) for job in jobs if (start := start_of(owner, job))]
-    come = sorted((each for each in dated if each.start <= now), key=_start, reverse=True)
-    newest = _newest(come, schedule, recorded)
-    made_since = [start for _, name in made if (start := named(owner, name))]
-    known = [recorded, newest, *(time for time in made_since if not is_ahead(time, now))]
-    last = max((time for time in known if time), default=None)
-    created = cj.metadata.creation_timestamp
-    earlier = [created, recorded, *(each.start for each in come)]
-    unknown = [each for each in come if each.start == newest == last]
-    unknown += [each for each in dated if now < each.start <= now + TOLERANCE]
+    dated = [Dated(job, start) for job in jobs if (start := start_of(cj.metadata.name, job))]
+    come = [each for each in dated if (recorded or _NEVER) < each.start <= now]
+    newer = {each.start for each in come if _counts(each, schedule)}
+    since = (named(cj.metadata.name, name) for _, name in made)
+    newer |= {at for at in since if at and at > (recorded or _NEVER) and not is_ahead(at, now)}
+    last = max(newer, default=recorded)
+    # A status that somebody else holds does not move: there the Jobs tell what came before.
+    fresh = newer & {last} if _is_held(cj) else newer
+    first = min(fresh, default=_NEVER)
+    known = (created, recorded, *(newer - fresh))
+    news = [each for each in dated if each.start == last and last in newer]
+    news += [each for each in dated if now < each.start <= now + TOLERANCE]
     return Record(
         last=last,
-        before=max((time for time in earlier if time and last and time < last), default=None),
         recorded=None if refused else recorded,
         refused=refused,
-        ahead=tuple(each for each in dated if is_ahead(each.start, now)),
-        news=frozenset(each.job.name for each in unknown),
+        fresh=frozenset(fresh),
+        before=max((time for time in known if time and time < first), default=None),
+        ahead=tuple(each for each in dated if each.start > now),
+        news=frozenset(each.job.name for each in news),
     )
+
+
+def _counts(dated: Dated, schedule: Schedule | None) -> bool:
+    """Return whether a Job took the place of the start that it is dated to.
+
+    One that somebody made by hand, under a time at which the schedule has no start, did not.
+    """
+    return schedule is None or is_made_here(dated.job) or schedule.has(dated.start)
+
+
+def _is_held(cj: CronJob) -> bool:
+    """Return whether another field manager holds the record in the status."""
+    return any(field.path == ".status.lastScheduleTime" for field in cj.status.contested)
 
 
 def _caught_up(cj: CronJob, schedule: Schedule, now: datetime) -> datetime | None:
@@ -130,33 +151,17 @@ def _caught_up(cj: CronJob, schedule: Schedule, now: datetime) -> datetime | Non
     announced = cj.status.next_schedule_time
     until = min(now, announced - _SECOND) if announced else now
     created = cj.metadata.creation_timestamp or now
-    return schedule.missed(max(created, now - LONGEST_LOOK_BACK), until).latest
-
-
-def _newest(
-    come: Sequence[Dated], schedule: Schedule | None, recorded: datetime | None
-) -> datetime | None:
-    """Return the newest time of a Job that counts as a start and is not on record yet.
-
-    `come` is in order, the newest first. A Job that somebody made by hand, under a time at which
-    the schedule has no start, took the place of none.
-    """
-    for each in come:
-        if recorded and each.start <= recorded:
-            return None
-        if schedule is None or is_made_here(each.job) or schedule.has(each.start):
-            return each.start
+    for span in _LOOK_BACK:
+        newest = schedule.missed(max(created, until - span), until).latest
+        if newest:
+            return newest
     return None
 
 
 def is_made_here(job: Job) -> bool:
-    """Tell whether this controller made a Job, whatever the schedule was then."""
+    """Return whether this controller made a Job, whatever the schedule was then."""
     entries = job.items("metadata", "managedFields")
     return any(View(entry).text("manager").startswith("hedgerow-") for entry in entries)
-
-
-def _start(dated: Dated) -> datetime:
-    return dated.start
 
 
 def creation(cj: CronJob, at: datetime) -> Create:

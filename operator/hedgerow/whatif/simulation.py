@@ -29,7 +29,7 @@ def forecast(resource: CronJob, question: Question) -> Forecast:
     schedule = timetable(cj.spec.schedule, cj.spec.time_zone, cj.metadata.creation_timestamp)
     world = _world(cj, question)
     asked = question.now or max(filter(None, (question.since, cj.status.last_schedule_time)))
-    record = starts.record(cj, world.jobs(asked), schedule, asked)
+    record = starts.record(cj, world.jobs(question.since), schedule, asked)
     last = record.last
     cj = cj.model_copy(update={"status": cj.status.model_copy(update={"last_schedule_time": last})})
     known = max(filter(None, (last, cj.metadata.creation_timestamp)))

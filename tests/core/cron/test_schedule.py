@@ -330,3 +330,9 @@ class TestHas:
 
         assert found.has(at("2028-02-29T00:00-05:00"))
         assert not found.has(at("2027-01-15T00:00-05:00"))
+
+    def test_of_a_distance_it_is_a_whole_number_of_it_from_the_anchor(self):
+        found = parse("@every 7m", anchor=at("2026-01-01T12:00Z"))
+
+        assert found.has(at("2026-01-01T12:21Z"))
+        assert not found.has(at("2026-01-01T12:22Z"))
