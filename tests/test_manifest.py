@@ -32,13 +32,34 @@ class TestRead:
             {"2026-01-01": "2026-01-01T00:00:00Z", "2": "a", "1.5": "b", "true": "c", "false": "d"},
         )
 
+    @pytest.mark.parametrize(
+        ("word", "value"),
+        [
+            ("y", True), ("N", False), ("on", True), ("Off", False), ("yy", "yy"), ("nO", "nO"),
+            ("010", 8), ("0o17", 15), ("0x1F", 31), ("-0b11", -3), ("08", 8), ("1_000", 1000),
+            ("1e3", 1000), ("1.0", 1), (".5", 0.5), ("1e30", 1e30),
+            ("12:30", "12:30"), ("1.2.3", "1.2.3"), ("=", "="), ("~", None), ("Null", None),
+            ("2026-01-01", "2026-01-01"), ("18446744073709551616", 18446744073709551616),
+            ("!!float 5", 5), ("'y'", "y"),
+        ],
+    )  # fmt: skip
+    def test_a_plain_word_means_what_it_means_to_kubectl(self, word, value):
+        [found] = from_yaml(f"- {word}")[0]
+
+        assert found == value
+        assert type(found) is type(value)
+
+    @pytest.mark.parametrize("word", ["y", "No", "1e3", "0o17", "08", "1_0", "12:30", "null", ".5"])
+    def test_a_text_is_written_so_that_it_is_read_as_text(self, word):
+        assert from_yaml(to_yaml({"a": word})) == ({"a": word},)
+
     def test_json_and_empty_documents_are_read(self):
         assert from_yaml('---\n---\n{"a": [1]}') == (None, {"a": [1]})
         assert from_yaml("") == ()
 
     def test_aliases_and_merges_of_a_usual_size_are_read(self):
-        assert from_yaml("a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: [*a, *a]") == (
-            {"a": {"x": 1}, "b": {"x": 1, "y": 2}, "c": [{"x": 1}, {"x": 1}]},
+        assert from_yaml("a: &a {x: 1}\nb: {<<: *a, z: 2}\nc: [*a, *a]") == (
+            {"a": {"x": 1}, "b": {"x": 1, "z": 2}, "c": [{"x": 1}, {"x": 1}]},
         )
 
     def test_as_many_levels_as_are_allowed_are_read(self):
@@ -71,6 +92,9 @@ class TestRefused:
             ("a: !!set {x}", "could not determine a constructor for the tag"),
             ("a: !!python/object:os.system x", "could not determine a constructor for the tag"),
             ("a: " + "9" * 5000, "a value cannot be read"),
+            ("a: .inf", "a value cannot be read: .inf is no number in JSON"),
+            ("a: !!int x", "line 1: 'x' is no number"),
+            ("a: !!bool x", "line 1: 'x' is neither true nor false"),
             ("\x00", "unacceptable character"),
         ],
         ids=lambda text: text[:30],

@@ -16,10 +16,22 @@ MOST: Final = 2 * LARGEST
 """Characters of all values, those counted again for which an alias stands again."""
 DEEPEST: Final = 100
 """Maps and lists within each other: far more than any object has, far less than ends a stack."""
-_TIMESTAMP: Final = "tag:yaml.org,2002:timestamp"
 QUOTED: Final = 'as in schedule: "*/5 * * * *"'
 _UNQUOTED: Final = re.compile(r"[^#]*\bschedule:\s*[*@]")
 """A schedule that YAML takes for an alias, or for nothing at all."""
+_BOOL: Final = "tag:yaml.org,2002:bool"
+_INT: Final = "tag:yaml.org,2002:int"
+_FLOAT: Final = "tag:yaml.org,2002:float"
+_NULL: Final = "tag:yaml.org,2002:null"
+_BOOLEAN: Final = re.compile(
+    "(y|Y|yes|Yes|YES|true|True|TRUE|on|On|ON|n|N|no|No|NO|false|False|FALSE|off|Off|OFF)$"
+)
+_NOTHING: Final = re.compile("(~|null|Null|NULL|)$")
+_INTEGER: Final = re.compile(r"([+-]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
+_DECIMAL: Final = re.compile(r"[+-]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][+-]?[0-9]+)?")
+_NO_JSON: Final = re.compile(r"[+-]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_WHOLE: Final = 1e21
+"""From here on Go writes a float with an exponent."""
 _NOT_JSON: Final = ("binary", "set", "omap", "pairs")
 
 
@@ -34,12 +46,26 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
-class _Loader(yaml.CSafeLoader):
-    """A loader that leaves times as they are written and makes keys strings, as kubectl does."""
+class _NumberPattern:
+    """What the library's resolver asks in place of a regular expression."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012 - the library's own attribute
-        first: [(tag, pattern) for tag, pattern in found if tag != _TIMESTAMP]
-        for first, found in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    def match(self, text: str) -> bool:
+        return _number(text) is not None
+
+
+class _Loader(yaml.CSafeLoader):
+    """A loader that takes plain words for what kubectl takes them, and makes keys strings.
+
+    kubectl reads `y` and `n` as booleans, 1e3 as a number, and 12:30 and times as text
+    (go.yaml.in/yaml/v2, resolve.go).
+    """
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, Any]]] = {  # noqa: RUF012 - the library's
+        **{first: [(_BOOL, _BOOLEAN)] for first in "yYtTfFoO"},
+        **{first: [(_BOOL, _BOOLEAN), (_NULL, _NOTHING)] for first in "nN"},
+        **{first: [(_INT, _NumberPattern())] for first in "0123456789+-."},
+        **{first: [(_NULL, _NOTHING)] for first in ("~", "")},
+        "<": [("tag:yaml.org,2002:merge", re.compile("<<$"))],
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -50,6 +76,53 @@ class _Loader(yaml.CSafeLoader):
 for _tag in _NOT_JSON:
     _refused: Any = cast("Any", _Loader).construct_undefined
     _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _refused)
+
+
+def _number(text: str) -> int | float | None:
+    """Read a number as Go does, from which JSON is made: 010 is 8, 1e3 is 1000; None for none.
+
+    Raises ValueError for one that JSON has no way to write.
+    """
+    plain = text if text.startswith(".") else text.replace("_", "")
+    if found := _INTEGER.fullmatch(plain):
+        sign, digits = found.groups()
+        octal = digits[:1] == "0" and digits[1:2].isdecimal()
+        number = int(f"{sign}{digits}", 8 if octal else 0)
+        if -(2**63) <= number < 2**64:
+            return number
+    if _NO_JSON.fullmatch(plain):
+        raise ValueError(f"{text} is no number in JSON")
+    if not _DECIMAL.fullmatch(plain):
+        return None
+    value = float(plain)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"{text[:20]}… is no number that fits")
+    return int(value) if value.is_integer() and abs(value) < _WHOLE else value
+
+
+def _constructed(_loader: Any, node: yaml.ScalarNode) -> int | float:
+    number = _number(node.value)
+    if number is None:
+        raise yaml.MarkedYAMLError(
+            problem=f"{node.value[:20]!r} is no number", problem_mark=node.start_mark
+        )
+    return number
+
+
+def _boolean(_loader: Any, node: yaml.ScalarNode) -> bool:
+    if not _BOOLEAN.match(node.value):
+        raise yaml.MarkedYAMLError(
+            problem=f"{node.value[:20]!r} is neither true nor false", problem_mark=node.start_mark
+        )
+    return node.value.lower() in {"y", "yes", "true", "on"}
+
+
+# What is a word here must be in quotes for kubectl.
+_Dumper.add_implicit_resolver(_BOOL, _BOOLEAN, [*"yYnN"])
+_Dumper.add_implicit_resolver(_FLOAT, _DECIMAL, [*"0123456789+-."])
+for _tag in (_INT, _FLOAT):
+    _Loader.add_constructor(_tag, _constructed)
+_Loader.add_constructor(_BOOL, _boolean)
 
 
 def to_yaml(*objects: Mapping[str, Any]) -> str:
