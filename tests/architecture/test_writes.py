@@ -6,7 +6,8 @@ import ast
 
 import pytest
 
-from hedgerow.kube import reviews
+from hedgerow.kube import clientside, reviews
+from hedgerow_schemas.base import ApiResource
 from support.sources import Module, modules
 
 CLIENT = "hedgerow/kube/cluster.py"
@@ -17,6 +18,8 @@ ADOPTION = "hedgerow/kube/adoption.py"
 
 FOREIGN = ("merge-patch+json", "json-patch+json", "strategic-merge")
 CONFINEMENT = "hedgerow/deploy/confinement.py"
+CLIENT_SIDE = "hedgerow/kube/clientside.py"
+"""Where is put together what kubectl would send, to be judged in dry runs only."""
 REVIEWS = "hedgerow/kube/reviews.py"
 """Where is put together what may be POSTed: nothing of it is stored."""
 
@@ -39,7 +42,29 @@ class TestWrites:
             if (kinds := {kind for kind in FOREIGN for text in strings(module) if kind in text})
         }
 
-        assert named == {ADOPTION: {"json-patch+json"}}
+        assert named == {ADOPTION: {"json-patch+json"}, CLIENT_SIDE: {"merge-patch+json"}}
+
+    def test_what_is_asked_for_client_side_apply_is_never_written(self):
+        api = ApiResource("x.example/v1", "X", "xs")
+        sent = [
+            clientside.created(api, "n", {"metadata": {"name": "x"}}, manager="m"),
+            clientside.patched(api, "n", "x", {}, manager="m"),
+        ]
+        [module] = [module for module in modules() if module.name == CLIENT_SIDE]
+        made = [
+            ast.unparse(node.args[2])
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Request"
+        ]
+
+        assert [request.params["dryRun"] for request in sent] == ["All", "All"]
+        assert made == ["_params(manager)"] * 2
+
+    def test_only_planning_asks_so(self):
+        words = ("rehearse_create", "rehearse_patch")
+        named = {m.name for m in modules() for word in words if word in m.text}
+
+        assert named == {CLIENT, "hedgerow/planning/submission.py"}
 
     def test_only_the_command_that_adopts_sends_it(self):
         words = ("replace_managed_fields", "kube.adoption", "import adoption")
@@ -88,6 +113,7 @@ class TestWrites:
             CLIENT: {"PATCH", "DELETE"},
             ADOPTION: {"PATCH"},
             REVIEWS: {"POST"},
+            CLIENT_SIDE: {"POST", "PATCH"},
             CONFINEMENT: {"DELETE"},  # what a policy judges; it sends nothing
         }
 

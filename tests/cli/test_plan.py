@@ -16,9 +16,11 @@ import structlog
 from rich.console import Console
 
 from hedgerow.cli import main
+from hedgerow.cli.plan import command
 from hedgerow.cli.plan.listing import listed
 from hedgerow.cli.plan.page import sections, summary
 from hedgerow.cli.plan.terminal import show
+from hedgerow.core.clientside import MANAGER as CLIENT_SIDE
 from hedgerow.core.conditions import condition, ready
 from hedgerow.core.contract import Notice
 from hedgerow.core.difference import Line
@@ -27,7 +29,6 @@ from hedgerow.core.managed import Holder
 from hedgerow.core.meta import ObjectRef
 from hedgerow.kube import client
 from hedgerow.kube.errors import Missing, Unreachable
-from hedgerow.planning.submission import CLIENT_SIDE
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment
 from planning.asked import Asked
@@ -147,7 +148,10 @@ class TestSections:
         ("held", "said"),
         [
             (Held("BlueGreen/demo", ".spec.x", "x"), "apply with --force-conflicts"),
-            (Held("BlueGreen/demo", ".spec.x", CLIENT_SIDE), "kubectl apply --server-side"),
+            (
+                Held("BlueGreen/demo", ".spec.x", CLIENT_SIDE),
+                "`kubectl apply`, without --server-side",
+            ),
             (Held("Deployment/web", ".x", "before-first-apply"), "hedgerow adopt Deployment/web"),
         ],
     )
@@ -327,7 +331,7 @@ class TestTyped:
         world.apply()
         world.edit("BlueGreen", "demo", {"spec": {"routeTo": "Green"}})
 
-        assert typed("--field-manager", "user", text=text())[0] == 3
+        assert typed("--server-side", "--field-manager", "user", text=text())[0] == 3
 
     def test_what_is_refused_is_exit_code_1(self, typed):
         assert typed(text=text().replace('"blueSpec"', '"x"'))[0] == 1
@@ -376,6 +380,39 @@ class TestTyped:
 
         assert code == 1
         assert "run `hedgerow install`" in err
+
+    def test_kubectl_apply_is_what_is_planned_unless_it_is_told_otherwise(self, typed):
+        typed(text=text())
+        assert "create" in {sent.verb for sent in typed.cluster.sent}
+        typed.cluster.sent.clear()
+        typed("--server-side", text=text())
+
+        assert "create" not in {sent.verb for sent in typed.cluster.sent}
+
+    def test_a_resource_that_is_there_twice_is_planned_once_and_that_is_said(self, typed):
+        code, out, err = typed("-o", "json", text=f"{text()}\n---\n{text()}")
+
+        assert code == 2
+        assert len(json.loads(out)["resources"]) == 1
+        assert "BlueGreen default/demo is there twice; the last one is planned" in err
+
+    def test_a_namespace_that_comes_before_counts_and_one_that_comes_after_does_not(self, typed):
+        made = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "new"}})
+        both = [made, text(namespace="new")]
+
+        assert typed(text="\n---\n".join(both))[0] == 2
+        assert typed(text="\n---\n".join(reversed(both)))[0] == 1
+
+    def test_on_a_terminal_it_says_what_it_is_at(self, typed, monkeypatch):
+        shown = io.StringIO()
+        monkeypatch.setattr(
+            command, "Console", lambda **_: Console(file=shown, force_terminal=True, width=200)
+        )
+        typed(text=f"{text()}\n---\n{text('other')}")
+        typed("demo")
+
+        assert "planning BlueGreen default/other, 2 of 2" in shown.getvalue()
+        assert "planning demo" in shown.getvalue()
 
     def test_the_help_tells_the_exit_codes(self, typed):
         code, out, _ = typed("--help")

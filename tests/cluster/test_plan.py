@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -106,8 +108,9 @@ class TestNew:
         assert world.get("Service", "demo") is None
         assert world.get("Deployment", "demoblue-deployment") is None
 
-    def test_a_namespace_that_is_not_there_yet_is_told(self, typed):
-        code, out, _ = typed(bluegreen("not-there-yet"), "-o", "json")
+    def test_a_namespace_that_a_file_makes_first_is_told(self, typed):
+        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "not-there-yet"}}
+        code, out, _ = typed(made, bluegreen("not-there-yet"), "-o", "json")
         resource = listed((code, out, ""))
 
         assert code == 2
@@ -156,7 +159,7 @@ class TestThere:
         settle(world, sandbox.kubeconfig)
 
     def test_a_settled_resource_has_nothing_to_do(self, namespace, typed):
-        for words in (("demo",), ("bg/demo",), (bluegreen(namespace),)):
+        for words in (("demo",), ("bg/demo",), (bluegreen(namespace), "--server-side")):
             code, out, err = typed(*words)
 
             assert (code, err) == (0, "")
@@ -213,7 +216,7 @@ class TestThere:
         assert resource["contested"] == []
 
     def test_what_would_be_pruned_is_told(self, namespace, typed):
-        told = typed(bluegreen(namespace, greenSpec=None), "-o", "json")
+        told = typed(bluegreen(namespace, greenSpec=None), "--server-side", "-o", "json")
 
         assert told[0] == 2
         assert actions(listed(told))["Deployment/demogreen-deployment"] == "deleted"
@@ -240,41 +243,135 @@ class TestThere:
 
     def test_a_conflict_over_the_resource_itself_stops_it(self, world, namespace, typed):
         world.edit("BlueGreen", "demo", {"spec": {"routeTo": "Green"}})
-        code, out, _ = typed(bluegreen(namespace))
+        code, out, _ = typed(bluegreen(namespace), "--server-side")
 
         assert code == 3
         assert "✗ BlueGreen/demo would not be taken" in out
         assert "BlueGreen/demo: .spec.routeTo" in out
         assert "kubectl-edit (Update)" in out
 
+
+class TestAsKubectl:
+    """What is said of the resource itself is what `kubectl apply -f` of the same file then gets."""
+
+    @pytest.fixture
+    def kubectl(self, sandbox, tmp_path: Path) -> Callable[..., tuple[bool, str]]:
+        """Type `kubectl apply` of the file that `typed` wrote last; tell whether it was taken."""
+
+        def apply(*words: str) -> tuple[bool, str]:
+            line = [str(sandbox.kubectl), "--kubeconfig", str(sandbox.kubeconfig), "apply"]
+            ended = subprocess.run(
+                [*line, "-f", str(tmp_path / "manifests.yaml"), *words],
+                capture_output=True, text=True, timeout=120, check=False,
+            )  # fmt: skip
+            return ended.returncode == 0, ended.stdout + ended.stderr
+
+        return apply
+
     @pytest.mark.parametrize(
-        ("more", "paths", "asked"),
+        ("spec", "meta", "said"),
         [
-            ({}, [".spec.routeTo"], False),
-            # A default is in the manager's entry, but not in its copy: the server refuses.
-            (
-                {"promotion": "WhenAvailable", "greenSpec": pods("green")},
-                [".spec.promotion", ".spec.routeTo"],
-                False,
-            ),
+            ({"routeTo": "Red"}, {}, 'spec.routeTo: Unsupported value: "Red"'),
+            ({"routTo": "Blue"}, {}, 'unknown field "spec.routTo"'),
+            ({"routeTo": "Green", "greenSpec": None}, {}, "there must be a greenSpec to route to"),
+            ({"blueSpec": pods("blue", True)}, {}, '"blueSpec".containers[0].image'),
+            ({"blueSpec": pods("blue", "x" * 300_000)}, {}, "metadata.annotations: Too long"),
+            ({}, {"namespace": "nowhere-at-all"}, 'namespaces "nowhere-at-all" not found'),
+            ({}, {"name": "Not_A_Name"}, "metadata.name"),
+            ({}, {"labels": {"a b": "c"}}, "metadata.labels"),
         ],
-        ids=["one field", "what the server refuses"],
+        ids=["value", "misspelt", "rule", "type", "size", "namespace", "name", "label"],
     )
-    def test_client_side_apply_goes_on_as_it_does(
-        self, world, namespace, typed, more, paths, asked
+    def test_what_is_refused_is_refused_in_its_words_and_under_its_own_name(
+        self, namespace, typed, kubectl, spec, meta, said
     ):
-        manifest = bluegreen(namespace, "by-hand")
-        copy = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(manifest)}
-        stored = {**manifest, "metadata": {**manifest["metadata"], "annotations": copy}}
-        world.api.create(stored, "kubectl-client-side-apply").must()
-        told = typed(bluegreen(namespace, "by-hand", route_to="Green", **more), "-o", "json")
-        resource = listed(told)
+        manifest = bluegreen(namespace)
+        manifest["spec"] = {k: v for k, v in {**manifest["spec"], **spec}.items() if v is not None}
+        manifest["metadata"] |= meta
+        name = manifest["metadata"]["name"]
+        code, out, _ = typed(manifest, width=1000)
+        taken, answer = kubectl()
+
+        assert (code, taken) == (1, False)
+        assert f"✗ BlueGreen/{name} would not be taken" in out
+        assert said.replace('"blueSpec"', "spec.blueSpec") in out
+        assert said.replace('"blueSpec"', "spec.blueSpec") in answer
+        assert [word for word in re.findall(r'BlueGreen\S* "([^"]+)"', out) if word != name] == []
+
+    def test_what_has_changed_is_what_it_then_makes_of_it(self, world, namespace, typed, kubectl):
+        typed(bluegreen(namespace, promotion="WhenAvailable"))
+        assert kubectl()[0]
+        changed = bluegreen(namespace, route_to="Green", blueSpec=pods("blue", "example/echo:2"))
+        told = typed(changed, "-o", "json")
+        lines = fields(listed(told), "BlueGreen/demo")
+        assert kubectl()[0]
+        spec = world.get("BlueGreen", "demo")["spec"]
 
         assert told[0] == 2
-        changed = fields(resource, "BlueGreen/by-hand").values()
-        assert [line["path"] for line in changed if line["change"] == "changed"] == paths
-        assert {line["change"] for line in changed} <= {"changed", "shared"}
-        assert resource["objects"][0]["dryRun"] is asked
+        assert {path for path, line in lines.items() if line["change"] != "shared"} == {
+            ".spec.routeTo", '.spec.blueSpec.containers[name="blue"].image', ".spec.promotion",
+        }  # fmt: skip
+        assert lines[".spec.promotion"]["new"] == spec["promotion"] == "Immediate"
+        assert lines[".spec.routeTo"]["new"] == spec["routeTo"] == "Green"
+
+    def test_what_is_as_it_was_has_nothing_to_do(self, namespace, typed, kubectl):
+        typed(bluegreen(namespace))
+        assert kubectl()[0]
+        told = typed(bluegreen(namespace), "-o", "json")
+
+        assert kubectl()[1].endswith("unchanged\n")
+        assert listed(told)["objects"][0]["fields"] == []
+
+    def test_server_side_apply_takes_over_from_it(self, world, namespace, typed, kubectl):
+        typed(bluegreen(namespace, promotion="WhenAvailable"))
+        assert kubectl()[0]
+        changed = bluegreen(namespace, greenSpec=None, blueSpec=pods("blue", "example/echo:2"))
+        told = typed(changed, "--server-side", "-o", "json")
+        lines = fields(listed(told), "BlueGreen/demo")
+        before = world.get("BlueGreen", "demo")["spec"]
+        assert kubectl("--server-side")[0]
+        after = world.get("BlueGreen", "demo")["spec"]
+
+        assert told[0] == 2
+        assert "greenSpec" in before
+        assert "greenSpec" not in after
+        assert any(path.startswith(".spec.greenSpec") for path in lines)
+        assert lines['.spec.blueSpec.containers[name="blue"].image']["new"] == "example/echo:2"
+
+    @pytest.mark.parametrize(("kilobytes", "code"), [(1500, 2), (1540, 1), (2100, 1)])
+    def test_what_is_too_large_to_be_stored_is_refused(
+        self, namespace, typed, kubectl, kilobytes, code
+    ):
+        spec = pods("blue", "x" * (kilobytes * 1024))
+        told = typed(bluegreen(namespace, blueSpec=spec, greenSpec=None), "--server-side")
+
+        assert told[0] == code
+        assert ("request is too large" in told[1]) is (code == 1)
+        assert kubectl("--server-side")[0] is (code == 2)
+
+
+class TestRules:
+    """Where no webhook is installed the operator's own rules show all the same."""
+
+    def test_what_only_the_operator_refuses_is_told_as_what_becomes_of_the_status(
+        self, namespace, typed
+    ):
+        manifest = {
+            "apiVersion": "batch.tutorial.kubebuilder.io/v1",
+            "kind": "CronJob",
+            "metadata": {"name": "x", "namespace": namespace},
+            "spec": {
+                "schedule": "61 * * * *",
+                "jobTemplate": {
+                    "spec": {"template": {"spec": {**pods("a"), "restartPolicy": "Never"}}}
+                },
+            },
+        }
+        code, out, _ = typed(manifest)
+
+        assert code == 1
+        assert "+ CronJob/x would be created" in out
+        assert "Stalled: not set -> True" in out
 
 
 class TestRefused:
@@ -335,11 +432,16 @@ class TestRefused:
 
     def test_a_kind_that_is_not_installed(self, tmp_path, typed):
         with cluster(tmp_path / "cluster", Options()) as bare:
-            for words in ((bluegreen("default"),), ("demo",)):
-                code, out, err = typed(*words, kubeconfig=bare.kubeconfig)
+            code, out, err = typed(bluegreen("default"), kubeconfig=bare.kubeconfig)
 
-                assert (code, out) == (1, "")
-                assert "run `hedgerow install`" in err
+            assert (code, err) == (1, "")
+            assert "✗ BlueGreen/demo would not be taken" in out
+            assert "Run `hedgerow install`" in out
+
+            code, out, err = typed("demo", kubeconfig=bare.kubeconfig)
+
+            assert (code, out) == (1, "")
+            assert "run `hedgerow install`" in err
 
 
 class TestRights:
@@ -390,11 +492,12 @@ class TestPromise:
         mark = audit.mark()
         typed(bluegreen(namespace, blueSpec=pods("blue", "x"), greenSpec=None))
         typed(bluegreen(namespace, "new"))
+        typed(bluegreen(namespace, "new"), "--server-side")
         typed("demo")
         writes = audit.writes(mark, agent="hedgerow")
 
         assert len(writes) > 4
-        assert {entry["verb"] for entry in writes} == {"patch"}
+        assert {entry["verb"] for entry in writes} == {"create", "patch"}
         assert [e["requestURI"] for e in writes if "dryRun=All" not in e["requestURI"]] == []
         assert [e["requestURI"] for e in writes if "force" in e["requestURI"]] == []
 

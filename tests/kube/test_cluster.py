@@ -123,6 +123,41 @@ class TestApply:
         assert server.requests == []
 
 
+class TestRehearsed:
+    async def test_a_create_is_a_dry_run_of_a_post(self, server, connected):
+        server.answers = [reply()]
+
+        async with connected() as cluster:
+            await cluster.rehearse_create(CONFIG_MAP, "ns", BODY, manager="m")
+
+        (request,) = server.requests
+        assert (request.method, request.url.path) == ("POST", PATH)
+        assert dict(request.url.params) == {
+            "dryRun": "All", "fieldManager": "m", "fieldValidation": "Strict",
+        }  # fmt: skip
+        assert json.loads(request.content) == {"apiVersion": "v1", "kind": "ConfigMap", **BODY}
+
+    async def test_a_change_is_a_dry_run_of_a_merge_patch(self, server, connected):
+        server.answers = [reply()]
+
+        async with connected() as cluster:
+            await cluster.rehearse_patch(CONFIG_MAP, "ns", "x", {"data": {"a": None}}, manager="m")
+
+        (request,) = server.requests
+        assert (request.method, request.url.path) == ("PATCH", f"{PATH}/x")
+        assert request.url.params["dryRun"] == "All"
+        assert request.headers["Content-Type"] == "application/merge-patch+json"
+        assert json.loads(request.content) == {"data": {"a": None}}
+
+    async def test_what_no_server_takes_is_not_sent(self, server, connected):
+        body = {**BODY, "data": {"a": "x" * wire.BODY_LIMIT}}
+        async with connected() as cluster:
+            with pytest.raises(errors.Invalid):
+                await cluster.rehearse_create(CONFIG_MAP, "ns", body, manager="m")
+
+        assert server.requests == []
+
+
 class TestRead:
     async def test_gives_the_object_or_none(self, server, connected):
         server.answers = [reply(), Recording.load("missing_object").response()]

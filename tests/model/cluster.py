@@ -103,6 +103,23 @@ class Cluster:
         )
         return Applied(live, created)
 
+    async def rehearse_create(
+        self, api: ApiResource, namespace: str, body: Object, *, manager: str
+    ) -> Applied:
+        """Return what a POST would make."""
+        name = body["metadata"]["name"]
+        sent = Sent("create", api, namespace, name, body, manager, dry_run=True)
+        return Applied(await self._ask(sent, lambda: self.model.fork().create(body, manager)), True)
+
+    async def rehearse_patch(
+        self, api: ApiResource, namespace: str, name: str, patch: Object, *, manager: str
+    ) -> Applied:
+        """Return what a JSON merge patch would make."""
+        target = _target(api, name, namespace)
+        sent = Sent("patch", api, namespace, name, patch, manager, dry_run=True)
+        live = await self._ask(sent, lambda: self.model.fork().merge(target, patch, manager))
+        return Applied(live, False)
+
     async def read(
         self, api: ApiResource, name: str, namespace: str = "", *, timeout: float = 10.0
     ) -> Object | None:

@@ -31,11 +31,23 @@ class Asked(Cluster):
         return f"{verb} {api.plural}" not in self.lacks
 
     async def apply(self, api: ApiResource, body: Any, **more: Any) -> Applied:
-        self._check(f"patch {api.plural}")
-        for what in (api.kind, f"{api.kind}/{body['metadata']['name']}"):
-            if what in self.refuse:
-                raise self.refuse[what]
-        found = await super().apply(api, body, **more)
+        self._admit("patch", api)
+        return self._answered(await super().apply(api, body, **more))
+
+    async def rehearse_create(self, api: ApiResource, *args: Any, **more: Any) -> Applied:
+        self._admit("create", api)
+        return self._answered(await super().rehearse_create(api, *args, **more))
+
+    async def rehearse_patch(self, api: ApiResource, *args: Any, **more: Any) -> Applied:
+        self._admit("patch", api)
+        return self._answered(await super().rehearse_patch(api, *args, **more))
+
+    def _admit(self, verb: str, api: ApiResource) -> None:
+        self._check(f"{verb} {api.plural}")
+        if api.kind in self.refuse:
+            raise self.refuse[api.kind]
+
+    def _answered(self, found: Applied) -> Applied:
         return Applied(found.object, found.created, self.warnings)
 
     async def read(self, api: ApiResource, name: str, namespace: str = "", **more: Any) -> Any:

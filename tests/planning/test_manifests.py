@@ -10,6 +10,7 @@ import pytest
 from hedgerow.manifest import LARGEST
 from hedgerow.planning.manifests import (
     Declared,
+    OtherObject,
     PlanError,
     controllers_of,
     declared,
@@ -55,11 +56,25 @@ class TestDeclared:
         assert found.manifest["metadata"]["labels"] == {"1": "a"}
 
     def test_what_is_not_ours_is_named(self):
-        assert read("{apiVersion: batch/v1, kind: CronJob, metadata: {name: x}}") == [
-            "CronJob/x of batch/v1"
-        ]
-        assert read("{kind: List, items: 7}") == ["List/None"]
-        assert read("{a: b}") == ["None/None"]
+        named = "{apiVersion: batch/v1, kind: CronJob, metadata: {name: x}}"
+
+        assert read(named) == [OtherObject("CronJob/x of batch/v1")]
+        assert read("{kind: List, items: 7}") == [OtherObject("List/None")]
+        assert read("{a: b}") == [OtherObject("None/None")]
+
+    def test_a_namespace_is_told_by_its_name(self):
+        text = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"
+
+        assert read(text) == [OtherObject("Namespace/shop of v1", "shop")]
+        assert read(text.replace("v1", "x/v1")) == [OtherObject("Namespace/shop of x/v1")]
+
+    def test_an_item_of_a_list_of_a_kind_is_of_that_kind(self):
+        items = "[{metadata: {name: a}, spec: {}}, {kind: CronJob, apiVersion: batch/v1}]"
+        found = read(f"{{apiVersion: app.demo.kakao.com/v1, kind: BlueGreenList, items: {items}}}")
+
+        assert isinstance(found[0], Declared)
+        assert found[0].title == "BlueGreen shop/a"
+        assert found[1] == OtherObject("CronJob/None of batch/v1")
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -78,6 +93,10 @@ class TestDeclared:
             (
                 BLUEGREEN.replace("{name: demo}", "{name: demo, namespace: [a]}"),
                 "f: BlueGreen/demo: metadata.namespace is no string",
+            ),
+            (
+                BLUEGREEN.replace("name: demo", "generateName: demo-"),
+                r"f: a BlueGreen has no metadata.name, and .* takes no generateName \(demo-\)",
             ),
             (BLUEGREEN.replace("name: demo", "name: 7"), "f: a BlueGreen has no metadata.name"),
             (

@@ -7,12 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from hedgerow.core.clientside import LAST_APPLIED
+from hedgerow.core.clientside import MANAGER as CLIENT_SIDE
 from hedgerow.core.forecast import Forecast, Held, ObjectForecast
-from hedgerow.core.meta import digest
+from hedgerow.core.meta import ObjectRef
 from hedgerow.core.terms import CLAIM, YIELD
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, Unavailable
-from hedgerow.planning.planner import Planner
-from hedgerow.planning.submission import CLIENT_SIDE, LAST_APPLIED
+from hedgerow.planning.planner import Applier, Planner
+from hedgerow.planning.submission import STORED_LIMIT, Submission
 from planning.asked import Asked
 from runtime.scenes import IMAGE, RESPELLED, settled, take_image, take_service_name
 from runtime.world import BLUEGREEN, CONTROLLER, NS, World, pods
@@ -20,6 +22,8 @@ from runtime.world import BLUEGREEN, CONTROLLER, NS, World, pods
 pytestmark = pytest.mark.anyio
 
 Object = dict[str, Any]
+BY_SERVER = Applier("user", server_side=True)
+BY_CLIENT = Applier()
 BLUE = "Deployment/demoblue-deployment"
 
 
@@ -38,17 +42,21 @@ def manifest(name: str = "demo", namespace: str = NS, **spec: Any) -> Object:
     }
 
 
+def ref() -> ObjectRef:
+    return ObjectRef(CONTROLLER.resource.api, NS, "demo")
+
+
 class Plan:
     """One plan, and the requests that it took."""
 
-    def __init__(self, world: World, *lacks: str) -> None:
+    def __init__(self, world: World, *lacks: str, applier: Applier = BY_SERVER) -> None:
         self.world = world
         self.cluster = Asked(world.server, *lacks)
-        self.planner = Planner(cast("Any", self.cluster), world.clock, field_manager="user")
+        self.planner = Planner(cast("Any", self.cluster), world.clock, applier=applier)
 
-    async def of(self, body: Object) -> Forecast:
+    async def of(self, body: Object, *, coming: bool = False) -> Forecast:
         version = self.world.server.version
-        found = await self.planner.of_manifest(CONTROLLER, body)
+        found = await self.planner.of_manifest(CONTROLLER, body, coming=coming)
         assert self.world.server.version == version
         assert [str(s) for s in self.cluster.writes if not s.dry_run or s.force] == []
         return found
@@ -187,13 +195,13 @@ class TestSituations:
 class TestNotAsked:
     async def test_without_a_namespace_all_is_merged(self):
         plan = Plan(World())
-        found = await plan.of(manifest(namespace="nowhere"))
+        found = await plan.of(manifest(namespace="nowhere"), coming=True)
 
         assert {o.merged for o in found.objects} == {"its namespace does not exist yet"}
         assert plan.cluster.writes == []
 
     async def test_a_namespace_that_may_not_be_read_is_found_out(self):
-        found = await Plan(World(), "get namespaces").of(manifest(namespace="nowhere"))
+        found = await Plan(World(), "get namespaces").of(manifest(namespace="nowhere"), coming=True)
 
         assert {o.merged for o in found.objects} == {"its namespace does not exist yet"}
 
@@ -285,11 +293,14 @@ class TestRefused:
 
         assert found.contested == (Held("BlueGreen/demo", ".spec.x", "someone"),)
 
-    async def test_a_kind_that_is_not_served_is_an_error(self):
+    async def test_a_kind_that_is_not_served(self):
         plan = Plan(World())
         plan.cluster.refuse = {"BlueGreen": Missing("the server does not serve this")}
-        with pytest.raises(Missing):
-            await plan.of(manifest())
+        found = await plan.of(manifest())
+
+        assert [r.message for r in found.refusals] == [
+            "the server does not serve this Run `hedgerow install`"
+        ]
 
     async def test_a_child_of_a_kind_that_is_not_served_is_an_error(self):
         plan = Plan(World())
@@ -301,7 +312,7 @@ class TestRefused:
         plan = Plan(World())
         status = {"details": {"name": NS}}
         plan.cluster.refuse = {kind: Missing(status=status) for kind in ("BlueGreen", "Service")}
-        found = await plan.of(manifest())
+        found = await plan.of(manifest(), coming=True)
 
         assert the(found, "BlueGreen/demo").merged == "its namespace does not exist yet"
         assert the(found, "Service/demo").merged == "its namespace does not exist yet"
@@ -331,73 +342,160 @@ def by_client(stored: Any, copy: str = "") -> World:
 
 
 class TestClientSide:
+    async def test_a_new_resource_is_created_as_kubectl_creates_it(self):
+        plan = Plan(World(), applier=BY_CLIENT)
+        found = await plan.of(manifest(promotion=None))
+
+        assert set(actions(found).values()) == {"created"}
+        [sent] = [sent for sent in plan.cluster.sent if sent.verb == "create"]
+        assert sent.manager == CLIENT_SIDE
+        copy = sent.body["metadata"]["annotations"][LAST_APPLIED]
+        assert json.loads(copy)["spec"] == sent.body["spec"]
+
+    async def test_its_fields_are_merged_as_kubectl_merges_them(self):
+        world = by_client(manifest(promotion="WhenAvailable"))
+        found = await Plan(world, applier=BY_CLIENT).of(manifest(routeTo="Green"))
+
+        own = the(found, "BlueGreen/demo")
+        assert own.merged == ""
+        told = {(line.kind, line.path, line.new) for line in own.lines}
+        assert ("changed", ".spec.routeTo", "Green") in told
+        assert [path for _, path, _ in told if path == ".spec.promotion"] == [".spec.promotion"]
+        assert actions(found)["Service/demo"] == "created"
+
     async def test_what_is_only_taken_out_is_removed_too(self):
         world = by_client(manifest())
         await world.settle()
 
-        found = await Plan(world).of(manifest(greenSpec=None))
+        found = await Plan(world, applier=BY_CLIENT).of(manifest(greenSpec=None))
 
         removed = [line.path for line in the(found, "BlueGreen/demo").lines]
         assert removed
         assert all(path.startswith(".spec.greenSpec") for path in removed)
         assert actions(found)["Deployment/demogreen-deployment"] == "deleted"
 
+    async def test_what_is_as_it_was_is_not_sent(self):
+        body = manifest()
+        plan = Plan(by_client(body), applier=BY_CLIENT)
+        stored = plan.world.the("BlueGreen")
+        copied = Submission(ref(), manifest(), stored, CLIENT_SIDE, plan.world.clock.now())
+        again = await copied.dry_run(cast("Any", plan.cluster), absent=False)
+        kept = again.live or {}
+        found = await Submission(
+            ref(), manifest(), kept, CLIENT_SIDE, plan.world.clock.now()
+        ).dry_run(cast("Any", plan.cluster), absent=False)
+
+        assert found.live is kept
+        assert len([sent for sent in plan.cluster.sent if sent.verb == "patch"]) == 1
+
+    async def test_of_what_it_has_not_made_it_removes_nothing(self):
+        world = World()
+        world.apply()
+        own = the(
+            await Plan(world, applier=BY_CLIENT).of(manifest(greenSpec=None)), "BlueGreen/demo"
+        )
+
+        assert own.lines == ()
+        assert "what the file leaves out stays" in own.warnings[0]
+
+    async def test_nobody_is_in_the_way_of_it(self):
+        world = by_client(manifest())
+        world.edit("BlueGreen", "demo", {"spec": {"routeTo": "Green"}})
+        found = await Plan(world, applier=BY_CLIENT).of(manifest())
+
+        [line] = the(found, "BlueGreen/demo").lines
+        assert (line.path, line.new) == (".spec.routeTo", "Blue")
+        assert [holder.manager for holder in line.holders] == ["kubectl-edit"]
+
     @pytest.mark.parametrize("copy", ["no JSON", "[]"])
-    async def test_a_copy_that_cannot_be_read_has_nothing_removed(self, copy):
+    async def test_a_copy_that_cannot_be_read_is_refused_as_kubectl_does(self, copy):
         world = by_client(manifest(), copy)
 
-        found = await Plan(world).of(manifest(greenSpec=None))
+        found = await Plan(world, applier=BY_CLIENT).of(manifest(greenSpec=None))
 
-        assert the(found, "BlueGreen/demo").lines == ()
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        assert "kubectl cannot read the annotation" in found.refusals[0].message
 
-    async def test_its_fields_are_merged_as_it_would(self):
+    async def test_a_manifest_too_large_for_its_annotation_is_refused_before_it_is_sent(self):
+        plan = Plan(World(), applier=BY_CLIENT)
+        found = await plan.of(manifest(blueSpec=pods("blue", "x" * 300_000)))
+
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        assert "use `kubectl apply --server-side`" in found.refusals[0].message
+        assert {sent.verb for sent in plan.cluster.sent} <= {"read"}
+
+    async def test_what_is_too_large_to_be_stored_is_refused(self):
+        found = await Plan(World()).of(manifest(blueSpec=pods("blue", "x" * STORED_LIMIT)))
+
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        assert "request is too large" in found.refusals[0].message
+
+    @pytest.mark.parametrize(("right", "verb"), [("create", "created"), ("patch", "configured")])
+    async def test_without_rights_it_is_merged_here(self, right, verb):
+        world = World() if right == "create" else by_client(manifest())
+        plan = Plan(world, f"{right} bluegreens", applier=BY_CLIENT)
+        found = await plan.of(manifest(routeTo="Green", greenSpec=pods("green", "other:1")))
+
+        own = the(found, "BlueGreen/demo")
+        assert (own.action, own.merged) == (verb, "you may not patch it")
+        assert ".spec.routeTo" in {line.path for line in own.lines}
+
+    async def test_without_rights_a_copy_that_cannot_be_read_removes_nothing(self):
+        plan = Plan(by_client(manifest(), "no JSON"), "patch bluegreens", applier=BY_CLIENT)
+        own = the(await plan.of(manifest(greenSpec=None)), "BlueGreen/demo")
+
+        assert own.action == "refused"
+
+
+class TestMigration:
+    """`kubectl apply --server-side` of what client-side apply has: it takes the fields over."""
+
+    APPLIER = Applier(server_side=True)
+
+    async def test_what_is_no_longer_declared_goes(self):
         world = by_client(manifest(promotion="WhenAvailable"))
-        found = await Plan(world).of(manifest(routeTo="Green"))
+        found = await Plan(world, applier=self.APPLIER).of(manifest(greenSpec=None))
 
         own = the(found, "BlueGreen/demo")
-        assert own.merged.startswith("client-side apply has it")
-        assert {(line.kind, line.path) for line in own.lines} == {
-            ("changed", ".spec.routeTo"), ("removed", ".spec.promotion"),
-        }  # fmt: skip
-        assert actions(found)["Service/demo"] == "created"
+        removed = {line.path for line in own.lines if line.kind == "removed"}
+        assert ".spec.promotion" in removed
+        assert any(path.startswith(".spec.greenSpec") for path in removed)
+        assert own.merged.startswith("kubectl takes over what client-side apply held")
 
-    @pytest.mark.parametrize("route", ["Blue", "Green"], ids=["at peace", "in conflict"])
-    async def test_the_items_of_a_list_that_is_new_are_told_by_their_keys(self, route):
-        world = by_client(manifest(greenSpec=None))
-
-        found = await Plan(world).of(manifest(routeTo=route))
+    async def test_where_nothing_goes_the_servers_answer_stands(self):
+        world = by_client(manifest())
+        spec = pods("green", "example/echo:2")
+        found = await Plan(world, applier=self.APPLIER).of(manifest(greenSpec=spec))
 
         own = the(found, "BlueGreen/demo")
-        assert own.merged.startswith("client-side apply has it")
-        added = {line.path for line in own.lines if line.kind == "added"}
-        assert '.spec.greenSpec.containers[name="green"].image' in added
+        assert {line.path for line in own.lines if line.kind == "changed"} <= {
+            '.spec.greenSpec.containers[name="green"].image'
+        }
 
-    async def test_what_is_invalid_only_beside_what_is_to_go_is_merged(self):
-        world = by_client(manifest(greenSpec=None))
-        plan = Plan(world)
-        plan.cluster.refuse = {"BlueGreen/demo": Invalid("names must differ", code=422)}
+    async def test_a_second_one_has_nothing_to_take_over(self):
+        world = World()
+        world.server.apply(manifest(), "kubectl")
+        found = await Plan(world, applier=self.APPLIER).of(manifest())
 
-        found = await plan.of(manifest())
+        assert actions(found)["BlueGreen/demo"] == "unchanged"
 
-        added = {line.path for line in the(found, "BlueGreen/demo").lines if line.kind == "added"}
-        assert '.spec.greenSpec.containers[name="green"].image' in added
 
-    async def test_what_is_invalid_by_itself_is_refused_under_its_own_name(self):
-        world = by_client(manifest(greenSpec=None))
-        plan = Plan(world)
-        other = f"p{digest('demo')}"[:4]
-        plan.cluster.refuse = {"BlueGreen": Invalid(f'BlueGreen "{other}" is invalid', code=422)}
+class TestNowhereYet:
+    async def test_a_namespace_that_nothing_makes_is_refused(self):
+        found = await Plan(World()).of(manifest(namespace="nowhere"))
 
-        found = await plan.of(manifest())
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        assert "make it first, or earlier in the files" in found.refusals[0].message
 
-        assert [r.message for r in found.refusals] == ['BlueGreen "demo" is invalid']
+    async def test_what_no_server_is_asked_about_is_judged_by_the_webhooks_rules(self):
+        body = annotated(manifest(namespace="nowhere"), claim="nonsense")
+        found = await Plan(World()).of(body, coming=True)
 
-    async def test_where_no_server_tells_the_keys_such_a_list_is_told_as_a_whole(self):
-        world = by_client(manifest(greenSpec=None))
-        plan = Plan(world)
-        plan.cluster.refuse = {"BlueGreen": Conflict("in the way", code=409)}
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        assert "nonsense" in found.refusals[0].message
 
-        found = await plan.of(manifest())
+    async def test_what_it_has_to_say_of_it_is_a_warning(self):
+        body = annotated(manifest(namespace="nowhere"), claim="Pod/*: spec.x")
+        found = await Plan(World()).of(body, coming=True)
 
-        added = [line.path for line in the(found, "BlueGreen/demo").lines if line.kind == "added"]
-        assert ".spec.greenSpec.containers" in added
+        assert "Pod is not written here" in the(found, "BlueGreen/demo").warnings[0]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
@@ -61,19 +61,6 @@ class Told:
     objects: dict[str, tuple[str, frozenset[Any]]]
     contested: frozenset[tuple[str, str, str]] = frozenset()
     conditions: frozenset[tuple[str, str, str]] = frozenset()
-
-    def undeclared(self, name: str) -> frozenset[str]:
-        """Give the paths of one object that nobody holds afterwards, or that are empty maps."""
-        _, lines = self.objects.get(name, ("", frozenset()))
-        return frozenset(path for _, path, _, new, after in lines if not after or new == "{}")
-
-    def without(self, name: str, paths: Collection[str]) -> Told:
-        """Leave these paths of one object out."""
-        if name not in self.objects:
-            return self
-        action, lines = self.objects[name]
-        kept = frozenset(line for line in lines if line[1] not in paths)
-        return replace(self, objects={**self.objects, name: (action, kept)})
 
 
 @dataclass

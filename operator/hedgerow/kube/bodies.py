@@ -13,10 +13,15 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource
 
 
-def apply(api: ApiResource, body: Mapping[str, Any]) -> bytes:
-    """Write what is declared; raises Invalid for what the server could not take anyway."""
+def whole(api: ApiResource, body: Mapping[str, Any]) -> bytes:
+    """Write an object, or what is declared of it; raises Invalid as `written` does."""
+    return written({"apiVersion": api.group_version, "kind": api.kind, **body})
+
+
+def written(body: Mapping[str, Any]) -> bytes:
+    """Write a body; raises Invalid for what the server could not take anyway."""
     try:
-        content = wire.encode({"apiVersion": api.group_version, "kind": api.kind, **body})
+        content = wire.encode(body)
     except ValueError as error:
         raise Invalid(f"the body cannot be written as JSON: {error}") from error
     if len(content) > wire.BODY_LIMIT:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.kube import adoption, answers, bodies, fence, reviews, wire
+from hedgerow.kube import adoption, answers, bodies, clientside, fence, reviews, wire
 from hedgerow.kube.errors import Gone, Invalid, Missing, Stale
 from hedgerow.kube.watch import Listing, WatchEvent
 from hedgerow.kube.wire import APPLY, JSON, Request
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PAGE_SECONDS = 60.0
 """Seconds for one page of a list, all attempts together."""
+REHEARSAL_SECONDS = 30.0
+"""Seconds for a dry run of a client-side apply, all attempts together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Cluster:
             "PATCH",
             wire.path(api, namespace, name, subresource),
             params,
-            bodies.apply(api, body),
+            bodies.whole(api, body),
             APPLY,
             repeatable=dry_run or not metadata.get("resourceVersion"),
         )
@@ -92,6 +94,23 @@ class Cluster:
         return Applied(
             answers.kubernetes(answer, request), answer.code == HTTPStatus.CREATED, answer.warnings
         )
+
+    async def rehearse_create(
+        self, api: ApiResource, namespace: str, body: Object, *, manager: str
+    ) -> Applied:
+        """Return what a client-side apply would create: a dry run."""
+        return await self._rehearsed(clientside.created(api, namespace, body, manager=manager))
+
+    async def rehearse_patch(
+        self, api: ApiResource, namespace: str, name: str, patch: Object, *, manager: str
+    ) -> Applied:
+        """Return what a client-side apply would make of an object that is there: a dry run."""
+        request = clientside.patched(api, namespace, name, patch, manager=manager)
+        return await self._rehearsed(request)
+
+    async def _rehearsed(self, request: Request) -> Applied:
+        answer = await self._session.send(request, seconds=REHEARSAL_SECONDS)
+        return Applied(answers.kubernetes(answer, request), False, answer.warnings)
 
     async def replace_managed_fields(
         self,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from hedgerow.core.fieldset import is_map
 from hedgerow.manifest import ManifestError, from_yaml
 from hedgerow.registry import CONTROLLERS
 
@@ -30,6 +31,20 @@ class Declared:
     controller: Controller[CustomResource]
     manifest: Object
 
+    @property
+    def title(self) -> str:
+        """Its kind, namespace and name, as `BlueGreen shop/demo`."""
+        meta = self.manifest["metadata"]
+        return f"{self.manifest['kind']} {meta['namespace']}/{meta['name']}"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherObject:
+    """An object that is none of hedgerow's; `namespace` is the one that it makes, if it does."""
+
+    title: str
+    namespace: str = ""
+
 
 def texts(sources: Iterable[str], stdin: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Give name and text of each file; a directory stands for the manifests in it.
@@ -49,8 +64,8 @@ def texts(sources: Iterable[str], stdin: Iterable[str]) -> Iterator[tuple[str, s
                 raise PlanError(f"{file}: it is no text in UTF-8; give YAML or JSON") from error
 
 
-def declared(name: str, text: str, namespace: str) -> Iterator[Declared | str]:
-    """Give the hedgerow resources of a text, and for each other object its name.
+def declared(name: str, text: str, namespace: str) -> Iterator[Declared | OtherObject]:
+    """Give the objects of a text, in its order; those of lists one by one, as kubectl does.
 
     `namespace` is for those that name none; empty to have none filled in. Raises PlanError.
     """
@@ -69,25 +84,32 @@ def _objects(name: str, document: Any) -> Iterator[Object]:
     if not isinstance(document, dict):
         raise PlanError(f"{name}: it holds no Kubernetes object: a document has no fields")
     obj = cast("Object", document)
-    items = obj.get("items")
-    if obj.get("kind") == "List" and isinstance(items, list):
-        for item in cast("list[Any]", items):
-            yield from _objects(name, item)
-    else:
+    items, kind = obj.get("items"), str(obj.get("kind"))
+    if not (kind.endswith("List") and isinstance(items, list)):
         yield obj
+        return
+    # An item of a BlueGreenList need not say that it is a BlueGreen.
+    implied = {"apiVersion": obj.get("apiVersion"), "kind": kind.removesuffix("List")}
+    for item in cast("list[Any]", items):
+        known = is_map(item) and ("kind" in item or "apiVersion" in item)
+        yield from _objects(name, item if known or not is_map(item) else {**implied, **item})
 
 
-def _read(name: str, obj: Object, namespace: str) -> Declared | str:
+def _read(name: str, obj: Object, namespace: str) -> Declared | OtherObject:
     meta: Any = obj.get("metadata")
-    named = cast("Object", meta).get("name") if isinstance(meta, dict) else None
+    known: Object = meta if is_map(meta) else {}
+    named = known.get("name")
     title = f"{obj.get('kind')}/{named}"
     controller = _controller(str(obj.get("apiVersion")), str(obj.get("kind")))
     if controller is None:
         version = obj.get("apiVersion")
-        return f"{title} of {version}" if version else title
+        makes = (version, obj.get("kind")) == ("v1", "Namespace")
+        told = f"{title} of {version}" if version else title
+        return OtherObject(told, str(named) if makes else "")
     if not isinstance(named, str) or not named:
-        raise PlanError(f"{name}: a {obj['kind']} has no metadata.name")
-    known = cast("Object", meta)
+        generated = known.get("generateName")
+        more = f", and `kubectl apply` takes no generateName ({generated})" if generated else ""
+        raise PlanError(f"{name}: a {obj['kind']} has no metadata.name{more}")
     place: Any = known.get("namespace") or namespace
     if not isinstance(place, str):
         raise PlanError(f"{name}: {title}: metadata.namespace is no string: {place!r:.80}")

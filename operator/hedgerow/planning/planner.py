@@ -5,8 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from hedgerow.core import admission, clientside
+from hedgerow.core.admission import Kind, Review
+from hedgerow.core.clientside import LAST_APPLIED
 from hedgerow.core.difference import difference
-from hedgerow.core.forecast import PLACEHOLDER, Forecast, Held, ObjectForecast, yielded
+from hedgerow.core.forecast import (
+    PLACEHOLDER,
+    Forecast,
+    Held,
+    ObjectForecast,
+    Refusal,
+    yielded,
+)
 from hedgerow.core.meta import (
     NORMAL_FORM_ANNOTATION,
     Installation,
@@ -15,10 +25,10 @@ from hedgerow.core.meta import (
     metadata,
 )
 from hedgerow.core.status import said
-from hedgerow.kube.errors import Forbidden
+from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.planning.rehearsal import Rehearsal, is_gone
 from hedgerow.planning.stage import Stage
-from hedgerow.planning.submission import LAST_APPLIED, Submission, Submitted
+from hedgerow.planning.submission import Submission, Submitted
 from hedgerow.runtime.namespaces import NAMESPACES
 
 if TYPE_CHECKING:
@@ -35,14 +45,26 @@ _MARK = ("f:metadata", "f:annotations", f"f:{NORMAL_FORM_ANNOTATION}")
 
 
 @dataclass(frozen=True, slots=True)
+class Applier:
+    """How a user applies resources: which way, and as which field manager; empty: kubectl's."""
+
+    field_manager: str = ""
+    server_side: bool = False
+
+    @property
+    def manager(self) -> str:
+        """The field manager that the API server is told."""
+        return self.field_manager or ("kubectl" if self.server_side else clientside.MANAGER)
+
+
+@dataclass(frozen=True, slots=True)
 class Planner:
     """Makes forecasts on one cluster, as seen by one user; writes nothing."""
 
     cluster: Cluster
     clock: Clock
     installation: Installation = field(default_factory=Installation)
-    field_manager: str = "kubectl"
-    """Of whoever would apply the resource."""
+    applier: Applier = field(default_factory=Applier)
 
     async def of_name(
         self, controller: Controller[CustomResource], name: str, namespace: str
@@ -57,18 +79,32 @@ class Planner:
         return await self._rehearse(controller, stored, Submitted(stored), absent=False)
 
     async def of_manifest(
-        self, controller: Controller[CustomResource], manifest: Object
+        self, controller: Controller[CustomResource], manifest: Object, *, coming: bool = False
     ) -> Forecast:
         """Tell what would come of applying a resource, its namespace filled in. Raises KubeError.
 
-        It is looked up first: Missing is raised when the kind is not served.
+        `coming` tells that its namespace is made before it, if it is not there.
         """
         meta = metadata(manifest)
         ref = ObjectRef(controller.resource.api, meta["namespace"], meta["name"])
         absent = await self._namespace(ref.namespace) is None
-        stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
-        submission = Submission(ref, manifest, stored, self.field_manager, self.clock.now())
-        submitted = await submission.dry_run(self.cluster, absent=absent)
+        stored: Object | None = None
+        try:
+            stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
+            submission = Submission(
+                ref,
+                manifest,
+                stored,
+                self.applier.manager,
+                self.clock.now(),
+                server_side=self.applier.server_side,
+                coming=coming,
+            )
+            submitted = await submission.dry_run(self.cluster, absent=absent)
+        except Missing as error:
+            told = f"{error.message} Run `hedgerow install`"
+            submitted = Submitted(None, refusals=(Refusal(str(ref), told),))
+        submitted = _judged(controller, stored, submitted)
         if submitted.live is None:
             return self._stopped(controller, ref, stored, submitted)
         return await self._rehearse(controller, stored, submitted, absent=absent)
@@ -139,12 +175,33 @@ class Planner:
 
     def _own(self, ref: ObjectRef, stored: Object | None, submitted: Submitted) -> ObjectForecast:
         """Tell of the resource itself."""
-        found = difference(stored, submitted.live, self.field_manager)
+        found = difference(stored, submitted.live, self.applier.manager)
         lines = tuple(line for line in found if line.steps != _COPY)
         # Who else would hold a field of the resource is a matter of how its user applies it.
         changed = any(line.is_change for line in lines)
         action = "created" if stored is None else "configured" if changed else "unchanged"
         return ObjectForecast(ref, action, lines, submitted.merged, (), submitted.warnings)
+
+
+def _judged(
+    controller: Controller[CustomResource], stored: Object | None, submitted: Submitted
+) -> Submitted:
+    """Judge by the webhook's rules, here, what no server judged."""
+    if submitted.live is None or not submitted.merged:
+        return submitted
+    api = controller.resource.api
+    review = Review(
+        uid=PLACEHOLDER,
+        kind=Kind(group=api.group, version=api.version, kind=api.kind),
+        operation="UPDATE" if stored else "CREATE",
+        object=submitted.live,
+        old_object=stored,
+    )
+    answer = admission.validate(review, controller)["response"]
+    if answer["allowed"]:
+        return replace(submitted, warnings=tuple(answer.get("warnings", ())))
+    target = f"{api.kind}/{metadata(submitted.live)['name']}"
+    return Submitted(None, refusals=(Refusal(target, answer["status"]["message"]),))
 
 
 def _children(stage: Stage) -> list[ObjectForecast]:

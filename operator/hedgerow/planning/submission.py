@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pydantic_core import from_json
+from pydantic_core import to_json
 
-from hedgerow.core import ownership
-from hedgerow.core.fieldset import is_map
+from hedgerow.core import clientside, ownership
+from hedgerow.core.clientside import ANNOTATIONS_LIMIT, LAST_APPLIED
 from hedgerow.core.forecast import PLACEHOLDER, Held, Refusal
 from hedgerow.core.managed import entries
-from hedgerow.core.merge import keyed, merge, tree_of
-from hedgerow.core.meta import ObjectRef, annotation, digest, identity, metadata
+from hedgerow.core.merge import merge
+from hedgerow.core.meta import ObjectRef, annotation, identity, metadata
+from hedgerow.core.trees import subtree, united
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Missing
 from hedgerow.planning.rehearsal import NO_NAMESPACE, NO_RIGHTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from hedgerow.core.fieldset import Tree
     from hedgerow.kube.cluster import Applied, Cluster
+    from hedgerow.kube.errors import KubeError
     from hedgerow_schemas.base import Object
 
-CLIENT_SIDE = "kubectl-client-side-apply"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-BY_CLIENT = "client-side apply has it, so it was merged as kubectl would"
+STORED_LIMIT = 1536 * 1024
+"""Bytes of a write: etcd takes no more unless it is told to (--max-request-bytes)."""
+MIGRATED = (
+    "kubectl takes over what client-side apply held and applies again, which was worked out here"
+)
+NOTHING_GOES = (
+    "`kubectl apply` did not make it: what the file leaves out stays, unlike with --server-side"
+)
+_COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
+_KEEPER = "kubectl-last-applied"
+"""Under which `kubectl apply --server-side` keeps the copy of client-side apply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,92 +51,120 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A manifest to be applied to what is `stored`, as a user's field manager."""
+    """A manifest to be applied to what is `stored`, as `kubectl apply` does it.
+
+    `field_manager` is the user's. With `server_side` as `kubectl apply --server-side` does.
+    `coming` tells that the namespace is made before it, if it is not there.
+    """
 
     ref: ObjectRef
     manifest: Object
     stored: Object | None
     field_manager: str
     now: datetime
+    server_side: bool = False
+    coming: bool = False
 
     async def dry_run(self, cluster: Cluster, *, absent: bool) -> Submitted:
         """Ask the server what it would store; `absent`: the namespace is not there yet.
 
         Raises Missing when the server does not serve the kind, and KubeError.
         """
-        if absent:
+        size = 0 if self.server_side else clientside.annotations_size(self.stored, self.manifest)
+        if size > ANNOTATIONS_LIMIT:
+            return self._refused(_too_long(size))
+        if absent and self.coming:
             return self._merged(NO_NAMESPACE)
         try:
-            applied = await self._tried(cluster, self.manifest)
-        except Conflict as error:
-            return await self._by_client(cluster) if self._is_by_client else self._contested(error)
-        except Invalid as error:
-            return await self._anew(cluster) if self._is_by_client else self._refused(error.message)
-        except Forbidden as error:
-            may = await self._may_apply(cluster)
-            return self._refused(error.message) if may else self._merged(NO_RIGHTS)
-        except Missing as error:
-            if not error.served:
-                raise
-            return self._merged(NO_NAMESPACE)
-        return self._answered(applied)
+            return await (
+                self._by_server(cluster) if self.server_side else self._by_client(cluster)
+            )
+        except (Conflict, Forbidden, Invalid, Missing) as error:
+            return await self._instead(cluster, error)
+
+    async def _instead(self, cluster: Cluster, error: KubeError) -> Submitted:
+        """Tell what an error means: a refusal, or that the server could not be asked."""
+        match error:
+            case Conflict():
+                return self._contested(error)
+            case Forbidden():
+                may = await self._may_apply(cluster)
+                return self._refused(error.message) if may else self._merged(NO_RIGHTS)
+            case Missing() if not error.served:
+                raise error
+            case Missing() if self.coming:
+                return self._merged(NO_NAMESPACE)
+            case Missing():
+                return self._refused(f"{error.message}: make it first, or earlier in the files")
+            case _:
+                return self._refused(error.message)
+
+    async def _by_server(self, cluster: Cluster) -> Submitted:
+        applied = await cluster.apply(
+            self.ref.api, self.manifest, manager=self.field_manager, dry_run=True
+        )
+        submitted = self._answered(applied)
+        held = _by_client_side(applied.object)
+        return self._migrated(submitted, held) if submitted.live and held else submitted
+
+    async def _by_client(self, cluster: Cluster) -> Submitted:
+        api, place, manager = self.ref.api, self.ref.namespace, self.field_manager
+        if self.stored is None:
+            body = clientside.creation(self.manifest)
+            return self._answered(await cluster.rehearse_create(api, place, body, manager=manager))
+        try:
+            patch = clientside.patch(self.stored, self.manifest)
+        except ValueError as error:
+            return self._refused(
+                f"kubectl cannot read the annotation {LAST_APPLIED} ({error}): remove it, or use"
+                " `kubectl apply --server-side`"
+            )
+        if not patch:
+            return Submitted(self.stored)
+        name = self.ref.name
+        submitted = self._answered(
+            await cluster.rehearse_patch(api, place, name, patch, manager=manager)
+        )
+        more = () if annotation(self.stored, LAST_APPLIED) else (NOTHING_GOES,)
+        return replace(submitted, warnings=(*submitted.warnings, *more))
 
     def _answered(self, applied: Applied) -> Submitted:
         live = applied.object
-        if self._is_by_client:
-            # A dry run cannot tell what kubectl would remove: it compares with what it sent last.
-            trees = [tree for _, _, tree in entries(live)]
-            return replace(self._continued(trees), warnings=applied.warnings)
+        size = len(to_json(live)) + self._overhead()
+        if size > STORED_LIMIT:
+            return self._refused(
+                f"request is too large: to store it takes {size} bytes, and etcd takes"
+                f" {STORED_LIMIT} unless it is configured otherwise (a dry run does not store it)"
+            )
         if self.stored is None:
             live = {**live, "metadata": {**metadata(live), "uid": PLACEHOLDER}}
         return Submitted(live, warnings=applied.warnings)
 
-    @property
-    def _is_by_client(self) -> bool:
-        """Whether client-side apply keeps the object, so that the next apply goes on with it."""
-        stored = self.stored or {}
-        managers = {e.get("manager") for e in metadata(stored).get("managedFields") or ()}
-        return CLIENT_SIDE in managers and bool(annotation(stored, LAST_APPLIED))
+    def _overhead(self) -> int:
+        """Return the bytes of a transaction beside the object: its key, three times."""
+        api = self.ref.api
+        key = f"/registry/{api.group}/{api.plural}/{self.ref.namespace}/{self.ref.name}"
+        return 3 * len(key) + 32
 
-    async def _by_client(self, cluster: Cluster) -> Submitted:
-        """Merge what client-side apply goes on with: nobody is in the way of that.
+    def _migrated(self, submitted: Submitted, held: Tree) -> Submitted:
+        """Have what client-side apply held be the applier's, who then declares less.
 
-        What the server makes of the rest tells the keys of lists that are new.
+        As kubectl does it after an apply that the server took: k8s.io/client-go, util/csaupgrade.
         """
-        verdict = ownership.judge(self.manifest, self.stored or {}, self.field_manager)
-        rest = ownership.leave_out(self.manifest, verdict.contested)
-        try:
-            applied = await self._tried(cluster, rest)
-        except (Conflict, Invalid):
-            return await self._anew(cluster)
-        return self._answered(applied)
-
-    async def _anew(self, cluster: Cluster) -> Submitted:
-        """Merge what client-side apply goes on with; whether it is valid is asked by another name.
-
-        An apply leaves beside the manifest what client-side apply removes, which together may be
-        invalid though the manifest is not.
-        """
-        meta = metadata(self.manifest)
-        name = f"p{digest(meta['name'])}"[: len(str(meta["name"]))]
-        alone = {**self.manifest, "metadata": {**meta, "name": name}}
-        try:
-            applied = await self._tried(cluster, alone)
-        except Invalid as error:
-            return self._refused(error.message.replace(f'"{name}"', f'"{meta["name"]}"'))
-        except (Conflict, Forbidden):
-            return self._continued()
-        return self._answered(applied)
-
-    async def _tried(self, cluster: Cluster, manifest: Object) -> Applied:
-        return await cluster.apply(self.ref.api, manifest, manager=self.field_manager, dry_run=True)
+        live = submitted.live or {}
+        moved = _moved(live, held, self.field_manager)
+        merged = merge(moved, self.manifest, self.field_manager)
+        if merged.get("spec") == live.get("spec") and _given(merged) == _given(live):
+            return replace(submitted, live=merged)
+        return replace(submitted, live=_counted(merged, self.stored or {}), merged=MIGRATED)
 
     def _refused(self, message: str) -> Submitted:
         return Submitted(None, refusals=(Refusal(str(self.ref), message),))
 
     async def _may_apply(self, cluster: Cluster) -> bool:
         """Tell whether it was something else than rights that forbade the apply."""
-        verbs = ("patch",) if self.stored is not None else ("patch", "create")
+        made = ("patch", "create") if self.server_side else ("create",)
+        verbs = ("patch",) if self.stored is not None else made
         asked = [await cluster.allowed(v, self.ref.api, self.ref.namespace) for v in verbs]
         return all(asked)
 
@@ -151,65 +188,68 @@ class Submission:
             base = identity(self.ref)
             base["metadata"] = {**base["metadata"], **meta}
             return Submitted(merge(base, self.manifest, self.field_manager), why)
-        live = merge(self.stored, self.manifest, self.field_manager)
+        base = self.stored if self.server_side else self._patched()
+        live = merge(base, self.manifest, self.field_manager)
         return Submitted(_counted(live, self.stored), why)
 
-    def _continued(self, shapes: Sequence[Tree] = ()) -> Submitted:
-        """Work out what client-side apply comes to; `shapes` are trees that tell list keys."""
+    def _patched(self) -> Object:
+        """Return what is stored with the fields gone that client-side apply removes."""
         stored = self.stored or {}
-        manifest = keyed(_as_sent(stored, self.manifest), shapes)
-        live = merge(_as_applied(stored), manifest, CLIENT_SIDE, shapes=shapes)
-        live = _rebooked(live, lambda entry: {**entry, "operation": "Update"})
-        return Submitted(_counted(live, stored), BY_CLIENT)
+        try:
+            return clientside.patched(stored, clientside.patch(stored, self.manifest))
+        except ValueError:
+            return stored
+
+
+def _too_long(size: int) -> str:
+    return (
+        "metadata.annotations: Too long: `kubectl apply` keeps the whole manifest in an annotation,"
+        f" which makes {size} bytes of annotations where the API server takes {ANNOTATIONS_LIMIT};"
+        " use `kubectl apply --server-side`, and plan it with --server-side"
+    )
+
+
+def _given(live: Object) -> tuple[Any, Any]:
+    """Return what of an object's metadata its user gives."""
+    meta = metadata(live)
+    return meta.get("labels") or {}, meta.get("annotations") or {}
 
 
 def _counted(live: Object, before: Object) -> Object:
-    """Give the object with the generation that it gets."""
+    """Return the object with the generation that it gets."""
     if live.get("spec") == before.get("spec"):
         return live
-    meta = {**metadata(live), "generation": metadata(live).get("generation", 0) + 1}
+    meta = {**metadata(live), "generation": metadata(before).get("generation", 0) + 1}
     return {**live, "metadata": meta}
 
 
-def _as_applied(stored: Object) -> Object:
-    """Give the object as if client-side apply had been an apply of what it sent last.
-
-    That is what kubectl compares with: what it sent then and drops now is removed, and what the
-    server added to it stays.
-    """
-    sent = _sent(stored)
-
-    def applied(entry: Object) -> Object:
-        tree = tree_of(sent, [entry.get("fieldsV1") or {}])
-        return {**entry, "operation": "Apply", "fieldsV1": tree}
-
-    return _rebooked(stored, applied)
+def _by_client_side(live: Object) -> Tree:
+    """Return what client-side apply holds: who wrote the copy of the manifest by an update."""
+    held: Tree = {}
+    for holder, _, tree in entries(live):
+        if (holder.operation, holder.subresource) == ("Update", "") and _has_copy(tree):
+            held = _together(held, tree)
+    return held
 
 
-def _sent(stored: Object) -> Object:
-    """Give what client-side apply sent last, without the object's identity."""
-    try:
-        last = from_json(annotation(stored, LAST_APPLIED))
-    except ValueError:
-        return {}
-    fields: Object = last if is_map(last) else {}
-    meta = {k: v for k, v in metadata(fields).items() if k in ("labels", "annotations") and v}
-    spec = {k: v for k, v in fields.items() if k not in ("apiVersion", "kind", "metadata")}
-    return {"metadata": meta, **spec} if meta else spec
+def _together(tree: Tree, other: Tree) -> Tree:
+    added = {element: _together(tree.get(element) or {}, below) for element, below in other.items()}
+    return {**tree, **added}
 
 
-def _rebooked(live: Object, change: Callable[[Object], Object]) -> Object:
-    entries = [
-        change(entry) if entry.get("manager") == CLIENT_SIDE else entry
-        for entry in metadata(live).get("managedFields") or ()
-    ]
-    return {**live, "metadata": {**metadata(live), "managedFields": entries}}
+def _has_copy(tree: Tree) -> bool:
+    return subtree(tree, _COPY) is not None
 
 
-def _as_sent(stored: Object, manifest: Object) -> Object:
-    """Give the manifest with the copy that client-side apply keeps, as it is."""
-    copy = {LAST_APPLIED: annotation(stored, LAST_APPLIED)}
-    meta = metadata(manifest)
-    given: Object = meta.get("annotations") or {}
-    annotations = {**given, **copy}
-    return {**manifest, "metadata": {**meta, "annotations": annotations}}
+def _moved(live: Object, held: Tree, field_manager: str) -> Object:
+    """Return the object with these fields held by an applier, and the copy by its keeper."""
+    kept: list[Object] = []
+    for entry in metadata(live).get("managedFields") or ():
+        tree: Tree = entry.get("fieldsV1") or {}
+        ours = (entry.get("manager"), entry.get("operation")) == (field_manager, "Apply")
+        if ours and not entry.get("subresource"):
+            kept.append({**entry, "fieldsV1": _together(tree, held)})
+        elif entry.get("operation") != "Update" or not _has_copy(tree):
+            kept.append(entry)
+    keeper = {"manager": _KEEPER, "operation": "Apply", "fieldsV1": united({}, [_COPY])}
+    return {**live, "metadata": {**metadata(live), "managedFields": [*kept, keeper]}}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import anyio
 import structlog
 import typer
+from rich.console import Console
 
 from hedgerow import __version__
 from hedgerow.cli import broken_pipes
@@ -17,14 +18,23 @@ from hedgerow.cli.exits import Exit
 from hedgerow.core.forecast import worst
 from hedgerow.core.meta import Installation
 from hedgerow.kube.errors import Missing
-from hedgerow.planning.manifests import Declared, PlanError, controllers_of, declared, texts
-from hedgerow.planning.planner import Planner
+from hedgerow.planning.manifests import (
+    Declared,
+    OtherObject,
+    PlanError,
+    controllers_of,
+    declared,
+    texts,
+)
+from hedgerow.planning.planner import Applier, Planner
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
+
+    from rich.status import Status
 
     from hedgerow.core.forecast import Forecast, Verdict
     from hedgerow.kube.cluster import Cluster
@@ -72,7 +82,19 @@ Instance = Annotated[
     str, typer.Option(metavar="NAME", help="Of which installation: as given to `hedgerow run`.")
 ]
 FieldManager = Annotated[
-    str, typer.Option(metavar="NAME", help="The field manager that would apply the files.")
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The field manager that would apply the files.",
+        show_default="that of kubectl",
+    ),
+]
+ServerSide = Annotated[
+    bool,
+    typer.Option(
+        "--server-side",
+        help="The files would be applied by `kubectl apply --server-side`.",
+    ),
 ]
 Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="How to print.")]
 Kubeconfig = Annotated[
@@ -92,17 +114,20 @@ def plan_command(
     filename: Files = None,
     namespace: Namespace = None,
     instance: Instance = "",
-    field_manager: FieldManager = "kubectl",
+    field_manager: FieldManager = "",
+    server_side: ServerSide = False,
     output: Output = "text",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
     """Show what applying custom resources would do, without doing it.
 
-    The operator's own passes are rehearsed here; each of their writes is a server-side dry run,
-    so that defaults, validation and admission have their say. For every field that would change
-    it tells who holds it now; and what is contested, given up, taken by force, deleted or refused.
-    Nothing is written, forced or deleted.
+    The API server judges the resource as it would judge that of `kubectl apply -f FILE`, or with
+    --server-side that of `kubectl apply --server-side -f FILE`. Then the operator's own passes are
+    rehearsed here; each of their writes is a server-side dry run, so that defaults, validation and
+    admission have their say. For every field that would change it tells who holds it now; and what
+    is contested, given up, taken by force, deleted or refused. Nothing is written, forced or
+    deleted.
 
     Exit codes, for CI to gate on: 0 nothing to do, 2 changes, 3 conflicts, 1 failed or refused, 4
     no cluster answers. (Elsewhere 2 is wrong usage.)
@@ -110,7 +135,11 @@ def plan_command(
     try:
         forecasts = anyio.run(
             _Wishes(
-                tuple(names or ()), tuple(filename or ()), namespace, instance, field_manager
+                tuple(names or ()),
+                tuple(filename or ()),
+                namespace,
+                instance,
+                Applier(field_manager, server_side=server_side),
             ).carry_out,
             kubeconfig,
             context,
@@ -138,7 +167,7 @@ class _Wishes:
         files: Sequence[str],
         namespace: str | None,
         instance: str,
-        field_manager: str,
+        applier: Applier,
     ) -> None:
         if bool(names) == bool(files):
             raise PlanError("name either resources or, with -f, files; see `hedgerow plan --help`")
@@ -146,34 +175,51 @@ class _Wishes:
         self._files = files
         self._namespace = namespace
         self._installation = Installation(Settings(instance=instance).instance)
-        self._field_manager = field_manager
+        self._applier = applier
 
     async def carry_out(self, kubeconfig: str | None, context: str | None) -> list[Forecast]:
         """Make the forecasts. Raises PlanError and KubeError."""
         async with _connect(kubeconfig, context) as cluster:
-            planner = Planner(cluster, SystemClock(), self._installation, self._field_manager)
-            with _quiet():
+            planner = Planner(cluster, SystemClock(), self._installation, self._applier)
+            with _quiet(), Console(stderr=True).status("reading") as progress:
                 if self._files:
-                    return [
-                        await planner.of_manifest(found.controller, found.manifest)
-                        for found in self._declared(cluster.namespace)
-                    ]
+                    return await self._of_files(planner, progress)
                 place = self._namespace or cluster.namespace
+                progress.update(f"planning {', '.join(self._names)}")
                 return [f for name in self._names for f in await _named(planner, name, place)]
 
-    def _declared(self, context: str) -> list[Declared]:
-        """Read the files, and tell what else is in them."""
-        found: list[Declared] = []
+    async def _of_files(self, planner: Planner, progress: Status) -> list[Forecast]:
+        wanted = self._declared(planner.cluster.namespace)
+        forecasts: list[Forecast] = []
+        for number, (found, coming) in enumerate(wanted, 1):
+            progress.update(f"planning {found.title}, {number} of {len(wanted)}")
+            forecasts.append(
+                await planner.of_manifest(found.controller, found.manifest, coming=coming)
+            )
+        return forecasts
+
+    def _declared(self, context: str) -> list[tuple[Declared, bool]]:
+        """Read the resources of the files, and whether something before makes their namespace.
+
+        Of a resource that is there twice the last is taken: kubectl applies one after the other.
+        """
+        found: dict[str, tuple[Declared, bool]] = {}
+        made: set[str] = set()
         for name, text in texts(self._files, sys.stdin):
             for each in declared(name, text, self._namespace or context):
-                if isinstance(each, Declared):
-                    found.append(each)
-                    self._check(name, each)
-                else:
-                    _say(f"{name}: {each} is not one of hedgerow's resources, and not planned")
+                if isinstance(each, OtherObject):
+                    made.add(each.namespace)
+                    _say(
+                        f"{name}: {each.title} is not one of hedgerow's resources, and not planned"
+                    )
+                    continue
+                self._check(name, each)
+                if found.pop(each.title, None):
+                    _say(f"{name}: {each.title} is there twice; the last one is planned")
+                found[each.title] = each, each.manifest["metadata"]["namespace"] in made
         if not found:
             raise PlanError("there is no resource of hedgerow in the files given")
-        return found
+        return list(found.values())
 
     def _check(self, name: str, found: Declared) -> None:
         place = found.manifest["metadata"]["namespace"]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from hedgerow.cli.owners.page import age, printable, worded
+from hedgerow.core import clientside
 from hedgerow.core.canonical import identical
 from hedgerow.core.fieldset import is_map
 from hedgerow.core.forecast import PLACEHOLDER
 from hedgerow.core.terms import CLAIM, YIELD
 from hedgerow.core.walk import BEFORE_FIRST_APPLY
-from hedgerow.planning.submission import CLIENT_SIDE
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
@@ -217,8 +217,8 @@ def _held(fields: Iterable[Held], now: datetime) -> Iterator[Row]:
 
 
 def _remedy(held: Held, *, own: bool) -> str:
-    if own and held.manager == CLIENT_SIDE:
-        return "`kubectl apply --server-side` once takes the fields over from client-side apply"
+    if own and held.manager == clientside.MANAGER:
+        return "`kubectl apply`, without --server-side, keeps them where they are"
     if own:
         return "leave it out of the manifest, or apply with --force-conflicts"
     if held.manager == BEFORE_FIRST_APPLY.manager:
