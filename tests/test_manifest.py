@@ -49,9 +49,14 @@ class TestRead:
         assert found == value
         assert type(found) is type(value)
 
-    @pytest.mark.parametrize("word", ["y", "No", "1e3", "0o17", "08", "1_0", "12:30", "null", ".5"])
+    @pytest.mark.parametrize("word", ["y", "No", "1e3", "0o17", "08", "1_0", "1e999", "null", ".5"])
     def test_a_text_is_written_so_that_it_is_read_as_text(self, word):
         assert from_yaml(to_yaml({"a": word})) == ({"a": word},)
+
+    def test_what_only_begins_like_a_number_needs_no_quotes(self):
+        assert to_yaml({"a": "50m", "b": "0.1.0", "c": "no-thing"}) == (
+            "a: 50m\nb: 0.1.0\nc: no-thing\n"
+        )
 
     def test_json_and_empty_documents_are_read(self):
         assert from_yaml('---\n---\n{"a": [1]}') == (None, {"a": [1]})

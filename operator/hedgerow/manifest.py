@@ -50,7 +50,10 @@ class _NumberPattern:
     """What the library's resolver asks in place of a regular expression."""
 
     def match(self, text: str) -> bool:
-        return _number(text) is not None
+        try:
+            return _number(text) is not None
+        except ValueError:
+            return True
 
 
 class _Loader(yaml.CSafeLoader):
@@ -118,8 +121,9 @@ def _boolean(_loader: Any, node: yaml.ScalarNode) -> bool:
 
 
 # What is a word here must be in quotes for kubectl.
-_Dumper.add_implicit_resolver(_BOOL, _BOOLEAN, [*"yYnN"])
-_Dumper.add_implicit_resolver(_FLOAT, _DECIMAL, [*"0123456789+-."])
+_quoting: Any = _Dumper
+_quoting.add_implicit_resolver(_BOOL, _BOOLEAN, [*"yYnN"])
+_quoting.add_implicit_resolver(_FLOAT, _NumberPattern(), [*"0123456789+-."])
 for _tag in (_INT, _FLOAT):
     _Loader.add_constructor(_tag, _constructed)
 _Loader.add_constructor(_BOOL, _boolean)
