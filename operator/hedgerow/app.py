@@ -23,6 +23,8 @@ from hedgerow.services import Services
 from hedgerow.stopping import Stop
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from anyio.abc import TaskStatus
 
     from hedgerow.settings import Settings
@@ -77,11 +79,19 @@ async def _work(
     """Run the controllers until they are asked to stop and the passes under way have ended."""
     namespaces = Namespaces()
     runners = _runners(settings, cluster, namespaces, meters)
+
+    def look_again(names: Collection[str]) -> None:
+        for runner in runners:
+            runner.look_again(names)
+
+    namespaces.changed = look_again
     services.work(runners)
     with stop.work:
         async with anyio.create_task_group() as tasks:
-            if not settings.namespaces:
+            if settings.namespaces:
                 # Told to keep to some namespaces, it asks for no right beyond them.
+                tasks.start_soon(namespaces.read, cluster, settings.namespaces, SystemClock())
+            else:
                 tasks.start_soon(namespaces.follow, cluster)
             async with anyio.create_task_group() as work:
                 for runner in runners:
@@ -107,6 +117,7 @@ def _runners(
                 cache=build(controller, installation, settings.namespaces),
                 clock=clock,
                 going=namespaces.is_going,
+                claiming=namespaces.allows_claims,
             ),
             meters,
             allowance,

@@ -11,7 +11,7 @@ import anyio
 import structlog
 
 from hedgerow.core.meta import Installation
-from hedgerow.core.webhooks import webhook_name
+from hedgerow.core.webhooks import webhook_names
 from hedgerow.leading import lease
 from hedgerow.options import in_pod
 from hedgerow.registry import CONTROLLERS, chosen
@@ -83,7 +83,9 @@ class Services:
         metrics = metrics_app(self._meters.registry, access)
         await self._serve(tasks, "metrics_bind_address", metrics, secure=secure)
         if settings.webhooks:
-            webhooks = Parting(webhook_app(chosen(settings.controllers)), self._stop.asked)
+            webhooks = Parting(
+                webhook_app(chosen(settings.controllers), self._cluster), self._stop.asked
+            )
             tasks.start_soon(self._part, webhooks)
             await self._serve(tasks, "webhook_bind_address", webhooks, secure=True)
 
@@ -141,9 +143,7 @@ def _certificates(settings: Settings, cluster: Cluster, clock: Clock) -> Certifi
         return SelfSigned(clock, rules)
     manager = installation.field_manager("certificates")
     store = SecretStore(cluster, name=f"{base}-serving", namespace=namespace, manager=manager)
-    webhooks = frozenset(
-        webhook_name(controller.resource.api) for controller in CONTROLLERS.values()
-    )
+    webhooks = webhook_names(CONTROLLERS.values())
     bundles = Bundles(
         cluster,
         clock,

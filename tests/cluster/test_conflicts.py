@@ -16,6 +16,7 @@ from support.api import Api
 from support.audit import Audit
 from support.eventually import eventually
 from support.memcacheds import World
+from support.policies import Impersonated
 from support.rights import grant
 from support.running import Operator
 from support.silence import Silence
@@ -163,6 +164,7 @@ class TestSettling:
         eventually(lambda: world.said("BlueGreen", "demo", "Contested") == "True/FieldConflict")
         mark = nodes_audit.mark()
 
+        world.allow_claims()
         world.annotate("demo", claims='Deployment/*: **.containers[name="blue"].image')
 
         eventually(lambda: image(world, "demo") == "example/echo:1")
@@ -178,6 +180,39 @@ class TestSettling:
         assert forced["requestObject"]["metadata"]["resourceVersion"]
         claimed = {"BlueGreen/demo", f"Deployment/{deployment('demo')}"}
         eventually(lambda: world.regarded("FieldClaimed") == claimed)
+
+    def test_who_may_edit_only_the_resource_takes_nothing_where_claims_are_not_allowed(
+        self, world: Looks, nodes_sandbox: Sandbox, nodes_audit: Audit
+    ):
+        make(world)
+        world.set_image(deployment("demo"), "blue", "set/echo:9")
+        eventually(lambda: world.said("BlueGreen", "demo", "Contested") == "True/FieldConflict")
+        editor = f"editor-{world.namespace[-8:]}"
+        rule = {
+            "apiGroups": ["app.demo.kakao.com"],
+            "resources": ["bluegreens"],
+            "verbs": ["get", "patch"],
+        }
+        grant(world.api, editor, [rule], world.namespace)
+        mark = nodes_audit.mark()
+        theirs = Impersonated(nodes_sandbox.kubeconfig, editor)
+        claim = {"metadata": {"annotations": {CLAIM: "*/*: **"}}}
+        theirs.merge(world.target("BlueGreen", "demo"), claim, "editor").must()
+        theirs.close()
+
+        eventually(lambda: world.said("BlueGreen", "demo", "Stalled") == "True/ClaimRefused")
+        assert f"kubectl label namespace {world.namespace} " in world.message(
+            "BlueGreen", "demo", "Stalled"
+        )
+        assert image(world, "demo") == "set/echo:9"
+        eventually(lambda: "BlueGreen/demo" in world.regarded("ClaimRefused"))
+        wrote = nodes_audit.writes(mark, user=USER, namespace=world.namespace)
+        assert [entry for entry in wrote if "force=true" in entry["requestURI"]] == []
+
+        world.allow_claims()
+
+        eventually(lambda: image(world, "demo") == "example/echo:1")
+        eventually(lambda: world.said("BlueGreen", "demo", "Stalled") == "")
 
     def test_a_word_that_makes_no_sense_is_told(self, world: Looks):
         make(world)
@@ -304,6 +339,7 @@ class TestSecondOperator:
         kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
         log = tmp_path_factory.mktemp("claiming") / "log"
         flags = ("--controllers", "bluegreen", "--instance", "two")
+        world.allow_claims()
         world.annotate("demo", claims="*/*: **")
 
         with Operator(kubeconfig, log, *flags):

@@ -268,6 +268,7 @@ def bluegreens_at_work(world: bluegreens.World) -> None:
     world.set_image("demoblue-deployment", "blue", "example/theirs:9")
     eventually(lambda: world.condition("Contested") == "True/FieldConflict")
     path = "Deployment/demoblue-deployment:" + IMAGE
+    world.allow_claims()
     world.edit("BlueGreen", "demo", {"metadata": {"annotations": {CLAIM: path}}}, "annotator")
     eventually(lambda: world.image("demoblue-deployment") == "example/echo:1")
 

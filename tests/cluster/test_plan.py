@@ -194,9 +194,14 @@ class TestThere:
         world.set_image("demoblue-deployment", "blue", "example/echo:9")
         manifest = bluegreen(namespace)
         manifest["metadata"]["annotations"] = {"hedgerow.dev/claim": "*/*: **"}
+        refused = typed(manifest)
+        world.allow_claims()
         mark = audit.mark()
         code, out, _ = typed(manifest)
 
+        assert refused[0] == 1
+        assert "Stalled: not set -> True (ClaimRefused)" in refused[1]
+        assert "Taken by force" not in refused[1]
         assert code == 2
         assert f"~ {IMAGE}: example/echo:9 -> example/echo:1" in out
         assert "Taken by force, as hedgerow.dev/claim asks (not tried out)" in out

@@ -24,6 +24,7 @@ from hedgerow.planning.planner import Applier, Planner
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Sandbox
 from support.api import Api, Object
+from support.bluegreens import World
 from support.planned import FixedClock, Operator, Told, foretold, happened
 from support.worlds import with_custom_resources
 
@@ -57,6 +58,7 @@ class Trial:
         self.subject = subject
         self.met = met
         self.namespace = api.namespace(f"plan-{secrets.token_hex(5)}")
+        World(api, self.namespace).allow_claims()
         # Before any resource comes to be: nothing new is due.
         self.clock = FixedClock(SystemClock().now().replace(microsecond=0) - timedelta(minutes=1))
 

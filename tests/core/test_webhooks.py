@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.controllers import bluegreen, cronjob, memcached
 from hedgerow.core.contract import Controller
-from hedgerow.core.webhooks import configurations, path_of, webhook_name
+from hedgerow.core.webhooks import configurations, path_of, webhook_name, webhook_names
 from hedgerow_schemas.cronjob import CronJob
 
 ALL = cast(
@@ -18,6 +18,12 @@ ALL = cast(
 
 def made(controllers=ALL):
     return configurations(controllers, name="hedgerow-a", namespace="hedgerow-system")
+
+
+def test_every_webhook_has_a_name_that_is_told():
+    names = [hook["name"] for one in made() for hook in one["webhooks"]]
+
+    assert set(names) == webhook_names(ALL)
 
 
 class TestPaths:
@@ -35,6 +41,9 @@ class TestConfigurations:
             "bluegreen.hedgerow.dev",
             "cronjob.hedgerow.dev",
             "memcached.hedgerow.dev",
+            "claims.bluegreen.hedgerow.dev",
+            "claims.cronjob.hedgerow.dev",
+            "claims.memcached.hedgerow.dev",
         ]
         assert mutating["kind"] == "MutatingWebhookConfiguration"
         assert [hook["name"] for hook in mutating["webhooks"]] == [webhook_name(CronJob.api)]
@@ -50,9 +59,10 @@ class TestConfigurations:
         assert rule["operations"] == ["CREATE", "UPDATE"]
         assert not any("/" in resource or "*" in resource for resource in rule["resources"])
         assert rule["scope"] == "Namespaced"
-        assert [c["expression"] for c in hook["matchConditions"]] == [
+        assert hook["matchConditions"][0]["expression"] == (
             "!has(object.metadata.deletionTimestamp)"
-        ]
+        )
+        assert (len(hook["matchConditions"]) > 1) is hook["name"].startswith("claims.")
         assert hook["failurePolicy"] == "Fail"
         assert hook["sideEffects"] == "None"
         assert hook["admissionReviewVersions"] == ["v1"]

@@ -140,6 +140,27 @@ def told(arguments: list[str]) -> tuple[Settings, str]:
     return Settings(**given), command
 
 
+class TestPolicy:
+    @pytest.mark.parametrize(("instance", "base"), [("", "hedgerow"), ("two", "hedgerow-two")])
+    def test_the_operators_account_is_held_to_its_promise(self, instance: str, base: str):
+        held = only("cluster", "ValidatingAdmissionPolicy", instance)
+        bound = only("cluster", "ValidatingAdmissionPolicyBinding", instance)
+        [condition] = held["spec"]["matchConditions"]
+
+        assert condition["expression"] == (
+            f'request.userInfo.username in ["system:serviceaccount:hedgerow-system:{base}"]'
+        )
+        assert held["metadata"]["name"] == f"{base}-fields-have-owners"
+        assert bound["spec"] == {
+            "policyName": held["metadata"]["name"], "validationActions": ["Deny"],
+        }  # fmt: skip
+
+    def test_its_comments_are_in_the_file(self):
+        text = (ROOT / "manifests" / "policy" / "policy.yaml").read_text("utf-8")
+
+        assert "# No DELETE: who holds a field of an object does not say whose" in text
+
+
 class TestWebhooks:
     def test_they_lead_to_the_service_that_is_there(self):
         services = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hedgerow.core.terms import ALLOW_CLAIMS
 from hedgerow.kube.cluster import Applied
 from hedgerow.kube.errors import Forbidden
 from hedgerow.runtime.namespaces import NAMESPACES
@@ -24,7 +25,9 @@ class Asked(Cluster):
         self.refuse: dict[str, Exception] = {}
         """What an apply to an object of that kind ends in."""
         self.warnings: tuple[str, ...] = ()
-        self.namespaces: dict[str, Object] = {"default": {"metadata": {"name": "default"}}}
+        self.namespaces: dict[str, Object] = {
+            "default": {"metadata": {"name": "default", "labels": {ALLOW_CLAIMS: "true"}}}
+        }
 
     async def allowed(self, verb: str, api: ApiResource, _namespace: str = "") -> bool:
         self.reviews.append(f"{verb} {api.plural}")

@@ -138,6 +138,25 @@ class TestSituations:
         assert [h.manager for h in found.claims] == ["helm"]
         assert {n.reason for _, n in found.events} == {"FieldClaimed"}
 
+    async def test_a_claim_that_the_namespace_does_not_allow_is_told_as_refused(self):
+        world = await settled()
+        take_image(world)
+        plan = Plan(world)
+        plan.cluster.namespaces[NS] = {"metadata": {"name": NS}}
+        found = await plan.of(annotated(manifest(), claim="*/*: **"))
+
+        assert found.verdict == "failed"
+        assert (found.claims, [held.path for held in found.contested]) == ((), [IMAGE])
+        assert [c.reason for c in found.problems] == ["ClaimRefused"]
+
+    async def test_where_the_namespace_may_not_be_read_that_is_told(self):
+        world = await settled()
+        take_image(world)
+        found = await Plan(world, "get namespaces").of(annotated(manifest(), claim="*/*: **"))
+
+        [said] = found.unchecked
+        assert said.startswith("whether namespace default allows hedgerow.dev/claim (label ")
+
     async def test_what_is_yielded(self):
         world = await settled()
         take_image(world)

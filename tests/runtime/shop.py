@@ -35,6 +35,7 @@ class Shop:
             cache=build(self.controller, Installation(), namespaces),
             clock=VirtualClock(),
             going=lambda _: False,
+            claiming=lambda _: True,
         )
         self.meters = Meters()
         self.runner = Runner(cast("Any", self.cluster), observer, self.meters)

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from hedgerow.kube import errors
 from hedgerow.kube.watch import Bookmark, Changed
 from hedgerow.runtime.namespaces import Namespaces, reduced
+from runtime.virtual import VirtualClock
 
 pytestmark = pytest.mark.anyio
 
@@ -42,6 +43,26 @@ class Script:
         await anyio.sleep_forever()
 
 
+class Read:
+    """A cluster that gives what the test wrote for each name, then the last of it for ever."""
+
+    def __init__(self, answers: dict[str, list[Any]]) -> None:
+        self.answers = answers
+
+    async def read(self, _api: Any, name: str) -> Any:
+        left = self.answers[name]
+        found = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def claiming(name: str, version: int, kind: Any = "ADDED") -> Changed:
+    obj = namespace(name, version)
+    obj["metadata"]["labels"]["hedgerow.dev/allow-claims"] = "true"
+    return Changed(kind, obj, str(version))
+
+
 async def told(*events: Any) -> Namespaces:
     found = Namespaces()
     with anyio.move_on_after(1):
@@ -70,6 +91,60 @@ class TestNamespaces:
 
         assert not (await told(SYNCED, begins, anew)).is_going("b")
 
+    async def test_those_that_allow_claims_are_known_as_their_label_comes_and_goes(self):
+        named, other = claiming("a", 1), changed("ADDED", "b", 2)
+        found = await told(named, other, SYNCED)
+
+        assert (found.allows_claims("a"), found.allows_claims("b")) == (True, False)
+        assert not (await told(named, SYNCED, changed("MODIFIED", "a", 3))).allows_claims("a")
+        gone = Changed("DELETED", claiming("a", 3).object, "3")
+        assert not (await told(named, SYNCED, gone)).allows_claims("a")
+        assert (await told(SYNCED, claiming("c", 3, "MODIFIED"))).allows_claims("c")
+
+    async def test_until_the_first_look_it_is_not_known(self):
+        assert Namespaces().allows_claims("a") is None
+
+    async def test_what_changes_is_told_and_nothing_else(self):
+        heard: list[list[str]] = []
+        found = Namespaces()
+        found.changed = lambda names: heard.append(sorted(names))
+        events = (
+            claiming("a", 1), SYNCED, changed("MODIFIED", "b", 3), claiming("a", 4, "MODIFIED"),
+            claiming("b", 5, "MODIFIED"), changed("MODIFIED", "a", 6),
+        )  # fmt: skip
+        with anyio.move_on_after(1):
+            await found.follow(cast("Any", Script(*events)))
+
+        assert heard == [[], ["b"], ["a"]]
+
+    async def test_without_the_right_to_watch_none_allows_claims(self):
+        found = Namespaces()
+        with anyio.move_on_after(1):
+            await found.follow(cast("Any", Script(errors.Forbidden("no", code=403))))
+
+        assert found.allows_claims("a") is False
+
+    async def test_a_server_that_does_not_answer_leaves_it_open(self):
+        found = Namespaces()
+        with anyio.move_on_after(1):
+            await found.follow(cast("Any", Script(errors.Unreachable("no", sent=False))))
+
+        assert found.allows_claims("a") is None
+
+    async def test_those_it_is_told_of_are_read_now_and_then(self):
+        script = Read(
+            {"a": [claiming("a", 1).object, errors.Unavailable("down"), None],
+             "b": [errors.Forbidden("no", code=403)] * 3}
+        )  # fmt: skip
+        found, heard = Namespaces(), []
+        found.changed = lambda names: heard.append(
+            (sorted(names), found.allows_claims("a"), found.allows_claims("b"))
+        )
+        with anyio.move_on_after(1_000):
+            await found.read(cast("Any", script), ("a", "b"), cast("Any", VirtualClock()))
+
+        assert heard == [([], True, False), (["a"], False, False)]
+
     async def test_without_the_right_to_watch_none_is_going_and_that_is_told_once(self):
         refused = errors.Forbidden("may not watch namespaces", code=403)
         found = Namespaces()
@@ -90,5 +165,8 @@ class TestNamespaces:
                 "resourceVersion": "1",
                 "deletionTimestamp": "2026-01-01T00:00:00Z",
             }
+        }
+        assert reduced(claiming("a", 1).object)["metadata"]["labels"] == {
+            "hedgerow.dev/allow-claims": "true"
         }
         assert "deletionTimestamp" not in reduced(namespace("a", 1))["metadata"]

@@ -339,3 +339,72 @@ class TestRewrittenByAdmission:
         await world.settle()
 
         assert world.condition("RewrittenByAdmission") == ""
+
+
+class TestAllowed:
+    """A claim counts only where the namespace allows claims."""
+
+    CLAIMED = f"Deployment/*: {IMAGE}"
+
+    async def contested(self) -> World:
+        world = await settled()
+        world.claiming["default"] = False
+        take_image(world)
+        annotate(world, claims=self.CLAIMED)
+        await world.settle()
+        return world
+
+    async def test_where_it_does_not_nothing_is_taken_and_the_reason_is_told(self):
+        world = await self.contested()
+
+        assert image(world) == "theirs:9"
+        assert world.contested() == TAKEN
+        stalled = [c for c in world.status()["conditions"] if c["type"] == "Stalled"]
+        assert [c["reason"] for c in stalled] == ["ClaimRefused"]
+        assert (
+            "kubectl label namespace default hedgerow.dev/allow-claims=true"
+            in (stalled[0]["message"])
+        )
+        assert len([line for line in world.events() if "ClaimRefused" in line]) == 1
+
+    async def test_it_is_told_once_and_nothing_is_written_again(self):
+        world = await self.contested()
+
+        assert await writes_of(world, lambda: world.runner.look_again(())) == []
+
+    async def test_it_is_taken_once_the_namespace_is_labelled(self):
+        world = await self.contested()
+        world.claiming["default"] = True
+        world.runner.look_again({"default"})
+        await world.settle()
+
+        assert image(world) == "example/echo:1"
+        assert world.condition("Stalled") == ""
+
+    async def test_another_namespace_is_not_looked_at_for_that(self):
+        world = await self.contested()
+        world.runner.look_again({"other"})
+
+        assert len(world.runner.queue) == 0
+
+    async def test_while_it_is_not_known_nothing_is_done_for_who_claims(self):
+        world = World()
+        world.claiming["default"] = None
+        world.apply()
+        annotate(world, claims=self.CLAIMED)
+        await world.settle()
+        assert world.get("Service") is None
+
+        world.claiming["default"] = True
+        world.runner.look_again(())
+        await world.settle()
+        assert world.get("Service") is not None
+
+    async def test_who_claims_nothing_need_not_wait_for_it(self):
+        world = World()
+        world.claiming["default"] = None
+        world.apply()
+        annotate(world, yields=self.CLAIMED)
+        await world.settle()
+
+        assert world.get("Service") is not None

@@ -84,6 +84,7 @@ class World:
         self.clock = ModelClock(self.server)
         self.allowance = Allowance(self.clock, normal_events)
         self.going: set[str] = set()
+        self.claiming: dict[str, bool | None] = {}
         self.logs = LogCapture()
         structlog.configure(processors=[merge_contextvars, self.logs])
         self._scope, self._installation = namespaces, Installation(instance)
@@ -97,6 +98,7 @@ class World:
             cache=build(self.controller, self._installation, self._scope),
             clock=self.clock,
             going=self.going.__contains__,
+            claiming=lambda name: self.claiming.get(name, True),
         )
         self.cache = observer.cache
         self.meters = Meters()

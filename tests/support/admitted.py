@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hedgerow.controllers import bluegreen, cronjob, memcached
 from hedgerow.core.contract import Controller
-from hedgerow.core.webhooks import configurations, webhook_name
+from hedgerow.core.webhooks import configurations, webhook_names
 from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.serving.addresses import Address
@@ -36,7 +36,7 @@ GROUP = "admissionregistration.k8s.io"
 
 
 def rules(name: str) -> list[Object]:
-    """All that certificates need; the Secret's rule belongs into a Role of its namespace."""
+    """All that certificates need, the Secret's rule for a Role, and what claims need."""
     return [
         {
             "apiGroups": [""],
@@ -49,6 +49,11 @@ def rules(name: str) -> list[Object]:
             "resources": ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"],
             "resourceNames": [name],
             "verbs": ["get", "patch"],
+        },
+        {
+            "apiGroups": ["authorization.k8s.io"],
+            "resources": ["subjectaccessreviews"],
+            "verbs": ["create"],
         },
     ]
 
@@ -116,11 +121,11 @@ class Replica:
                     clock,
                     name=self._name,
                     manager=MANAGER,
-                    webhooks=frozenset(webhook_name(one.resource.api) for one in CONTROLLERS),
+                    webhooks=webhook_names(CONTROLLERS),
                 ),
             )
             await certificates.prepare()
-            app = self._counted(webhook_app(CONTROLLERS), certificates)
+            app = self._counted(webhook_app(CONTROLLERS, cluster), certificates)
             async with anyio.create_task_group() as tasks:
                 await tasks.start(certificates.keep)
                 address = Address("127.0.0.1", self.port)

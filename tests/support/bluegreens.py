@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from hedgerow.core.terms import ALLOW_CLAIMS
 from support.api import Api, Object
 from support.rights import grant
 
@@ -86,6 +87,12 @@ class World:
     def edit(self, kind: str, name: str, patch: Object, manager: str = "kubectl-edit") -> Object:
         """Change an object as `kubectl edit` does: by an Update of the changed fields."""
         return self.api.merge(self.target(kind, name), patch, manager).must()
+
+    def allow_claims(self) -> None:
+        """Label the namespace as whoever may label namespaces does."""
+        target = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
+        labels = {"metadata": {"labels": {ALLOW_CLAIMS: "true"}}}
+        self.api.merge(target, labels, "kubectl-label").must()
 
     def set_image(self, deployment: str, container: str, image: str) -> Object:
         """Change an image as `kubectl set image` does."""

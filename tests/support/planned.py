@@ -82,6 +82,7 @@ class Operator:
             cache=self.cache,
             clock=self.clock,
             going=lambda _: False,
+            claiming=lambda _: True,
         )
         manager = Installation().field_manager(self.controller.name)
         recorder = Recorder(self.cluster, self.clock, manager)

@@ -97,7 +97,7 @@ def validate(review: Review, controller: Controller[R]) -> Object:
     """
     obj = review.judged
     if obj is None:
-        return _answer(review, allowed=True)
+        return answer(review, allowed=True)
     # By field, or ten thousand errors would be compared with each of ten thousand others.
     accepted: dict[str, list[FieldError]] = {}
     for error in _errors(review.old_object, controller) if review.old_object else ():
@@ -107,22 +107,23 @@ def validate(review: Review, controller: Controller[R]) -> Object:
     more: Object = {"warnings": warned} if warned else {}
     if found:
         more["status"] = invalid.status(controller.resource.api, _name(obj), found)
-    return _answer(review, allowed=not found, **more)
+    return answer(review, allowed=not found, **more)
 
 
 def default(review: Review, controller: Controller[R]) -> Object:
     """Give the AdmissionReview that adds what an object leaves out, as a patch that only adds."""
     obj = review.judged
     if obj is None or controller.default is None:
-        return _answer(review, allowed=True)
+        return answer(review, allowed=True)
     added = list(_additions(obj, controller.default(obj)))
     if not added:
-        return _answer(review, allowed=True)
+        return answer(review, allowed=True)
     patch = b64encode(to_json(added)).decode()
-    return _answer(review, allowed=True, patchType="JSONPatch", patch=patch)
+    return answer(review, allowed=True, patchType="JSONPatch", patch=patch)
 
 
-def _answer(review: Review, *, allowed: bool, **more: Any) -> Object:
+def answer(review: Review, *, allowed: bool, **more: Any) -> Object:
+    """Return an AdmissionReview that answers another; `more` goes into its response."""
     response = {"uid": review.uid, "allowed": allowed, **more}
     return {"apiVersion": VERSION, "kind": KIND, "response": response}
 

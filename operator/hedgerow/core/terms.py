@@ -20,11 +20,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.core.fieldset import show
 from hedgerow.core.invalid import cut
-from hedgerow.core.meta import CONTROLLER_LABEL
+from hedgerow.core.meta import CONTROLLER_LABEL, metadata
 from hedgerow.core.trees import Steps, is_key
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 YIELD: Final = "hedgerow.dev/yield"
 CLAIM: Final = "hedgerow.dev/claim"
+ALLOW_CLAIMS: Final = "hedgerow.dev/allow-claims"
+"""The label by which a namespace allows claims; its one value that counts is `true`."""
 MOST: Final = 64
 LONGEST: Final = 4096
 SHOWN: Final = 80
@@ -139,6 +141,20 @@ NO_TERMS: Final = Terms()
 def terms_of(annotations: Mapping[str, str]) -> Terms:
     """Read a resource's annotations; raises TermsError for what cannot be read."""
     return Terms(_read(annotations, YIELD), _read(annotations, CLAIM))
+
+
+def claims_refused(namespace: str) -> str:
+    """Return the sentence that a resource gets whose namespace does not allow its claims."""
+    return (
+        f"{CLAIM} is not allowed in namespace {namespace}, and nothing is taken by force: whoever"
+        f" may label namespaces allows it (kubectl label namespace {namespace} {ALLOW_CLAIMS}=true)"
+    )
+
+
+def allows_claims(namespace: Mapping[str, Any]) -> bool:
+    """Tell whether a Namespace allows claims."""
+    labels: Mapping[str, str] = metadata(namespace).get("labels") or {}
+    return labels.get(ALLOW_CLAIMS) == "true"
 
 
 def is_ours(steps: Steps) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from hedgerow.core.terms import CLAIM
 from hedgerow_schemas.base import ApiResource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from hedgerow.core.contract import Controller
     from hedgerow_schemas.base import Object
@@ -29,12 +30,25 @@ TIMEOUT: Final = 5
 """Seconds that a user's request waits for us at most."""
 
 
+Verb = Literal["mutate", "validate", "claims"]
+
+
 def webhook_name(api: ApiResource) -> str:
     """Give the name of a resource's webhook in both configurations."""
     return f"{api.kind.lower()}.hedgerow.dev"
 
 
-def path_of(verb: Literal["mutate", "validate"], api: ApiResource) -> str:
+def webhook_names(controllers: Iterable[Controller[Any]]) -> frozenset[str]:
+    """Return the names of all webhooks in both configurations."""
+    names = [webhook_name(one.resource.api) for one in controllers]
+    return frozenset([*names, *map(_of_claims, names)])
+
+
+def _of_claims(name: str) -> str:
+    return f"claims.{name}"
+
+
+def path_of(verb: Verb, api: ApiResource) -> str:
     """Give the URL path of a resource's webhook, as kubebuilder makes it."""
     return f"/{verb}-{api.group.replace('.', '-')}-{api.version}-{api.kind.lower()}"
 
@@ -49,23 +63,42 @@ def configurations(
 ) -> list[Object]:
     """Give the webhook configurations of these controllers, validating first.
 
-    The mutating one is there if a controller has defaults. `caBundle` is left out: whoever makes
-    the certificates applies it, as a field manager of its own.
+    Who writes a claim is asked about by a webhook of its own, for resources that have one. The
+    mutating one is there if a controller has defaults. `caBundle` is left out: whoever makes the
+    certificates applies it, as a field manager of its own.
     """
     place = {"name": service, "namespace": namespace, "port": port}
-    asked = [(VALIDATING, "validate", controllers)]
-    asked += [(MUTATING, "mutate", [one for one in controllers if one.default])]
+    defaulting = [one for one in controllers if one.default]
+    asked: tuple[tuple[ApiResource, Verb, Sequence[Controller[Any]]], ...] = (
+        (VALIDATING, "validate", controllers),
+        (MUTATING, "mutate", defaulting),
+    )
     found: list[Object] = []
     for kind, verb, those in asked:
         more = {"reinvocationPolicy": "Never"} if kind is MUTATING else {}
         webhooks = [_webhook(one.resource.api, verb, place) | more for one in those]
+        if kind is VALIDATING:
+            webhooks += [_claims_webhook(one.resource.api, place) for one in those]
         if webhooks:
             identity = {"apiVersion": kind.group_version, "kind": kind.kind}
             found.append({**identity, "metadata": {"name": name}, "webhooks": webhooks})
     return found
 
 
-def _webhook(api: ApiResource, verb: Any, place: Object) -> Object:
+def _claims_webhook(api: ApiResource, place: Object) -> Object:
+    """Give the webhook that asks about whoever writes a resource that claims fields."""
+    made = _webhook(api, "claims", place)
+    claiming = {
+        "name": "claims-fields",
+        "expression": (
+            f"has(object.metadata.annotations) && '{CLAIM}' in object.metadata.annotations"
+        ),
+    }
+    conditions = [*made["matchConditions"], claiming]
+    return made | {"name": _of_claims(made["name"]), "matchConditions": conditions}
+
+
+def _webhook(api: ApiResource, verb: Verb, place: Object) -> Object:
     """Give one webhook: asked about the resource itself, and never about what is going."""
     return {
         "name": webhook_name(api),

@@ -26,7 +26,7 @@ def files(version: str) -> dict[Path, str]:
     for overlay in OVERLAYS:
         namespaces = EXAMPLE if overlay == "namespaced" else ()
         made = parts(overlay, f"{APP}:{version}", namespaces=namespaces)
-        texts |= {MANIFESTS / part.path: _text(part.why, *part.objects) for part in made}
+        texts |= {MANIFESTS / part.path: _written(part) for part in made}
         for directory in {part.directory for part in made} - {overlay}:
             own = [part.file for part in made if part.directory == directory]
             texts[_kustomization(directory)] = _text("", kustomization(own))
@@ -54,6 +54,10 @@ def _resources(overlay: Overlay, made: Iterable[Part]) -> Iterable[str]:
 
 def _kustomization(directory: str) -> Path:
     return MANIFESTS / directory / "kustomization.yaml"
+
+
+def _written(part: Part) -> str:
+    return f"# {NOTE}\n{part.text}" if part.text else _text(part.why, *part.objects)
 
 
 def _text(why: str, *objects: Object) -> str:

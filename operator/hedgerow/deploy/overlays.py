@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 from hedgerow.core.webhooks import configurations
-from hedgerow.deploy import access, confinement, network, rights, workload
+from hedgerow.deploy import access, confinement, network, policy, rights, workload
 from hedgerow.deploy.names import METRICS_AUTH, PUBLISHER, SYSTEM, Names
 from hedgerow.registry import chosen
 from hedgerow_schemas.resources import RESOURCES
@@ -30,6 +30,8 @@ class Part:
     path: str
     objects: tuple[Object, ...]
     why: str = ""
+    text: str = ""
+    """How the file is written, where it is not to be made of its objects."""
 
     @property
     def directory(self) -> str:
@@ -60,6 +62,7 @@ def parts(
             why=confinement.WHY,
         ),
         *(_namespaced(given, namespaces) if overlay == "namespaced" else _everywhere(given)),
+        *(_policy(given) if overlay == "cluster" else ()),
         *(_webhook(given) if overlay == "cluster" else ()),
         _workload(overlay, workload.Program(given, image, namespaces, overlay == "cluster")),
     ]
@@ -118,6 +121,12 @@ def _webhook(names: Names) -> Iterator[Part]:
         why="The operator tells by itself whom the API server is to trust: `caBundle`.",
     )
     yield part("configurations", *_configurations(names))
+
+
+def _policy(names: Names) -> Iterator[Part]:
+    made = policy.policy(names)
+    yield Part("policy/policy.yaml", (made,), text=policy.text(names))
+    yield _part("policy", "binding", policy.binding(names))
 
 
 def _configurations(names: Names) -> Iterator[Object]:

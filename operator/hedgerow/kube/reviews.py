@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import ApiResource
 
 SECONDS = 5.0
 """For one review, all attempts together."""
@@ -63,11 +64,9 @@ async def authenticate(cluster: Cluster, token: str) -> User | None:
     Needs `create` on `tokenreviews.authentication.k8s.io`. Raises KubeError.
     """
     status = await _review(cluster, TOKEN, {"token": token})
-    user = status.user
-    if not (status.authenticated and user.username):
+    if not (status.authenticated and status.user.username):
         return None
-    extra = {key: tuple(values) for key, values in user.extra.items()}
-    return User(user.username, user.uid, tuple(user.groups), extra)
+    return _user(status.user)
 
 
 async def authorize(cluster: Cluster, user: User, verb: str, path: str) -> bool:
@@ -75,15 +74,50 @@ async def authorize(cluster: Cluster, user: User, verb: str, path: str) -> bool:
 
     Needs `create` on `subjectaccessreviews.authorization.k8s.io`. Raises KubeError.
     """
+    return await _allowed(cluster, user, {"nonResourceAttributes": {"path": path, "verb": verb}})
+
+
+async def may(cluster: Cluster, user: User, verb: str, api: ApiResource, namespace: str) -> bool:
+    """Tell whether somebody may `verb` each object of a kind in a namespace.
+
+    Needs `create` on `subjectaccessreviews.authorization.k8s.io`. Raises KubeError.
+    """
+    attributes = {
+        "group": api.group,
+        "version": api.version,
+        "resource": api.plural,
+        "namespace": namespace,
+        "verb": verb,
+    }
+    return await _allowed(cluster, user, {"resourceAttributes": attributes})
+
+
+async def _allowed(cluster: Cluster, user: User, asked: Mapping[str, Any]) -> bool:
     spec = {
         "user": user.name,
         "uid": user.uid,
         "groups": list(user.groups),
         "extra": {key: list(values) for key, values in user.extra.items()},
-        "nonResourceAttributes": {"path": path, "verb": verb},
+        **asked,
     }
     status = await _review(cluster, SUBJECT, spec)
     return status.allowed and not status.denied
+
+
+def user(info: Any) -> User:
+    """Read a `userInfo`; raises ValueError for what names nobody."""
+    try:
+        found = _UserInfo.model_validate(info)
+    except ValidationError:
+        raise ValueError("userInfo cannot be read") from None
+    if not found.username:
+        raise ValueError("userInfo has no username")
+    return _user(found)
+
+
+def _user(found: _UserInfo) -> User:
+    extra = {key: tuple(values) for key, values in found.extra.items()}
+    return User(found.username, found.uid, tuple(found.groups), extra)
 
 
 def request(kind: str, spec: Mapping[str, Any]) -> Request:

@@ -21,10 +21,12 @@ from hedgerow.core.meta import (
     NORMAL_FORM_ANNOTATION,
     Installation,
     ObjectRef,
+    annotation,
     is_going,
     metadata,
 )
 from hedgerow.core.status import said
+from hedgerow.core.terms import ALLOW_CLAIMS, CLAIM, allows_claims
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.planning.rehearsal import Rehearsal, is_gone
 from hedgerow.planning.stage import Stage
@@ -149,7 +151,15 @@ class Planner:
         ref = ObjectRef(controller.resource.api, meta.get("namespace", ""), meta["name"])
         rehearsal = Rehearsal(self.cluster, absent=absent)
         stage = Stage(controller, self.installation, rehearsal, self.clock, ref)
-        stage.going = is_going(await self._namespace(ref.namespace) or {})
+        place = await self._namespace(ref.namespace)
+        stage.going = is_going(place or {})
+        if place:
+            stage.claiming = allows_claims(place)
+        elif annotation(live, CLAIM):
+            stage.unchecked.append(
+                f"whether namespace {ref.namespace} allows {CLAIM} (label {ALLOW_CLAIMS}=true):"
+                " assumed so"
+            )
         if stage.going or is_going(live):
             stage.unchecked.append("it is being deleted: nothing is written any more")
         await stage.fill(rehearsal.seat(ref, stored, live))

@@ -57,6 +57,7 @@ class Stage:
         self.ref = ref
         self.field_manager = installation.field_manager(controller.name)
         self.going = False
+        self.claiming = True
         self.unchecked: list[str] = []
         self._cache = build(controller, installation, (ref.namespace,))
         self._observer = Observer(
@@ -65,6 +66,7 @@ class Stage:
             cache=self._cache,
             clock=clock,
             going=lambda _: self.going,
+            claiming=lambda _: self.claiming,
         )
         cluster = cast("Cluster", rehearsal)
         self._reconciler = Reconciler(

@@ -1,50 +1,90 @@
-"""Namespaces: which ones are being deleted, so that nothing is written to what goes with them."""
+"""Namespaces: which ones are being deleted, and which ones allow claims."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import anyio
 import structlog
 
 from hedgerow.core.meta import is_going, metadata
+from hedgerow.core.terms import ALLOW_CLAIMS, allows_claims
+from hedgerow.kube.errors import Forbidden, KubeError
 from hedgerow.kube.watch import Bookmark, Snapshot, reflect
 from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
     from hedgerow.kube.client import Cluster
-    from hedgerow.kube.errors import KubeError
+    from hedgerow.runtime.clock import Clock
 
 NAMESPACES = ApiResource("v1", "Namespace", "namespaces", namespaced=False)
+LOOK_AGAIN = 60.0
+"""Seconds between two reads of a namespace that there is no right to watch."""
 
 log = structlog.get_logger(__name__)
 
 
-class Namespaces:
-    """The names of the namespaces that are being deleted, as a watch tells of them.
+def _unheard(_names: Collection[str]) -> None:
+    """Tell nobody."""
 
-    Without the right to watch namespaces the set stays empty; the server's 403 for whatever is
-    created in such a namespace then tells the same, one request later.
+
+class Namespaces:
+    """The namespaces that are being deleted, and those that allow claims, as a watch tells of them.
+
+    Without the right to watch namespaces the first set stays empty; the server's 403 for whatever
+    is created in such a namespace then tells the same, one request later. The second stays empty
+    too: what is not known to be allowed is not. `changed` is told the names that came to allow
+    claims, or no longer do; and of all of them when the first look has told.
     """
 
     def __init__(self) -> None:
+        self.changed: Callable[[Collection[str]], None] = _unheard
         self._going: set[str] = set()
+        self._claiming: set[str] = set()
+        self._known = False
         self._complained = False
 
     def is_going(self, name: str) -> bool:
         """Tell whether the namespace is being deleted."""
         return name in self._going
 
+    def allows_claims(self, name: str) -> bool | None:
+        """Tell whether the namespace allows claims; None while that is not known."""
+        return name in self._claiming if self._known else None
+
     async def follow(self, cluster: Cluster) -> None:
         """Watch until cancelled."""
-        events = reflect(cluster, NAMESPACES, reduce=reduced, on_problem=self._complain)
+        events = reflect(cluster, NAMESPACES, reduce=reduced, on_problem=self._trouble)
         async for event in events:
             match event:
                 case Snapshot(items=items):
                     self._going = {metadata(item)["name"] for item in items if is_going(item)}
+                    self._allow({metadata(i)["name"] for i in items if allows_claims(i)})
                 case Bookmark():
                     pass
                 case _:
                     self._take(event.object, gone=event.type == "DELETED")
+
+    async def read(self, cluster: Cluster, names: Iterable[str], clock: Clock) -> None:
+        """Read these namespaces now and then, until cancelled: each may be read, none watched."""
+        while True:
+            claiming = {name for name in names if await self._claims(cluster, name)}
+            self._allow(claiming)
+            await anyio.sleep(LOOK_AGAIN * (0.5 + clock.jitter()))
+
+    async def _claims(self, cluster: Cluster, name: str) -> bool:
+        """Tell whether a namespace allows claims now; where no answer comes, as before."""
+        try:
+            found = await cluster.read(NAMESPACES, name)
+        except Forbidden as error:
+            self._complain(error)
+            return False
+        except KubeError as error:
+            log.info("namespace not read", namespace=name, error=str(error))
+            return name in self._claiming
+        return allows_claims(found or {})
 
     def _take(self, namespace: Object, *, gone: bool) -> None:
         name = metadata(namespace)["name"]
@@ -52,6 +92,19 @@ class Namespaces:
             self._going.add(name)
         else:
             self._going.discard(name)
+        allowed = allows_claims(namespace) and not gone
+        self._allow(self._claiming | {name} if allowed else self._claiming - {name})
+
+    def _allow(self, claiming: set[str]) -> None:
+        news = claiming ^ self._claiming if self._known else None
+        self._claiming, self._known = claiming, True
+        if news is None or news:
+            self.changed(news or ())
+
+    def _trouble(self, error: KubeError) -> None:
+        if isinstance(error, Forbidden) and not self._known:
+            self._allow(set())
+        self._complain(error)
 
     def _complain(self, error: KubeError) -> None:
         if not self._complained:
@@ -60,7 +113,8 @@ class Namespaces:
 
 
 def reduced(namespace: Object) -> Object:
-    """Keep a namespace's name and whether it is being deleted."""
+    """Keep a namespace's name, whether it is being deleted, and whether it allows claims."""
     kept = ("name", "resourceVersion", "deletionTimestamp")
     meta = metadata(namespace)
-    return {"metadata": {key: meta[key] for key in kept if key in meta}}
+    allowed = {"labels": {ALLOW_CLAIMS: "true"}} if allows_claims(namespace) else {}
+    return {"metadata": {key: meta[key] for key in kept if key in meta} | allowed}

@@ -12,7 +12,7 @@ from hedgerow.core.contract import Controller, Desired, Key, Observed
 from hedgerow.core.meta import CONTROLLER_LABEL, Installation, ObjectRef, is_going, metadata
 from hedgerow.core.plan import Plan, Scene, is_unknown, plan
 from hedgerow.core.status import kept, said
-from hedgerow.core.terms import NO_TERMS, Terms, TermsError, terms_of
+from hedgerow.core.terms import NO_TERMS, Terms, TermsError, claims_refused, terms_of
 from hedgerow.core.unreadable import in_a_line
 from hedgerow_schemas.base import CustomResource, Object, View
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.memory import Memory
+
+
+MISREAD = "InvalidAnnotation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +40,18 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observer:
-    """Looks at the caches of one controller; `going` tells of namespaces that are being deleted."""
+    """Looks at the caches of one controller.
+
+    `going` tells of namespaces that are being deleted, `claiming` of those that allow claims; None
+    where that is not known yet.
+    """
 
     controller: Controller[CustomResource]
     installation: Installation
     cache: Cache
     clock: Clock
     going: Callable[[str], bool]
+    claiming: Callable[[str], bool | None]
 
     def writable(self, key: Key, memory: Memory) -> Object | None:
         """Give the resource, or None when nothing may be written on its behalf any more.
@@ -81,6 +89,9 @@ class Observer:
         live = self.writable(key, memory)
         if live is None:
             return None
+        terms, hindrance = self._terms(live, key[0])
+        if terms is None:
+            return None
         scene = self._scene(live, memory)
         try:
             resource = self._read(live)
@@ -98,7 +109,6 @@ class Observer:
             made=frozenset(memory.once),
         )
         desired = self.controller.compose(resource, observed)
-        terms, misread = self._terms(live)
         scene = replace(
             scene,
             terms=terms,
@@ -107,10 +117,12 @@ class Observer:
         )
         planned = plan(scene, desired, self.controller.owns)
         marks = {step.id: step.mark for step in planned.steps}
-        if misread:
+        if hindrance:
+            planned = replace(planned, problems=(*planned.problems, hindrance))
+        if hindrance and hindrance.reason == MISREAD:
             # What was meant to be left alone is not known: nothing that is there is touched.
             writes = tuple(write for write in planned.writes if write.create or write.once)
-            planned = replace(planned, writes=writes, problems=(*planned.problems, misread))
+            planned = replace(planned, writes=writes)
         memory.learn(planned.past, scene.live)
         memory.refusals.keep(marks)
         if memory.refusals.children != refused:
@@ -135,12 +147,22 @@ class Observer:
             readable = {name: value for name, value in status.items() if name not in bad}
             return model.model_validate({**live, "status": readable})
 
-    def _terms(self, live: Object) -> tuple[Terms, Problem | None]:
-        """Read what the annotations yield and claim; the problem tells that they make no sense."""
+    def _terms(self, live: Object, namespace: str) -> tuple[Terms | None, Problem | None]:
+        """Read what the annotations yield and claim.
+
+        The problem tells that they make no sense, or that the namespace allows no claims; what is
+        claimed counts for nothing then. None while it is not known whether it does.
+        """
         try:
-            return terms_of(metadata(live).get("annotations") or {}), None
+            terms = terms_of(metadata(live).get("annotations") or {})
         except TermsError as error:
-            return NO_TERMS, Problem("InvalidAnnotation", str(error))
+            return NO_TERMS, Problem(MISREAD, str(error))
+        allowed = not terms.claims or self.claiming(namespace)
+        if allowed is None:
+            return None, None
+        if allowed:
+            return terms, None
+        return replace(terms, claims=()), Problem("ClaimRefused", claims_refused(namespace))
 
     def _scene(self, live: Object, memory: Memory) -> Scene:
         meta = metadata(live)

@@ -24,7 +24,7 @@ from hedgerow.runtime.recorder import Allowance, Recorder
 from hedgerow.runtime.workqueue import Closed, WorkQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from hedgerow.core.contract import Key
     from hedgerow.kube.client import Cluster
@@ -107,6 +107,12 @@ class Runner:
         self.queue.close()
         self._ready.set()
 
+    def look_again(self, namespaces: Collection[str]) -> None:
+        """Look at the resources of these namespaces anew; none stands for all."""
+        for key in self._cache.resource_keys():
+            if not namespaces or key[0] in namespaces:
+                self.queue.add(key)
+
     async def _follow(self, number: int, source: Source) -> None:
         def trouble(error: KubeError) -> None:
             self._trouble(number, source, error)
@@ -139,8 +145,7 @@ class Runner:
             await anyio.sleep(WALL_CHECK)
             if wall.jumped():
                 log.info("clock jumped", controller=self.controller.name)
-                for key in self._cache.resource_keys():
-                    self.queue.add(key)
+                self.look_again(())
 
     def _take(self, source: Source, event: Snapshot | Changed | Bookmark) -> Sequence[Change]:
         store = source.store

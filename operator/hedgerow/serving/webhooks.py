@@ -20,6 +20,7 @@ from hedgerow.core import admission
 from hedgerow.core.webhooks import path_of
 from hedgerow.kube.errors import one_line
 from hedgerow.kube.wire import JSON
+from hedgerow.serving import claims
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from hedgerow.core.admission import Review
     from hedgerow.core.contract import Controller
+    from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Object
 
     Judge = Callable[[Review, Controller[Any]], Object]
@@ -40,13 +42,18 @@ times as much memory."""
 log = structlog.get_logger(__name__)
 
 
-def webhook_app(controllers: Sequence[Controller[Any]]) -> Starlette:
+def webhook_app(
+    controllers: Sequence[Controller[Any]], cluster: Cluster | None = None
+) -> Starlette:
     """Serve `/validate-…` for each controller's resource, and `/mutate-…` where it has defaults.
+
+    With a `cluster` to ask, `/claims-…` too: may whoever writes a claim take what it claims.
 
     What is no AdmissionReview of `admission.k8s.io/v1` is answered 400 and one line. How large a
     body may be, and how long it may take, is for the server to say.
     """
-    return Starlette(routes=list(_routes(controllers, anyio.CapacityLimiter(1))))
+    asking = claims.routes(controllers, cluster) if cluster else ()
+    return Starlette(routes=[*_routes(controllers, anyio.CapacityLimiter(1)), *asking])
 
 
 def _routes(controllers: Sequence[Controller[Any]], alone: CapacityLimiter) -> Iterator[Route]:

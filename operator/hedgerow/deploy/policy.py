@@ -1,0 +1,43 @@
+"""Policy: what holds the operator's account to its promise that it takes nobody's fields.
+
+It is written by hand, in the file beside this one: its comments belong to its expressions.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from hedgerow.deploy.names import Names
+from hedgerow.manifest import from_yaml
+
+if TYPE_CHECKING:
+    from hedgerow_schemas.base import Object
+
+VERSION = "admissionregistration.k8s.io/v1"
+
+
+def text(names: Names) -> str:
+    """Return the policy with its comments, for the account of an installation."""
+    written = resources.files("hedgerow.deploy").joinpath("policy.yaml").read_text("utf-8")
+    return written.replace(_account(Names()), _account(names)).replace(_name(Names()), _name(names))
+
+
+def policy(names: Names) -> Object:
+    """Return the policy as an object."""
+    [found] = from_yaml(text(names))
+    return found
+
+
+def binding(names: Names) -> Object:
+    """Bind the policy everywhere; what it does not allow is refused."""
+    made = names.cluster_wide(VERSION, "ValidatingAdmissionPolicyBinding", _name(names))
+    return made | {"spec": {"policyName": _name(names), "validationActions": ["Deny"]}}
+
+
+def _name(names: Names) -> str:
+    return f"{names.base}-fields-have-owners"
+
+
+def _account(names: Names) -> str:
+    return f"system:serviceaccount:{names.namespace}:{names.base}"
