@@ -112,7 +112,7 @@ def _removals(original: Object, wanted: Object) -> Object:
 
 def _joined(removals: Object, changes: Object) -> Object:
     joined = {**removals, **changes}
+    # What is both is a map on either side: a field that goes is not wanted otherwise.
     for name in removals.keys() & changes.keys():
-        if is_map(removals[name]) and is_map(changes[name]):
-            joined[name] = _joined(removals[name], changes[name])
+        joined[name] = _joined(removals[name], changes[name])
     return joined
