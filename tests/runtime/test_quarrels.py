@@ -74,7 +74,10 @@ class TestAlternation:
 
 
 def other(server_of: World, image: str) -> World:
-    """Another installation in the same cluster, which declares another image."""
+    """Another program that claims the same, which declares another image.
+
+    It is a controller of another name: to another installation of the same one all would be left.
+    """
 
     def compose(resource: Any, observed: Any) -> Desired:
         desired = bluegreen.CONTROLLER.compose(resource, observed)
@@ -89,8 +92,8 @@ def other(server_of: World, image: str) -> World:
         fields["spec"]["template"] = {**fields["spec"]["template"], "spec": spec}
         return replace(child, fields=fields)
 
-    controller = cast("Controller[CustomResource]", replace(bluegreen.CONTROLLER, compose=compose))
-    world = World(instance="two", controller=controller)
+    fleet = replace(bluegreen.CONTROLLER, name="fleet", compose=compose)
+    world = World(controller=cast("Controller[CustomResource]", fleet))
     world.server = server_of.server
     world.cluster = Cluster(world.server)
     world.clock = server_of.clock
@@ -98,7 +101,7 @@ def other(server_of: World, image: str) -> World:
     return world
 
 
-class TestTwoInstallations:
+class TestTwoClaimants:
     async def test_a_claim_against_a_claim_ends(self):
         one = await settled()
         claim(one, "**")

@@ -12,6 +12,7 @@ from hedgerow.core.agreement import respelled, with_held_items, without_yielded
 from hedgerow.core.conditions import Problem
 from hedgerow.core.contract import Create
 from hedgerow.core.declaration import declare, judge
+from hedgerow.core.installations import KEPT_ELSEWHERE, kept_by
 from hedgerow.core.meta import ObjectRef, controller_of, digest, is_going, metadata
 from hedgerow.core.scene import Past, Plan, Scene, is_unknown
 from hedgerow.core.steps import ChildId, Write
@@ -150,6 +151,10 @@ class ChildPlanner:
         return Plan(problems=(Problem("WaitingForDeletion", message, stalled=False),))
 
     def _foreign(self) -> Plan:
+        keeper = self.past.keeper
+        if keeper is not None:
+            problem = Problem(KEPT_ELSEWHERE, kept_by(str(self.ref), keeper))
+            return Plan(problems=(problem,), past={self.id: Past(taken=True, keeper=keeper)})
         message = f"{self.ref} exists and is not controlled by {self.scene.owner}; it is left alone"
         return Plan(problems=(Problem("NameTaken", message),), past={self.id: Past(taken=True)})
 

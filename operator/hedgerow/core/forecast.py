@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from hedgerow.core.child import ChildPlanner
 from hedgerow.core.contract import Apply
 from hedgerow.core.declaration import judge
+from hedgerow.core.installations import KEPT_ELSEWHERE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -117,7 +118,7 @@ class Forecast:
     @property
     def verdict(self) -> Verdict:
         """Give the worst that is to be told: failures go before conflicts, these before changes."""
-        taken = [c for c in self.problems if c.reason == "NameTaken"]
+        taken = [c for c in self.problems if c.reason in ("NameTaken", KEPT_ELSEWHERE)]
         if self.refusals or len(taken) < len(self.problems):
             return "failed"
         if self.contested or taken:

@@ -27,12 +27,14 @@ class Past:
 
     `settled` is the declaration, the live object and the verdict when last settled, `restored`
     when each vanished field was put back, `taken` that the name was found to be somebody else's
-    object, `terms` what the user yielded and claimed then.
+    object, `keeper` the other installation of hedgerow whose object it is, if any, `terms` what the
+    user yielded and claimed then.
     """
 
     settled: tuple[Object, Object, Verdict] | None = None
     restored: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     taken: bool = False
+    keeper: Installation | None = None
     terms: Terms = NO_TERMS
 
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from hedgerow.core.conditions import Problem
 from hedgerow.core.contract import Controller, Desired, Key, Observed
+from hedgerow.core.installations import reporters
 from hedgerow.core.meta import CONTROLLER_LABEL, Installation, ObjectRef, is_going, metadata
 from hedgerow.core.plan import Plan, Scene, is_unknown, plan
 from hedgerow.core.status import kept, said
@@ -56,12 +57,29 @@ class Observer:
     def writable(self, key: Key, memory: Memory) -> Object | None:
         """Give the resource, or None when nothing may be written on its behalf any more.
 
-        It is going, was made anew, or its namespace is going.
+        It is going, was made anew, its namespace is going, or another installation has it.
         """
         live = self.cache.resource(key)
         if live is None or is_going(live) or metadata(live)["uid"] != memory.uid:
             return None
-        return None if memory.barred or self.going(key[0]) else live
+        if memory.barred or self.going(key[0]) or self.keeper(live, memory):
+            return None
+        return live
+
+    def keeper(self, live: Object, memory: Memory) -> Installation | None:
+        """Return another installation that has a resource, or None.
+
+        It reports on it, and ours does not; or it has one of the children, and ours has none and
+        reports nothing either. Two that work on one resource would contest it for ever.
+        """
+        found = reporters(live, self.controller.name)
+        if self.installation in found:
+            return None
+        if found:
+            return found[0]
+        if self.cache.owned(memory.uid, metadata(live).get("namespace", "")):
+            return None
+        return next((past.keeper for past in memory.past.values() if past.keeper), None)
 
     def unseen(self, memory: Memory, key: Key) -> list[ObjectRef]:
         """Return what no watch tells of: names that others have, children without our label."""

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from hedgerow.core import installations
 from hedgerow.core import status as statuses
 from hedgerow.core.conditions import Problem
+from hedgerow.core.installations import kept_by
 from hedgerow.core.meta import ObjectRef, annotation, metadata
 from hedgerow.core.plan import Past
 from hedgerow.core.steps import ChildId, Deletion, Write
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from hedgerow.core.contract import Key
+    from hedgerow.core.meta import Installation
     from hedgerow.runtime.announcer import Announcer
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.observer import Look, Observer
@@ -91,6 +94,7 @@ class Reconciler:
         self._memories: dict[Key, Memory] = {}
         self._backoff = Backoff(observer.clock, self._meter)
         self._finalizers = Finalizers(self._controller, self._cache, applier, self._backoff)
+        self._keepers: set[Installation] = set()
 
     async def reconcile(self, key: Key) -> Outcome:
         """Make one pass over a resource.
@@ -148,7 +152,23 @@ class Reconciler:
                     continue
                 return outcome
             await self._carry_out(look, step, made)
-        return Outcome()
+        return self._left(made.key, memory)
+
+    def _left(self, key: Key, memory: Memory) -> Outcome:
+        """Say once that another installation has resources of ours.
+
+        That it lets a resource go is told by the watch; that it lets a child go is not.
+        """
+        live = self._cache.resource(key)
+        keeper = self._observer.keeper(live, memory) if live else None
+        if live is None or keeper is None:
+            return Outcome()
+        if keeper not in self._keepers:
+            self._keepers.add(keeper)
+            kind = self._controller.resource.api.kind
+            log.warning("resources are left alone", why=kept_by(f"{kind}/{key[1]}", keeper))
+        reported = installations.reporters(live, self._controller.name)
+        return Outcome(requeue_after=None if reported else RECHECK_NAME)
 
     def _next(self, look: Look, made: _Pass) -> Write | Deletion | None:
         """Return the next thing to carry out: what was not met in this pass, and waits for nothing.
@@ -241,18 +261,28 @@ class Reconciler:
         """
         found = await self._read(ref)
         memory, child = made.memory, (ref.api.kind, ref.name)
+        keeper = self._keeper(found)
         # What an earlier resource of this name left is not taken: it is about to go.
-        taken = found is not None and made.key not in owner_key(self._controller, found)
-        memory.past[child] = replace(memory.past.get(child, Past()), taken=taken)
+        ours = found is not None and made.key in owner_key(self._controller, found)
+        taken = found is not None and (keeper is not None or not ours)
+        past = memory.past.get(child, Past())
+        memory.past[child] = replace(past, taken=taken, keeper=keeper)
         memory.wary = memory.wary or found is not None
         if taken:
             memory.may_read_names(self._clock.now())
         return found
 
+    def _keeper(self, child: Object | None) -> Installation | None:
+        """Return the other installation of hedgerow that manages a child of ours, if any."""
+        if child is None or not owner_key(self._controller, child):
+            return None
+        return installations.keeper(child, self._controller.name, self._observer.installation)
+
     async def _read(self, ref: ObjectRef) -> Object | None:
         """Read a child by name into the cache, if a resource of ours controls it."""
         found = await self._applier.read(ref)
-        if found is not None and owner_key(self._controller, found):
+        ours = found is not None and owner_key(self._controller, found)
+        if found is not None and ours and self._keeper(found) is None:
             self._absorb(ref, found)
         else:
             store = self._cache.child_store(ref.api.kind, ref.namespace)
