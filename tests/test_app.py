@@ -73,10 +73,10 @@ class TestStarting:
         process.server.apply(BLUEGREEN, "user")
         async with anyio.create_task_group() as tasks:
             await tasks.start(app.run, quiet(instance="two"))
-            await process.until(lambda: len(process.cluster.writes) >= 3)
+            await process.until(lambda: len(process.writes) >= 3)
             signal.raise_signal(signal.SIGTERM)
 
-        assert {sent.manager for sent in process.cluster.writes} == {"hedgerow-two-bluegreen"}
+        assert {sent.manager for sent in process.writes} == {"hedgerow-two-bluegreen"}
 
 
 class TestStopping:
@@ -87,13 +87,13 @@ class TestStopping:
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
                 await tasks.start(app.run, quiet())
-                await process.until(lambda: process.cluster.writes)
+                await process.until(lambda: process.writes)
                 signal.raise_signal(number)
                 await process.until(lambda: any(e["event"] == "stopping" for e in logs))
                 assert not process.closed
                 gate.set()
 
-        assert len(process.cluster.writes) == 3
+        assert len(process.writes) == 3
         assert [entry["event"] for entry in logs][-1] == "stopped"
         assert (process.cluster.open, process.closed) == (0, True)
         stopping = next(entry for entry in logs if entry["event"] == "stopping")
@@ -105,12 +105,12 @@ class TestStopping:
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
                 await tasks.start(app.run, quiet(grace_period=3600))
-                await process.until(lambda: process.cluster.writes)
+                await process.until(lambda: process.writes)
                 signal.raise_signal(signal.SIGTERM)
                 await process.until(lambda: any(e["event"] == "stopping" for e in logs))
                 signal.raise_signal(signal.SIGINT)
 
-        assert len(process.cluster.writes) == 1
+        assert len(process.writes) == 1
         assert (process.cluster.open, process.closed) == (0, True)
 
     async def test_passes_that_do_not_end_are_abandoned_after_the_grace(self, process):
@@ -118,10 +118,10 @@ class TestStopping:
         process.hold_writes()
         async with anyio.create_task_group() as tasks:
             await tasks.start(app.run, quiet(grace_period=0.01))
-            await process.until(lambda: process.cluster.writes)
+            await process.until(lambda: process.writes)
             signal.raise_signal(signal.SIGTERM)
 
-        assert len(process.cluster.writes) == 1
+        assert len(process.writes) == 1
         assert process.closed
 
     async def test_idle_it_stops_at_the_first_signal(self, process):

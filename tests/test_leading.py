@@ -11,8 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from hedgerow import leading
-from hedgerow.kube.errors import NotLeading
-from hedgerow.leading import CompanyError, led, refuse_company
+from hedgerow.kube.errors import Forbidden, NotLeading, Unavailable
+from hedgerow.leading import CompanyError, led, present, refuse_company
 from hedgerow.runtime.election import LEASES
 from hedgerow.runtime.lease import Leadership, LeadershipLost
 from hedgerow.runtime.metrics import Meters
@@ -41,6 +41,10 @@ def anyio_backend():
     return BACKEND
 
 
+async def _pass(_sent: Any) -> None:
+    """Let a request through."""
+
+
 class Place:
     """A cluster in memory, and processes that want to lead in it."""
 
@@ -48,6 +52,8 @@ class Place:
         self.server = Server(kinds.BUILTIN, ("default", "hedgerow-system"))
         self.clock = VirtualClock()
         self.meters = Meters()
+        self.before = _pass
+        self.clusters: list[Cluster] = []
         monkeypatch.setattr(leading, "connect", self._connect)
 
     @asynccontextmanager
@@ -60,6 +66,21 @@ class Place:
 
     async def refuse(self, settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
         await refuse_company(settings, cast("Any", Cluster(self.server)), self.clock)
+
+    def present(self, settings: Settings) -> Any:
+        cluster = Cluster(self.server, before=self.before)
+        self.clusters.append(cluster)
+        return present(settings, cast("Any", cluster), self.clock)
+
+    async def attend(self, settings: Settings, *, task_status: Any = None) -> None:
+        async with self.present(settings):
+            if task_status:
+                task_status.started()
+                await anyio.sleep_forever()
+
+    async def lead_later(self, settings: Settings) -> None:
+        async with self.led(settings):
+            await anyio.sleep_forever()
 
     def lease(self) -> Any:
         return self.server.get(NAMED)
@@ -190,7 +211,7 @@ class TestCompany:
         assert place.lease()["metadata"]["name"] == "hedgerow"
         assert ("in a, b" if theirs else "in all namespaces") in said
         assert "--namespace" in said
-        assert "--instance" in said
+        assert "--leader-elect" in said
 
     @pytest.mark.parametrize(
         "settings",
@@ -221,3 +242,75 @@ class TestCompany:
         await place.refuse()
 
         assert anyio.current_time() == began
+
+
+class TestPresence:
+    """Operators without an election, and a leader that comes to work beside one."""
+
+    async def test_of_two_plain_ones_the_second_is_refused_with_what_to_do(self, place):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(place.attend, Settings())
+            with pytest.raises(CompanyError) as refused:
+                await place.attend(Settings(namespaces=("a",)))
+            tasks.cancel_scope.cancel()
+
+        said = str(refused.value)
+        assert "is at work in all namespaces, with bluegreen, memcached, cronjob" in said
+        assert "(Lease hedgerow-system/hedgerow.operators)" in said
+        assert "--namespace" in said
+        assert "--controllers" in said
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            Settings(namespaces=("b",)),
+            Settings(namespaces=("a",), controllers=("cronjob",)),
+            Settings(instance="two"),
+            Settings(leader_elect=True),
+        ],
+    )
+    async def test_one_on_other_things_is_not(self, place, settings):
+        first = Settings(namespaces=("a",), controllers=("bluegreen", "memcached"))
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(place.attend, first)
+            await tasks.start(place.attend, settings)
+            tasks.cancel_scope.cancel()
+
+    async def test_its_successor_begins_at_once(self, place):
+        async with place.present(Settings()):
+            pass
+        began = anyio.current_time()
+        async with place.present(Settings()):
+            assert anyio.current_time() == began
+
+    async def test_one_that_another_has_come_to_work_beside_stops(self, place):
+        async def beside(settings: Settings) -> None:
+            async with place.present(Settings(namespaces=("a",))):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(place.lead_later, settings)
+                    await anyio.sleep(120)
+                    tasks.cancel_scope.cancel()
+
+        with pytest.raises(ExceptionGroup) as caught:
+            await beside(ELECTED)
+        assert caught.group_contains(CompanyError, match="stand by with --leader-elect")
+
+        place.server.delete(place.lease())
+        await beside(Settings(leader_elect=True, namespaces=("b",)))
+
+    async def test_where_the_lease_may_not_be_read_it_works_on(self, place):
+        async def forbid(_sent: Any) -> None:
+            raise Forbidden("no", code=403)
+
+        place.before = forbid
+        async with place.present(Settings()):
+            await anyio.sleep(120)
+
+    async def test_while_the_server_is_away_it_works_on(self, place):
+        async with place.present(Settings()):
+            place.clusters[-1].before = _away
+            await anyio.sleep(120)
+
+
+async def _away(_sent: Any) -> None:
+    raise Unavailable("away", code=503)

@@ -10,7 +10,7 @@ import structlog
 from hedgerow import __version__
 from hedgerow.core.meta import Installation
 from hedgerow.kube.client import Cluster, connect
-from hedgerow.leading import led, margin, refuse_company
+from hedgerow.leading import led, margin, present, refuse_company
 from hedgerow.registry import chosen
 from hedgerow.runtime.cache import build
 from hedgerow.runtime.clock import SystemClock
@@ -39,8 +39,8 @@ async def run(
 
     Raises ConfigError, Unreachable or Unauthenticated when there is no cluster to begin with,
     ListenError when an address is taken, CompanyError when another operator is at work on the same;
-    once begun, the operator waits for its API server as long as it takes. Raises LeadershipLost,
-    in a group, when another may lead.
+    once begun, the operator waits for its API server as long as it takes. Raises, in a group,
+    LeadershipLost when another may lead, CompanyError when another has come to work on the same.
     """
     clock, meters, stop = SystemClock(), Meters(__version__), Stop(settings.grace_period)
     async with connect(
@@ -52,7 +52,7 @@ async def run(
     ) as cluster:
         version = await cluster.get("/version")
         await refuse_company(settings, cluster, clock)
-        async with anyio.create_task_group() as tasks:
+        async with present(settings, cluster, clock), anyio.create_task_group() as tasks:
             await tasks.start(stop.on_signal, tasks.cancel_scope)
             services = Services(settings, cluster, clock, meters, stop)
             await services.start(tasks)

@@ -10,11 +10,15 @@ import structlog
 
 from hedgerow.core.meta import Installation
 from hedgerow.kube.client import connect
-from hedgerow.runtime.leader import live_leader
+from hedgerow.kube.errors import Forbidden, KubeError, Missing
+from hedgerow.registry import chosen
+from hedgerow.runtime.leader import live_leader, proved_leader
 from hedgerow.runtime.lease import Leadership, LeadershipLost, Timing, identity
+from hedgerow.runtime.presence import Company, Presence
+from hedgerow.runtime.roster import Operator, meet
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
     from hedgerow.kube.client import Cluster
     from hedgerow.runtime.clock import Clock
@@ -47,8 +51,63 @@ async def refuse_company(settings: Settings, cluster: Cluster, clock: Clock) -> 
     leader = await live_leader(
         cluster, clock, name=name, namespace=namespace, timing=timing(settings)
     )
-    if leader is not None and _meet(leader.namespaces, settings.namespaces):
-        raise CompanyError(_told(leader, f"{namespace}/{name}"))
+    if leader is not None and meet(leader.namespaces, settings.namespaces):
+        raise CompanyError(_led(leader, f"{namespace}/{name}"))
+
+
+@asynccontextmanager
+async def present(settings: Settings, cluster: Cluster, clock: Clock) -> AsyncGenerator[None]:
+    """Have others see that we are at work without an election, for as long as this lasts.
+
+    Raises CompanyError when another such operator is at work on the same, and, in a group, when one
+    comes to work on it or a leader begins to. A leader is seen by its own Lease.
+    """
+    if settings.leader_elect:
+        yield
+        return
+    ours = Operator(
+        identity(),
+        settings.instance,
+        tuple(controller.name for controller in chosen(settings.controllers)),
+        settings.namespaces,
+        timing(settings).seconds,
+    )
+    _, namespace = lease(settings)
+    presence = Presence(cluster, clock, ours, namespace=namespace, timing=timing(settings))
+    try:
+        await _alone(presence.join)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_alone, presence.keep)
+            tasks.start_soon(_give_way, settings, cluster, clock)
+            yield
+            tasks.cancel_scope.cancel()
+    finally:
+        await presence.leave()
+
+
+async def _alone(act: Callable[[], Awaitable[None]]) -> None:
+    """Act; raises CompanyError for the company that it meets."""
+    try:
+        await act()
+    except Company as company:
+        raise CompanyError(_beside(company.operator, company.place)) from None
+
+
+async def _give_way(settings: Settings, cluster: Cluster, clock: Clock) -> None:
+    """Raise CompanyError once a leader of our installation is at work on the same."""
+    times, (name, namespace) = timing(settings), lease(settings)
+    while True:
+        await anyio.sleep(times.duration / 3)
+        try:
+            leader = await proved_leader(
+                cluster, clock, name=name, namespace=namespace, timing=times
+            )
+        except (Forbidden, Missing):
+            return
+        except KubeError:
+            continue  # what is the matter is told by those who have work to do
+        if leader is not None and meet(leader.namespaces, settings.namespaces):
+            raise CompanyError(_led(leader, f"{namespace}/{name}"))
 
 
 @asynccontextmanager
@@ -122,15 +181,21 @@ async def _held(leadership: Leadership, stop: Stop, until: anyio.CancelScope) ->
         until.cancel()
 
 
-def _meet(theirs: Iterable[str], ours: Iterable[str]) -> bool:
-    """Tell whether two choices of namespaces, none for all of them, have one in common."""
-    return not theirs or not ours or not set(theirs).isdisjoint(ours)
-
-
-def _told(leader: Leader, place: str) -> str:
-    where = f"in {', '.join(leader.namespaces)}" if leader.namespaces else "in all namespaces"
+def _led(leader: Leader, place: str) -> str:
     return (
-        f"{leader.identity} is at work {where} (Lease {place}): stop it, choose other namespaces"
-        " with --namespace or another installation with --instance, or stand by with"
-        " --leader-elect"
+        f"{_at_work(leader.identity, leader.namespaces, place)}: stop it, choose other namespaces"
+        " with --namespace, or stand by with --leader-elect"
     )
+
+
+def _beside(operator: Operator, place: str) -> str:
+    what = f", with {', '.join(operator.controllers)}"
+    return (
+        f"{_at_work(operator.identity, operator.namespaces, place, what)}: stop it, or choose"
+        " other namespaces with --namespace or other controllers with --controllers"
+    )
+
+
+def _at_work(identity: str, namespaces: Iterable[str], place: str, what: str = "") -> str:
+    where = f"in {', '.join(namespaces)}" if namespaces else "in all namespaces"
+    return f"{identity} is at work {where}{what} (Lease {place})"

@@ -74,7 +74,8 @@ class Settings(BaseModel):
             RUNS,
             "--instance",
             "Tell this installation from another in the same cluster: it becomes part of the field"
-            " managers, of the label on children and of the Lease.",
+            " managers, of the label on children and of the Lease. Each leaves alone what another"
+            " has: give them other namespaces or controllers.",
             metavar="NAME",
             takes="a short name: a-z, 0-9 and '-', 20 characters at most",
             default="none",
@@ -117,7 +118,7 @@ class Settings(BaseModel):
             AVAILABLE,
             "--leader-elect",
             "Of several replicas let one work; the others stand by. Without it, an operator that"
-            " is at work in the cluster already is not joined.",
+            " is at work on the same already is not joined, and to a leader room is made.",
         ),
     ] = False
     lease_duration: Annotated[

@@ -36,17 +36,24 @@ async def live_leader(
 
     Also None without a Lease, without a holder, and without the right to read it. Raises KubeError.
     """
+    try:
+        return await proved_leader(cluster, clock, name=name, namespace=namespace, timing=timing)
+    except (Forbidden, Missing) as error:
+        remedy = "make sure that no other operator is at work on the same"
+        log.warning(
+            "lease not readable", lease=f"{namespace}/{name}", error=str(error), remedy=remedy
+        )
+        return None
+
+
+async def proved_leader(
+    cluster: Cluster, clock: Clock, *, name: str, namespace: str, timing: Timing
+) -> Leader | None:
+    """Do the same, but raise Forbidden or Missing where the Lease cannot be read."""
     first: Seen | None = None
     until = 0.0
     while True:
-        try:
-            found = seen(await cluster.read(LEASES, name, namespace))
-        except (Forbidden, Missing) as error:
-            remedy = "make sure that no other operator is at work on the same"
-            log.warning(
-                "lease not readable", lease=f"{namespace}/{name}", error=str(error), remedy=remedy
-            )
-            return None
+        found = seen(await cluster.read(LEASES, name, namespace))
         now = clock.elapsed()
         if found is None or not found.holder:
             return None
