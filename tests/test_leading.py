@@ -285,11 +285,11 @@ class TestPresence:
 
     async def test_one_that_another_has_come_to_work_beside_stops(self, place):
         async def beside(settings: Settings) -> None:
-            async with place.present(Settings(namespaces=("a",))):
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(place.lead_later, settings)
-                    await anyio.sleep(120)
-                    tasks.cancel_scope.cancel()
+            alone = place.present(Settings(namespaces=("a",)))
+            async with alone, anyio.create_task_group() as tasks:
+                tasks.start_soon(place.lead_later, settings)
+                await anyio.sleep(120)
+                tasks.cancel_scope.cancel()
 
         with pytest.raises(ExceptionGroup) as caught:
             await beside(ELECTED)

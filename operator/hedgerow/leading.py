@@ -12,6 +12,7 @@ from hedgerow.core.meta import Installation
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.registry import chosen
+from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leader import live_leader, proved_leader
 from hedgerow.runtime.lease import Leadership, LeadershipLost, Timing, identity
 from hedgerow.runtime.presence import Company, Presence
@@ -83,6 +84,40 @@ async def present(settings: Settings, cluster: Cluster, clock: Clock) -> AsyncGe
             tasks.cancel_scope.cancel()
     finally:
         await presence.leave()
+
+
+async def refuse_while_at_work(
+    cluster: Cluster,
+    *,
+    instance: str,
+    controllers: tuple[str, ...],
+    namespaces: tuple[str, ...],
+    system_namespace: str,
+    clock: Clock | None = None,
+) -> None:
+    """Raise CompanyError while an operator of an installation is at work on these, KubeError.
+
+    Whoever may not read that is told so, and not refused.
+    """
+    clock, times = clock or SystemClock(), Timing()
+    ours = Operator("", instance, controllers, namespaces, times.seconds)
+    presence = Presence(cluster, clock, ours, namespace=system_namespace, timing=times)
+    base = Installation(instance).field_manager("")
+    try:
+        leader = await proved_leader(
+            cluster, clock, name=base, namespace=system_namespace, timing=times
+        )
+        await presence.look()
+    except Company as company:
+        operator = company.operator
+        told = _at_work(operator.identity, operator.namespaces, company.place)
+        raise CompanyError(f"{told}: stop it first") from None
+    except (Forbidden, Missing) as error:
+        log.warning("whether it is at work is not known", error=str(error))
+        return
+    if leader is not None and meet(leader.namespaces, namespaces):
+        told = _at_work(leader.identity, leader.namespaces, f"{system_namespace}/{base}")
+        raise CompanyError(f"{told}: stop it first")
 
 
 async def _alone(act: Callable[[], Awaitable[None]]) -> None:

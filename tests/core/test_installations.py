@@ -3,12 +3,14 @@ from __future__ import annotations
 import pytest
 
 from hedgerow.core.installations import (
+    doubly_reported,
     giving_up,
     installation_of,
     instance_of,
     keeper,
     kept_by,
     named,
+    remedy,
     reporters,
 )
 from hedgerow.core.meta import CONTROLLER_LABEL, Installation
@@ -140,3 +142,39 @@ def test_what_is_told_of_anothers_object_names_it_and_the_remedy():
     assert "instance 'two'" in told
     assert "`hedgerow release --instance two --all`" in told
     assert named("") in kept_by("Deployment/x", Installation())
+
+
+class TestRemedy:
+    def test_against_another_hedgerow_it_is_the_one_command(self):
+        said = remedy(TWO, "Apply")
+
+        assert "instance 'two'" in said
+        assert said.endswith("`hedgerow release --instance two --all` has it let go")
+
+    @pytest.mark.parametrize(
+        ("manager", "operation"),
+        [("kubectl", "Apply"), (TWO, "Update"), (TWO, None), ("before-first-apply", "Update")],
+    )
+    def test_against_anybody_else_there_is_none(self, manager, operation):
+        assert remedy(manager, operation) == ""
+
+
+class TestDoublyReported:
+    def test_of_several_each_is_named_with_its_command(self):
+        entries = [f"{TWO}/Apply/status", "hedgerow-bluegreen/Apply/status"]
+        said = doubly_reported(live(want(), *((one, {}) for one in entries)))
+
+        assert "the instance without a name and instance 'two'" in said
+        assert "`hedgerow release --instance '' --all`" in said
+        assert "`hedgerow release --instance two --all`" in said
+
+    @pytest.mark.parametrize(
+        "entries",
+        [
+            [],
+            [f"{TWO}/Apply/status", TWO, "kubectl/Update/status"],
+            [f"{TWO}/Apply/status", "hedgerow-bluegreen/Update/status", "hedgerow-bluegreen"],
+        ],
+    )
+    def test_of_one_there_is_nothing_to_say(self, entries):
+        assert doubly_reported(live(want(), *((one, {}) for one in entries))) == ""

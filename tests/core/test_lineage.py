@@ -192,6 +192,20 @@ class TestResource:
         assert root.readiness == Readiness("InProgress", "not Ready: Unavailable")
         assert root.children[0].conditions == ()
 
+    def test_one_that_several_installations_report_on_says_so_and_how_to_end_it(self):
+        resource = kin.resource()
+        reports = [
+            entry(f"hedgerow{name}-bluegreen", "Apply", subresource="status")
+            for name in ("", "-two")
+        ]
+        resource["metadata"]["managedFields"] = reports
+
+        root = tree(of=reduced(resource))
+
+        assert "instance 'two'" in root.warning
+        assert "hedgerow release --instance two --all" in root.warning
+        assert root.children[0].warning == tree().warning == ""
+
     def test_one_without_status_says_so(self):
         bare = {**kin.resource(), "status": {}}
 

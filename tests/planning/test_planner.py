@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from hedgerow.core.clientside import LAST_APPLIED
 from hedgerow.core.clientside import MANAGER as CLIENT_SIDE
 from hedgerow.core.forecast import Forecast, Held, ObjectForecast
-from hedgerow.core.meta import ObjectRef
+from hedgerow.core.meta import Installation, ObjectRef
 from hedgerow.core.terms import CLAIM, YIELD
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, Unavailable
 from hedgerow.planning.planner import Applier, Planner
@@ -202,6 +203,17 @@ class TestSituations:
 
         assert found.verdict == "conflicts"
         assert [c.reason for c in found.problems] == ["NameTaken"]
+
+    async def test_a_resource_of_another_installation_is_left_alone_and_that_is_told(self):
+        plan = Plan(await settled())
+        plan.planner = replace(plan.planner, installation=Installation("two"))
+
+        forecast = await plan.of(manifest(routeTo="Green"))
+
+        assert set(actions(forecast).values()) == {"configured"}  # the resource, by its user
+        (told,) = forecast.unchecked
+        assert "managed by another hedgerow, the instance without a name" in told
+        assert told.endswith("to plan as that one, --instance ''")
 
     async def test_warnings_of_the_server(self):
         plan = Plan(World())

@@ -8,7 +8,7 @@ from typing import Any
 from hedgerow.core.conditions import Problem, ready, stalled
 from hedgerow.core.contract import Desired, Notice
 from hedgerow.core.meta import ObjectRef
-from hedgerow.runtime.notices import due, restored
+from hedgerow.runtime.notices import conflict, due, restored
 from hedgerow_schemas.base import Condition, ContestedField, Status
 from hedgerow_schemas.builtin import Service
 
@@ -87,6 +87,15 @@ class TestDue:
 
 
 class TestWords:
+    def test_against_another_hedgerow_the_remedy_is_the_command_that_has_it_let_go(self):
+        told = conflict(
+            FIELD.model_copy(update={"manager": "hedgerow-two-bluegreen", "operation": "Apply"})
+        )
+
+        assert "held by hedgerow-two-bluegreen" in told.note
+        assert "`hedgerow release --instance two --all`" in told.note
+        assert "hedgerow.dev/claim" not in told.note
+
     def test_a_restored_field_is_named(self):
         notice = restored(ObjectRef(Service.api, "ns", "demo"), ".spec.selector")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -158,7 +159,7 @@ class TestRoster:
 
         bodies = [roster.joined(n, WALL + n * step)["metadata"]["annotations"] for n in range(4)]
 
-        assert all(a != b for a, b in zip(bodies, bodies[1:], strict=False))
+        assert all(a != b for a, b in pairwise(bodies))
 
     def test_whoever_leaves_leaves_the_others_and_the_last_one_nothing(self):
         roster = Roster(OURS)

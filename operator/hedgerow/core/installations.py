@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _INSTANCE: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _MANAGER: Final = re.compile(rf"hedgerow(?:-({_INSTANCE}))?-([a-z0-9]+)")
 _LABEL: Final = re.compile(rf"(?:({_INSTANCE})\.)?([a-z0-9]+)")
+STATUS: Final = "status"
 KEPT_ELSEWHERE: Final = "ManagedElsewhere"
 """The reason of a condition: a child is another installation's."""
 _NO_CONTROLLERS: Final = frozenset({"certificates", "cli", "install", "lease", "presence"})
@@ -50,9 +51,38 @@ def giving_up(instance: str) -> str:
 def kept_by(what: str, other: Installation) -> str:
     """Return what is to be told of an object that another installation manages."""
     return (
-        f"{what} is managed by another hedgerow, {named(other.instance)}; it is left alone. Once"
-        f" that one has stopped for good, `{giving_up(other.instance)}` has it let go"
+        f"{what} is managed by another hedgerow, {named(other.instance)}; it is left alone."
+        f" {_once_stopped(other.instance)}"
     )
+
+
+def remedy(manager: str, operation: str | None) -> str:
+    """Return what settles a conflict with this holder, in sentences; empty for no hedgerow's.
+
+    What an Update left under such a name is nobody's: no apply of that name can give it up.
+    """
+    instance = instance_of(manager) if operation == "Apply" else None
+    if instance is None:
+        return ""
+    return f"That is another hedgerow, {named(instance)}. {_once_stopped(instance)}"
+
+
+def doubly_reported(live: Object) -> str:
+    """Return the warning for a resource on which several installations report; else nothing."""
+    managed = (one for one in managers(live) if one.subresource == STATUS)
+    found = [instance_of(one.manager) for one in managed if one.operation == "Apply"]
+    instances = sorted({instance for instance in found if instance is not None})
+    if len(instances) <= 1:
+        return ""
+    commands = " or ".join(f"`{giving_up(instance)}`" for instance in instances)
+    return (
+        f"several hedgerows report on it, {' and '.join(map(named, instances))}: once the one that"
+        f" is not to have it has stopped, {commands} has it let go"
+    )
+
+
+def _once_stopped(instance: str) -> str:
+    return f"Once that one has stopped for good, `{giving_up(instance)}` has it let go"
 
 
 def reporters(live: Object, controller: str) -> tuple[Installation, ...]:
@@ -60,7 +90,7 @@ def reporters(live: Object, controller: str) -> tuple[Installation, ...]:
     found = {
         instance
         for one in managers(live)
-        if (one.operation, one.subresource) == ("Apply", "status")
+        if (one.operation, one.subresource) == ("Apply", STATUS)
         if one.manager.endswith(f"-{controller}")
         if (instance := instance_of(one.manager)) is not None
     }

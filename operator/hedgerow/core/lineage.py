@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.core.conditions import UNMATCHED
+from hedgerow.core.installations import doubly_reported
 from hedgerow.core.managed import Holder, managers
 from hedgerow.core.meta import controller_of, is_going, metadata
 from hedgerow.core.readiness import Readiness, readiness
@@ -68,6 +69,8 @@ class Member:
     conflicts: tuple[Conflict, ...] = ()
     children: tuple[Member, ...] = ()
     past: bool = False
+    warning: str = ""
+    """What is to be told of the object besides: several installations report on it."""
 
     def __str__(self) -> str:
         """Write it as kubectl takes it: `Deployment/demoblue-deployment`."""
@@ -159,6 +162,7 @@ class _Lineage:
             readiness=silent if is_silent else root.readiness,
             conditions=self._conditions,
             children=self._sorted((*root.children, *absent)),
+            warning=doubly_reported(self._resource),
         )
 
     def _member(self, live: Object, *, past: bool = False) -> Member:

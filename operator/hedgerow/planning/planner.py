@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from hedgerow.core.forecast import (
     Refusal,
     yielded,
 )
+from hedgerow.core.installations import kept_by
 from hedgerow.core.meta import (
     NORMAL_FORM_ANNOTATION,
     Installation,
@@ -164,6 +166,12 @@ class Planner:
             stage.unchecked.append("it is being deleted: nothing is written any more")
         await stage.fill(rehearsal.seat(ref, stored, live))
         outcome = await stage.play()
+        keeper = stage.keeper()
+        if keeper is not None:
+            stage.unchecked.append(
+                f"{kept_by(str(ref), keeper)}; to plan as that one, --instance"
+                f" {shlex.quote(keeper.instance)}"
+            )
         look = stage.look()
         after = said((rehearsal.played[ref].live if ref in rehearsal.played else None) or {})
         forecast = Forecast(

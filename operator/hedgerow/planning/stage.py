@@ -81,6 +81,10 @@ class Stage:
         live = self._cache.resource((self.ref.namespace, self.ref.name))
         return str(metadata(live or {}).get("uid", ""))
 
+    def keeper(self) -> Installation | None:
+        """Return another installation that has the resource, so that ours leaves it alone."""
+        return self._reconciler.keeper((self.ref.namespace, self.ref.name))
+
     async def fill(self, resource: Object) -> None:
         """Put into the caches what the operator's watches would have told. Raises KubeError."""
         self._cache.resource_store(self.ref.namespace).adopt(resource)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.core.conditions import REWRITTEN, Problem, conclude
 from hedgerow.core.contract import Desired, Notice
+from hedgerow.core.installations import remedy
 from hedgerow.core.status import said
 from hedgerow.core.terms import CLAIM, YIELD
 from hedgerow.core.walk import BEFORE_FIRST_APPLY
@@ -70,6 +71,8 @@ def _is_unproven(leaf: ContestedField) -> bool:
 
 
 def _remedy(leaf: ContestedField) -> str:
+    if other := remedy(leaf.manager, leaf.operation):
+        return other
     if leaf.manager == BEFORE_FIRST_APPLY.manager:
         adopt = f"`hedgerow adopt {leaf.object} --from {leaf.manager}`"
         if _is_unproven(leaf):

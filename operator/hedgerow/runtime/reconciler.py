@@ -152,15 +152,19 @@ class Reconciler:
                     continue
                 return outcome
             await self._carry_out(look, step, made)
-        return self._left(made.key, memory)
+        return self._left(made.key)
 
-    def _left(self, key: Key, memory: Memory) -> Outcome:
+    def keeper(self, key: Key) -> Installation | None:
+        """Return another installation that has a resource, as far as passes have found out."""
+        live = self._cache.resource(key)
+        return self._observer.keeper(live, self._memory(key, live)) if live else None
+
+    def _left(self, key: Key) -> Outcome:
         """Say once that another installation has resources of ours.
 
         That it lets a resource go is told by the watch; that it lets a child go is not.
         """
-        live = self._cache.resource(key)
-        keeper = self._observer.keeper(live, memory) if live else None
+        live, keeper = self._cache.resource(key), self.keeper(key)
         if live is None or keeper is None:
             return Outcome()
         if keeper not in self._keepers:

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
-from pydantic_core import from_json, to_json
+from pydantic import TypeAdapter, ValidationError
 
 from hedgerow.core.invalid import cut
 from hedgerow.core.meta import digest, metadata
 from hedgerow.runtime.election import micro_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from hedgerow_schemas.base import Object
@@ -64,33 +64,20 @@ def meet(some: Iterable[str], others: Iterable[str]) -> bool:
     return not some or not others or not set(some).isdisjoint(others)
 
 
+_OPERATOR: Final = TypeAdapter(Operator)
+
+
 def written(operator: Operator) -> str:
     """Return the annotation's value."""
-    names = ("identity", "instance", "controllers", "namespaces", "seconds", "renewed")
-    return to_json({name: getattr(operator, name) for name in names}).decode()
+    return _OPERATOR.dump_json(operator).decode()
 
 
 def read(text: str) -> Operator | None:
     """Return the operator that an annotation tells of; None where it tells of none."""
     try:
-        found: Any = from_json(text)
-    except ValueError:
+        return _OPERATOR.validate_json(text, strict=True)
+    except ValidationError:
         return None
-    fields = cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
-    words = [fields.get(name) for name in ("identity", "instance", "renewed")]
-    lists = [fields.get(name) for name in ("controllers", "namespaces")]
-    seconds = fields.get("seconds")
-    if not all(isinstance(word, str) for word in words) or not isinstance(seconds, int):
-        return None
-    if not all(_are_words(names) for names in lists):
-        return None
-    (identity, instance, renewed), (controllers, namespaces) = words, map(tuple, lists)
-    return Operator(identity, instance, controllers, namespaces, seconds, renewed)
-
-
-def _are_words(value: Any) -> bool:
-    names = cast("list[Any]", value) if isinstance(value, list) else [None]
-    return all(isinstance(name, str) for name in names)
 
 
 @dataclass(frozen=True, slots=True)

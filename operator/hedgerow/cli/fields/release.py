@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
 import typer
+from pydantic import ValidationError
 
 from hedgerow.cli import targets
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.fields import moved
+from hedgerow.cli.fields.withdraw import Order, withdraw
 from hedgerow.cli.owners.page import printable
-from hedgerow.cli.targets import Context, Given, Instance, Kubeconfig, Namespace, Place, say
+from hedgerow.cli.targets import Context, Instance, Kubeconfig, Namespace, Place, say
 from hedgerow.cli.times import duration
 from hedgerow.core.meta import metadata
 from hedgerow.core.moves import Change, Refusal, changes
@@ -22,11 +24,16 @@ from hedgerow.core.trees import declaring
 from hedgerow.kube.adoption import FIELD_MANAGER
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Stale
 from hedgerow.kube.retry import Timing, backoff
+from hedgerow.registry import CONTROLLERS, chosen
+from hedgerow.settings import SYSTEM_NAMESPACE, Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hedgerow.cli.targets import Ruler
+    from hedgerow.core.contract import Controller
     from hedgerow.kube.cluster import Cluster
-    from hedgerow_schemas.base import Object
+    from hedgerow_schemas.base import CustomResource, Object
 
 ATTEMPTS = 5
 """How often a write is tried that meets an object which has just changed."""
@@ -62,6 +69,50 @@ Wait = Annotated[
     ),
 ]
 Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="How to tell it.")]
+Given = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[KIND/NAME]",
+        help="The object, its kind as kubectl takes it: deploy/web, service/demo.",
+        show_default=False,
+    ),
+]
+_OF_ALL = "Everything that an installation holds"
+Everything = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="Give up all that --instance holds; shown first, done with --yes.",
+        rich_help_panel=_OF_ALL,
+    ),
+]
+Controllers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--controller",
+        metavar="NAME",
+        help="With --all: only what this controller holds; may be given several times.",
+        show_default="all",
+        rich_help_panel=_OF_ALL,
+    ),
+]
+Drop = Annotated[
+    bool,
+    typer.Option(
+        "--drop",
+        help="With --all: have values go that nobody else holds.",
+        rich_help_panel=_OF_ALL,
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="With --all: do it.", rich_help_panel=_OF_ALL)]
+SystemNamespace = Annotated[
+    str,
+    typer.Option(
+        metavar="NAMESPACE",
+        help="With --all: where the installation's own Lease is, which tells whether it works.",
+        rich_help_panel=_OF_ALL,
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +128,7 @@ class _Task:
 
 
 def release_command(
-    target: Given,
+    target: Given = None,
     *,
     field: Fields = None,
     to: To = "",
@@ -88,6 +139,11 @@ def release_command(
     instance: Instance = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    everything: Everything = False,
+    controller: Controllers = None,
+    drop: Drop = False,
+    yes: Yes = False,
+    system_namespace: SystemNamespace = SYSTEM_NAMESPACE,
 ) -> None:
     """Give up hedgerow's fields of a child: others hold them then, and no value changes.
 
@@ -96,13 +152,39 @@ def release_command(
     refused (exit code 3) unless --to names a field manager that holds it from then on.
 
     By hand: kubectl annotate KIND NAME 'hedgerow.dev/yield=Deployment/web: spec.replicas'
+
+    With --all it is everything that an installation holds, of children and of status, in all
+    namespaces or in that of -n: of one that has stopped for good, or with --controller of a
+    controller that runs no more. It is shown, and done with --yes. `hedgerow release --instance two
+    --all` is for what another instance left behind; --instance '' is the one without a name.
     """
-    parts = targets.parted(target)
     patience = duration("--wait", wait)
     if len(to) > LONGEST_MANAGER or not to.isprintable():
         raise typer.BadParameter(
             f"--to: a field manager has at most {LONGEST_MANAGER} printable characters"
         )
+    if everything:
+        if target or field or (to and drop) or (yes and dry_run):
+            raise typer.BadParameter(
+                "--all goes without KIND/NAME and --field, and with one of --to and --drop, one of"
+                " --yes and --dry-run"
+            )
+        order = Order(
+            _instance(instance or ""),
+            _controllers(controller or ()),
+            namespace or "",
+            system_namespace,
+            to,
+            drop=drop,
+            yes=yes,
+        )
+        _withdraw(order, output, kubeconfig, context)
+        return
+    if drop or yes or controller:
+        raise typer.BadParameter("--drop, --yes and --controller go with --all")
+    if target is None:
+        raise typer.BadParameter("name a KIND/NAME, such as deployment/web, or --all")
+    parts = targets.parted(target)
 
     async def carry_out() -> None:
         async with targets.connected(kubeconfig, context) as cluster:
@@ -121,6 +203,32 @@ def release_command(
     except Refusal as refusal:
         say(printable(str(refusal)))
         raise typer.Exit(Exit.FAILED) from None
+
+
+def _withdraw(order: Order, output: str, kubeconfig: str | None, context: str | None) -> None:
+    async def carry_out() -> Exit:
+        async with targets.connected(kubeconfig, context) as cluster:
+            return await withdraw(cluster, order, output)
+
+    code = anyio.run(carry_out)
+    if code is not Exit.DONE:
+        raise typer.Exit(code)
+
+
+def _instance(name: str) -> str:
+    """Return the instance's name; raises BadParameter."""
+    try:
+        return Settings(instance=name).instance
+    except ValidationError:
+        raise typer.BadParameter(f"--instance: {name!r} is no instance's name") from None
+
+
+def _controllers(names: Iterable[str]) -> tuple[Controller[CustomResource], ...]:
+    unknown = next((name for name in names if name not in CONTROLLERS), None)
+    if unknown is not None:
+        there_are = ", ".join(CONTROLLERS)
+        raise typer.BadParameter(f"no controller is called {unknown!r}; there are: {there_are}")
+    return chosen(names)
 
 
 async def _planned(

@@ -11,6 +11,7 @@ from hedgerow.core import clientside
 from hedgerow.core.canonical import identical
 from hedgerow.core.fieldset import is_map
 from hedgerow.core.forecast import PLACEHOLDER
+from hedgerow.core.installations import remedy
 from hedgerow.core.terms import CLAIM, YIELD
 from hedgerow.core.walk import BEFORE_FIRST_APPLY
 from hedgerow_schemas.base import View
@@ -217,6 +218,8 @@ def _held(fields: Iterable[Held], now: datetime) -> Iterator[Row]:
 
 
 def _remedy(held: Held, *, own: bool) -> str:
+    if other := remedy(held.manager, held.operation):
+        return other
     if own and held.manager == clientside.MANAGER:
         return "`kubectl apply`, without --server-side, keeps them where they are"
     if own:

@@ -44,6 +44,7 @@ def _member(member: Member) -> dict[str, Any]:
         "changed": _holder(member.changed) if member.changed else None,
         "conditions": conditions,
         "contested": [_conflict(conflict) for conflict in member.conflicts],
+        "warning": member.warning,
         "children": [_member(child) for child in member.children],
     }
     return {key: value for key, value in full.items() if value}

@@ -136,6 +136,8 @@ def _notes(member: Member, now: datetime) -> Iterator[Note]:
     whys = (told.message for told in unmet if not _is_conflict(told.reason, member))
     yield from (Note(printable(why), False) for why in dict.fromkeys(whys) if why)
     yield from (Note(_held(conflict, now), True) for conflict in member.conflicts)
+    if member.warning:
+        yield Note(printable(member.warning), True)
 
 
 def _is_conflict(reason: str, member: Member) -> bool:

@@ -1,0 +1,69 @@
+"""Withdrawing: giving up all that a field manager holds of an object, and what that changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hedgerow.core.canonical import identical
+from hedgerow.core.fieldset import path_of
+from hedgerow.core.managed import entry, managers
+from hedgerow.core.meta import CONTROLLER_LABEL, NORMAL_FORM_ANNOTATION, metadata
+from hedgerow.core.moves import Change, holdings, shown
+from hedgerow.core.trees import ABSENT, Steps, at, is_hollow, is_key, leaves, versioned
+
+if TYPE_CHECKING:
+    from hedgerow_schemas.base import Object
+
+_MARKS: Final[tuple[Steps, ...]] = (
+    ("f:metadata", "f:finalizers"),
+    ("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}"),
+    ("f:metadata", "f:annotations", f"f:{NORMAL_FORM_ANNOTATION}"),
+)
+"""What only the one who put it there has a use for."""
+
+
+def endpoints(live: Object, manager: str) -> tuple[str, ...]:
+    """Return the subresources, empty for none, through which a manager's applies hold something."""
+    held = (one for one in managers(live) if one.manager == manager and one.operation == "Apply")
+    return tuple(sorted({one.subresource for one in held}))
+
+
+def count(live: Object, manager: str, endpoint: str) -> int:
+    """Return how many fields it holds there."""
+    return sum(1 for _ in leaves(entry(live, manager, endpoint) or {}))
+
+
+def nothing(live: Object) -> Object:
+    """Return the apply by which a manager declares nothing any more of exactly this version."""
+    meta = metadata(live)
+    named = {key: meta[key] for key in ("name", "namespace", "uid") if meta.get(key)}
+    body: Object = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": named}
+    return versioned(body, live)
+
+
+def losses(before: Object, after: Object) -> dict[Steps, Change]:
+    """Return the fields that anybody holds and that have another value afterwards.
+
+    Those of others are among them: with a list item goes what they hold in it.
+    """
+    return {
+        steps: Change(path_of(steps), shown(before, steps), shown(after, steps))
+        for steps in holdings(before)
+        if not identical(at(before, steps), at(after, steps))
+    }
+
+
+def is_mark(steps: Steps) -> bool:
+    """Return whether a field is of no use but to the operator that put it there."""
+    return any(steps[: len(mark)] == mark for mark in _MARKS)
+
+
+def bequest(live: Object, manager: str, endpoint: str) -> tuple[Steps, ...]:
+    """Return what a manager alone holds, and somebody else would have to hold, or it is lost."""
+    held = holdings(live)
+    return tuple(
+        steps
+        for steps in leaves(entry(live, manager, endpoint) or {})
+        if len(held[steps]) == 1 and at(live, steps) is not ABSENT
+        if not is_key(steps) and not is_hollow(live, steps) and not is_mark(steps)
+    )
