@@ -153,6 +153,10 @@ class TestSections:
                 "`kubectl apply`, without --server-side",
             ),
             (Held("Deployment/web", ".x", "before-first-apply"), "hedgerow adopt Deployment/web"),
+            (
+                Held("Deployment/web", ".x", "hedgerow-two-bluegreen", "Apply"),
+                "hedgerow release --instance two --all",
+            ),
         ],
     )
     def test_the_remedy_is_the_one_that_helps(self, held, said):

@@ -52,19 +52,20 @@ def kept_by(what: str, other: Installation) -> str:
     """Return what is to be told of an object that another installation manages."""
     return (
         f"{what} is managed by another hedgerow, {named(other.instance)}; it is left alone."
-        f" {_once_stopped(other.instance)}"
+        f" Once that one has stopped for good, `{giving_up(other.instance)}` has it let go"
     )
 
 
 def remedy(manager: str, operation: str | None) -> str:
-    """Return what settles a conflict with this holder, in sentences; empty for no hedgerow's.
+    """Return what settles a conflict with this holder, the command first; empty for no hedgerow's.
 
     What an Update left under such a name is nobody's: no apply of that name can give it up.
     """
     instance = instance_of(manager) if operation == "Apply" else None
     if instance is None:
         return ""
-    return f"That is another hedgerow, {named(instance)}. {_once_stopped(instance)}"
+    command = f"`{giving_up(instance)}`"
+    return f"{command} has that other hedgerow let go, once it has stopped for good"
 
 
 def doubly_reported(live: Object) -> str:
@@ -79,10 +80,6 @@ def doubly_reported(live: Object) -> str:
         f"several hedgerows report on it, {' and '.join(map(named, instances))}: once the one that"
         f" is not to have it has stopped, {commands} has it let go"
     )
-
-
-def _once_stopped(instance: str) -> str:
-    return f"Once that one has stopped for good, `{giving_up(instance)}` has it let go"
 
 
 def reporters(live: Object, controller: str) -> tuple[Installation, ...]:

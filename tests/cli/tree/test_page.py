@@ -50,6 +50,11 @@ class TestWide:
             "└ Service/demo        ✓ ClusterIP 10.0.0.1        hedgerow-bluegreen  5m",
         ]
 
+    def test_that_several_installations_report_on_it_is_told_below_it_with_the_remedy(self):
+        root = replace(tree(of=kin.resource()), warning="several hedgerows report on it: x")
+
+        assert drawn(root)[4] == "│ ✗ several hedgerows report on it: x"
+
     def test_why_it_is_not_ready_is_told_below_it(self):
         root = tree(of=kin.resource("no pod is ready", "Unavailable", "False"))
 
