@@ -169,6 +169,19 @@ class TestPlaces:
         assert logged(logs) == ["others cannot see that this operator is at work"]
         assert place.lease() is None
 
+    @pytest.mark.parametrize("lacks", ["get", "create", "patch"])
+    async def test_who_lacks_a_right_asks_and_is_not_refused(self, place, lacks, monkeypatch):
+        async def allowed(verb: str, *_: Any, **_more: Any) -> bool:
+            return verb != lacks
+
+        monkeypatch.setattr(place.cluster, "allowed", allowed)
+        with capture_logs() as logs:
+            await place.presence("a").join()
+
+        assert place.cluster.writes == []
+        assert logged(logs) == ["others cannot see that this operator is at work"]
+        assert place.lease() is None
+
     async def test_a_record_that_somebody_else_holds_is_left_and_told(self, place):
         meta = {"name": NAME, "namespace": SYSTEM}
         body = {"apiVersion": LEASES.group_version, "kind": LEASES.kind, "metadata": meta}

@@ -286,11 +286,15 @@ class Cluster:
                 return ApiResource(group_version, kind, entry["name"], entry["namespaced"])
         raise Missing(_UNSERVED, code=HTTPStatus.NOT_FOUND, request=request)
 
-    async def allowed(self, verb: str, api: ApiResource, namespace: str = "") -> bool:
-        """Ask whether we may `verb` the kind."""
+    async def allowed(
+        self, verb: str, api: ApiResource, namespace: str = "", *, name: str = ""
+    ) -> bool:
+        """Ask whether we may `verb` the kind, or the object of that name."""
         attributes = {"group": api.group, "resource": api.plural, "verb": verb}
         if namespace:
             attributes["namespace"] = namespace
+        if name:
+            attributes["name"] = name
         status = await self.review(reviews.SELF, {"resourceAttributes": attributes})
         return bool(status.get("allowed"))
 

@@ -64,6 +64,7 @@ class Presence:
         self._place = ""
         self._failures = 0
         self._told: set[str] = set()
+        self._rights: dict[tuple[str, str], bool] = {}
 
     async def look(self) -> None:
         """Return once nobody else is, or may be, at work on the same; raises Company, KubeError.
@@ -123,12 +124,21 @@ class Presence:
 
     async def _look(self, place: str, roster: Roster) -> bool:
         """Read a roster; False where we may not."""
+        if not await self._may("get", place):
+            return False
         try:
             found = await self._cluster.read(LEASES, NAME, place, timeout=REQUEST)
         except (Forbidden, Missing):
             return False
         roster.looked(found, self._clock.elapsed())
         return True
+
+    async def _may(self, verb: str, place: str) -> bool:
+        """Ask once whether we may, rather than be refused."""
+        asked = verb, place
+        if asked not in self._rights:
+            self._rights[asked] = await self._cluster.allowed(verb, LEASES, place, name=NAME)
+        return self._rights[asked]
 
     def _refuse(self, rosters: dict[str, Roster], now: float) -> None:
         for place, roster in rosters.items():
@@ -138,12 +148,14 @@ class Presence:
 
     async def _enrol(self) -> None:
         """Write to the first place that takes it. Raises Stale, AlreadyExists, KubeError."""
-        why = ""
+        why = f"no right to apply {LEASES.plural} in {' or '.join(self._rosters)}"
         for place in self._rosters:
+            if not all([await self._may(verb, place) for verb in ("get", "create", "patch")]):
+                continue
             try:
                 await self._apply(place)
             except _UNWRITABLE as error:
-                why = why or str(error)
+                why = str(error)
                 continue
             self._place = place
             return
@@ -191,6 +203,8 @@ class Presence:
         """Delete a roster; False where we may not."""
         if not roster.uid:
             return True
+        if not await self._may("delete", self._place):
+            return False
         try:
             await self._cluster.delete(
                 LEASES, NAME, self._place, uid=roster.uid, version=roster.version, timeout=REQUEST
