@@ -56,6 +56,7 @@ class Listener:
 
     app: Any
     tls: Any
+    bounds: Any
 
     def client(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(
@@ -75,8 +76,10 @@ class Process:
     stop: Stop = field(default_factory=lambda: Stop(20))
     listening: dict[str, Listener] = field(default_factory=dict)
 
-    async def serve(self, app: Any, place: Address, *, tls: Any = None, task_status: Any) -> None:
-        self.listening[str(place)] = Listener(app, tls)
+    async def serve(
+        self, app: Any, place: Address, *, tls: Any = None, bounds: Any, task_status: Any
+    ) -> None:
+        self.listening[str(place)] = Listener(app, tls, bounds)
         task_status.started(place)
         await anyio.sleep_forever()
 

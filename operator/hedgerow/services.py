@@ -20,6 +20,7 @@ from hedgerow.serving.addresses import Address
 from hedgerow.serving.bundles import Bundles
 from hedgerow.serving.certificates import SelfSigned
 from hedgerow.serving.health import Health, health_app
+from hedgerow.serving.limits import PROBES, REVIEWS, SCRAPES
 from hedgerow.serving.listening import ListenError
 from hedgerow.serving.metrics import metrics_app
 from hedgerow.serving.mounted import MountedCertificates
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.metrics import Meters
     from hedgerow.runtime.runner import Runner
     from hedgerow.serving.certificates import Certificates
+    from hedgerow.serving.limits import Bounds
     from hedgerow.settings import Settings
     from hedgerow.stopping import Stop
 
@@ -77,17 +79,17 @@ class Services:
             await self._stop.unless_asked(self._certificates.prepare)
             await tasks.start(self._certificates.keep)
         settings = self._settings
-        await self._serve(tasks, "health_probe_bind_address", health_app(self.health))
+        await self._serve(tasks, "health_probe_bind_address", health_app(self.health), PROBES)
         secure = settings.metrics_secure
         access = Access(self._cluster, self._clock) if secure else None
         metrics = metrics_app(self._meters.registry, access)
-        await self._serve(tasks, "metrics_bind_address", metrics, secure=secure)
+        await self._serve(tasks, "metrics_bind_address", metrics, SCRAPES, secure=secure)
         if settings.webhooks:
             webhooks = Parting(
                 webhook_app(chosen(settings.controllers), self._cluster), self._stop.asked
             )
             tasks.start_soon(self._part, webhooks)
-            await self._serve(tasks, "webhook_bind_address", webhooks, secure=True)
+            await self._serve(tasks, "webhook_bind_address", webhooks, REVIEWS, secure=True)
 
     async def parted(self) -> None:
         """Wait, once the process is asked to stop, until nobody is about to be cut off."""
@@ -103,7 +105,13 @@ class Services:
         self._parted.set()
 
     async def _serve(
-        self, tasks: TaskGroup, setting: str, app: ASGIApp, *, secure: bool = False
+        self,
+        tasks: TaskGroup,
+        setting: str,
+        app: ASGIApp,
+        bounds: Bounds,
+        *,
+        secure: bool = False,
     ) -> None:
         """Serve an app where a setting says; raises ListenError that names its option."""
         place = Address.parse(getattr(self._settings, setting))
@@ -111,7 +119,7 @@ class Services:
             return
         tls = self._certificates.context if secure and self._certificates else None
         try:
-            await tasks.start(partial(serve, app, place, tls=tls))
+            await tasks.start(partial(serve, app, place, tls=tls, bounds=bounds))
         except ListenError as error:
             raise ListenError(f"{error}; choose another with {flags()[setting][1].long}") from error
 

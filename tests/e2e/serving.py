@@ -99,6 +99,7 @@ def _review(turn: int) -> Object:
     request = {
         "uid": str(turn),
         "kind": {"group": group, "version": version, "kind": asked["kind"]},
+        "resource": {"group": group, "version": version, "resource": "cronjobs"},
         "operation": "CREATE",
         "object": asked,
     }

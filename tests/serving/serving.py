@@ -17,22 +17,25 @@ from cryptography.x509.oid import NameOID
 from starlette.types import ASGIApp
 
 from hedgerow.serving.addresses import Address
+from hedgerow.serving.limits import REVIEWS, Bounds
 from hedgerow.serving.server import serve
 
 LOCAL = Address("127.0.0.1", 0)
 
 
 @asynccontextmanager
-async def served(app: ASGIApp, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+async def served(
+    app: ASGIApp, tls: ssl.SSLContext | None = None, bounds: Bounds = REVIEWS
+) -> AsyncIterator[str]:
     """Serve an app, and give its URL."""
     async with anyio.create_task_group() as tasks:
-        bound: Address = await tasks.start(_serve, app, tls)
+        bound: Address = await tasks.start(_serve, app, tls, bounds)
         yield f"{'https' if tls else 'http'}://{bound}"
         tasks.cancel_scope.cancel()
 
 
-async def _serve(app: ASGIApp, tls: ssl.SSLContext | None, *, task_status) -> None:
-    await serve(app, LOCAL, tls=tls, task_status=task_status)
+async def _serve(app: ASGIApp, tls: ssl.SSLContext | None, bounds: Bounds, *, task_status) -> None:
+    await serve(app, LOCAL, tls=tls, bounds=bounds, task_status=task_status)
 
 
 @dataclass(frozen=True)

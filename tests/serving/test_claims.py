@@ -63,6 +63,7 @@ def review(claim: str = "*/*: **", user: Any = EVE) -> Object:
         "request": {
             "uid": "705ab4f5",
             "kind": {"group": "app.demo.kakao.com", "version": "v1", "kind": "BlueGreen"},
+            "resource": {"group": "app.demo.kakao.com", "version": "v1", "resource": "bluegreens"},
             "operation": "CREATE",
             "userInfo": user,
             "object": {"metadata": meta, "spec": {}},

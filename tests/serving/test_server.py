@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from hedgerow.serving import connections, limits, listening, server
 from hedgerow.serving.addresses import Address
+from hedgerow.serving.limits import Bounds
 from hedgerow.serving.listening import ListenError
 from hedgerow.serving.server import serve
 from serving.serving import LOCAL, pair, served
@@ -77,9 +78,13 @@ async def told(stream: anyio.abc.ByteStream) -> bytes:
         return said
 
 
-async def knock(url: str) -> anyio.abc.SocketStream:
+async def knock(url: str, source: str | None = None) -> anyio.abc.SocketStream:
     host, _, port = url.rpartition("//")[2].rpartition(":")
-    return await anyio.connect_tcp(host, int(port))
+    return await anyio.connect_tcp(host, int(port), local_host=source)
+
+
+def most(connections: int, each: int | None = None) -> Bounds:
+    return Bounds(connections, connections if each is None else each, 1024)
 
 
 class TestListening:
@@ -225,9 +230,9 @@ class TestBounds:
         ],
         ids=["nothing", "half a head", "and is kept alive", "half a body"],
     )
-    async def test_who_idles_longest_gives_way_to_who_comes(self, monkeypatch, asked) -> None:
-        monkeypatch.setattr(connections, "MOST", 2)
-        async with served(Desk().app) as url, await knock(url) as first, await knock(url) as second:
+    async def test_who_idles_longest_gives_way_to_who_comes(self, asked) -> None:
+        desk = served(Desk().app, bounds=most(2))
+        async with desk as url, await knock(url) as first, await knock(url) as second:
             await first.send(asked)
             if asked.endswith(b"\r\n\r\n"):
                 assert b"200 OK" in await first.receive()
@@ -240,10 +245,9 @@ class TestBounds:
             await second.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"200 OK" in await second.receive()
 
-    async def test_while_all_are_being_served_nobody_gives_way(self, monkeypatch) -> None:
-        monkeypatch.setattr(connections, "MOST", 1)
+    async def test_while_all_are_being_served_nobody_gives_way(self) -> None:
         desk = Desk()
-        async with served(desk.app) as url, await knock(url) as first:
+        async with served(desk.app, bounds=most(1)) as url, await knock(url) as first:
             await first.send(b"GET /wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             await desk.asked.wait()
             async with await knock(url) as second:
@@ -253,9 +257,31 @@ class TestBounds:
 
             assert b"at last" in await told(first)
 
-    async def test_however_many_are_kept_alive_a_request_is_answered(self, monkeypatch) -> None:
-        monkeypatch.setattr(connections, "MOST", 3)
-        async with served(Desk().app) as url, contextlib.AsyncExitStack() as clients:
+    async def test_one_address_takes_the_place_of_no_other(self) -> None:
+        """Its own idle connection goes; without one, the new one does."""
+        desk = Desk()
+        async with served(desk.app, bounds=most(3, each=1)) as url:
+            first, other = await knock(url), await knock(url, "127.0.0.2")
+            await other.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200 OK" in await other.receive()
+            async with first, other, await knock(url) as second:
+                with anyio.fail_after(10):
+                    assert await told(first) == b""
+                await second.send(b"GET /wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                await desk.asked.wait()
+                async with await knock(url) as third:
+                    with anyio.fail_after(10):
+                        assert await told(third) == b""
+                desk.go_on.set()
+                assert b"at last" in await told(second)
+                await other.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert b"200 OK" in await other.receive()
+
+    async def test_however_many_are_kept_alive_a_request_is_answered(self) -> None:
+        async with (
+            served(Desk().app, bounds=most(3)) as url,
+            contextlib.AsyncExitStack() as clients,
+        ):
             for _ in range(10):
                 client = await clients.enter_async_context(httpx.AsyncClient())
                 assert (await client.get(url)).status_code == 200
@@ -300,6 +326,24 @@ class TestBounds:
             # What is answered has given its part back.
             assert (await client.post(f"{url}/size", content=bytes(1000))).text == "1000"
             assert (await client.post(f"{url}/size", content=bytes(1000))).text == "1000"
+
+    async def test_a_body_that_does_not_come_is_not_waited_for(self) -> None:
+        """Meanwhile it would take the place of others."""
+        app = limits.Limited(Desk().app, arrival=0.01)
+        async with served(app) as url, await knock(url) as stream:
+            head = b"POST /size HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            await stream.send(head + b"Content-Length: 9\r\n\r\n1")
+            with anyio.fail_after(10):
+                assert b"408 Request Timeout" in await told(stream)
+
+    async def test_a_server_takes_no_larger_body_than_its_bounds_say(self) -> None:
+        async with served(Desk().app, bounds=most(3)) as url, httpx.AsyncClient() as client:
+            codes = [
+                (await client.post(f"{url}/size", content=bytes(n))).status_code
+                for n in (1024, 1025)
+            ]
+
+        assert codes == [200, 413]
 
     async def test_a_request_that_takes_too_long_is_given_up(self) -> None:
         app = limits.Limited(Desk().app, seconds=0.01)

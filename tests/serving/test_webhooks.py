@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import threading
 from collections.abc import AsyncIterator
-from functools import partial
+from http import HTTPStatus
 from typing import Any, cast
 
 import anyio
+import anyio.to_thread
 import httpx
 import pytest
 import structlog
@@ -17,6 +16,7 @@ import structlog
 from hedgerow.controllers import bluegreen, cronjob
 from hedgerow.core.contract import Controller
 from hedgerow.serving import webhooks
+from hedgerow.serving.answering import answered
 from hedgerow.serving.limits import Limited
 from hedgerow.serving.webhooks import webhook_app
 
@@ -44,6 +44,11 @@ def review(schedule: str = "@daily", **meta: Any) -> Object:
         "request": {
             "uid": "705ab4f5",
             "kind": {"group": "batch.tutorial.kubebuilder.io", "version": "v1", "kind": "CronJob"},
+            "resource": {
+                "group": "batch.tutorial.kubebuilder.io",
+                "version": "v1",
+                "resource": "cronjobs",
+            },
             "operation": "CREATE",
             "object": {"metadata": {"name": "x", **meta}, "spec": spec},
         },
@@ -76,26 +81,33 @@ class TestReviews:
 
         assert answer.json()["response"]["allowed"] is False
 
-    async def test_large_ones_are_judged_one_at_a_time(self, client, monkeypatch):
-        """Read, each may take thirty times its size of memory."""
-        under_way, most = [0], [0]
-        judge, gate = webhooks._answer, threading.Barrier(2)
+    async def test_a_large_one_is_not_even_read_by_the_process_that_serves(self, monkeypatch):
+        read: list[int] = []
 
-        def watched(*args: Any) -> bytes:
-            under_way[0] += 1
-            most[0] = max(most[0], under_way[0])
-            with contextlib.suppress(threading.BrokenBarrierError):
-                gate.wait(0.2)  # a second one would come here meanwhile
-            under_way[0] -= 1
-            return judge(*args)
+        def noted(body: bytes, *_: Any) -> Any:
+            read.append(len(body))
+            return 400, {"message": "noted"}
 
-        monkeypatch.setattr(webhooks, "_answer", watched)
-        large = review(labels={"a": "x" * webhooks.LARGE})
-        async with anyio.create_task_group() as tasks:
-            for path in (VALIDATE, MUTATE):
-                tasks.start_soon(partial(client.post, path, json=large))
+        async def elsewhere(body: bytes, *_: Any) -> Any:
+            return await anyio.to_thread.run_sync(answered, body, *_)
 
-        assert most == [1]
+        monkeypatch.setattr(webhooks, "answered", noted)
+        transport = httpx.ASGITransport(webhook_app(CONTROLLERS, large=elsewhere))
+        async with httpx.AsyncClient(transport=transport, base_url="https://x") as client:
+            answer = await client.post(VALIDATE, json=review(labels={"a": "x" * webhooks.LARGE}))
+
+        assert answer.json()["response"]["allowed"] is True
+        assert read == []
+
+    async def test_one_that_is_refused_unread_is_an_error_of_http(self):
+        async def busy(*_: Any) -> Any:
+            return HTTPStatus.SERVICE_UNAVAILABLE, {"message": "not now"}
+
+        transport = httpx.ASGITransport(webhook_app(CONTROLLERS, large=busy))
+        async with httpx.AsyncClient(transport=transport, base_url="https://x") as client:
+            answer = await client.post(VALIDATE, json=review(labels={"a": "x" * webhooks.LARGE}))
+
+        assert (answer.status_code, answer.text) == (503, "not now\n")
 
     async def test_each_is_told_to_those_who_debug(self, client: httpx.AsyncClient):
         with structlog.testing.capture_logs() as logged:

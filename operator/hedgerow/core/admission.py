@@ -5,7 +5,8 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError
+from annotated_types import MaxLen
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
 from hedgerow.core import invalid
@@ -13,7 +14,7 @@ from hedgerow.core.invalid import FieldError, annotation_path, cut
 from hedgerow.core.meta import is_going, metadata
 from hedgerow.core.terms import CLAIM, YIELD, TermsError, terms_of
 from hedgerow.core.unreadable import field_errors
-from hedgerow_schemas.base import CustomResource, Model, Object
+from hedgerow_schemas.base import ApiResource, CustomResource, Model, Object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,7 +26,10 @@ R = TypeVar("R", bound=CustomResource)
 VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 _JUDGED: Final = ("CREATE", "UPDATE")
+LONGEST_UID: Final = 64
+"""Characters; the API server makes UUIDs, of 36."""
 _SUFFIX: Final = "x" * 5
+_UNJUDGED: Final = 403
 _LONGEST_BASE: Final = 58
 """Of a name that the server makes of generateName (apiserver, storage/names)."""
 _LONGEST_WARNING: Final = 256
@@ -43,6 +47,14 @@ class Kind(Model):
     kind: str
 
 
+class Resource(Model):
+    """`request.resource`: where the object is stored, after a conversion if there was one."""
+
+    group: str
+    version: str
+    resource: str
+
+
 def _with_metadata(obj: Object) -> Object:
     meta = obj.get("metadata")
     if not isinstance(meta, dict) or not isinstance(meta.get("annotations") or {}, dict):  # pyright: ignore[reportUnknownMemberType]
@@ -56,9 +68,10 @@ Manifest = Annotated[Object, AfterValidator(_with_metadata)]
 class Review(Model):
     """The parts of an AdmissionReview's `request` that an answer needs."""
 
-    uid: str = Field(min_length=1)
+    uid: str = Field(min_length=1, max_length=LONGEST_UID)
     kind: Kind
-    operation: str
+    resource: Resource
+    operation: str = Field(pattern="^(CREATE|UPDATE|DELETE|CONNECT)$")
     sub_resource: str = ""
     object: Manifest | None = None
     old_object: Manifest | None = None
@@ -75,7 +88,10 @@ class Review(Model):
 
 
 def read(body: Any, controller: Controller[R]) -> Review:
-    """Read an AdmissionReview about a controller's resource; raises ReviewError."""
+    """Read an AdmissionReview about a controller's resource; raises ReviewError.
+
+    What the API server could not have sent is refused here, before anything is judged.
+    """
     if not isinstance(body, dict) or (body.get("apiVersion"), body.get("kind")) != (VERSION, KIND):  # pyright: ignore[reportUnknownMemberType]
         raise ReviewError(f"this is no {KIND} of {VERSION}, the one version spoken here")
     try:
@@ -83,9 +99,12 @@ def read(body: Any, controller: Controller[R]) -> Review:
     except ValidationError as error:
         first = next(field_errors(error))
         raise ReviewError(f"request.{first.field}: {first.detail}") from None
-    api, kind = controller.resource.api, review.kind
-    if (kind.group, kind.version, kind.kind) != (api.group, api.version, api.kind):
+    api, kind, place = controller.resource.api, review.kind, review.resource
+    asked = (kind.group, kind.version, kind.kind), (place.group, place.version, place.resource)
+    if asked != ((api.group, api.version, api.kind), (api.group, api.version, api.plural)):
         raise ReviewError(f"this is asked about {api.kind} of {api.group_version}, and no other")
+    if review.operation in _JUDGED and review.object is None:
+        raise ReviewError(f"request.object: a review of {review.operation} has one")
     return review
 
 
@@ -124,7 +143,22 @@ def default(review: Review, controller: Controller[R]) -> Object:
 
 def answer(review: Review, *, allowed: bool, **more: Any) -> Object:
     """Return an AdmissionReview that answers another; `more` goes into its response."""
-    response = {"uid": review.uid, "allowed": allowed, **more}
+    return _answered(review.uid, allowed=allowed, **more)
+
+
+def refusal(uid: str, api: ApiResource, why: str) -> Object:
+    """Return the AdmissionReview that refuses the review of this uid without having judged it."""
+    status: Object = {
+        "status": "Failure",
+        "code": _UNJUDGED,
+        "reason": "Forbidden",
+        "message": f"{api.kind}.{api.group} was not judged: {why}",
+    }
+    return _answered(uid, allowed=False, status=status)
+
+
+def _answered(uid: str, *, allowed: bool, **more: Any) -> Object:
+    response = {"uid": uid, "allowed": allowed, **more}
     return {"apiVersion": VERSION, "kind": KIND, "response": response}
 
 
@@ -135,21 +169,43 @@ def _name(obj: Object) -> str:
 
 
 def _errors(obj: Object, controller: Controller[R]) -> Iterator[FieldError]:
-    """Give every error; the status is left out, since it is not the user's to write."""
-    named = {**metadata(obj), "name": _name(obj)}
-    spoken = {key: value for key, value in obj.items() if key != "status"}
+    """Return every error of what we have rules for: the name, the spec and two annotations.
+
+    A list that is too long is one error: a model would make one for each of its items, and a
+    review of some hundred kilobytes would take minutes and gigabytes.
+    """
+    judged: Object = {"metadata": {"name": _name(obj), "annotations": dict(_annotations(obj))}}
+    if "spec" in obj:
+        judged["spec"] = obj["spec"]
     try:
-        resource = controller.resource.model_validate({**spoken, "metadata": named})
+        too_long = list(_too_long(judged, controller.resource))
+        resource = None if too_long else controller.resource.model_validate(judged)
     except ValidationError as error:
         yield from field_errors(error)
     else:
-        yield from controller.validate(resource) if controller.validate else ()
+        yield from too_long
+        if resource is not None and controller.validate:
+            yield from controller.validate(resource)
     for name, text in _annotations(obj).items():
         try:
             terms_of({name: text})
         except TermsError as error:
             detail = str(error).removeprefix(f"{name}: ")
             yield FieldError(annotation_path(name), text, detail)
+
+
+def _too_long(value: Any, model: type[BaseModel], path: str = "") -> Iterator[FieldError]:
+    """Return an error for each list that has more items than its field takes."""
+    for name, field in model.model_fields.items() if isinstance(value, dict) else ():
+        found: Any = value.get(field.alias or name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        place = f"{path}{field.alias or name}"
+        if isinstance(found, list):
+            limits = [bound.max_length for bound in field.metadata if isinstance(bound, MaxLen)]
+            if any(len(found) > limit for limit in limits):  # pyright: ignore[reportUnknownArgumentType]
+                detail = f"must have at most {limits[0]} items"
+                yield FieldError(place, len(found), detail, "FieldValueTooMany")  # pyright: ignore[reportUnknownArgumentType]
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _too_long(found, field.annotation, f"{place}.")
 
 
 def _annotations(obj: Object) -> Mapping[str, str]:

@@ -25,7 +25,9 @@ class FieldError:
     field: str
     value: Any
     detail: str
-    reason: Literal["FieldValueInvalid", "FieldValueRequired"] = "FieldValueInvalid"
+    reason: Literal["FieldValueInvalid", "FieldValueRequired", "FieldValueTooMany"] = (
+        "FieldValueInvalid"
+    )
 
     @property
     def message(self) -> str:
@@ -33,6 +35,8 @@ class FieldError:
         detail = cut(self.detail, LONGEST_DETAIL)
         if self.reason == "FieldValueRequired":
             return f"Required value: {detail}"
+        if self.reason == "FieldValueTooMany":
+            return f"Too many: {self.value}: {detail}"
         return f"Invalid value: {quoted(self.value)}: {detail}"
 
     def __str__(self) -> str:
@@ -56,9 +60,21 @@ def cut(text: str, limit: int) -> str:
 
 def quoted(value: Any) -> str:
     """Write a value for a message, cut short and with nothing in it that a terminal obeys."""
-    text = json.dumps(cut(value, SHOWN) if isinstance(value, str) else value, ensure_ascii=False)
+    text = _beginning(cut(value, SHOWN) if isinstance(value, str) else value)
     shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
     return shown if isinstance(value, str) else cut(shown, SHOWN)
+
+
+def _beginning(value: Any) -> str:
+    """Write a value as JSON, no more of a long one than is shown."""
+    pieces: list[str] = []
+    length = 0
+    for piece in json.JSONEncoder(ensure_ascii=False).iterencode(value):
+        pieces.append(piece)
+        length += len(piece)
+        if length > SHOWN and not isinstance(value, str):
+            break
+    return "".join(pieces)
 
 
 def status(api: ApiResource, name: str, errors: Sequence[FieldError]) -> Object:

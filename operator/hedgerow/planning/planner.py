@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hedgerow.core import admission, clientside
-from hedgerow.core.admission import Kind, Review
+from hedgerow.core.admission import Kind, Resource, Review
 from hedgerow.core.clientside import LAST_APPLIED
 from hedgerow.core.difference import difference
 from hedgerow.core.forecast import (
@@ -211,6 +211,7 @@ def _judged(
     review = Review(
         uid=PLACEHOLDER,
         kind=Kind(group=api.group, version=api.version, kind=api.kind),
+        resource=Resource(group=api.group, version=api.version, resource=api.plural),
         operation="UPDATE" if stored else "CREATE",
         object=submitted.live,
         old_object=stored,

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
-MOST = 200
-"""Connections of one server at a time, and so requests; for one beyond, an idle one is cut."""
+    from hedgerow.serving.limits import Bounds
+
 PATIENCE = 10.0
 """Seconds for the head of a request, and for taking the rest of an answer, between two looks."""
 
@@ -29,10 +29,13 @@ class Connection(H11Protocol):
     _seen: Any = None
     since = 0.0
 
-    def __init__(self, *arguments: Any, greeted: Callable[[int], None], **more: Any) -> None:
+    def __init__(
+        self, *arguments: Any, greeted: Callable[[int], None], bounds: Bounds, **more: Any
+    ) -> None:
         """Tell `greeted` the file descriptor once there is a connection, its handshake done."""
         super().__init__(*arguments, **more)
         self._greeted = greeted
+        self._bounds = bounds
 
     @property
     def idle(self) -> bool:
@@ -43,12 +46,13 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a client in; where there are too many, in the place of one that asks nothing.
 
-        Otherwise whoever opens so many connections would keep everybody else out.
+        Otherwise whoever opens so many connections would keep everybody else out. Where one address
+        has too many, one of its own has to go.
         """
         super().connection_made(transport)
         self._greeted(transport.get_extra_info("socket").fileno())
         self.since = self.loop.time()
-        if len(self.connections) > MOST and not self._make_room():
+        if not self._make_room():
             transport.abort()
             return
         self._look = self.loop.call_later(PATIENCE, self._check)
@@ -66,14 +70,19 @@ class Connection(H11Protocol):
 
     def _make_room(self) -> bool:
         """Cut whoever has asked nothing whole for longest; False if all others are being served."""
+        if len(self.connections) <= self._bounds.each:
+            return True  # as nearly always
         others = cast("set[Connection]", self.connections - {self})
         there = [one for one in others if not one.transport.is_closing()]
-        if len(there) < MOST:
-            return True
-        idle = [one for one in there if one.idle]
-        if idle:
-            min(idle, key=lambda one: one.since).transport.abort()
-        return bool(idle)
+        own = [one for one in there if one.address == self.address]
+        if len(own) >= self._bounds.each:
+            return _cut_idle(own)
+        return len(there) < self._bounds.connections or _cut_idle(there)
+
+    @property
+    def address(self) -> str:
+        """The address that the client comes from, without its port."""
+        return self.client[0] if self.client else ""
 
     def _check(self) -> None:
         request = cast("RequestResponseCycle | None", self.cycle)
@@ -86,3 +95,11 @@ class Connection(H11Protocol):
             self.transport.abort()
             return
         self._look = self.loop.call_later(PATIENCE, self._check)
+
+
+def _cut_idle(connections: list[Connection]) -> bool:
+    """Cut the one that has been idle for longest; False where all are being served."""
+    idle = [one for one in connections if one.idle]
+    if idle:
+        min(idle, key=lambda one: one.since).transport.abort()
+    return bool(idle)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from starlette.exceptions import HTTPException
@@ -14,12 +15,38 @@ if TYPE_CHECKING:
 
 SECONDS = 30.0
 """The longest that the API server waits for an admission review."""
+ARRIVAL = 10.0
+"""Seconds in which a body has to be there: meanwhile it takes the place of others."""
 BODY = 7 * 1024 * 1024
 """Bytes: two objects of the largest size that the API server takes; controller-runtime's limit."""
 FREE = 128 * 1024
 """Bytes that any request may bring; what is larger shares `TOGETHER` with others of its kind."""
-TOGETHER = 4 * BODY
+TOGETHER = 3 * BODY
 """Bytes of all larger requests of a server at a time: a container's memory has a limit."""
+FLOODED: Final = 160 * 1024 * 1024
+"""Bytes that everything which clients can make all our servers keep takes at most, together.
+
+A connection takes some 60 kilobytes, one that is in the midst of its TLS handshake 40. The rest is
+bodies, each of which is there twice for a moment.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the clients of one server may take.
+
+    `connections` at a time, of which one address may have `each`; the bytes of a request's body.
+    """
+
+    connections: int
+    each: int
+    body: int
+
+
+REVIEWS: Final = Bounds(connections=200, each=200, body=BODY)
+"""An API server opens a connection for each request that it has under way, from one address."""
+SCRAPES: Final = Bounds(connections=60, each=20, body=1024)
+PROBES: Final = Bounds(connections=60, each=30, body=1024)
 
 
 class Limited:
@@ -33,23 +60,33 @@ class Limited:
         body: int = BODY,
         free: int = FREE,
         together: int = TOGETHER,
+        arrival: float = ARRIVAL,
     ) -> None:
         self._app = app
         self._seconds = seconds
         self._body = body
         self._free = free
         self._left = together
+        self._arrival = arrival
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request: 413 where it brings too much, 503 where it takes too long.
 
-        503 as well where too much is being brought by all.
+        503 as well where too much is being brought by all, and 408 for a body that does not come.
         """
         taken, held, begun = 0, 0, False
+        whole, until = False, anyio.current_time() + self._arrival
 
         async def receiving() -> Message:
-            nonlocal taken, held
-            message = await receive()
+            nonlocal taken, held, whole
+            if whole:  # what is awaited now is that the client goes
+                return await receive()
+            message: Message = {}
+            with anyio.CancelScope(deadline=until):
+                message = await receive()
+            if not message:
+                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, "the body does not come")
+            whole = not message.get("more_body", False)
             size = len(message.get("body", b""))
             taken += size
             if taken > self._body:

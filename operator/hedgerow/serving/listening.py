@@ -16,7 +16,7 @@ BACKLOG = 128
 MOST_SILENT = 200
 """Clients of one server in the midst of a TLS handshake; for one beyond, the first is cut.
 
-Each costs some hundred kilobytes, whether it ever sends a byte or not.
+Each costs some forty kilobytes, whether it ever sends a byte or not.
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from asyncio import sslproto
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import uvicorn
 
 from hedgerow.serving.addresses import Address
 from hedgerow.serving.connections import Connection
-from hedgerow.serving.limits import Limited
+from hedgerow.serving.limits import REVIEWS, Limited
 from hedgerow.serving.listening import BACKLOG, Listener, listen
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
     from starlette.types import ASGIApp
 
+    from hedgerow.serving.limits import Bounds
+
 HEAD = 32 * 1024
 """Bytes of a request's line and headers; a bearer token has a few thousand."""
 KEEP_ALIVE = 120
@@ -32,6 +35,9 @@ KEEP_ALIVE = 120
 HANDSHAKE = 5.0
 GRACE = 3
 """Seconds for the requests under way when the server is to end."""
+TLS_BUFFER = 32 * 1024
+"""Bytes that asyncio keeps for each TLS connection, filled or not: two records. Its own 256 KiB
+would be 100 MiB for the clients that one server takes."""
 TICK = 1.0
 """Seconds between two looks at the clock, for the Date header."""
 
@@ -43,6 +49,7 @@ async def serve(
     address: Address,
     *,
     tls: ssl.SSLContext | None = None,
+    bounds: Bounds = REVIEWS,
     task_status: TaskStatus[Address] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve a Starlette app until cancelled, then let requests under way end, for `GRACE` seconds.
@@ -52,7 +59,7 @@ async def serve(
     Raises ListenError, before it has started.
     """
     with await listen(address) as listening:
-        server = _Server(_config(app, tls), listening)
+        server = _Server(_config(app, tls, bounds), listening, bounds)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.run_shielded)
             try:
@@ -66,8 +73,9 @@ async def serve(
 class _Server(uvicorn.Server):
     """uvicorn's, without its hold on signals and without its ten looks a second at the clock."""
 
-    def __init__(self, config: uvicorn.Config, listening: Listener) -> None:
+    def __init__(self, config: uvicorn.Config, listening: Listener, bounds: Bounds) -> None:
         super().__init__(config)
+        self._bounds = bounds
         self.up = anyio.Event()
         self._listening = listening
         self._down = anyio.Event()
@@ -94,9 +102,10 @@ class _Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         shared: dict[str, Any] = {}
         secured = self.config.ssl is not None
-        greeted = self._listening.greeted
+        sslproto.SSLProtocol.max_size = TLS_BUFFER
+        more = {"greeted": self._listening.greeted, "bounds": self._bounds}
         listener = await loop.create_server(
-            partial(Connection, self.config, self.server_state, shared, loop, greeted=greeted),
+            partial(Connection, self.config, self.server_state, shared, loop, **more),
             sock=self._listening,
             ssl=self.config.ssl,
             backlog=BACKLOG,
@@ -126,7 +135,7 @@ class _Forward(logging.Handler):
             log.debug(record.getMessage().strip())
 
 
-def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
+def _config(app: ASGIApp, tls: ssl.SSLContext | None, bounds: Bounds) -> uvicorn.Config:
     told = logging.getLogger("uvicorn.error")
     told.handlers, told.propagate = [_Forward()], False
 
@@ -134,7 +143,7 @@ def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
         return tls or make()
 
     return uvicorn.Config(
-        Limited(app),
+        Limited(app, body=bounds.body),
         http=Connection,
         ws="none",
         lifespan="off",
