@@ -429,6 +429,19 @@ class TestLogs:
         assert {line["log_level"] for line in logs} == {"debug"}
         assert capfd.readouterr() == ("", "")
 
+    async def test_a_client_that_leaves_in_the_midst_of_its_body_is_no_failure(self) -> None:
+        desk = Desk()
+        with structlog.testing.capture_logs() as logs:
+            async with served(desk.app) as url:
+                async with await knock(url) as stream:
+                    await stream.send(
+                        b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1"
+                    )
+                async with httpx.AsyncClient() as client:
+                    await client.get(url)
+
+        assert {line["log_level"] for line in logs} == {"debug"}
+
     async def test_a_request_given_up_at_the_end_is_no_failure(self, monkeypatch) -> None:
         monkeypatch.setattr(server, "GRACE", 0)
         desk = Desk()

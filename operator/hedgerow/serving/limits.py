@@ -23,12 +23,6 @@ FREE = 128 * 1024
 """Bytes that any request may bring; what is larger shares `TOGETHER` with others of its kind."""
 TOGETHER = 3 * BODY
 """Bytes of all larger requests of a server at a time: a container's memory has a limit."""
-FLOODED: Final = 160 * 1024 * 1024
-"""Bytes that everything which clients can make all our servers keep takes at most, together.
-
-A connection takes some 60 kilobytes, one that is in the midst of its TLS handshake 40. The rest is
-bodies, each of which is there twice for a moment.
-"""
 
 
 @dataclass(frozen=True, slots=True)

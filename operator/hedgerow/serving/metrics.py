@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from hedgerow.serving.access import Access, Verdict
+from hedgerow.serving.access import REFUSED, Access, Verdict
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -22,6 +22,7 @@ _REFUSALS: Final[dict[Verdict, tuple[HTTPStatus, dict[str, str]]]] = {
     Verdict.ANONYMOUS: _UNAUTHORIZED,
     Verdict.UNKNOWN: _UNAUTHORIZED,
     Verdict.FORBIDDEN: (HTTPStatus.FORBIDDEN, {}),
+    Verdict.BUSY: (HTTPStatus.TOO_MANY_REQUESTS, {"Retry-After": f"{REFUSED:.0f}"}),
     Verdict.UNDECIDED: (HTTPStatus.SERVICE_UNAVAILABLE, {"Retry-After": "5"}),
 }
 
@@ -30,12 +31,14 @@ def metrics_app(registry: CollectorRegistry, access: Access | None = None) -> St
     """Serve `/metrics`; with `access`, to bearers of tokens that it admits only.
 
     Without a token that the API server knows the answer is 401, without the right to `get`
-    `/metrics` 403, and 503 while the API server cannot be asked.
+    `/metrics` 403, 503 while the API server cannot be asked, and 429 for an address with many
+    tokens that are not known.
     """
 
     async def answer(request: Request) -> Response:
         if access is not None:
-            verdict = await access.judge(request.headers.get("Authorization", ""))
+            address = request.client.host if request.client else ""
+            verdict = await access.judge(request.headers.get("Authorization", ""), address)
             if verdict is not Verdict.ADMITTED:
                 code, headers = _REFUSALS[verdict]
                 return PlainTextResponse(f"{verdict.value}\n", code, headers)

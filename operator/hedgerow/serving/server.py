@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import structlog
 import uvicorn
+from starlette.requests import ClientDisconnect
 
 from hedgerow.serving.addresses import Address
 from hedgerow.serving.connections import Connection
@@ -129,7 +130,7 @@ class _Forward(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Tell of a request that failed by our own fault; any client can provoke the rest."""
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, Exception):
+        if isinstance(error, Exception) and not isinstance(error, ClientDisconnect):
             log.error("request failed", exc_info=error)
         else:
             log.debug(record.getMessage().strip())
