@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import httpx
 import pytest
 
@@ -24,6 +26,18 @@ BODY = {"metadata": {"name": "x", "namespace": "ns"}, "data": {"a": "\x85ä"}}
 def page(*names: str, version: str = "9", token: str = "") -> httpx.Response:
     items = [{"metadata": {"name": name}} for name in names]
     return reply(200, {"metadata": {"resourceVersion": version, "continue": token}, "items": items})
+
+
+async def endless(code: int) -> httpx.Response:
+    """Give an answer that goes on for ever."""
+    return httpx.Response(code, stream=Endless())
+
+
+class Endless(httpx.AsyncByteStream):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            await anyio.lowlevel.checkpoint()
+            yield b"x" * 100
 
 
 class TestList:
@@ -51,6 +65,54 @@ class TestList:
             listing = await cluster.list(CONFIG_MAP, reduce=lambda item: {"kind": item["kind"]})
 
         assert listing.items == ({"kind": "ConfigMap"},)
+
+    async def test_asks_for_smaller_pages_where_one_has_too_many_bytes(
+        self, server, connected, monkeypatch
+    ):
+        """Five hundred objects of the largest size that is stored are 750 MB."""
+        monkeypatch.setattr(wire, "ANSWER_LIMIT", 1000)
+        large = page("a" * 1000)
+        server.answers = [page("a", token="more"), large, page("b", token="most"), page("c")]
+
+        async with connected() as cluster:
+            listing = await cluster.list(CONFIG_MAP)
+
+        assert [item["metadata"]["name"] for item in listing.items] == ["a", "b", "c"]
+        asked = [dict(request.url.params) for request in server.requests]
+        assert asked == [
+            {"limit": "500"},
+            {"limit": "500", "continue": "more"},
+            {"limit": "50", "continue": "more"},
+            {"limit": "50", "continue": "most"},
+        ]
+
+    async def test_raises_oversized_for_a_page_of_one_object_that_has_too_many_bytes(
+        self, server, connected, monkeypatch
+    ):
+        monkeypatch.setattr(wire, "ANSWER_LIMIT", 1000)
+        server.answers = [lambda _: endless(200)]
+
+        async with connected() as cluster:
+            with pytest.raises(errors.Oversized, match="the server's answer has more than"):
+                await cluster.list(CONFIG_MAP)
+
+        limits = [request.url.params["limit"] for request in server.requests]
+        assert limits == ["500", "50", "5"]
+
+    @pytest.mark.parametrize("code", [200, 500])
+    async def test_no_answer_is_read_to_its_end_however_far_that_is(
+        self, server, connected, monkeypatch, code
+    ):
+        monkeypatch.setattr(wire, "ANSWER_LIMIT", 1000)
+        monkeypatch.setattr(wire, "LINE_LIMIT", 1000)
+        server.answers = [lambda _: endless(code)]
+
+        async with connected() as cluster:
+            with pytest.raises(errors.Oversized):
+                await cluster.get("/version")
+            with pytest.raises(errors.Oversized):
+                async for _ in cluster.watch(CONFIG_MAP):
+                    pass
 
     async def test_is_taken_again_in_one_piece_when_its_token_expires(self, server, connected):
         server.answers = [page("a", token="old"), status(410, "Expired"), page("b", "c")]
@@ -133,10 +195,10 @@ class TestWatch:
         with pytest.raises(errors.Garbled, match="the watch sent no event"):
             await self.watch(server, connected, piece)
 
-    async def test_raises_garbled_for_a_line_without_end(self, server, connected, monkeypatch):
+    async def test_raises_oversized_for_a_line_without_end(self, server, connected, monkeypatch):
         monkeypatch.setattr(wire, "LINE_LIMIT", 10)
 
-        with pytest.raises(errors.Garbled, match="a line without end"):
+        with pytest.raises(errors.Oversized, match=r"^GET .*: the watch sent a line of more than"):
             await self.watch(server, connected, b"x" * 11)
 
     async def test_takes_no_request_slot(self, server, connected):

@@ -49,11 +49,13 @@ class Flooded:
 
     def answers(self, server: str) -> bool:
         """Tell whether a client that comes now is answered."""
-        with contextlib.suppress(OSError):
-            with socket.create_connection(("127.0.0.1", self._ports[server]), timeout=30) as plain:
-                with plain if server == "probes" else self._tls.wrap_socket(plain) as client:
-                    client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-                    return client.recv(100).startswith(b"HTTP/1.1 ")
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            client = socket.create_connection(("127.0.0.1", self._ports[server]), timeout=30)
+            stack.enter_context(client)
+            if server != "probes":
+                client = stack.enter_context(self._tls.wrap_socket(client))
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            return client.recv(100).startswith(b"HTTP/1.1 ")
         return False
 
 

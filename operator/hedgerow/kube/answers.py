@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow.kube import errors, wire
-from hedgerow.kube.errors import Garbled
+from hedgerow.kube.errors import Garbled, Oversized
 from hedgerow.kube.watch import Bookmark, Changed, WatchEvent
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ def kubernetes(answer: Answer, request: Request) -> Object:
 
 
 def lines(splitter: wire.Lines, chunk: bytes, request: Request) -> list[bytes]:
-    """Give the lines that a chunk of a watch completes; raises Garbled."""
+    """Give the lines that a chunk of a watch completes; raises Oversized."""
     try:
         return splitter.feed(chunk)
-    except ValueError as error:
-        raise Garbled(f"the watch sent {error}", request=str(request)) from error
+    except wire.LineError as error:
+        raise Oversized(f"the watch sent {error}", request=str(request)) from error
 
 
 def event(line: bytes, request: Request) -> WatchEvent:

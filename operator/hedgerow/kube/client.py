@@ -119,10 +119,11 @@ class Channel:
         return self._client.is_closed
 
     @asynccontextmanager
-    async def call(
-        self, request: Request, *, read: float, stream: bool
-    ) -> AsyncGenerator[httpx.Response]:
-        """Send a request; `read` is the longest silence in seconds. Raises what httpx raises."""
+    async def call(self, request: Request, *, read: float) -> AsyncGenerator[httpx.Response]:
+        """Send a request; the answer's body is still to be read.
+
+        `read` is the longest silence in seconds. Raises what httpx raises.
+        """
         if self.closed:  # kr8s would put a session of its own in its place, without timeouts
             raise Unreachable("the connection to the cluster is closed", sent=False)
         more = fence.at_the_wire(request)
@@ -141,7 +142,7 @@ class Channel:
                 base=self._server,
                 url=request.path.removeprefix("/"),
                 raise_for_status=False,
-                stream=stream,
+                stream=True,  # or it would be read to its end, however far that is
                 params=dict(request.params) or None,
                 timeout=httpx.Timeout(READ, connect=CONNECT, read=read, pool=POOL),
                 **more,
@@ -186,7 +187,7 @@ class Login:
     def call(self, request: Request, *, read: float, watch: bool = False) -> Any:
         """Send a request on the channel that is meant for it."""
         channel = self.watches if watch else self.requests
-        return channel.call(request, read=read, stream=watch)
+        return channel.call(request, read=read)
 
     async def retire(self) -> None:
         """Close each channel once its calls have come to their end."""

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.kube import adoption, answers, bodies, clientside, fence, reviews, wire
-from hedgerow.kube.errors import Gone, Invalid, Missing, Stale
+from hedgerow.kube.errors import Gone, Invalid, Missing, Oversized, Stale
 from hedgerow.kube.watch import Listing, WatchEvent
 from hedgerow.kube.wire import APPLY, JSON, Request
 from hedgerow_schemas.base import ApiResource, Object
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hedgerow.kube.fence import Sender
     from hedgerow.kube.session import Session
 
+SMALLER = 10
+"""Times: how much smaller a page is asked for than one that had too many bytes."""
 PAGE_SECONDS = 60.0
 """Seconds for one page of a list, all attempts together."""
 REHEARSAL_SECONDS = 30.0
@@ -187,9 +189,15 @@ class Cluster:
         identity = {"apiVersion": api.group_version, "kind": api.kind}
         while True:
             request = Request("GET", path, params)
-            body = answers.kubernetes(
-                await self._session.send(request, seconds=PAGE_SECONDS), request
-            )
+            try:
+                answer = await self._session.send(request, seconds=PAGE_SECONDS)
+            except Oversized:
+                smaller = int(params.get("limit", "0")) // SMALLER
+                if not smaller:
+                    raise
+                params = {**params, "limit": str(smaller)}
+                continue
+            body = answers.kubernetes(answer, request)
             items += [reduce({**identity, **item}) for item in body.get("items") or ()]
             metadata: Object = body["metadata"]
             if not metadata.get("continue"):

@@ -6,6 +6,7 @@
       |   + Dropped        an open watch was cut, or went silent
       |   + Untrusted      the server's certificate is not signed by the authority that we trust
       + Garbled            an answer that the protocol does not allow
+      |   + Oversized      one of more bytes than are ever read
       + Unauthenticated    401
       + Forbidden          403; `terminating` when only the namespace's end is in the way
       + Missing            404; `served` is False when the server does not know the path itself
@@ -121,6 +122,10 @@ class Untrusted(Unreachable):
 
 class Garbled(KubeError):
     """An answer that the protocol does not allow: no JSON, a redirect, a line without end."""
+
+
+class Oversized(Garbled):
+    """An answer, a page of a list or a line of a watch that has more bytes than are ever read."""
 
 
 class Unauthenticated(KubeError):

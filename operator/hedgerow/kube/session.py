@@ -16,6 +16,7 @@ from hedgerow.kube.errors import (
     Dropped,
     Garbled,
     KubeError,
+    Oversized,
     Unauthenticated,
     Unreachable,
     Untrusted,
@@ -62,7 +63,7 @@ class Login(Protocol):
     def call(
         self, request: Request, *, read: float, watch: bool = False
     ) -> AbstractAsyncContextManager[httpx.Response]:
-        """Send a request; a watch's body is still to be read. Raises what httpx raises."""
+        """Send a request; the answer's body is still to be read. Raises what httpx raises."""
         ...
 
     async def retire(self) -> None:
@@ -157,16 +158,17 @@ class Session:
         began, code = self._timing.now(), 0
         try:
             async with login.call(request, read=READ) as response:
+                content = await _content(response, request)
                 code = response.status_code
         except _LOST as error:
             raise _lost(error, login.server, request) from error
         finally:
             self._on_exchange(request.verb, code, self._timing.now() - began)
         if not response.is_success:
-            raise _refused(response, request)
+            raise _refused(response, content, request)
         return Answer(
             response.status_code,
-            response.content,
+            content,
             response.headers.get("Content-Type", ""),
             wire.warnings(response.headers.get_list("Warning")),
         )
@@ -176,7 +178,7 @@ class Session:
         self, request: Request, *, idle: float
     ) -> AsyncGenerator[AsyncIterator[bytes]]:
         """Open a watch and give its bytes; raises Dropped when it is cut or silent for `idle`."""
-        login, opened = self._login, False
+        login, opened, content = self._login, False, b""
         try:
             async with AsyncExitStack() as stack:
                 response = await self._open(stack, login, request, idle)
@@ -188,7 +190,7 @@ class Session:
                     opened = True
                     yield response.aiter_bytes()
                 else:
-                    await response.aread()
+                    content = await _content(response, request)
         except _LOST as error:
             if opened:
                 raise _dropped(error, login.server, request, idle) from error
@@ -197,7 +199,7 @@ class Session:
                 await self._renew(login)
             raise lost from error
         if not opened:
-            raise _refused(response, request)
+            raise _refused(response, content, request)
 
     async def _open(
         self, stack: AsyncExitStack, login: Login, request: Request, idle: float
@@ -242,11 +244,22 @@ class Session:
             await login.aclose()
 
 
-def _refused(response: httpx.Response, request: Request) -> KubeError:
+async def _content(response: httpx.Response, request: Request) -> bytes:
+    """Read an answer; raises Oversized for one that has more bytes than any has."""
+    pieces, size = list[bytes](), 0
+    async for piece in response.aiter_bytes():
+        size += len(piece)
+        if size > wire.ANSWER_LIMIT:
+            most = f"{wire.ANSWER_LIMIT // 1024**2} MiB"
+            said = f"the server's answer has more than {most}, and no more of one is read"
+            raise Oversized(said, code=response.status_code, request=str(request))
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _refused(response: httpx.Response, content: bytes, request: Request) -> KubeError:
     after = wire.seconds(response.headers.get("Retry-After"))
-    return errors.from_answer(
-        response.status_code, response.content, after=after, request=str(request)
-    )
+    return errors.from_answer(response.status_code, content, after=after, request=str(request))
 
 
 def _lost(error: Exception, server: str, request: Request) -> KubeError:

@@ -18,8 +18,10 @@ APPLY = "application/apply-patch+yaml"
 JSON = "application/json"
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes; above it the API server answers 413 and cuts the connection while we are sending."""
-LINE_LIMIT = 64 * 1024 * 1024
+LINE_LIMIT = 16 * 1024 * 1024
 """Bytes of one watch event; etcd holds far less, so a longer line is no event."""
+ANSWER_LIMIT = 32 * 1024 * 1024
+"""Bytes of one answer, unpacked; a page of a list that has more is asked for in smaller pages."""
 
 _UNPRINTABLE = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbf[\xbe\xbf]")
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
@@ -101,6 +103,10 @@ def seconds(header: str | None) -> float:
     return float(header) if header and header.strip().isdecimal() else 0.0
 
 
+class LineError(ValueError):
+    """A line of a stream that is too long."""
+
+
 class Lines:
     """A stream cut at line feeds only: an object may hold any other line end (U+0085)."""
 
@@ -111,7 +117,7 @@ class Lines:
         self._size = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Give the lines that `chunk` completes; raises ValueError past `LINE_LIMIT`."""
+        """Give the lines that `chunk` completes; raises LineError past `LINE_LIMIT`."""
         *whole, rest = chunk.split(b"\n")
         if whole:
             whole[0] = b"".join((*self._held, whole[0]))
@@ -120,7 +126,9 @@ class Lines:
             self._held.append(rest)
             self._size += len(rest)
         if self._size > LINE_LIMIT:
-            raise ValueError("a line without end")
+            raise LineError(
+                f"a line of more than {LINE_LIMIT // 1024**2} MiB, and no more of one is read"
+            )
         return [line for line in whole if line]
 
 
