@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -23,7 +24,8 @@ from cryptography.hazmat.primitives.serialization import (
 from hedgerow.core.webhooks import MUTATING, VALIDATING
 from hedgerow.kube.errors import Cause, Forbidden, Invalid
 from hedgerow.serving.certificates import SelfSigned
-from hedgerow.serving.material import Served, UnusableError, pem
+from hedgerow.serving.issuing import Authority
+from hedgerow.serving.material import MOST, Material, Served, UnusableError, key_pem, pem
 from hedgerow.serving.rotation import Rules, first
 from hedgerow.serving.secret import SECRET
 from hedgerow.serving.tls import LiveContext
@@ -82,7 +84,7 @@ class TestFirstStart:
 
         secret = server.objects[SECRET.kind]
         assert secret["type"] == "kubernetes.io/tls"
-        assert set(secret["data"]) == {"tls.crt", "tls.key", "ca.crt", "ca.key"}
+        assert set(secret["data"]) == {"tls.crt", "tls.key", "ca.crt"}
         assert server.trusts(replica.leaf)
         assert replica.check() == ""
         assert replica.note() == "valid until 2026-01-01T13:00:00Z"
@@ -163,7 +165,7 @@ class TestRenewing:
                     served.add(replica.leaf.serial_number)
 
         assert 6 <= len(served) <= 8
-        assert len(server.material.bundle) == 2
+        assert len(server.material.bundle) <= 2
 
     async def test_a_validity_that_grows_leaves_no_time_without_a_valid_certificate(self, server):
         short = Rules(NAMES, timedelta(seconds=30))
@@ -185,9 +187,9 @@ class TestRenewing:
         async with kept(replica):
             await until(lambda: len(server.material.bundle) > 1)
             announced, began = server.material, VirtualClock().monotonic()
-            assert announced.signer != announced.authority.certificate
+            assert announced.signer != announced.bundle[0]
             assert server.trusts(announced.leaf.certificate)
-            await until(lambda: server.material.signer == announced.authority.certificate)
+            await until(lambda: server.material.signer == announced.bundle[0])
             waited = VirtualClock().monotonic() - began
 
         assert 49 <= waited <= 70  # a twelfth of ten minutes, and a look
@@ -195,7 +197,7 @@ class TestRenewing:
     async def test_expired_authorities_leave_every_bundle(self, server: Server):
         replica = Replica(server)
         await replica.prepare()
-        old = server.material.authority.certificate
+        old = server.material.bundle[0]
         async with kept(replica):
             await anyio.sleep(365 * DAY)
 
@@ -234,12 +236,12 @@ class TestLoss:
         one, two = Replica(server), Replica(server)
         async with kept(one, two):
             before = one.leaf
-            authority = server.material.authority.certificate
+            authority = server.material.bundle[0]
             del server.objects[SECRET.kind]
             await anyio.sleep(60)
             assert one.leaf == two.leaf == before
             assert authority in server.material.bundle
-            assert authority != server.material.authority.certificate
+            assert authority != server.material.bundle[0]
             await anyio.sleep(400)
 
         assert one.leaf == two.leaf != before
@@ -278,6 +280,72 @@ class TestLoss:
             await anyio.sleep(60)
 
         assert server.trusts(replica.leaf)
+
+
+class TestEarlierVersions:
+    """They kept the authority's key in the Secret, for whoever reads it for `ca.crt`."""
+
+    @staticmethod
+    def put(server: Server) -> Object:
+        """Store what an earlier version did; give the data."""
+        authority = Authority.create(EPOCH, timedelta(hours=4))
+        leaf = authority.issue(NAMES, EPOCH, timedelta(hours=1))
+        data = Material(leaf, (authority.certificate,)).wire()
+        data["ca.key"] = b64encode(key_pem(authority)).decode()
+        server.put("Secret", {"metadata": {"name": "hedgerow-serving"}, "data": data})
+        return data
+
+    async def test_the_authoritys_key_goes_and_what_is_served_goes_on(self, server: Server):
+        data = self.put(server)
+        replica = Replica(server)
+        await replica.prepare()
+
+        left = server.objects[SECRET.kind]["data"]
+        assert left == {key: value for key, value in data.items() if key != "ca.key"}
+        assert server.trusts(replica.leaf)
+        assert replica.check() == ""
+
+    async def test_beside_a_replica_of_an_earlier_version_there_is_always_a_trusted_one(
+        self, server: Server
+    ):
+        """It finds no key, and makes another authority each time, which it has trusted first."""
+        self.put(server)
+        replica = Replica(server)
+        async with kept(replica):
+            for _ in range(20):
+                known = server.material
+                authority = Authority.create(VirtualClock().now(), timedelta(hours=4))
+                bundle = (authority.certificate, *known.bundle)[:MOST]
+                data = Material(known.leaf, bundle).wire()
+                data["ca.key"] = b64encode(key_pem(authority)).decode()
+                server.put("Secret", {"metadata": {"name": "hedgerow-serving"}, "data": data})
+                await anyio.sleep(DAY)
+                assert replica.check() == ""
+                assert server.trusts(replica.leaf)
+            await anyio.sleep(60)
+
+        assert "ca.key" not in server.objects[SECRET.kind]["data"]
+
+    async def test_a_key_that_another_holds_is_told_and_rotation_goes_on(self, server, monkeypatch):
+        data = self.put(server)
+        apply = server.apply
+
+        async def kept_by_another(api: Any, body: Any, **more: Any) -> Any:
+            if api is SECRET:
+                body = {**body, "data": body["data"] | {"ca.key": data["ca.key"]}}
+            return await apply(api, body, **more)
+
+        monkeypatch.setattr(server, "apply", kept_by_another)
+        replica = Replica(server)
+        async with kept(replica):
+            before = replica.leaf
+            await anyio.sleep(60)
+            assert server.writes.count("Secret") == 1
+            assert replica.note().startswith("Secret hedgerow-system/hedgerow-serving: ca.key is")
+            await anyio.sleep(100 * DAY)
+            assert replica.check() == ""
+
+        assert replica.leaf != before
 
 
 class TestForeigners:

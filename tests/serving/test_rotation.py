@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.serving.issuing import Authority, names_of
-from hedgerow.serving.material import MOST, Material, UnusableError
+from hedgerow.serving.material import MOST, Material, UnusableError, signed
 from hedgerow.serving.rotation import Rules, due, first, following
 from serving.certs import NAMES
 
@@ -27,25 +27,25 @@ def made() -> Material:
 
 class TestFirst:
     def test_it_is_signed_by_the_one_authority_for_all_names(self, made: Material):
-        assert made.bundle == (made.authority.certificate,)
-        assert made.signer == made.authority.certificate
+        assert made.bundle == (made.signer,)
+        assert made.coming is None
         assert names_of(made.leaf.certificate) == set(NAMES)
         assert made.leaf.certificate.not_valid_after_utc == NOW + VALIDITY
-        assert made.authority.certificate.not_valid_after_utc == NOW + 4 * VALIDITY
+        assert made.bundle[0].not_valid_after_utc == NOW + VALIDITY
 
     def test_what_is_known_is_served_and_trusted_on(self, made: Material):
         again = first(RULES, NOW + DAY, made)
 
         assert again.leaf == made.leaf
-        assert again.authority != made.authority
-        assert again.older == made.bundle
-        assert again.signer == made.authority.certificate
+        assert again.bundle[1:] == made.bundle
+        assert again.coming is not None
+        assert signed(again.coming.certificate, again.bundle[0])
 
     def test_what_is_known_but_expired_is_not(self, made: Material):
         again = first(RULES, NOW + VALIDITY, made)
 
         assert again.leaf != made.leaf
-        assert again.older == ()
+        assert again.bundle == (again.signer,)
 
 
 class TestFollowing:
@@ -53,13 +53,32 @@ class TestFollowing:
     def test_nothing_follows_while_all_is_well(self, made: Material, day: int):
         assert following(made, RULES, NOW + day * DAY, trusted=True) is None
 
-    def test_the_certificate_is_renewed_at_two_thirds_by_the_same_authority(self, made: Material):
-        renewed = following(made, RULES, NOW + 60 * DAY, trusted=True)
+    def test_at_two_thirds_another_authority_is_trusted_before_it_counts(self, made: Material):
+        then = NOW + 60 * DAY
+        announced = following(made, RULES, then, trusted=True)
 
-        assert renewed is not None
-        assert renewed.leaf != made.leaf
-        assert renewed.authority == made.authority
-        assert renewed.leaf.certificate.not_valid_after_utc == NOW + 60 * DAY + VALIDITY
+        assert announced is not None
+        assert announced.leaf == made.leaf
+        assert announced.coming is not None
+        assert announced.bundle[1:] == made.bundle
+        assert following(announced, RULES, then, trusted=False) is None
+        renewed = following(announced, RULES, then, trusted=True)
+        assert renewed == Material(announced.coming, announced.bundle)
+        assert renewed.signer == announced.bundle[0]
+        assert renewed.leaf.certificate.not_valid_after_utc == then + VALIDITY
+
+    def test_no_authority_signs_twice(self, made: Material):
+        """Its key is kept nowhere, so nobody can have it sign once more."""
+        known, now, signers = made, NOW, set()
+        for _ in range(40):
+            now += 10 * DAY
+            while wanted := following(known, RULES, now, trusted=True):
+                known = wanted
+            signers.add((known.signer, known.leaf.certificate))
+
+        assert len(signers) > 4
+        assert len({signer for signer, _ in signers}) == len(signers)
+        assert len(known.bundle) <= 2
 
     def test_replicas_renew_at_different_times(self, made: Material):
         times = {due(made, replace(RULES, draw=draw)) for draw in (0, 0.5, 0.99)}
@@ -69,44 +88,30 @@ class TestFollowing:
 
     def test_it_is_renewed_for_other_names(self, made: Material):
         rules = replace(RULES, names=(*NAMES, "more"))
-        renewed = following(made, rules, NOW, trusted=True)
+        announced = following(made, rules, NOW, trusted=True)
 
+        assert announced is not None
+        renewed = following(announced, rules, NOW, trusted=True)
         assert renewed is not None
         assert names_of(renewed.leaf.certificate) == {*NAMES, "more"}
         fewer = replace(RULES, names=NAMES[:1])
         assert following(made, fewer, NOW, trusted=True) is None
 
-    def test_another_authority_is_trusted_before_it_signs(self, made: Material):
-        halfway = NOW + 2 * VALIDITY
-        leaf = made.authority.issue(NAMES, halfway, VALIDITY)
-        current = replace(made, leaf=leaf)
+    def test_what_was_to_come_is_given_up_once_it_is_for_other_names_or_too_old(self, made):
+        announced = first(RULES, NOW, made)
+        for rules, now in (
+            (replace(RULES, names=(*NAMES, "more")), NOW),
+            (RULES, NOW + 60 * DAY),
+        ):
+            again = following(announced, rules, now, trusted=True)
 
-        announced = following(current, RULES, halfway, trusted=True)
-
-        assert announced is not None
-        assert announced.leaf == leaf
-        assert announced.bundle == (announced.authority.certificate, made.authority.certificate)
-        assert following(announced, RULES, halfway, trusted=False) is None
-        signs = following(announced, RULES, halfway, trusted=True)
-        assert signs is not None
-        assert signs.signer == announced.authority.certificate
-        assert signs.bundle == announced.bundle
+            assert again is not None
+            assert again.leaf == made.leaf
+            assert again.coming not in (None, announced.coming)
 
     def test_an_authority_that_has_expired_is_dropped(self, made: Material):
-        halfway = NOW + 2 * VALIDITY
-        both = first(RULES, halfway, replace(made, leaf=made.authority.issue(NAMES, halfway, DAY)))
-        both = replace(both, leaf=both.authority.issue(NAMES, halfway, 4 * VALIDITY))
-        end = made.authority.certificate.not_valid_after_utc
-
-        assert following(both, RULES, end - DAY, trusted=False) is None
-        # The newer one is at its own half by then.
-        dropped = following(both, RULES, end, trusted=False)
-        assert dropped is not None
-        assert made.authority.certificate not in dropped.bundle
-
-    def test_dropping_alone_is_a_change_too(self, made: Material):
         old = Authority.create(NOW - 100 * DAY, DAY).certificate
-        kept = following(replace(made, older=(old,)), RULES, NOW, trusted=False)
+        kept = following(replace(made, bundle=(*made.bundle, old)), RULES, NOW, trusted=False)
 
         assert kept == made
 
@@ -115,13 +120,14 @@ class TestFollowing:
 
         assert renewed is not None
         assert renewed.leaf.certificate.not_valid_after_utc == NOW + 2 * VALIDITY
+        assert renewed.bundle == (renewed.signer,)
 
-    def test_a_longer_validity_asks_for_another_authority(self, made: Material):
-        rules = Rules(NAMES, 10 * VALIDITY)
-        announced = following(made, rules, NOW, trusted=True)
+    def test_what_is_to_come_comes_early_where_the_other_has_expired(self, made: Material):
+        announced = first(RULES, NOW + 50 * DAY, made)
+        renewed = following(announced, RULES, NOW + VALIDITY, trusted=False)
 
-        assert announced is not None
-        assert announced.authority != made.authority
+        assert renewed is not None
+        assert renewed.leaf == announced.coming
 
     def test_however_often_it_is_lost_the_bundle_is_bounded_and_has_the_signer(self, made):
         known = made
@@ -129,7 +135,7 @@ class TestFollowing:
             known = first(RULES, NOW, known)
 
         assert len(known.bundle) == MOST
-        assert known.signer == made.authority.certificate
+        assert known.signer == made.signer
 
     @given(st.lists(st.tuples(st.integers(1, 40), st.booleans()), max_size=12))
     def test_there_is_always_a_valid_certificate_signed_by_a_trusted_authority(self, steps):
@@ -152,8 +158,16 @@ class TestSettling:
 
 class TestReading:
     def test_what_is_written_is_read_again(self, made: Material):
+        for one in (made, first(RULES, NOW, made)):
+            assert Material.read(one.wire()).wire() == one.wire()
+
+    def test_no_key_that_signs_is_in_it(self, made: Material):
         both = first(RULES, NOW, made)
-        assert Material.read(both.wire()).wire() == both.wire()
+
+        assert set(made.wire()) == {"tls.crt", "tls.key", "ca.crt"}
+        assert set(both.wire()) == {"tls.crt", "tls.key", "ca.crt", "next.crt", "next.key"}
+        for key in (both.leaf.key, both.coming.key):
+            assert key.public_key() not in [one.public_key() for one in both.bundle]
 
     @pytest.mark.parametrize(
         ("change", "said"),
@@ -163,7 +177,8 @@ class TestReading:
             ({"tls.crt": "c2VjcmV0"}, "tls.crt holds no certificate"),
             ({"tls.key": "c2VjcmV0"}, "tls.key holds no private key"),
             ({"tls.key": "sec ret"}, "tls.key is no base64"),
-            ({"ca.key": "A" * 300_000}, "ca.key is too long"),
+            ({"ca.crt": "A" * 300_000}, "ca.crt is too long"),
+            ({"next.crt": "c2VjcmV0"}, "next.key is missing"),
             ({"ca.crt": 5}, "ca.crt is missing"),
         ],
     )
@@ -180,8 +195,9 @@ class TestReading:
 
         with pytest.raises(UnusableError, match=r"tls\.key does not belong"):
             Material.read(mine | {"tls.key": theirs["tls.key"]})
-        with pytest.raises(UnusableError, match=r"ca\.key does not belong"):
-            Material.read(mine | {"ca.key": theirs["ca.key"]})
+        coming = {"next.crt": theirs["tls.crt"], "next.key": theirs["tls.key"]}
+        with pytest.raises(UnusableError, match=r"next\.crt is not signed by the first of ca\.crt"):
+            Material.read(mine | coming)
         with pytest.raises(UnusableError, match=r"tls\.crt is signed by none"):
             Material.read(mine | leaf)
 

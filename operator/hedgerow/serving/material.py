@@ -16,13 +16,16 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from hedgerow.serving.issuing import Authority, Pair
+from hedgerow.serving.issuing import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-CERTIFICATE, KEY, BUNDLE, AUTHORITY_KEY = "tls.crt", "tls.key", "ca.crt", "ca.key"
+CERTIFICATE, KEY, BUNDLE = "tls.crt", "tls.key", "ca.crt"
+NEXT_CERTIFICATE, NEXT_KEY = "next.crt", "next.key"
+AUTHORITY_KEY: Final = "ca.key"
+"""What earlier versions kept beside the rest; whoever reads it can sign for our servers."""
 MOST: Final = 8
 """Authorities that are trusted at a time; in the ordinary course of things there are two."""
 _LONGEST: Final = 256 * 1024
@@ -35,16 +38,15 @@ class UnusableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """A certificate with its key, the authority that signs the next, and all that are trusted."""
+    """A certificate with its key, the one that comes next, and all authorities that are trusted.
+
+    The newest authority is the first of `bundle`, and never empty is that. Each has signed one
+    certificate, and its key is kept nowhere.
+    """
 
     leaf: Pair
-    authority: Authority
-    older: tuple[x509.Certificate, ...] = ()
-
-    @property
-    def bundle(self) -> tuple[x509.Certificate, ...]:
-        """All authorities that are to be trusted, the newest first."""
-        return (self.authority.certificate, *self.older)
+    bundle: tuple[x509.Certificate, ...]
+    coming: Pair | None = None
 
     @property
     def signer(self) -> x509.Certificate | None:
@@ -57,23 +59,23 @@ class Material:
             CERTIFICATE: pem([self.leaf.certificate]),
             KEY: key_pem(self.leaf),
             BUNDLE: pem(self.bundle),
-            AUTHORITY_KEY: key_pem(self.authority),
         }
+        if self.coming:
+            found |= {NEXT_CERTIFICATE: pem([self.coming.certificate])}
+            found |= {NEXT_KEY: key_pem(self.coming)}
         return {name: b64encode(value).decode() for name, value in found.items()}
 
     @classmethod
     def read(cls, secret: Mapping[str, Any]) -> Material:
         """Read a Secret's `data`; raises UnusableError, whose text holds nothing of it."""
-        found = {name: _decoded(secret, name) for name in (CERTIFICATE, KEY, BUNDLE, AUTHORITY_KEY)}
-        leaf = certificates(found[CERTIFICATE], CERTIFICATE)[0]
-        newest, *older = certificates(found[BUNDLE], BUNDLE)
-        material = cls(
-            Pair(leaf, _key(found[KEY], KEY, leaf)),
-            Authority(newest, _key(found[AUTHORITY_KEY], AUTHORITY_KEY, newest)),
-            tuple(older[: MOST - 1]),
-        )
+        leaf = _pair(secret, CERTIFICATE, KEY)
+        coming = _pair(secret, NEXT_CERTIFICATE, NEXT_KEY) if NEXT_CERTIFICATE in secret else None
+        bundle = tuple(certificates(_decoded(secret, BUNDLE), BUNDLE)[:MOST])
+        material = cls(leaf, bundle, coming)
         if material.signer is None:
             raise UnusableError(f"{CERTIFICATE} is signed by none of {BUNDLE}")
+        if coming and not signed(coming.certificate, bundle[0]):
+            raise UnusableError(f"{NEXT_CERTIFICATE} is not signed by the first of {BUNDLE}")
         return material
 
 
@@ -122,6 +124,12 @@ def pem(bundle: Iterable[x509.Certificate]) -> bytes:
 def key_pem(pair: Pair) -> bytes:
     """Write a private key in PEM, as PKCS #8."""
     return pair.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _pair(secret: Mapping[str, Any], certificate: str, key: str) -> Pair:
+    found, private = _decoded(secret, certificate), _decoded(secret, key)
+    first = certificates(found, certificate)[0]
+    return Pair(first, _key(private, key, first))
 
 
 def _decoded(secret: Mapping[str, Any], name: str) -> bytes:

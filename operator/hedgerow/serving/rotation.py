@@ -1,7 +1,8 @@
 """Rotation: which certificates come next, so that there is no moment without a trusted one.
 
-A new authority is first trusted everywhere, then signs. The one before it stays trusted until it
-expires, and with it whatever it has signed.
+Each certificate has an authority of its own, whose key is forgotten as soon as it has signed. A new
+authority is first trusted everywhere, and only then what it has signed is served. The one before it
+stays trusted until it expires.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     from cryptography import x509
 
-AUTHORITY_LASTS: Final = 4
-"""Validities of a server certificate: with 90 days an authority lasts for 360."""
+    from hedgerow.serving.issuing import Pair
+
 _RENEWED_AT: Final = 2 / 3
 _JITTER: Final = 1 / 12
 LAST_MOMENT: Final = timedelta(seconds=5)
@@ -43,57 +44,71 @@ class Rules:
 
 
 def first(rules: Rules, now: datetime, known: Material | None = None) -> Material:
-    """Give the material of an installation that has none, or has lost it.
+    """Return the material of an installation that has none, or has lost it.
 
     What is still `known` goes on being served and trusted: there are clients that trust nothing
     else yet.
     """
-    authority = Authority.create(now, rules.validity * AUTHORITY_LASTS)
-    if known is None or expired(known, now):
-        leaf = authority.issue(rules.names, now, rules.validity)
-        return Material(leaf, authority)
-    return _trusting(authority, known, now)
+    if known is not None and not expired(known, now):
+        return _announced(known, rules, now)
+    authority, leaf = _made(rules, now)
+    return Material(leaf, (authority,))
 
 
 def following(material: Material, rules: Rules, now: datetime, *, trusted: bool) -> Material | None:
-    """Give what is to replace the material, or None while it is good.
+    """Return what is to replace the material, or None while it is good.
 
     `trusted` says that all clients have known the newest authority for `Rules.settle`. Nothing is
-    signed by one they do not know, unless what is there is of no use any more.
+    served that one has signed which they do not know, unless what is there is of no use any more.
     """
-    newest = material.authority.certificate
-    if now >= _at(newest, 0.5) or _lasts(newest) < rules.validity:
-        authority = Authority.create(now, rules.validity * AUTHORITY_LASTS)
-        return _trusting(authority, material, now)
-    renew = material.signer != newest or now >= due(material, rules) or misnamed(material, rules)
-    if expired(material, now) or (renew and trusted):
-        leaf = material.authority.issue(rules.names, now, rules.validity)
-        return replace(material, leaf=leaf, older=_unexpired(material.older, now))
-    older = _unexpired(material.older, now)
-    return None if older == material.older else replace(material, older=older)
+    unexpired, coming = _unexpired(material.bundle, now), material.coming
+    if coming and (_misnamed(coming, rules) or now >= _due(coming, rules)):
+        coming = None  # it was to come long ago, or for others
+    if expired(material, now) and not coming:
+        authority, leaf = _made(rules, now)
+        return Material(leaf, (authority, *unexpired)[:MOST])
+    if coming and (trusted or expired(material, now)):
+        return Material(coming, unexpired)
+    if coming is None and (now >= due(material, rules) or _misnamed(material.leaf, rules)):
+        return _announced(material, rules, now)
+    return None if unexpired == material.bundle else replace(material, bundle=unexpired)
 
 
 def due(material: Material, rules: Rules) -> datetime:
-    """Tell when the server certificate is to be renewed: at two thirds, or a little before."""
-    return _at(material.leaf.certificate, _RENEWED_AT - _JITTER * rules.draw)
+    """Return when the server certificate is to be renewed: at two thirds, or a little before."""
+    return _due(material.leaf, rules)
 
 
 def expired(material: Material, now: datetime) -> bool:
-    """Tell whether no client takes the server certificate any more, or will not in a moment."""
+    """Return whether no client takes the server certificate any more, or will not in a moment."""
     return now >= material.leaf.certificate.not_valid_after_utc - LAST_MOMENT
 
 
-def misnamed(material: Material, rules: Rules) -> bool:
-    """Tell whether the server certificate lacks one of the names."""
-    return not names_of(material.leaf.certificate) >= set(rules.names)
+def _made(rules: Rules, now: datetime) -> tuple[x509.Certificate, Pair]:
+    """Make an authority and a certificate that it has signed; its key ends here."""
+    authority = Authority.create(now, rules.validity)
+    return authority.certificate, authority.issue(rules.names, now, rules.validity)
 
 
-def _trusting(authority: Authority, material: Material, now: datetime) -> Material:
-    """Have another authority trusted, which does not sign yet; the signer is never crowded out."""
+def _announced(material: Material, rules: Rules, now: datetime) -> Material:
+    """Have another authority trusted before what it signed is served.
+
+    The one that signed what is served now is never crowded out.
+    """
+    authority, coming = _made(rules, now)
     signer = material.signer
     rest = [one for one in _unexpired(material.bundle, now) if one != signer]
     kept = (signer, *rest) if signer else tuple(rest)
-    return Material(material.leaf, authority, kept[: MOST - 1])
+    return Material(material.leaf, (authority, *kept)[:MOST], coming)
+
+
+def _due(leaf: Pair, rules: Rules) -> datetime:
+    return _at(leaf.certificate, _RENEWED_AT - _JITTER * rules.draw)
+
+
+def _misnamed(leaf: Pair, rules: Rules) -> bool:
+    """Return whether a server certificate lacks one of the names."""
+    return not names_of(leaf.certificate) >= set(rules.names)
 
 
 def _unexpired(bundle: tuple[x509.Certificate, ...], now: datetime) -> tuple[x509.Certificate, ...]:

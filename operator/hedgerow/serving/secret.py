@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.serving.material import Material, UnusableError
+from hedgerow.serving.material import AUTHORITY_KEY, Material, UnusableError
 from hedgerow_schemas.base import ApiResource, View
 
 if TYPE_CHECKING:
@@ -24,12 +24,16 @@ MISSING: Final = "1"
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What is stored: `material`, or `flaw`, why it is none; without a uid there is no Secret."""
+    """What is stored: `material`, or `flaw`, why it is none; without a uid there is no Secret.
+
+    `surplus` says that an authority's key is there besides, as earlier versions kept it.
+    """
 
     uid: str = ""
     version: str = ""
     material: Material | None = None
     flaw: str = ""
+    surplus: bool = False
 
 
 class SecretStore:
@@ -70,7 +74,8 @@ class SecretStore:
 def _stored(live: Object) -> Stored:
     seen = View(live)
     uid, version = seen.uid, seen.text("metadata", "resourceVersion")
+    data = seen.mapping("data")
     try:
-        return Stored(uid, version, Material.read(seen.mapping("data")))
+        return Stored(uid, version, Material.read(data), surplus=AUTHORITY_KEY in data)
     except UnusableError as error:
         return Stored(uid, version, flaw=str(error))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hedgerow.kube.errors import Conflict, KubeError
 from hedgerow.serving.certificates import Certificates, pause_for
-from hedgerow.serving.material import Served
+from hedgerow.serving.material import AUTHORITY_KEY, Served
 from hedgerow.serving.rotation import expired, first, following
 
 if TYPE_CHECKING:
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from hedgerow.serving.material import Material
     from hedgerow.serving.rotation import Rules
     from hedgerow.serving.secret import SecretStore, Stored
+
+
+_SURPLUS: Final = (
+    f"{AUTHORITY_KEY} is held by another field manager; whoever reads it can sign certificates that"
+    " are trusted: remove it"
+)
 
 
 class SharedCertificates(Certificates):
@@ -30,6 +36,7 @@ class SharedCertificates(Certificates):
         self._bundles = bundles
         self._material: Material | None = None
         self._held = ("", "")
+        self._stays = ""
 
     async def _look(self) -> str:
         stored = await self._store.read()
@@ -43,7 +50,8 @@ class SharedCertificates(Certificates):
             self._adopt(stored.material)
         if failure is not None:
             raise failure
-        return "; ".join(filter(None, (problem, self._bundles.problem)))
+        surplus = f"{self._store}: {_SURPLUS}" if stored.surplus else ""
+        return "; ".join(filter(None, (problem or surplus, self._bundles.problem)))
 
     async def _publish(self, material: Material | None) -> KubeError | None:
         """Have its authorities trusted; a failure comes after what is served."""
@@ -59,9 +67,11 @@ class SharedCertificates(Certificates):
         now, found = self._clock.now(), stored.material
         if found is None:
             return first(self._rules, now, self._material)
-        newest = found.authority.certificate
-        trusted = self._bundles.trusted(newest, self._rules.settle.total_seconds())
-        return following(found, self._rules, now, trusted=trusted)
+        trusted = self._bundles.trusted(found.bundle[0], self._rules.settle.total_seconds())
+        wanted = following(found, self._rules, now, trusted=trusted)
+        if wanted is None and stored.surplus and stored.version != self._stays:
+            return found
+        return wanted
 
     async def _write(self, wanted: Material, over: Stored) -> tuple[Stored, str]:
         """Store it, and tell who is in the way; nothing is tried again on the same Secret."""
@@ -75,6 +85,7 @@ class SharedCertificates(Certificates):
             self._held = (over.version, f"{self._store}{flaw}: {error.message}")
             return over, self._held[1]
         self._held = ("", "")
+        self._stays = written.version if written.surplus else ""
         return written, ""
 
     def _adopt(self, material: Material) -> None:
