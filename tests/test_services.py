@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from hedgerow.runtime.metrics import Meters
 from hedgerow.services import Services, server_names
 from hedgerow.serving.addresses import Address
 from hedgerow.serving.issuing import names_of
+from hedgerow.serving.limits import PROBES, REVIEWS, SCRAPES
 from hedgerow.serving.listening import ListenError
 from hedgerow.serving.pulse import BEAT
 from hedgerow.serving.secret import SECRET
@@ -316,6 +318,44 @@ class TestMounted:
 
         assert files.certificate.exists()
         assert process.cluster.reads == process.cluster.writes == []
+
+
+class TestClients:
+    @pytest.fixture
+    def anyio_backend(self) -> object:
+        return "asyncio"  # files are read in threads, which no virtual time waits for
+
+    async def test_reviews_alone_are_for_clients_of_a_known_authority(self, process, tmp_path):
+        known = str(pair(tmp_path).certificate)
+        async with process.started(webhooks=True, metrics_secure=True, webhook_client_ca=known):
+            asked = [process.listening[port].tls.verify_mode for port in (WEBHOOKS, METRICS)]
+
+        assert asked == [ssl.CERT_REQUIRED, ssl.CERT_NONE]
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [(None, "No such file or directory"), (b"x", "it holds no certificate"),
+         (b"\xff", "it holds no certificate")],
+    )  # fmt: skip
+    async def test_a_file_of_no_use_is_told_with_its_option(self, process, tmp_path, content, said):
+        file = tmp_path / "clients.pem"
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(ExceptionGroup) as caught:
+            async with process.started(webhooks=True, webhook_client_ca=str(file)):
+                pass
+
+        (error,) = caught.value.exceptions
+        assert isinstance(error, ListenError)
+        assert str(error) == f"cannot serve webhooks: --webhook-client-ca {file}: {said}"
+
+
+class TestBounds:
+    async def test_each_server_has_its_own(self, process):
+        async with process.started(webhooks=True):
+            bounds = {place: one.bounds for place, one in process.listening.items()}
+
+        assert bounds == {HEALTH: PROBES, METRICS: SCRAPES, WEBHOOKS: REVIEWS}
 
 
 class TestReadiness:

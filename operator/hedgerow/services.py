@@ -22,6 +22,7 @@ from hedgerow.serving.certificates import SelfSigned
 from hedgerow.serving.health import Health, health_app
 from hedgerow.serving.limits import PROBES, REVIEWS, SCRAPES
 from hedgerow.serving.listening import ListenError
+from hedgerow.serving.material import UnusableError
 from hedgerow.serving.metrics import metrics_app
 from hedgerow.serving.mounted import MountedCertificates
 from hedgerow.serving.parting import Parting
@@ -34,6 +35,8 @@ from hedgerow.serving.webhooks import webhook_app
 from hedgerow.settings import flags
 
 if TYPE_CHECKING:
+    import ssl
+
     from anyio.abc import TaskGroup
     from starlette.types import ASGIApp
 
@@ -83,13 +86,15 @@ class Services:
         secure = settings.metrics_secure
         access = Access(self._cluster, self._clock) if secure else None
         metrics = metrics_app(self._meters.registry, access)
-        await self._serve(tasks, "metrics_bind_address", metrics, SCRAPES, secure=secure)
+        tls = self._certificates.context if secure and self._certificates else None
+        await self._serve(tasks, "metrics_bind_address", metrics, SCRAPES, tls=tls)
         if settings.webhooks:
             webhooks = Parting(
                 webhook_app(chosen(settings.controllers), self._cluster), self._stop.asked
             )
             tasks.start_soon(self._part, webhooks)
-            await self._serve(tasks, "webhook_bind_address", webhooks, REVIEWS, secure=True)
+            tls = await self._for_api_servers()
+            await self._serve(tasks, "webhook_bind_address", webhooks, REVIEWS, tls=tls)
 
     async def parted(self) -> None:
         """Wait, once the process is asked to stop, until nobody is about to be cut off."""
@@ -111,17 +116,29 @@ class Services:
         app: ASGIApp,
         bounds: Bounds,
         *,
-        secure: bool = False,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         """Serve an app where a setting says; raises ListenError that names its option."""
         place = Address.parse(getattr(self._settings, setting))
         if place is None:
             return
-        tls = self._certificates.context if secure and self._certificates else None
         try:
             await tasks.start(partial(serve, app, place, tls=tls, bounds=bounds))
         except ListenError as error:
             raise ListenError(f"{error}; choose another with {flags()[setting][1].long}") from error
+
+    async def _for_api_servers(self) -> ssl.SSLContext | None:
+        """Return what the webhooks are served with; raises ListenError for a file of no use."""
+        file, served = self._settings.webhook_client_ca, self._certificates
+        if served is None or not file:
+            return served and served.context
+        try:
+            return served.context_for(await anyio.Path(file).read_text("ascii"))
+        except (OSError, UnusableError, ValueError) as error:
+            said = error.strerror if isinstance(error, OSError) else "it holds no certificate"
+            raise ListenError(
+                f"cannot serve webhooks: --webhook-client-ca {file}: {said}"
+            ) from error
 
     def _waiting(self) -> str:
         return "; ".join(filter(None, (runner.waiting() for runner in self._runners)))

@@ -203,6 +203,17 @@ class Settings(BaseModel):
             default=f"{LOOPBACK}:9443, in a pod :9443",
         ),
     ] = Field(default_factory=partial(bound, 9443))
+    webhook_client_ca: Annotated[
+        str | None,
+        Flag(
+            SERVES,
+            "--webhook-client-ca",
+            "Take reviews only from clients whose certificate one of the authorities in this PEM"
+            " file has signed: for API servers that are configured to show one.",
+            metavar="FILE",
+            default="anybody who reaches the port",
+        ),
+    ] = None
     certificate_directory: Annotated[
         str | None,
         Flag(

@@ -7,6 +7,7 @@ import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,11 @@ from hedgerow.serving import connections, limits, listening, server
 from hedgerow.serving.addresses import Address
 from hedgerow.serving.limits import Bounds
 from hedgerow.serving.listening import ListenError
+from hedgerow.serving.material import Served, UnusableError
+from hedgerow.serving.rotation import first
 from hedgerow.serving.server import serve
+from hedgerow.serving.tls import LiveContext
+from serving.certs import RULES, shown
 from serving.serving import LOCAL, pair, served
 
 pytestmark = pytest.mark.anyio
@@ -388,6 +393,45 @@ class TestTls:
             after = await _certificate(url)
 
         assert [before, after] == [first.der, second.der]
+
+    async def test_only_those_whom_a_known_authority_signed_get_in_where_that_is_asked_for(
+        self, tmp_path: Path
+    ) -> None:
+        known, stranger = pair(tmp_path, "known"), pair(tmp_path, "stranger")
+        live, made = LiveContext(), first(RULES, datetime.now(UTC))  # noqa: TID251 - openssl's
+        context = live.demanding(known.certificate.read_text())
+        live.load(Served.of(made.leaf))
+        answers: list[str] = []
+        async with served(Desk().app, context) as url:
+            for mine in (known, stranger, None):
+                theirs = ssl.create_default_context()
+                theirs.check_hostname, theirs.verify_mode = False, ssl.CERT_NONE
+                if mine:
+                    mine.load_into(theirs)
+                async with httpx.AsyncClient(verify=theirs) as client:
+                    try:
+                        answers.append((await client.get(url)).text)
+                    except httpx.TransportError:
+                        answers.append("refused")
+
+        assert answers == ["here", "refused", "refused"]
+        assert shown(live.context) == made.leaf.certificate
+
+    async def test_what_is_served_already_is_served_to_those_too(self, tmp_path: Path) -> None:
+        live, made = LiveContext(), first(RULES, datetime.now(UTC))  # noqa: TID251 - openssl's
+        live.load(Served.of(made.leaf))
+        known = pair(tmp_path)
+        async with served(Desk().app, live.demanding(known.certificate.read_text())) as url:
+            theirs = ssl.create_default_context()
+            theirs.check_hostname, theirs.verify_mode = False, ssl.CERT_NONE
+            known.load_into(theirs)
+            async with httpx.AsyncClient(verify=theirs) as client:
+                assert (await client.get(url)).text == "here"
+
+    @pytest.mark.parametrize("text", ["", "nonsense"])
+    def test_authorities_that_are_none_let_nobody_in(self, text: str) -> None:
+        with pytest.raises(UnusableError):
+            LiveContext().demanding(text)
 
     async def test_a_handshake_that_is_not_made_is_given_up(self, tmp_path, monkeypatch) -> None:
         monkeypatch.setattr(server, "HANDSHAKE", 0.01)

@@ -52,6 +52,13 @@ class Certificates(ABC):
         """The context to serve with, the same for the life of the process."""
         return self._live.context
 
+    def context_for(self, authorities: str) -> ssl.SSLContext:
+        """Return a context that serves the same to clients only that one of these has signed.
+
+        Raises UnusableError where there is no certificate in the PEM text.
+        """
+        return self._live.demanding(authorities)
+
     async def prepare(self) -> None:
         """Look once, so that there mostly is a certificate before anything is served.
 

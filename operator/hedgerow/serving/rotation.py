@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
     from hedgerow.serving.issuing import Pair
 
-_RENEWED_AT: Final = 2 / 3
+_RENEWED_AT: Final = 1 / 2
 _JITTER: Final = 1 / 12
-LAST_MOMENT: Final = timedelta(seconds=5)
+_LAST: Final = 1 / 12
+_LONGEST_LAST: Final = timedelta(seconds=5)
 """Before its end a certificate is worth nothing: each replica has looked again by then."""
 _SETTLES: Final = 1 / 12
 _LONGEST_TO_SETTLE: Final = timedelta(minutes=2)
@@ -75,13 +76,14 @@ def following(material: Material, rules: Rules, now: datetime, *, trusted: bool)
 
 
 def due(material: Material, rules: Rules) -> datetime:
-    """Return when the server certificate is to be renewed: at two thirds, or a little before."""
+    """Return when the server certificate is to be renewed: halfway, or a little before."""
     return _due(material.leaf, rules)
 
 
 def expired(material: Material, now: datetime) -> bool:
     """Return whether no client takes the server certificate any more, or will not in a moment."""
-    return now >= material.leaf.certificate.not_valid_after_utc - LAST_MOMENT
+    leaf = material.leaf.certificate
+    return now >= leaf.not_valid_after_utc - min(_lasts(leaf) * _LAST, _LONGEST_LAST)
 
 
 def _made(rules: Rules, now: datetime) -> tuple[x509.Certificate, Pair]:

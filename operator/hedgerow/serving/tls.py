@@ -22,11 +22,29 @@ _NONE = ""
 
 
 class LiveContext:
-    """One server context for the life of the process; each new connection gets what was last."""
+    """Server contexts for the life of the process; each new connection gets what was last."""
 
     def __init__(self) -> None:
         self.context = _context()
+        self._demanding: list[ssl.SSLContext] = []
         self.served: Served | None = None
+
+    def demanding(self, authorities: str) -> ssl.SSLContext:
+        """Return one more context, for clients only that show what one of these has signed.
+
+        Raises UnusableError where there is no certificate in the PEM text.
+        """
+        context = _context()
+        try:
+            context.load_verify_locations(cadata=authorities)
+        except (ssl.SSLError, ValueError) as error:
+            raise UnusableError("it holds no certificate") from error
+        context.verify_mode = ssl.CERT_REQUIRED
+        self._demanding.append(context)
+        if self.served is not None:
+            with _file(self.served.chain + self.served.key) as path:
+                context.load_cert_chain(path, password=_NONE)
+        return context
 
     def load(self, served: Served) -> None:
         """Serve another certificate from now on.
@@ -43,7 +61,8 @@ class LiveContext:
             except (ssl.SSLError, ValueError) as error:
                 raise UnusableError("the certificate and its key cannot be used") from error
             # Not in a thread: a handshake must not begin between certificate and key.
-            self.context.load_cert_chain(path, password=_NONE)
+            for context in (self.context, *self._demanding):
+                context.load_cert_chain(path, password=_NONE)
         self.served = served
 
 
