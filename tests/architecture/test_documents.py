@@ -13,7 +13,7 @@ from support.sources import ROOT, committed
 
 README = (ROOT / "README.md").read_text("utf-8")
 CI = (ROOT / ".ci/run").read_text("utf-8")
-PINS = (ROOT / ".ci/constraints.txt").read_text("utf-8").splitlines()
+LOCKS = [ROOT / ".ci" / name for name in ("constraints.txt", "image.txt", "build.txt")]
 DOCUMENTS = committed(".md")
 GUIDES = sorted((ROOT / "docs/guides").glob("*.md"))
 DECISIONS = sorted((ROOT / "docs/adr").glob("*.md"))
@@ -24,18 +24,37 @@ def project() -> dict:
     return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
-def pins() -> dict[str, Requirement]:
-    found = [Requirement(line) for line in PINS if line]
+def lines(lock: Path) -> list[str]:
+    """Give a lock file's lines, each with its hashes."""
+    return lock.read_text("utf-8").replace("\\\n", "").splitlines()
+
+
+def pins(lock: Path = LOCKS[0]) -> dict[str, Requirement]:
+    """Give what a lock file pins, by name."""
+    found = [Requirement(line.partition("--hash")[0]) for line in lines(lock)]
     return {requirement.name.lower().replace("_", "-"): requirement for requirement in found}
 
 
 class TestLockFile:
-    def test_every_line_is_one_exact_version(self):
+    @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+    def test_every_line_is_one_exact_version_with_its_hashes(self, lock):
         loose = [
-            str(pin) for pin in pins().values() if not re.fullmatch(r"==[\w.]+", str(pin.specifier))
+            line
+            for line in lines(lock)
+            if not re.fullmatch(r"[\w.-]+==[\w.]+ [^@]*(--hash=sha256:[0-9a-f]{64}\s*)+", line)
         ]
 
+        assert lines(lock)
         assert loose == []
+
+    @pytest.mark.parametrize("lock", LOCKS[1:], ids=lambda lock: lock.name)
+    def test_the_image_is_made_of_the_versions_that_are_tested(self, lock):
+        tested = pins()
+
+        assert {name: str(pin.specifier) for name, pin in pins(lock).items()} == {
+            name: str(tested[name].specifier) for name in pins(lock)
+        }
+        assert pins(lock).keys() < tested.keys()
 
     def test_it_covers_what_pyproject_asks_for_within_its_bounds(self):
         asked = [*project()["dependencies"], *project()["optional-dependencies"]["dev"]]
@@ -48,8 +67,12 @@ class TestLockFile:
 
         assert missing == []
 
-    def test_it_names_no_host(self):
-        assert [line for line in PINS if "/" in line or "--" in line] == []
+    @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+    def test_it_names_no_host(self, lock):
+        text = lock.read_text("utf-8").replace("--hash", "")
+
+        assert "/" not in text
+        assert "--" not in text
 
 
 class TestReadme:

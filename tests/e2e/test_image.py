@@ -101,6 +101,38 @@ class TestImage:
         assert {*log.split()} & {*dev, "pip", "setuptools", "wheel", "hatchling"} == set()
 
 
+class TestSupplyChain:
+    def test_the_sbom_lists_what_is_installed_with_hashes(
+        self, images: Images, node: Node, api: Api, namespace: str
+    ):
+        packages = f"import sysconfig; P = sysconfig.get_path('purelib'){OURS}"
+        _, log = run(node, api, namespace, "listed", command=("python", "-c", packages))
+        bom = told(images, "cdx")
+        python = {c["name"].lower(): c for c in bom["components"] if "pkg:pypi/" in c["purl"]}
+
+        assert {*python, "hedgerow"} == {*log.split()}
+        assert [name for name, one in python.items() if "hashes" not in one] == []
+        assert any(one["purl"].startswith("pkg:deb/") for one in bom["components"])
+
+    def test_the_provenance_names_the_image_and_its_base(self, images: Images):
+        statement = told(images, "provenance")
+        made_of = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
+
+        assert statement["subject"][0]["digest"] == digested(images.digest(OPERATOR))
+        assert {"uri": f"oci:{PYTHON}", "digest": digested(images.digest(PYTHON))} in made_of
+
+
+def told(images: Images, what: str) -> Object:
+    """Give what `task image` has written beside the image."""
+    (file,) = images.told.glob(f"hedgerow-*.{what}.json")
+    return json.loads(file.read_text("utf-8"))
+
+
+def digested(text: str) -> Object:
+    algorithm, _, value = text.partition(":")
+    return {algorithm: value}
+
+
 class TestBuilding:
     def test_without_an_engine_it_says_so_in_one_line(self, tmp_path: Path):
         for tool in ("bash", "dirname", "sed"):
