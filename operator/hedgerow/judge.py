@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from hedgerow.serving.answering import Verb
 
 SECONDS: Final = 3
-"""Seconds, of CPU and altogether."""
+"""Seconds of CPU."""
+LONGEST: Final = 30
+"""Seconds altogether, should nobody be there any more who ends it."""
 NICENESS: Final = 10
 """Whatever else the operator does goes first."""
 
@@ -38,7 +40,7 @@ def main() -> None:
 def confine() -> None:
     """Limit this process's memory and time; a system that knows a limit not is left without it."""
     os.nice(NICENESS)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)  # nothing catches SIGALRM
+    signal.setitimer(signal.ITIMER_REAL, LONGEST)  # nothing catches SIGALRM
     limits = {
         resource.RLIMIT_AS: MEMORY,
         resource.RLIMIT_CPU: SECONDS,

@@ -276,6 +276,11 @@ class TestRatcheting:
 
 
 class TestBounds:
+    def test_an_object_without_a_spec_is_refused_for_that(self):
+        bare = {key: value for key, value in obj().items() if key != "spec"}
+
+        assert fields(judged(review(bare))) == ["spec"]
+
     def test_every_list_of_a_spec_has_a_bound_and_no_map_has_values_of_a_model(self):
         """A list of any length is an error for each of its items, before anybody can stop it."""
         loose = [

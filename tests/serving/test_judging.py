@@ -157,6 +157,13 @@ class TestLimits:
 
         assert (code, answer["response"]["allowed"]) == (200, False)
 
+    async def test_one_that_ends_before_it_has_read_all_is_a_refusal(self):
+        ends = [sys.executable, "-c", "raise SystemExit(1)"]
+        body = review({}, {"ports": [EMPTY] * 300_000})
+        _, answer = await Judge(ends, seconds=60)(body, BLUEGREEN, "validate")
+
+        assert answer["response"]["allowed"] is False
+
     async def test_where_no_process_can_be_started_nothing_is_admitted(self):
         _, answer = await Judge(["/nonexistent"], seconds=60)(review(), BLUEGREEN, "validate")
 
