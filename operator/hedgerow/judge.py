@@ -1,7 +1,7 @@
 """Judge: the program that reads one large review, answers it and ends (`python -m hedgerow.judge`).
 
-It is given a controller's name and `validate` or `mutate`, the review on standard input, and writes
-`{"code": …, "answer": …}` to standard output. `hedgerow.serving.judging` starts it.
+It is given a controller's name and `validate`, `mutate` or `claims`, the review on standard input,
+and writes `{"code": …, "answer": …}` to standard output. `hedgerow.serving.judging` starts it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from hedgerow.controllers import bluegreen
-from hedgerow.core.admission import Kind, Review
+from hedgerow.core.admission import Kind, Resource, Review
 from hedgerow.core.claims import claimed_kinds, refusal
 from hedgerow.core.contract import Controller
 from hedgerow.core.terms import CLAIM, YIELD, allows_claims, claims_refused
@@ -26,6 +26,7 @@ def asked(obj: Object | None, before: Object | None = None, **more: Any) -> list
     review = Review(
         uid="u",
         kind=Kind(group="app.demo.kakao.com", version="v1", kind="BlueGreen"),
+        resource=Resource(group="app.demo.kakao.com", version="v1", resource="bluegreens"),
         operation=more.pop("operation", "UPDATE" if before else "CREATE"),
         object=obj,
         old_object=before,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from typing import Any, cast
 
 import anyio
@@ -10,11 +11,12 @@ import httpx
 import pytest
 
 from hedgerow.controllers import bluegreen
+from hedgerow.core import admission
 from hedgerow.core.contract import Controller
 from hedgerow.core.terms import CLAIM
 from hedgerow.kube.errors import Unavailable
 from hedgerow.serving import claims
-from hedgerow.serving.webhooks import webhook_app
+from hedgerow.serving.webhooks import LARGE, webhook_app
 
 pytestmark = pytest.mark.anyio
 
@@ -117,6 +119,32 @@ class TestClaims:
 
         assert answer.status_code == 400
         assert answer.text.startswith("userInfo ")
+
+    async def test_a_large_one_is_read_elsewhere_and_asked_about_here(self, judge: Judge):
+        body = review()
+        body["request"]["object"]["spec"] = {"note": "x" * LARGE}
+        transport = httpx.ASGITransport(webhook_app(CONTROLLERS, cast("Any", judge)))
+        async with httpx.AsyncClient(transport=transport, base_url="https://x") as client:
+            judge.may = {"deployments", "services"}
+            assert (await client.post(PATH, json=body)).json()["response"]["allowed"] is True
+            judge.may = {"services"}
+            assert (await client.post(PATH, json=body)).json()["response"]["allowed"] is False
+
+        assert {spec["user"] for spec in judge.asked} == {"eve"}
+
+    async def test_what_is_too_large_to_be_read_is_refused(self, judge: Judge):
+        refused = admission.refusal("705ab4f5", bluegreen.CONTROLLER.resource.api, "too large")
+
+        async def elsewhere(*_: Any) -> tuple[HTTPStatus, Object]:
+            return HTTPStatus.OK, refused
+
+        body = review()
+        body["request"]["object"]["spec"] = {"note": "x" * LARGE}
+        app = webhook_app(CONTROLLERS, cast("Any", judge), large=elsewhere)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="https://x") as client:
+            assert (await client.post(PATH, json=body)).json() == refused
+        assert judge.asked == []
 
     async def test_what_is_no_review_is_answered_400(self, client):
         told = {"Content-Type": "application/json"}

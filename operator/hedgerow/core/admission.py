@@ -143,7 +143,7 @@ def default(review: Review, controller: Controller[R]) -> Object:
 
 def answer(review: Review, *, allowed: bool, **more: Any) -> Object:
     """Return an AdmissionReview that answers another; `more` goes into its response."""
-    return _answered(review.uid, allowed=allowed, **more)
+    return answered(review.uid, allowed=allowed, **more)
 
 
 def refusal(uid: str, api: ApiResource, why: str) -> Object:
@@ -154,11 +154,13 @@ def refusal(uid: str, api: ApiResource, why: str) -> Object:
         "reason": "Forbidden",
         "message": f"{api.kind}.{api.group} was not judged: {why}",
     }
-    return _answered(uid, allowed=False, status=status)
+    return answered(uid, allowed=False, status=status)
 
 
-def _answered(uid: str, *, allowed: bool, **more: Any) -> Object:
-    response = {"uid": uid, "allowed": allowed, **more}
+def answered(uid: str, *, allowed: bool, **more: Any) -> Object:
+    """Return the AdmissionReview that answers the one of this uid; what is None is left out."""
+    given = {name: value for name, value in more.items() if value is not None}
+    response = {"uid": uid, "allowed": allowed, **given}
     return {"apiVersion": VERSION, "kind": KIND, "response": response}
 
 

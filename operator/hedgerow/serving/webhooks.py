@@ -15,8 +15,8 @@ from starlette.routing import Route
 
 from hedgerow.core.webhooks import path_of
 from hedgerow.kube.wire import JSON
-from hedgerow.serving import claims
 from hedgerow.serving.answering import answered
+from hedgerow.serving.claims import ClaimJudge
 from hedgerow.serving.judging import Judge
 from hedgerow.serving.limits import FREE
 
@@ -51,19 +51,27 @@ def webhook_app(
     `LARGE` are judged by `large`, a `Judge` where none is given. How large a body may be, and how
     long it may take, is for the server to say.
     """
-    asking = claims.routes(controllers, cluster) if cluster else ()
-    return Starlette(routes=[*_routes(controllers, large or Judge()), *asking])
+    asking = ClaimJudge(cluster) if cluster else None
+    return Starlette(routes=list(_routes(controllers, large or Judge(), asking)))
 
 
-def _routes(controllers: Sequence[Controller[Any]], large: LargeJudge) -> Iterator[Route]:
+def _routes(
+    controllers: Sequence[Controller[Any]], large: LargeJudge, asking: ClaimJudge | None
+) -> Iterator[Route]:
     for controller in controllers:
-        api = controller.resource.api
-        yield Route(path_of("validate", api), _endpoint(controller, "validate", large))
-        if controller.default:
-            yield Route(path_of("mutate", api), _endpoint(controller, "mutate", large))
+        served: dict[Verb, bool] = {
+            "validate": True,
+            "mutate": controller.default is not None,
+            "claims": asking is not None,
+        }
+        for verb in (verb for verb, is_served in served.items() if is_served):
+            path = path_of(verb, controller.resource.api)
+            yield Route(path, _endpoint(controller, verb, large, asking))
 
 
-def _endpoint(controller: Controller[Any], verb: Verb, large: LargeJudge) -> type[HTTPEndpoint]:
+def _endpoint(
+    controller: Controller[Any], verb: Verb, large: LargeJudge, asking: ClaimJudge | None
+) -> type[HTTPEndpoint]:
     class Reviews(HTTPEndpoint):
         """Answers the reviews of one resource."""
 
@@ -78,6 +86,8 @@ def _endpoint(controller: Controller[Any], verb: Verb, large: LargeJudge) -> typ
                 code, answer = await large(body, controller, verb)
             if code is not HTTPStatus.OK:
                 raise HTTPException(code, f"{answer['message']}\n")
+            if asking and verb == "claims" and "response" not in answer:
+                answer = await asking.answered(answer, controller)
             _tell(controller, answer["response"])
             return Response(to_json(answer), media_type=JSON)
 
