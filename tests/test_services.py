@@ -116,9 +116,9 @@ def outside(process, monkeypatch) -> Process:
     return process
 
 
-def working(waits: str = "") -> Any:
+def working(waits: str = "", refused: str = "") -> Any:
     """Give a runner that waits for something, or for nothing any more."""
-    return [SimpleNamespace(waiting=lambda: waits)]
+    return [SimpleNamespace(waiting=lambda: waits, refused=lambda: refused)]
 
 
 @dataclass(frozen=True)
@@ -381,6 +381,14 @@ class TestReadiness:
 
         assert answer.status_code == 200
         assert "[+]caches ok\n" in answer.text
+
+    async def test_one_whose_watches_are_all_refused_is_not_ready_and_says_why(self, process):
+        async with process.started() as made:
+            made.work(working(refused="shop: all its watches are refused: may not"))
+            answer = await process.listening[HEALTH].get("/readyz")
+
+        assert answer.status_code == 503
+        assert "[-]watches failed: shop: all its watches are refused: may not\n" in answer.text
 
     async def test_one_that_was_asked_to_stop_is_not_ready_and_lives(self, process):
         async with process.started() as made:

@@ -14,6 +14,7 @@ from hedgerow.leading import led, margin, present, refuse_company
 from hedgerow.registry import chosen
 from hedgerow.runtime.cache import build
 from hedgerow.runtime.clock import SystemClock
+from hedgerow.runtime.credentials import Credentials
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.runtime.observer import Observer
@@ -43,11 +44,17 @@ async def run(
     LeadershipLost when another may lead, CompanyError when another has come to work on the same.
     """
     clock, meters, stop = SystemClock(), Meters(__version__), Stop(settings.grace_period)
+    credentials = Credentials(clock)
+
+    def exchanged(verb: str, code: int, seconds: float) -> None:
+        meters.exchanged(verb, code, seconds)
+        credentials.heard(code)
+
     async with connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
         user_agent=f"hedgerow/{__version__}",
-        on_exchange=meters.exchanged,
+        on_exchange=exchanged,
         unacknowledged=margin(settings),
     ) as cluster:
         version = await cluster.get("/version")
@@ -55,6 +62,7 @@ async def run(
         async with present(settings, cluster, clock), anyio.create_task_group() as tasks:
             await tasks.start(stop.on_signal, tasks.cancel_scope)
             services = Services(settings, cluster, clock, meters, stop)
+            services.health.ready.add("credentials", credentials.check)
             await services.start(tasks)
             log.info(
                 "started",

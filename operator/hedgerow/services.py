@@ -71,6 +71,7 @@ class Services:
         self.health.live.add("loop", self._pulse.check, self._pulse.note)
         self.health.ready.add("shutdown", lambda: "stopping" if stop.asked.is_set() else "")
         self.health.ready.add("caches", self._waiting, self._standing)
+        self.health.ready.add("watches", self._refused)
         if self._certificates:
             served = self._certificates
             self.health.ready.add("certificate", served.check, served.note)
@@ -142,6 +143,9 @@ class Services:
 
     def _waiting(self) -> str:
         return "; ".join(filter(None, (runner.waiting() for runner in self._runners)))
+
+    def _refused(self) -> str:
+        return "; ".join(filter(None, (runner.refused() for runner in self._runners)))
 
     def _standing(self) -> str:
         return "" if self._runners else "standing by"

@@ -122,12 +122,12 @@ class TestTrouble:
         shop.world.apply()
         shop.cluster.broken["BlueGreen"] = errors.Missing("not served", code=404)
         async with shop.open():
-            await anyio.sleep(600)
+            await anyio.sleep(250)
             told = shop.logged("watch in trouble")
             assert [(t["watched"], t["namespace"]) for t in told] == [("bluegreens", "*")]
 
             shop.cluster.broken["BlueGreen"] = errors.Forbidden("may not", code=403)
-            await anyio.sleep(600)
+            await anyio.sleep(250)
             assert len(shop.logged("watch in trouble")) == 2
             assert shop.logged("watch recovered") == []
 
@@ -135,6 +135,57 @@ class TestTrouble:
             await anyio.sleep(600)
             assert len(shop.logged("watch recovered")) == 1
             assert shop.world.selected() == "Blue"
+
+    async def test_a_watch_that_stays_in_trouble_is_told_again_at_intervals(self):
+        shop = Shop()
+        shop.cluster.broken["BlueGreen"] = errors.Missing("not served", code=404)
+        async with shop.open():
+            await anyio.sleep(3600)
+
+        assert 10 <= len(shop.logged("watch in trouble")) <= 13
+
+    async def test_a_runner_all_of_whose_watches_are_refused_for_a_while_says_so(self):
+        shop = Shop()
+        shop.world.apply()
+        async with shop.open():
+            await quiet()
+            assert shop.runner.refused() == ""
+            for kind in ("BlueGreen", "Deployment", "Service", "Pod"):
+                shop.cluster.broken[kind] = errors.Unauthenticated("who are you?", code=401)
+            shop.cluster.tell()
+            await anyio.sleep(600)
+            assert shop.runner.refused() == "bluegreen: all its watches are refused: who are you?"
+
+            del shop.cluster.broken["BlueGreen"]
+            shop.edit(shop.world.apply, routeTo="Green")
+            await anyio.sleep(600)
+            assert shop.runner.refused() == ""
+
+    async def test_a_server_that_is_away_refuses_nothing(self):
+        shop = Shop()
+        async with shop.open():
+            await quiet()
+            for kind in ("BlueGreen", "Deployment", "Service", "Pod"):
+                shop.cluster.broken[kind] = errors.Unreachable("connection refused", sent=False)
+            shop.cluster.tell()
+            await anyio.sleep(600)
+            assert shop.logged("watch in trouble")
+            assert shop.runner.refused() == ""
+
+    async def test_what_is_forbidden_is_logged_once_and_not_at_each_retry(self):
+        shop = Shop()
+        shop.world.apply()
+
+        async def hook(sent: Sent) -> None:
+            if sent.api.kind == "Service":
+                raise errors.Forbidden("may not", code=403)
+
+        shop.cluster.before = hook
+        async with shop.open():
+            await anyio.sleep(3600)
+
+        (told,) = [e for e in shop.logged("refused") if e["log_level"] == "warning"]
+        assert (told["target"], told["error"]) == ("Service/demo", "may not")
 
     async def test_a_watch_that_fails_later_loses_nothing(self):
         shop = Shop()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import aclosing
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 import structlog
 from structlog.contextvars import bound_contextvars
 
 from hedgerow.core.meta import metadata
-from hedgerow.kube.errors import KubeError
+from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing, Unauthenticated
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.runtime.announcer import Announcer
 from hedgerow.runtime.applier import Applier
@@ -35,8 +35,19 @@ if TYPE_CHECKING:
 WORKERS = 8
 WALL_CHECK = 10.0
 """Seconds between two looks at the wall clock."""
+TOLD_AGAIN = 300.0
+"""Seconds after which the log repeats that a watch is in trouble still."""
+PATIENCE = 60.0
+"""Seconds for which all watches may be refused before the process is not ready for it."""
 
 log = structlog.get_logger(__name__)
+
+
+class _Refused(NamedTuple):
+    """Why a watch is refused, and since when, on the monotonic clock."""
+
+    why: str
+    since: float
 
 
 class Runner:
@@ -71,6 +82,8 @@ class Runner:
         self._unsynced = set(range(len(tuple(self._cache))))
         self._ready = anyio.Event()
         self._told: dict[Key | int, str] = {}
+        self._told_at: dict[int, float] = {}
+        self._refused: dict[int, _Refused] = {}
         self._measure()
 
     def _measure(self) -> None:
@@ -87,6 +100,18 @@ class Runner:
         names = (_place(sources[number]) for number in sorted(self._unsynced))
         lacking = ", ".join(dict.fromkeys(names))
         return f"{self.controller.name} waits for {lacking}" if lacking else ""
+
+    def refused(self) -> str:
+        """Return why all watches are refused, for some time now, in one line; mostly nothing.
+
+        A server that does not answer refuses nothing.
+        """
+        if not self._refused or len(self._refused) < len(tuple(self._cache)):
+            return ""
+        last = max(self._refused.values(), key=lambda refused: refused.since)
+        if self._clock.monotonic() - last.since < PATIENCE:
+            return ""
+        return f"{self.controller.name}: all its watches are refused: {last.why}"
 
     async def run(self) -> None:
         """Watch, wait until every cache is filled, and work until the queue is closed."""
@@ -168,7 +193,14 @@ class Runner:
                     self.queue.add(key)
 
     def _trouble(self, number: int, source: Source, error: KubeError) -> None:
-        if self._is_news(number, f"{type(error).__name__}: {error}"):
+        now = self._clock.monotonic()
+        if not isinstance(error, (Forbidden, Invalid, Missing, Unauthenticated)):
+            self._refused.pop(number, None)
+        elif number not in self._refused:
+            self._refused[number] = _Refused(error.message, now)
+        is_due = now - self._told_at.get(number, now) >= TOLD_AGAIN
+        if self._is_news(number, f"{type(error).__name__}: {error}") or is_due:
+            self._told_at[number] = now
             log.warning(
                 "watch in trouble",
                 controller=self.controller.name,
@@ -178,6 +210,7 @@ class Runner:
             )
 
     def _recovered(self, number: int, source: Source) -> None:
+        self._refused.pop(number, None)
         if self._told.pop(number, None):
             log.info("watch recovered", controller=self.controller.name, watched=source.api.plural)
             self.queue.revive()

@@ -59,14 +59,17 @@ def _routes(
     controllers: Sequence[Controller[Any]], large: LargeJudge, asking: ClaimJudge | None
 ) -> Iterator[Route]:
     for controller in controllers:
-        served: dict[Verb, bool] = {
-            "validate": True,
-            "mutate": controller.default is not None,
-            "claims": asking is not None,
-        }
-        for verb in (verb for verb, is_served in served.items() if is_served):
+        for verb in _served(controller, asking):
             path = path_of(verb, controller.resource.api)
             yield Route(path, _endpoint(controller, verb, large, asking))
+
+
+def _served(controller: Controller[Any], asking: ClaimJudge | None) -> Iterator[Verb]:
+    yield "validate"
+    if controller.default:
+        yield "mutate"
+    if asking:
+        yield "claims"
 
 
 def _endpoint(

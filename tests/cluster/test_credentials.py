@@ -1,0 +1,90 @@
+"""An operator whose credentials are revoked: it says so, and is ready again with new ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+
+from hedgerow.sandbox import ports
+from hedgerow.sandbox.cluster import Sandbox
+from support import bluegreens
+from support.api import Api
+from support.bluegreens import World
+from support.eventually import eventually
+from support.rights import account, grant
+from support.running import Operator
+
+pytestmark = pytest.mark.cluster
+
+
+def readiness(port: int) -> tuple[int, str]:
+    try:
+        answer = httpx.get(f"http://127.0.0.1:{port}/readyz?verbose", timeout=10)
+    except httpx.TransportError as error:
+        return 0, str(error)
+    return answer.status_code, answer.text
+
+
+class Account:
+    """The operator's ServiceAccount; its kubeconfig stays at one path."""
+
+    def __init__(self, sandbox: Sandbox, api: Api, namespace: str, path: Path) -> None:
+        self._sandbox, self._api, self._namespace = sandbox, api, namespace
+        where = {"name": "operator", "namespace": namespace}
+        self._manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": where}
+        self.kubeconfig = path
+
+    def make(self) -> None:
+        """Make it, and write a kubeconfig with a token of it."""
+        self._api.apply(self._manifest, "test").must()
+        written = anyio.run(
+            self._sandbox.kubeconfig_for_service_account, self._namespace, "operator"
+        )
+        self.kubeconfig.write_text(written.read_text("utf-8"), "utf-8")
+
+    def delete(self) -> None:
+        """Delete it: its tokens are worth nothing any more."""
+        self._api.delete(self._manifest).must()
+
+
+def test_readiness_turns_while_the_server_refuses_the_credentials_and_the_log_says_so(
+    sandbox: Sandbox, namespace: str, tmp_path: Path
+):
+    api = Api(sandbox.kubeconfig)
+    bluegreens.prepare(api)
+    grant(api, account(namespace, "operator"), bluegreens.RULES)
+    mine = Account(sandbox, api, namespace, tmp_path / "kubeconfig")
+    mine.make()
+    world = World(api, namespace)
+    port = ports.choose(["health"])["health"]
+    flags = ("--health-probe-bind-address", f"127.0.0.1:{port}", "--namespace", namespace)
+    with Operator(
+        mine.kubeconfig, tmp_path / "log", "--controllers", "bluegreen", *flags
+    ) as operator:
+        world.apply()
+        eventually(lambda: readiness(port)[0] == 200)
+        eventually(lambda: world.image("demoblue-deployment") == "example/echo:1")
+
+        mine.delete()
+        tags = iter(range(2, 10_000))
+
+        def refused() -> bool:
+            # What is to be written anew each time; a token is good for some seconds longer.
+            image = f"example/echo:{next(tags)}"
+            world.apply(blueSpec=bluegreens.pods("blue", image))
+            return readiness(port)[0] == 503
+
+        eventually(refused, within=120, what="the server refuses the token")
+        assert "[-]credentials failed: the API server has refused" in readiness(port)[1]
+        eventually(lambda: operator.logged("credentials are refused"), within=120)
+
+        mine.make()
+
+        eventually(lambda: readiness(port)[0] == 200, within=120, what="ready again")
+        eventually(lambda: operator.logged("credentials are accepted again"))
+        wanted = f"example/echo:{next(tags) - 1}"
+        eventually(lambda: world.image("demoblue-deployment") == wanted, within=120)
+    api.close()
