@@ -86,7 +86,10 @@ Time = Annotated[datetime, AfterValidator(_whole_seconds)]
 """An instant as `metav1.Time` writes it: RFC 3339, UTC, whole seconds."""
 
 
-Generation = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
+Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
+"""A number of things, none of them negative."""
+
+Generation = Count
 """A `metadata.generation`, as a status repeats it."""
 
 
@@ -107,11 +110,29 @@ class Condition(Model):
 
 
 class ContestedField(Model):
-    """A field that hedgerow declares and another field manager holds with another value."""
+    """A field that hedgerow declares and that is otherwise on the object, mostly held by another.
+
+    Values are text, cut when they are long; those of a Secret are never shown.
+    """
 
     object: str = Field(description="The object concerned, as kind and name: Deployment/demo.")
     path: str = Field(description="The field, as managedFields and conflict messages write it.")
-    manager: str = Field(description="The field manager that holds the field.")
+    reason: str | None = Field(
+        default=None,
+        description="OtherValue: another field manager holds another value. Removed: somebody"
+        " removed it, and nobody holds it. ScaledToZero: scaled to 0, which is recorded for nobody."
+        " DeclaredNoMore: a list item that others hold fields of. UnknownOwner: a list item that"
+        " may have been hedgerow's.",
+    )
+    declared: str | None = Field(
+        default=None, description="The value that hedgerow declares; absent if it declares none."
+    )
+    live: str | None = Field(
+        default=None, description="The value on the object; absent if there is none."
+    )
+    manager: str | None = Field(
+        default=None, description="The field manager that holds the field; absent if nobody does."
+    )
     operation: str | None = Field(
         default=None, description="How it got the field: Apply or Update."
     )
@@ -134,8 +155,12 @@ class Status(Model):
     )
     contested: tuple[ContestedField, ...] = Field(
         default=(),
-        description="Fields that others hold: left as they are, never overwritten.",
+        description="Fields that others hold: left as they are, never overwritten. At most 50 are"
+        " listed; contestedCount counts all.",
         json_schema_extra=list_map("object", "path"),
+    )
+    contested_count: Count | None = Field(
+        default=None, description="How many fields are contested; absent if none is."
     )
 
 

@@ -140,8 +140,9 @@ class TestSections:
 
         assert "Deployment/web: .spec.x  kubectl (Update scale), 5m" in out
         assert "Deployment/web: .spec.y  kubectl (Update scale)\n" in out
-        assert out.count("hedgerow.dev/yield") == 1
-        assert "hedgerow.dev/claim" in out
+        annotate = "        kubectl annotate bluegreens.app.demo.kakao.com demo"
+        assert f"{annotate} 'hedgerow.dev/yield=Deployment/web: spec.x' -n shop\n" in out
+        assert f"{annotate} 'hedgerow.dev/claim=Deployment/web: spec.y' -n shop\n" in out
         assert "2 contested" in out
 
     @pytest.mark.parametrize(
@@ -161,6 +162,22 @@ class TestSections:
     )
     def test_the_remedy_is_the_one_that_helps(self, held, said):
         assert said in self.told(contested=(held,))
+
+    def test_the_values_are_told(self):
+        held = Held("Deployment/web", ".spec.x", "kubectl", declared="2", live="3")
+
+        assert "Deployment/web: .spec.x: you declare 2, it is 3  kubectl" in self.told(
+            contested=(held,)
+        )
+
+    def test_of_many_the_first_ten_come_with_what_settles_them(self):
+        held = Held("Deployment/web", ".spec.x", "kubectl")
+        many = tuple(replace(held, path=f".spec.x{number}") for number in range(12))
+
+        out = self.told(contested=many)
+
+        assert out.count("hedgerow.dev/claim") == 10
+        assert out.count("hedgerow owners Deployment/web --contested -n shop\n") == 1
 
     def test_a_taken_name_is_told(self):
         after = (condition("Stalled", True, "NameTaken", "Service/x is not ours"),)
@@ -236,7 +253,7 @@ class TestJson:
     def test_it_has_all_of_a_forecast(self):
         full = replace(
             of("configured", line("changed", 1, 2, SCALE), line("added", None, 1), forced=(".x",)),
-            contested=(Held("a", ".b", "c"),),
+            contested=(Held("Deployment/web", ".b", "c", declared="1", live="2"),),
             later=(ObjectForecast(OWNER, "deleted", (line("removed", 1, None, OURS),)),),
             after=(ready(True, "Serving"),),
             events=(("a/b", Notice("Why", "because")),),
@@ -263,7 +280,13 @@ class TestJson:
         assert "new" not in first["later"][0]["fields"][0]
         assert first["objects"][0]["forced"] == [".x"]
         assert first["objects"][0]["dryRun"] is True
-        assert first["contested"] == [{"object": "a", "path": ".b", "manager": "c"}]
+        (held,) = first["contested"]
+        assert (held["object"], held["path"], held["manager"]) == ("Deployment/web", ".b", "c")
+        assert (held["declared"], held["live"], held["reason"]) == ("1", "2", "OtherValue")
+        assert [remedy["effect"] for remedy in held["remedies"]] == [
+            "To leave it so",
+            "To take it back",
+        ]
         assert first["conditions"]["after"][0]["type"] == "Ready"
         assert first["looksAgainInSeconds"] == 90
 

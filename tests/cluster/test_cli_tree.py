@@ -126,7 +126,8 @@ class TestBlueGreen:
         at = next(n for n, line in enumerate(told) if "Deployment/demoblue-deployment" in line)
         assert " kubectl-set " in told[at]
         path = re.escape('.spec.template.spec.containers[name="blue"].image')
-        assert re.fullmatch(rf"│ │ ✗ {path}: held by kubectl-set \(Update\) for \d+s", told[at + 1])
+        said = r"you declare example/echo:1, it is example/other:2; held by kubectl-set \(Update\)"
+        assert re.fullmatch(rf"│ │ ✗ {path}: {said} for \d+s", told[at + 1])
         found = members(typed("bg/demo", "-o", "json"))
         (conflict,) = found["Deployment/demoblue-deployment"]["contested"]
         (reported,) = world.status()["contested"]
@@ -284,7 +285,8 @@ class TestWatch:
         path = re.escape('.spec.template.spec.containers[name="blue"].image')
         following.says(rf"{at} Deployment/demoblue-deployment: changed by kubectl-set$")
         following.says(rf"{at} BlueGreen/demo: Contested=True FieldConflict: ")
-        following.says(rf"{at} Deployment/demoblue-deployment: {path} is held by kubectl-set with ")
+        said = r"you declare example/echo:1, it is example/other:2; held by kubectl-set \(Update\)$"
+        following.says(rf"{at} Deployment/demoblue-deployment: {path}: {said}")
         following.says(rf"{at} Pod/demoblue-deployment-\w+-\w+: new, ")
         world.delete("Service", "demo")
         following.says(rf"{at} Service/demo: (gone|made anew, ClusterIP .*)$")

@@ -118,7 +118,7 @@ CASES = [
         (ON_BLUE, BLUE_UP),
         "Blue",
         "False/WaitingForAvailability",
-        "Green: it does not exist yet" + STAYS,
+        "Green: it has no Deployment of its own yet" + STAYS,
     ),
     Case(
         "a patient flip to pods that never become ready",

@@ -227,7 +227,7 @@ class Health:
 
 
 HEALTH = [
-    Health("nothing yet", 3, (), "False/Unavailable", "it does not exist yet"),
+    Health("nothing yet", 3, (), "False/Unavailable", "it has no Deployment of its own yet"),
     Health("all up", 3, (deployment(),), "True/Serving", "every node is available"),
     Health(
         "one is missing",
@@ -254,7 +254,13 @@ HEALTH = [
         "its controller has not seen generation 1 yet",
     ),
     Health("none wanted, none there", 0, (deployment(0),), "True/ScaledToZero", "the size is 0"),
-    Health("none wanted, nothing yet", 0, (), "False/Unavailable", "it does not exist yet"),
+    Health(
+        "none wanted, nothing yet",
+        0,
+        (),
+        "False/Unavailable",
+        "it has no Deployment of its own yet",
+    ),
     Health(
         "somebody scaled it to zero",
         3,

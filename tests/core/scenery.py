@@ -70,5 +70,8 @@ def settled_past(want: Object = WANT, seen: Object | None = None) -> Past:
     return planned(scene(seen or live(want))).past[ID]
 
 
-def unknown(path: str = ".data.a") -> ContestedField:
-    return ContestedField(object="ConfigMap/settings", path=path, manager="unknown", since=NOW)
+def nobodys(path: str = ".data.a") -> ContestedField:
+    """A field that somebody removed again after it had been put back."""
+    return ContestedField(
+        object="ConfigMap/settings", path=path, reason="Removed", declared='"1"', since=NOW
+    )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow.core.conditions import LONGEST_MESSAGE, Problem, conclude, ready, stamp
+from hedgerow.core.conditions import LONGEST_MESSAGE, Problem, conclude, condition, ready, stamp
 from hedgerow_schemas.base import Condition, ContestedField
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -162,10 +162,14 @@ class TestConclude:
     def test_messages_are_cut_at_what_a_condition_may_hold(self):
         long = "x" * 40000
         field = FIELD.model_copy(update={"path": long})
+        own = condition("Available", False, "Unavailable", long)
 
-        concluded = conclude((GOOD,), (field,), (Problem("Rejected", long),))
+        concluded = conclude(
+            (GOOD, own), (field,), (Problem("Rejected", long),), long, ignored=(long,)
+        )
 
-        assert {len(c.message) for c in concluded} == {LONGEST_MESSAGE}
+        assert max(len(c.message) for c in concluded) == LONGEST_MESSAGE
+        assert [len(c.message) for c in concluded if c.type != "Contested"] == [LONGEST_MESSAGE] * 5
 
     def test_terms_that_mean_nothing_are_told_by_ready_alone(self):
         concluded = conclude((GOOD,), (FIELD,), (), unmatched=("a: b", "c: d"))

@@ -4,7 +4,7 @@ import pytest
 
 from hedgerow.core.managed import Holder
 from hedgerow.core.moves import Change, Refusal, are_meant, changes, holdings, patterns, shown
-from hedgerow.core.owners import HIDDEN
+from hedgerow.core.shown import HIDDEN
 from hedgerow.core.trees import ABSENT
 from support.judged import OTHER, OURS, live, want
 

@@ -94,7 +94,7 @@ class TestConflicts:
         taken = tree(of=kin.resource(contested=[contested("Deployment/web")]))
 
         assert told(tree(), taken) == [
-            "Deployment/web: .spec.replicas is held by kubectl with another value"
+            "Deployment/web: .spec.replicas: held by kubectl (Update scale) with another value"
         ]
         assert told(taken, tree()) == ["Deployment/web: .spec.replicas is no longer contested"]
 
@@ -103,7 +103,7 @@ class TestConflicts:
         other = tree(of=kin.resource(contested=[contested("Deployment/web", manager="hpa")]))
 
         assert told(one, other) == [
-            "Deployment/web: .spec.replicas is held by hpa with another value"
+            "Deployment/web: .spec.replicas: held by hpa (Update scale) with another value"
         ]
 
 

@@ -9,7 +9,8 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from hedgerow.core.managed import Holder
-from hedgerow.core.owners import HIDDEN, Gone, Node, Ownership, owners
+from hedgerow.core.owners import Gone, Node, Ownership, owners
+from hedgerow.core.shown import HIDDEN
 from model.bodies import NAMESPACE
 from model.kinds import BUILTIN, bluegreen, cronjob, memcached
 from model.programs import ModelWorld, programs

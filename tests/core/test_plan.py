@@ -198,6 +198,9 @@ class TestPresent:
         assert field == ContestedField(
             object="ConfigMap/settings",
             path=".data.a",
+            reason="OtherValue",
+            declared='"1"',
+            live='"9"',
             manager="kubectl-edit",
             operation="Update",
             since=datetime(2026, 1, 1, 10, tzinfo=UTC),
@@ -232,7 +235,9 @@ class TestPresent:
         )
         seen = taken(WANT, ("data", "a"), "9")
 
-        assert planned(scene(seen, reported=(old,))).contested == (old,)
+        (field,) = planned(scene(seen, reported=(old,))).contested
+
+        assert (field.since, field.declared, field.live) == (old.since, '"1"', '"9"')
 
     def test_another_holder_is_another_report(self):
         old = ContestedField(

@@ -18,16 +18,16 @@ from core.scenery import (
     OWNS,
     WANT,
     ConfigMap,
+    nobodys,
     only_write,
     planned,
     scene,
     settled_past,
-    unknown,
 )
 from hedgerow.core.contract import Apply, Desired, Keep
 from hedgerow.core.declaration import declare
 from hedgerow.core.meta import ObjectRef
-from hedgerow.core.plan import RESTORE_ONCE_IN, is_unknown, plan
+from hedgerow.core.plan import RESTORE_ONCE_IN, is_nobodys, plan
 from hedgerow_schemas.builtin import Deployment, Service
 
 Object = dict[str, Any]
@@ -52,7 +52,7 @@ class TestVanished:
 
         assert made.writes == ()
         (field,) = made.contested
-        assert (field.path, field.manager, field.operation) == (".data.a", "unknown", None)
+        assert (field.path, field.manager, field.operation) == (".data.a", None, None)
 
     def test_gone_again_after_ten_minutes_it_is_restored_again(self):
         past = replace(settled_past(), restored={".data.a": NOW})
@@ -62,17 +62,17 @@ class TestVanished:
         assert [leaf.path for leaf in only_write(made).restores] == [".data.a"]
 
     def test_what_the_status_reports_as_gone_stays_left_alone_after_a_restart(self):
-        made = planned(scene(removed(WANT, "data", "a"), reported=(unknown(),)))
+        made = planned(scene(removed(WANT, "data", "a"), reported=(nobodys(),)))
 
-        assert (made.writes, made.contested) == ((), (unknown(),))
+        assert (made.writes, made.contested) == ((), (nobodys(),))
 
     def test_what_is_left_alone_does_not_keep_the_rest_from_being_written(self):
         other = Apply(ConfigMap, "settings", {"data": {"a": "1", "b": "3"}})
 
-        made = planned(scene(removed(WANT, "data", "a"), reported=(unknown(),)), other)
+        made = planned(scene(removed(WANT, "data", "a"), reported=(nobodys(),)), other)
 
         assert only_write(made).body["data"] == {"b": "3"}
-        assert made.contested == (unknown(),)
+        assert made.contested == (nobodys(),)
 
     def test_one_field_left_alone_another_is_still_restored(self):
         child = Apply(ConfigMap, "settings", {"data": {**DATA, "c": "3"}})
@@ -88,7 +88,7 @@ class TestVanished:
         assert [field.path for field in made.contested] == [".data.a"]
 
     def test_an_unknown_field_that_is_back_is_reported_no_more(self):
-        made = planned(scene(live(WANT), reported=(unknown(),)))
+        made = planned(scene(live(WANT), reported=(nobodys(),)))
 
         assert (made.writes, made.contested) == ((), ())
 
@@ -105,11 +105,11 @@ class TestVanished:
         assert write.restores == ()
 
     def test_a_field_manager_that_is_named_unknown_is_somebody(self):
-        theirs = unknown().model_copy(update={"operation": "Update"})
+        theirs = nobodys().model_copy(update={"manager": "unknown", "operation": "Update"})
 
         made = planned(scene(removed(WANT, "data", "a"), reported=(theirs,)))
 
-        assert (is_unknown(theirs), is_unknown(unknown())) == (False, True)
+        assert (is_nobodys(theirs), is_nobodys(nobodys())) == (False, True)
         assert only_write(made).body["data"] == DATA
 
 

@@ -44,7 +44,7 @@ def test_it_is_reported_at_once_and_left(past):
 
     assert made.writes == ()
     (field,) = made.contested
-    assert (field.path, field.manager, field.operation) == (".spec.replicas", "unknown", None)
+    assert (field.path, field.manager, field.operation) == (".spec.replicas", None, None)
 
 
 def test_a_new_size_is_written():

@@ -89,7 +89,7 @@ class TestWaitsFor:
         assert waits_for(Deployment(rolled_out(**case.change))) == case.says
 
     def test_a_deployment_that_is_not_there_is_waited_for(self):
-        assert waits_for(None) == "it does not exist yet"
+        assert waits_for(None) == "it has no Deployment of its own yet"
 
     def test_a_deployment_without_any_status_is_waited_for(self):
         made = {"metadata": {"generation": 1}, "spec": {"replicas": 1}}

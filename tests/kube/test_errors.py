@@ -180,6 +180,27 @@ class TestFromAnswer:
     def test_ignores_a_code_that_is_no_number(self):
         assert errors.from_status({"code": "x"}).code == 0
 
+    @pytest.mark.parametrize(
+        ("code", "message"),
+        [
+            (500, "etcdserver: request is too large"),
+            (413, "Request entity too large: limit is 3145728"),
+            (413, ""),
+            (422, "Too long: may not be more than 1048576 bytes"),
+        ],
+    )
+    def test_what_is_too_large_to_be_stored_is_refused_for_good(self, code, message):
+        error = errors.from_status({"code": code, "message": message})
+
+        assert isinstance(error, errors.Invalid)
+        assert error.too_large
+
+    def test_another_bad_object_is_not_too_large(self):
+        error = errors.from_status({"code": 422, "message": "spec.x: Required value"})
+
+        assert isinstance(error, errors.Invalid)
+        assert not error.too_large
+
 
 class TestKubeError:
     def test_falls_back_to_its_name(self):

@@ -163,7 +163,9 @@ class TestSituations:
         take_image(world)
         found = await Plan(world).of(annotated(manifest(), leave=f"Deployment/*: {IMAGE}"))
 
-        assert found.yields == (Held(BLUE, IMAGE, "helm", "Apply", "", found.yields[0].since),)
+        (held,) = found.yields
+        assert (held.object, held.path, held.manager) == (BLUE, IMAGE, "helm")
+        assert (held.declared, held.live) == ("example/echo:1", "theirs:9")
         assert found.contested == ()
 
     async def test_a_prune(self):

@@ -54,8 +54,8 @@ async def writes_of(world: World, act: Callable[[], Any]) -> list[str]:
     return world.writes[before:]
 
 
-def take_image(world: World) -> None:
-    container = {"name": "blue", "image": "theirs:9"}
+def take_image(world: World, image: str = "theirs:9") -> None:
+    container = {"name": "blue", "image": image}
     body = {"spec": {"template": {"spec": {"containers": [container]}}}}
     target = world.target("Deployment", "demoblue-deployment")
     world.server.apply({**target, **body}, "helm", force=True)

@@ -205,7 +205,7 @@ class TestVanishedFields:
         assert leaf == (
             "Deployment/demoblue-deployment",
             ".spec.template.spec.nodeSelector",
-            "unknown",
+            None,
         )
         assert sorted(world.events()) == ["FieldConflict", "FieldConflict", "FieldRestored"]
 

@@ -319,7 +319,7 @@ class TestRewrittenByAdmission:
         assert world.condition("RewrittenByAdmission") == "True/ChangedOnTheWay"
         conditions = {c["type"]: c["message"] for c in world.status()["conditions"]}
         told = conditions["RewrittenByAdmission"]
-        assert f'Deployment/{BLUE}: {IMAGE} was changed to "mirror/echo:1"' in told
+        assert f"Deployment/{BLUE}: {IMAGE} was changed to mirror/echo:1" in told
         assert world.events() == ["RewrittenByAdmission"]
         assert world.contested() == []
 

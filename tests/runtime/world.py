@@ -252,10 +252,9 @@ class World:
                 return f"{condition['status']}/{condition['reason']}"
         return ""
 
-    def contested(self, name: str = "demo") -> list[tuple[str, str, str]]:
-        return [
-            (c["object"], c["path"], c["manager"]) for c in self.status(name).get("contested", [])
-        ]
+    def contested(self, name: str = "demo") -> list[tuple[str, str, str | None]]:
+        found = self.status(name).get("contested", [])
+        return [(c["object"], c["path"], c.get("manager")) for c in found]
 
     def events(self) -> list[str]:
         """The reasons of the Events there are, in the order of their names."""

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hedgerow.core.owners import HIDDEN, Node, Ownership, owners
+from hedgerow.core.owners import Node, Ownership, owners
+from hedgerow.core.shown import HIDDEN
 
 Object = dict[str, Any]
 Steps = tuple[str, ...]

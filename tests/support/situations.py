@@ -15,7 +15,7 @@ from support.bluegreens import bluegreen
 from support.eventually import eventually
 from support.memcacheds import World
 
-Contested = tuple[str, str, str, str | None, str | None]
+Contested = tuple[str, str, str | None, str | None, str | None]
 BLUE = '.spec.template.spec.containers[name="blue"]'
 PORT = '.spec.ports[port=80,protocol="TCP"]'
 
@@ -226,7 +226,7 @@ SITUATIONS = (
             (
                 "Deployment/remove-scalarblue-deployment",
                 ".spec.template.spec.hostname",
-                "unknown",
+                None,
                 None,
                 None,
             ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -10,16 +9,20 @@ from typing import TYPE_CHECKING, Any
 from hedgerow.core import ownership
 from hedgerow.core.agreement import respelled, with_held_items, without_yielded
 from hedgerow.core.conditions import Problem
+from hedgerow.core.contested import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.core.contract import Create
 from hedgerow.core.declaration import declare, judge
 from hedgerow.core.installations import KEPT_ELSEWHERE, kept_by
 from hedgerow.core.meta import ObjectRef, controller_of, digest, is_going, metadata
-from hedgerow.core.scene import Past, Plan, Scene, is_unknown
+from hedgerow.core.remedies import without_effect
+from hedgerow.core.scene import Past, Plan, Scene, is_scaled_away
+from hedgerow.core.shown import shown
 from hedgerow.core.steps import ChildId, Write
+from hedgerow.core.terms import CLAIM, YIELD
 from hedgerow.core.unproven import unproven
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from hedgerow.core.contract import Apply
     from hedgerow.core.ownership import Leaf, Verdict
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ContestedField, Object
 
 RESTORE_ONCE_IN = timedelta(minutes=10)
+
+Found = tuple[tuple["ContestedField", "Leaf"], ...]
+"""What is contested, as it is reported, each with the leaf that it is about."""
 
 
 class ChildPlanner:
@@ -52,7 +58,8 @@ class ChildPlanner:
             return self._waiting()
         settled = self.past.settled if self.past.terms == self.scene.terms else None
         if settled is not None and _unchanged(settled, self.want, live):
-            return self._settled(settled[2], (), self.past)
+            found = self._found(settled[2].contested)
+            return self._settled(settled[2], found, self.past)
         return self._present(live)
 
     def _missing(self) -> Plan:
@@ -79,22 +86,30 @@ class ChildPlanner:
         declared, shared = with_held_items(declared, live, manager, verdict)
         if shared:
             verdict = judge(declared, live, manager)
-        shared = (*shared, *self._unproven(declared, live))
+        doubtful = self._unproven(declared, live)
         vanished = self._vanished(verdict)
         abandoned = tuple(leaf for leaf in vanished if self._is_abandoned(leaf))
         claims = tuple(leaf for leaf in verdict.contested if self._is_claimed(leaf))
         left_out = (*(leaf for leaf in verdict.contested if leaf not in claims), *abandoned)
         want = ownership.leave_out(declared, left_out) if left_out else declared
+        found = (
+            *self._found(left_out),
+            *self._found(shared, DECLARED_NO_MORE),
+            *self._found(doubtful, UNKNOWN_OWNER),
+        )
         if judge(want, live, manager).settled:
             memory = replace(self.past, terms=self.scene.terms)
-            if not abandoned and not shared:
+            if not (abandoned or shared or doubtful):
                 memory = replace(memory, settled=(self.want, live, verdict))
-            return self._settled(verdict, (*abandoned, *shared), memory)
+            return self._settled(verdict, found, memory)
         restores = tuple(leaf for leaf in vanished if leaf not in abandoned)
-        contested = self._report((*left_out, *shared))
-        gives_up = any(leaf.why == "surplus" for leaf in verdict.leaves)
+        # A contested field that is ours as well is let go of: its other holder must still be there,
+        # or the server removes it.
+        gives_up = any(leaf.why == "surplus" for leaf in verdict.leaves) or any(
+            leaf.why == "changed" for leaf in left_out
+        )
         write = self._change(want, live, restores, claims, exactly=gives_up or bool(claims))
-        return self._write(write, contested)
+        return self._write(write, found)
 
     def _unproven(self, declared: Object, live: Object) -> tuple[Leaf, ...]:
         return tuple(leaf for leaf in unproven(declared, live) if not self._is_yielded(leaf.steps))
@@ -131,20 +146,27 @@ class ChildPlanner:
             declared=digest(self.want),
         )
 
-    def _write(self, write: Write, contested: tuple[ContestedField, ...]) -> Plan:
-        return Plan(writes=(write,), contested=contested, past={self.id: self.past})
+    def _write(self, write: Write, found: Found) -> Plan:
+        return Plan(
+            writes=(write,),
+            contested=tuple(field for field, _ in found),
+            ignored=tuple(self._ignored(found)),
+            past={self.id: self.past},
+        )
 
-    def _settled(self, verdict: Verdict, abandoned: tuple[Leaf, ...], past: Past) -> Plan:
-        contested = self._report((*verdict.contested, *abandoned))
-        rewritten = tuple(self._rewritten(leaf) for leaf in verdict.rewritten)
-        return Plan(contested=contested, rewritten=rewritten, past={self.id: past})
+    def _settled(self, verdict: Verdict, found: Found, past: Past) -> Plan:
+        return Plan(
+            contested=tuple(field for field, _ in found),
+            ignored=tuple(self._ignored(found)),
+            rewritten=tuple(self._rewritten(leaf) for leaf in verdict.rewritten),
+            past={self.id: past},
+        )
 
     def _rewritten(self, leaf: Leaf) -> str:
-        is_secret = self.ref.api.kind == "Secret"
-        values = (
-            "" if is_secret else f" to {json.dumps(leaf.live)}, declared {json.dumps(leaf.want)}"
+        live, want = (
+            shown(self.ref.api.kind, leaf.steps, value) for value in (leaf.live, leaf.want)
         )
-        return f"{self.ref}: {leaf.path} was changed{values}"
+        return f"{self.ref}: {leaf.path} was changed to {live}, declared {want}"
 
     def _waiting(self) -> Plan:
         message = f"{self.ref} is being deleted; it is made anew once it is gone"
@@ -158,8 +180,19 @@ class ChildPlanner:
         message = f"{self.ref} exists and is not controlled by {self.scene.owner}; it is left alone"
         return Plan(problems=(Problem("NameTaken", message),), past={self.id: Past(taken=True)})
 
-    def _report(self, leaves: Iterable[Leaf]) -> tuple[ContestedField, ...]:
-        return tuple(self.scene.report(str(self.ref), leaf) for leaf in leaves)
+    def _found(self, leaves: Iterable[Leaf], reason: str = "") -> Found:
+        return tuple((self.scene.report(self.ref, leaf, reason), leaf) for leaf in leaves)
+
+    def _ignored(self, found: Found) -> Iterator[str]:
+        """Return what each term has no effect on, as the field is contested in spite of it."""
+        terms = self.scene.terms
+        for word, written in ((YIELD, terms.yields), (CLAIM, terms.claims)):
+            for term in written:
+                met = (each for each in found if term.covers(*self.id, each[1].steps))
+                field, leaf = next(met, (None, None))
+                if field is not None and leaf is not None:
+                    why = without_effect(word, field.reason or "", leaf.steps)
+                    yield f"{word}: {term.text} has no effect on {self.ref} {leaf.path}: {why}"
 
     def _vanished(self, verdict: Verdict) -> tuple[Leaf, ...]:
         """Give the leaves that were ours and that nobody holds now."""
@@ -171,14 +204,14 @@ class ChildPlanner:
             leaf
             for leaf in verdict.leaves
             if leaf.why == "lost" and not leaf.holders and not leaf.equal
-            if known or self._is_reported(leaf) or (met_anew and _is_scaled_away(leaf))
+            if known or self._is_reported(leaf) or (met_anew and is_scaled_away(leaf))
         )
 
     def _is_abandoned(self, leaf: Leaf) -> bool:
         """Tell whether a vanished leaf was restored before, to no avail."""
         restored = self.past.restored.get(leaf.path)
         recently = restored is not None and self.scene.now - restored < RESTORE_ONCE_IN
-        given_up = recently or self._is_reported(leaf) or _is_scaled_away(leaf)
+        given_up = recently or self._is_reported(leaf) or is_scaled_away(leaf)
         return given_up and not self._is_claimed(leaf)
 
     def _is_yielded(self, steps: Steps) -> bool:
@@ -188,15 +221,7 @@ class ChildPlanner:
         return self.scene.terms.claimed(*self.id, leaf.steps)
 
     def _is_reported(self, leaf: Leaf) -> bool:
-        target = (str(self.ref), leaf.path)
-        return any(
-            (old.object, old.path) == target and is_unknown(old) for old in self.scene.reported
-        )
-
-
-def _is_scaled_away(leaf: Leaf) -> bool:
-    """Tell whether somebody scaled to nothing: a Scale of 0 replicas is booked on nobody."""
-    return leaf.path == ".spec.replicas" and leaf.live == 0
+        return self.scene.is_given_up(self.ref, leaf.path)
 
 
 def _unchanged(settled: tuple[Object, Object, Verdict], want: Object, live: Object) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hedgerow.core.contested import holder
+from hedgerow.core.invalid import cut
 from hedgerow_schemas.base import Condition, ContestedField
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ LONGEST_REMARK = 300
 UNMATCHED = "; no field there is meant by "
 """What comes before the terms that mean nothing, in a message."""
 REWRITTEN = "RewrittenByAdmission"
+IGNORED = "AnnotationIgnored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +59,16 @@ def conclude(
     contested: Sequence[ContestedField],
     problems: Sequence[Problem],
     rewritten: str = "",
+    *,
     unmatched: Sequence[str] = (),
+    ignored: Sequence[str] = (),
 ) -> tuple[Condition, ...]:
     """Fold what the pass met into what compose concluded.
 
     Ready stays True only when nothing is contested and no problem was met. What is not ready,
     not contested and not stalled is reconciling. What admission rewrote is told, and that is all;
-    so are the terms that mean nothing, in the message of Ready.
+    so are the terms without effect, and in the message of Ready those that mean nothing. No
+    message is longer than 1024 characters.
     """
     conditions = {"Ready": ready(True, "Settled", "all is as declared")}
     conditions |= {given.type: given for given in composed}
@@ -72,13 +78,14 @@ def conclude(
         conditions["Ready"] = ready(False, "FieldConflict", message)
     if problems:
         worst = next((p for p in problems if p.stalled), problems[0])
-        message = "; ".join(dict.fromkeys(p.message for p in problems))[:LONGEST_MESSAGE]
+        message = "; ".join(dict.fromkeys(p.message for p in problems))
         conditions["Ready"] = ready(False, worst.reason, message)
         if worst.stalled:
             conditions["Stalled"] = condition("Stalled", True, worst.reason, message)
     if rewritten:
-        told = condition(REWRITTEN, True, "ChangedOnTheWay", rewritten[:LONGEST_MESSAGE])
-        conditions[REWRITTEN] = told
+        conditions[REWRITTEN] = condition(REWRITTEN, True, "ChangedOnTheWay", rewritten)
+    if ignored:
+        conditions[IGNORED] = condition(IGNORED, True, "NoEffect", "; ".join(ignored))
     verdict = conditions["Ready"]
     if not (verdict.status == "True" or contested or "Stalled" in conditions):
         conditions["Reconciling"] = condition("Reconciling", True, verdict.reason, verdict.message)
@@ -86,7 +93,13 @@ def conclude(
         told = (UNMATCHED + ", ".join(unmatched))[:LONGEST_REMARK]
         message = verdict.message[: LONGEST_MESSAGE - LONGEST_REMARK] + told
         conditions["Ready"] = verdict.model_copy(update={"message": message})
-    return tuple(conditions.values())
+    return tuple(map(_bounded, conditions.values()))
+
+
+def _bounded(condition: Condition) -> Condition:
+    if len(condition.message) <= LONGEST_MESSAGE:
+        return condition
+    return condition.model_copy(update={"message": cut(condition.message, LONGEST_MESSAGE)})
 
 
 def stamp(
@@ -115,6 +128,9 @@ def stamp(
 
 
 def _contested_message(contested: Sequence[ContestedField]) -> str:
-    first = f"{contested[0].object}: {contested[0].path} is held by {contested[0].manager}"
-    rest = f" (and {len(contested) - 1} more)" if len(contested) > 1 else ""
-    return (first + rest)[:LONGEST_MESSAGE]
+    """Name the first contested field; values are not told here, as they may change all the time."""
+    first = contested[0]
+    held = f"is held by {holder(first)}" if first.manager else "is held by nobody, and left so"
+    more = f" (and {len(contested) - 1} more)" if len(contested) > 1 else ""
+    path = cut(first.path, LONGEST_MESSAGE // 2)
+    return f"{first.object}: {path} {held}{more}"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from hedgerow.core.canonical import identical
 from hedgerow.core.fieldset import path_of
 from hedgerow.core.meta import metadata
-from hedgerow.core.owners import HIDDEN, owners
+from hedgerow.core.owners import owners
+from hedgerow.core.shown import HIDDEN, is_private
 
 if TYPE_CHECKING:
     from hedgerow.core.managed import Holder
@@ -22,7 +23,6 @@ _BOOKKEEPING: Final = frozenset({
     "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation",
     "managedFields", "name", "namespace", "resourceVersion", "selfLink", "uid",
 })  # fmt: skip
-_SECRETIVE: Final = frozenset({("f:data",), ("f:stringData",), ("f:metadata", "f:annotations")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ def difference(before: Object | None, after: Object | None, field_manager: str) 
     old, new = _leaves(before, after), _leaves(after, before)
     steps = [*new, *(step for step in old if step not in new)]
     lines = (_line(step, old.get(step), new.get(step), field_manager) for step in steps)
-    opaque = _is_secret(before) or _is_secret(after)
-    return tuple(_hidden(line) if opaque else line for line in lines if line)
+    kind = str((after or before or {}).get("kind", ""))
+    return tuple(_hidden(line) if is_private(kind, line.steps) else line for line in lines if line)
 
 
 def _line(
@@ -105,12 +105,6 @@ def _honest(node: Node) -> Node:
     return replace(node, holders=tuple(h for h in node.holders if h.manager != _SHAPES))
 
 
-def _is_secret(live: Object | None) -> bool:
-    return live is not None and (live.get("apiVersion"), live.get("kind")) == ("v1", "Secret")
-
-
 def _hidden(line: Line) -> Line:
-    if not _SECRETIVE & {line.steps[:1], line.steps[:2]}:
-        return line
     old, new = (None if value is None else HIDDEN for value in (line.old, line.new))
     return Line(line.kind, line.steps, old, new, line.holders, line.after)

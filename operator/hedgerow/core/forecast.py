@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from hedgerow.core.child import ChildPlanner
+from hedgerow.core.contested import OTHER_VALUE
 from hedgerow.core.contract import Apply
 from hedgerow.core.declaration import judge
 from hedgerow.core.installations import KEPT_ELSEWHERE
+from hedgerow.core.shown import both
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import timedelta
 
     from hedgerow.core.contract import Desired, Notice
@@ -31,7 +33,10 @@ _RANKS: Final[tuple[Verdict, ...]] = ("failed", "conflicts", "changes", "nothing
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A field that would stay as it is, or be taken, and who holds it."""
+    """A field that would stay as it is, or be taken, and who holds it, if anybody does.
+
+    `reason`, `declared` and `live` are those of a `ContestedField`.
+    """
 
     object: str
     path: str
@@ -39,23 +44,28 @@ class Held:
     operation: str = ""
     subresource: str = ""
     since: str = ""
+    reason: str = OTHER_VALUE
+    declared: str | None = None
+    live: str | None = None
 
     @classmethod
-    def of(cls, field: ContestedField) -> Held:
+    def of(cls, told: ContestedField) -> Held:
         """Take over what a status says."""
-        since = field.since.isoformat() if field.since else ""
+        since = told.since.isoformat() if told.since else ""
         return cls(
-            field.object, field.path, field.manager, field.operation or "",
-            field.subresource or "", since,
+            told.object, told.path, told.manager or "", told.operation or "",
+            told.subresource or "", since, told.reason or OTHER_VALUE, told.declared, told.live,
         )  # fmt: skip
 
     @classmethod
-    def by(cls, target: str, leaf: Leaf) -> Held:
+    def by(cls, target: ObjectRef, leaf: Leaf) -> Held:
         """Tell of a contested leaf; of several holders the first."""
-        holder = leaf.holders[0]
+        holder, kind = leaf.holders[0], target.api.kind
+        values = both(kind, leaf.steps, leaf.want, leaf.live)
         return cls(
-            target, leaf.path, holder.manager, holder.operation, holder.subresource, holder.time
-        )
+            str(target), leaf.path, holder.manager, holder.operation, holder.subresource,
+            holder.time, OTHER_VALUE, *values,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +97,8 @@ class Forecast:
     """What would become of one resource and all that hangs on it.
 
     `before` and `after` are its conditions; `unchecked` tells what could not be found out, and
-    `later` what would become of the children once every Deployment has rolled out.
+    `later` what would become of the children once every Deployment has rolled out. `annotations`
+    are those of the resource afterwards.
     """
 
     owner: ObjectRef
@@ -104,6 +115,7 @@ class Forecast:
     unchecked: tuple[str, ...] = ()
     later: tuple[ObjectForecast, ...] = ()
     again_in: timedelta | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def problems(self) -> tuple[Condition, ...]:
@@ -142,7 +154,7 @@ def yielded(scene: Scene, desired: Desired) -> Iterator[Held]:
         for leaf in judge(planner.want, live, scene.field_manager).leaves:
             kind, name = planner.id
             if leaf.holders and scene.terms.yielded(kind, name, leaf.steps):
-                yield Held.by(str(planner.ref), leaf)
+                yield Held.by(planner.ref, leaf)
 
 
 def rolled_out(deployment: Object) -> Object:

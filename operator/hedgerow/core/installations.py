@@ -57,15 +57,12 @@ def kept_by(what: str, other: Installation) -> str:
 
 
 def remedy(manager: str, operation: str | None) -> str:
-    """Return what settles a conflict with this holder, the command first; empty for no hedgerow's.
+    """Return the command that settles a conflict with this holder; empty for no hedgerow's.
 
     What an Update left under such a name is nobody's: no apply of that name can give it up.
     """
     instance = instance_of(manager) if operation == "Apply" else None
-    if instance is None:
-        return ""
-    command = f"`{giving_up(instance)}`"
-    return f"{command} has that other hedgerow let go, once it has stopped for good"
+    return "" if instance is None else giving_up(instance)
 
 
 def doubly_reported(live: Object) -> str:

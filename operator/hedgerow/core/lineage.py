@@ -32,10 +32,32 @@ _TAKEN: Final = "exists and is not controlled by"
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A field that the resource declares and `holder` holds with another value."""
+    """A field that the resource declares and that is otherwise; `holder` may be nobody.
+
+    `reason`, `declared` and `live` are those of a `ContestedField`.
+    """
 
     path: str
     holder: Holder
+    object: str = ""
+    reason: str | None = None
+    declared: str | None = None
+    live: str | None = None
+
+    @property
+    def manager(self) -> str:
+        """Who holds the field; empty if nobody does."""
+        return self.holder.manager
+
+    @property
+    def operation(self) -> str:
+        """How it got the field."""
+        return self.holder.operation
+
+    @property
+    def subresource(self) -> str:
+        """Through which subresource."""
+        return self.holder.subresource
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +279,9 @@ def _contested(view: View) -> Iterator[tuple[str, Conflict]]:
     for one in map(View, view.items("status", "contested")):
         names = ("manager", "operation", "subresource", "since")
         holder = Holder(*(one.text(name) for name in names))
-        yield one.text("object"), Conflict(one.text("path"), holder)
+        target, values = one.text("object"), (one.at(key) for key in ("reason", "declared", "live"))
+        texts = (value if isinstance(value, str) else None for value in values)
+        yield target, Conflict(one.text("path"), holder, target, *texts)
 
 
 def _is_spent(live: Object) -> bool:

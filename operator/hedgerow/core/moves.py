@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hedgerow.core.canonical import identical
 from hedgerow.core.fieldset import path_of
 from hedgerow.core.managed import Holder, entries
-from hedgerow.core.owners import HIDDEN
+from hedgerow.core.shown import HIDDEN, is_private
 from hedgerow.core.terms import Term, TermsError, parse, parts
 from hedgerow.core.trees import Steps, at, leaves
 
@@ -53,14 +53,9 @@ class Change:
     after: Any
 
 
-_SECRET: Final = ("f:data", "f:stringData")
-
-
 def shown(live: Object, steps: Steps) -> Any:
     """Give the value at a place as it may be shown: those of Secrets are hidden."""
-    secret = (live.get("apiVersion"), live.get("kind")) == ("v1", "Secret")
-    private = steps[0] in _SECRET or steps[1:2] == ("f:annotations",)
-    return HIDDEN if secret and private else at(live, steps)
+    return HIDDEN if is_private(str(live.get("kind", "")), steps) else at(live, steps)
 
 
 def changes(before: Object, after: Object, places: Iterable[Steps]) -> tuple[Change, ...]:

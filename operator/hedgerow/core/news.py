@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hedgerow.core.contested import sentence
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -86,4 +88,4 @@ def _essence(told: Told) -> tuple[str, ...]:
 
 
 def _held(conflict: Conflict) -> str:
-    return f"{conflict.path} is held by {conflict.holder.manager} with another value"
+    return f"{conflict.path}: {sentence(conflict)}"

@@ -13,13 +13,11 @@ from hedgerow.core.canonical import builtin
 from hedgerow.core.fieldset import SELF, Tree, assign, coin, is_list, is_map, parse, path_of, show
 from hedgerow.core.managed import Holder, entries, managers
 from hedgerow.core.meta import metadata
+from hedgerow.core.shown import HIDDEN, is_secret
 from hedgerow.core.walk import GRANULAR
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
-
-HIDDEN: Final = "(hidden)"
-"""What stands for a value of a Secret, which is never shown."""
 
 Held = Sequence[tuple[Holder, Tree]]
 """The entries that know of one place, each with its tree there."""
@@ -201,7 +199,7 @@ def _shown(live: Object) -> Object:
     """Give the object without its managed fields and without what is nobody's to read."""
     meta = {name: value for name, value in metadata(live).items() if name != "managedFields"}
     shown: Object = {name: meta if name == "metadata" else live[name] for name in live}
-    if (live.get("apiVersion"), live.get("kind")) != ("v1", "Secret"):
+    if not is_secret(str(live.get("kind", ""))):
         return shown
     for place, name in ((shown, "data"), (shown, "stringData"), (meta, "annotations")):
         if is_map(place.get(name)):

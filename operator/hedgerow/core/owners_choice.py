@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from hedgerow.core.meta import metadata
+from hedgerow.core.remedies import remedies
+from hedgerow.core.status import said
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from hedgerow.core.managed import Holder
+    from hedgerow.core.meta import ObjectRef
     from hedgerow.core.owners import Node, Ownership
-    from hedgerow_schemas.base import Object
+    from hedgerow.core.remedies import Remedy
+    from hedgerow_schemas.base import ContestedField, Object
 
 
 def contested_in(live: Object, resource: Object) -> dict[str, str]:
@@ -27,6 +31,27 @@ def contested_in(live: Object, resource: Object) -> dict[str, str]:
     return {
         field.text("path"): _named(resource) for field in fields if field.text("object") == name
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """A contested field of an object, and what settles it."""
+
+    field: ContestedField
+    remedies: tuple[Remedy, ...]
+
+
+def disputes(live: Object, resource: Object, owner: ObjectRef) -> tuple[Dispute, ...]:
+    """Return what is contested of an object, as `status.contested` of its resource tells it.
+
+    `owner` is that resource.
+    """
+    annotations: Mapping[str, str] = metadata(resource).get("annotations") or {}
+    return tuple(
+        Dispute(field, remedies(owner, annotations, field))
+        for field in said(resource).contested
+        if field.object == _named(live)
+    )
 
 
 def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) -> Ownership:

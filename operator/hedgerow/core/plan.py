@@ -12,7 +12,7 @@ from hedgerow.core.child import RESTORE_ONCE_IN, ChildPlanner
 from hedgerow.core.contract import Desired, Finalized, Keep
 from hedgerow.core.finalizers import finalization
 from hedgerow.core.meta import ObjectRef, is_going, metadata
-from hedgerow.core.scene import UNKNOWN, Past, Plan, Scene, is_unknown
+from hedgerow.core.scene import Past, Plan, Scene, is_nobodys
 from hedgerow.core.steps import ChildId, Deletion
 from hedgerow.core.unmatched import unmatched
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hedgerow.core.contract import Child
     from hedgerow_schemas.base import View
 
-__all__ = ["RESTORE_ONCE_IN", "UNKNOWN", "Past", "Plan", "Scene", "is_unknown", "plan"]
+__all__ = ["RESTORE_ONCE_IN", "Past", "Plan", "Scene", "is_nobodys", "plan"]
 
 
 def plan(scene: Scene, desired: Desired, owns: Iterable[type[View]]) -> Plan:
@@ -41,6 +41,7 @@ def plan(scene: Scene, desired: Desired, owns: Iterable[type[View]]) -> Plan:
         problems=tuple(problem for part in parts for problem in part.problems),
         rewritten=tuple(line for part in parts for line in part.rewritten),
         unmatched=unmatched(scene.terms, scene.live, named, kinds),
+        ignored=tuple(line for part in parts for line in part.ignored),
         past={key: past for part in parts for key, past in part.past.items()},
     )
 

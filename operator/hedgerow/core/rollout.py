@@ -32,7 +32,7 @@ def waits_for(
     cache takes in the answer of every apply. Of its pods that wait, the first by name says why.
     """
     if deployment is None:
-        return "it does not exist yet"
+        return "it has no Deployment of its own yet"
     lack = next(_lacks(deployment, may_be_zero=may_be_zero), "")
     stuck = sorted(
         f"pod {pod.name}: {pod.waiting_reason}"

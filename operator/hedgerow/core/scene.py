@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from hedgerow.core.contested import OTHER_VALUE, REMOVED, SCALED_TO_ZERO
+from hedgerow.core.shown import both
 from hedgerow.core.steps import ChildId
 from hedgerow.core.terms import NO_TERMS, Terms
 from hedgerow_schemas.base import ContestedField, Object
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from hedgerow.core.meta import Installation, ObjectRef
     from hedgerow.core.ownership import Leaf, Verdict
     from hedgerow.core.steps import Deletion, Write
-
-UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class Plan:
     """All that one look at the cluster asks for, and what it found.
 
     `rewritten` tells of each declared field that mutating admission changed on its way,
-    `unmatched` of each term that means no field there is.
+    `unmatched` of each term that means no field there is, `ignored` of each that has no effect on
+    a contested field, and why.
     """
 
     writes: tuple[Write, ...] = ()
@@ -52,6 +53,7 @@ class Plan:
     problems: tuple[Problem, ...] = ()
     rewritten: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
     past: Mapping[ChildId, Past] = field(default_factory=dict[ChildId, Past])
 
     @property
@@ -79,30 +81,60 @@ class Scene:
     reported: tuple[ContestedField, ...] = ()
     terms: Terms = NO_TERMS
     anew: bool = False
+    _known: Mapping[tuple[str, str], ContestedField] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Index what is reported already."""
+        known = {(old.object, old.path): old for old in self.reported}
+        object.__setattr__(self, "_known", known)
 
     @property
     def field_manager(self) -> str:
         """The one field manager of this controller in this installation."""
         return self.installation.field_manager(self.controller)
 
-    def report(self, target: str, leaf: Leaf) -> ContestedField:
-        """Describe a contested leaf; `since` is kept from an earlier report of the same."""
+    def report(self, target: ObjectRef, leaf: Leaf, reason: str = "") -> ContestedField:
+        """Return what a status says of a contested leaf.
+
+        `since` is kept from an earlier report of the same holder; the values are those of now.
+        """
         holder = leaf.holders[0] if leaf.holders else None
-        name = holder.manager if holder else UNKNOWN
-        for old in self.reported:
-            if (old.object, old.path, old.manager) == (target, leaf.path, name):
-                return old
-        since = datetime.fromisoformat(holder.time) if holder and holder.time else self.now
+        name, kind = (holder.manager if holder else None), target.api.kind
+        old = self._known.get((str(target), leaf.path))
+        if old is not None and old.manager == name:
+            since = old.since
+        else:
+            since = datetime.fromisoformat(holder.time) if holder and holder.time else self.now
+        declared, live = both(kind, leaf.steps, leaf.want, leaf.live)
         return ContestedField(
-            object=target,
+            object=str(target),
             path=leaf.path,
+            reason=reason or _reason(leaf),
+            declared=declared,
+            live=live,
             manager=name,
             operation=holder.operation if holder else None,
             subresource=(holder.subresource or None) if holder else None,
             since=since,
         )
 
+    def is_given_up(self, target: ObjectRef, path: str) -> bool:
+        """Return whether a field is reported already as one that nobody holds."""
+        old = self._known.get((str(target), path))
+        return old is not None and is_nobodys(old)
 
-def is_unknown(field: ContestedField) -> bool:
-    """Tell whether nobody holds the field; a field manager may be named `unknown` all the same."""
-    return field.manager == UNKNOWN and not field.operation
+
+def is_nobodys(field: ContestedField) -> bool:
+    """Return whether nobody holds the field."""
+    return not field.manager
+
+
+def is_scaled_away(leaf: Leaf) -> bool:
+    """Return whether somebody scaled to nothing: a Scale of 0 replicas is recorded for nobody."""
+    return leaf.path == ".spec.replicas" and leaf.live == 0
+
+
+def _reason(leaf: Leaf) -> str:
+    if leaf.holders:
+        return OTHER_VALUE
+    return SCALED_TO_ZERO if is_scaled_away(leaf) else REMOVED

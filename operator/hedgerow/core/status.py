@@ -9,6 +9,7 @@ from pydantic import ConfigDict, ValidationError
 
 from hedgerow.core import ownership
 from hedgerow.core.conditions import conclude, stamp
+from hedgerow.core.contested import listed
 from hedgerow.core.extract import extract
 from hedgerow.core.meta import digest, identity, metadata
 from hedgerow_schemas.base import Condition, ContestedField, Object, Status
@@ -20,20 +21,29 @@ if TYPE_CHECKING:
     from hedgerow.core.scene import Scene
 
 EMPTIED = ("contested", "conditions")
-TIMES = ("lastTransitionTime", "since")
+PASSING = ("lastTransitionTime", "since", "live")
+"""What may change all the time while a status says the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A status to apply, or None when the live one says it all; and all that is contested."""
+    """A status to apply, or None when the live one says it all; and all that is contested.
+
+    `listed` are the contested fields that the status lists.
+    """
 
     body: Object | None
     contested: tuple[ContestedField, ...]
+    listed: tuple[ContestedField, ...] = ()
 
     @property
     def gist(self) -> str:
-        """A digest of what the status says, apart from since when."""
-        return digest(_timeless((self.body or {}).get("status")))
+        """A digest of what the status says, apart from times and from others' values.
+
+        A value that somebody else changes again and again is told a few times, as any write that
+        is repeated.
+        """
+        return digest(_lasting((self.body or {}).get("status")))
 
 
 def said(live: Object) -> Status:
@@ -53,7 +63,7 @@ class _Kept(Status):
 def kept(live: Object, manager: str) -> Status:
     """Give what a manager's status says besides conditions, to say it again."""
     ours: Object = (extract(live, manager, "status") or {}).get("status") or {}
-    own = ("conditions", "contested", "observedGeneration")
+    own = ("conditions", "contested", "contestedCount", "observedGeneration")
     return _Kept.model_validate({k: v for k, v in ours.items() if k not in own})
 
 
@@ -66,20 +76,34 @@ def report(
     *,
     rewritten: str = "",
     unmatched: Sequence[str] = (),
+    ignored: Sequence[str] = (),
+    brief: bool = False,
 ) -> Report:
     """Fold a pass into the status that compose gave and hold it against the live one.
 
     Status fields that another field manager holds with another value are contested like any
-    other: they are reported and left out.
+    other: they are reported and left out. A `brief` status counts what is contested and lists
+    nothing of it.
     """
     told = {(field.object, field.path): field for field in contested}
+    before = said(live).contested
     while True:
+        everything = tuple(told.values())
         concluded = conclude(
-            composed.conditions, tuple(told.values()), problems, rewritten, unmatched
+            composed.conditions,
+            everything,
+            problems,
+            rewritten,
+            unmatched=unmatched,
+            ignored=ignored,
         )
-        want = _body(scene, live, composed, tuple(told.values()), concluded)
+        shown = () if brief else listed(everything, before)
+        counted = composed.model_copy(
+            update={"contested": shown, "contested_count": len(everything) or None}
+        )
+        want = _body(scene, live, counted, concluded)
         taken = ownership.judge(want, live, scene.field_manager, "status").contested
-        fresh = [scene.report(str(scene.owner), leaf) for leaf in taken]
+        fresh = [scene.report(scene.owner, leaf) for leaf in taken]
         fresh = [field for field in fresh if (field.object, field.path) not in told]
         if not fresh:
             break
@@ -87,21 +111,20 @@ def report(
         told |= {(field.object, field.path): field for field in fresh}
     want = ownership.leave_out(want, taken)
     settled = ownership.judge(want, live, scene.field_manager, "status").settled
-    return Report(None if settled else want, tuple(told.values()))
+    return Report(None if settled else want, everything, shown)
 
 
-def _timeless(value: Any) -> Any:
+def _lasting(value: Any) -> Any:
     if isinstance(value, dict):
         fields = cast("Object", value).items()
-        return {k: _timeless(v) for k, v in fields if k not in TIMES}
-    return [_timeless(v) for v in cast("list[Any]", value)] if isinstance(value, list) else value
+        return {k: _lasting(v) for k, v in fields if k not in PASSING}
+    return [_lasting(v) for v in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _body(
     scene: Scene,
     live: Object,
     composed: Status,
-    contested: Sequence[ContestedField],
     concluded: Sequence[Condition],
 ) -> Object:
     generation: int = metadata(live).get("generation", 0)
@@ -109,7 +132,6 @@ def _body(
         update={
             "observed_generation": generation,
             "conditions": stamp(concluded, said(live).conditions, generation, scene.now),
-            "contested": tuple(contested),
         }
     )
     # An empty granular list is owned by nobody: declaring it would never settle.

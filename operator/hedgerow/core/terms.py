@@ -17,6 +17,7 @@ item may come in any order.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -62,6 +63,7 @@ _MEANS = {
     "each": r"\x01[^\x00\x01]*",
     "dot": r"[.\x00]",
 }
+_STEP = re.compile(rf"\.(?P<name>[^.\[]+)|\[(?P<item>(?:{_STRING}|[^\]\"])*)\]")
 _PRINTED = re.compile(rf"(?P<item>\[(?:{_STRING}|[^\]\"])*\])|\.")
 
 # What is not ours to move by force, whoever asks: identity, and what selects pods.
@@ -173,6 +175,23 @@ def is_fixed(steps: Steps) -> bool:
         for above, step in zip(("", *steps), steps, strict=False)
     )
     return selects or is_key(steps) or steps == _SERVICE_NAME
+
+
+def place_of(path: str) -> Steps:
+    """Return the steps of a path as conflicts print it, as far as `is_ours` and `is_fixed` ask.
+
+    Of a list item only the names of its keys are given.
+    """
+    steps: list[str] = []
+    end = 0
+    while found := _STEP.match(path, end):
+        keys = dict.fromkeys(pair.partition("=")[0] for pair in _PAIR.findall(found["item"] or ""))
+        item = f"k:{json.dumps(keys)}" if keys else "v:null"
+        steps.append(f"f:{found['name']}" if found["name"] else item)
+        end = found.end()
+        if steps[-1] in _FREE and path[end : end + 1] == ".":
+            return (*steps, f"f:{path[end + 1 :]}")  # such a key may have dots in it
+    return tuple(steps)
 
 
 def _read(annotations: Mapping[str, str], name: str) -> tuple[Term, ...]:

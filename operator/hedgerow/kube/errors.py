@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _HOLDER = re.compile(r'conflict with ("(?:[^"\\]|\\.)*")')
 _BAD_BODY = re.compile(r"failed to create typed patch object|failed to convert new object")
+_TOO_LARGE = re.compile(r"request is too large|too large: limit is|Too long: may not be more than")
 _SHOWN = 4
 _PASSING = {
     HTTPStatus.BAD_GATEWAY,
@@ -171,6 +172,12 @@ class Invalid(KubeError):
 
     permanent = True
 
+    @property
+    def too_large(self) -> bool:
+        """Whether the object would be larger than the server, or etcd behind it, stores."""
+        is_told = bool(_TOO_LARGE.search(self.message))
+        return is_told or self.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+
 
 class Throttled(KubeError):
     """429: wait `after` seconds; the request was not carried out."""
@@ -240,8 +247,9 @@ def _kind(code: int, status: Object, causes: Sequence[Cause]) -> type[KubeError]
     ):
         # An apply that carries a uid meets another object of that name: "field is immutable".
         return Stale
-    if code == HTTPStatus.INTERNAL_SERVER_ERROR and _BAD_BODY.search(
-        str(status.get("message", ""))
+    said = str(status.get("message", ""))
+    if code == HTTPStatus.INTERNAL_SERVER_ERROR and (
+        _BAD_BODY.search(said) or _TOO_LARGE.search(said)
     ):
         return Invalid
     if code < HTTPStatus.BAD_REQUEST:

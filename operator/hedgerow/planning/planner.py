@@ -188,6 +188,7 @@ class Planner:
             events=tuple(dict.fromkeys(rehearsal.events)),
             unchecked=tuple(dict.fromkeys(stage.unchecked)),
             again_in=outcome.requeue_after,
+            annotations=meta.get("annotations") or {},
         )
         return replace(forecast, later=await _later(stage))
 
@@ -257,9 +258,7 @@ def _forecast(found: Played, field_manager: str) -> ObjectForecast:
 
 def _claims(stage: Stage) -> list[Held]:
     return [
-        Held.by(str(ref), leaf)
-        for ref, found in stage.rehearsal.played.items()
-        for leaf in found.claims
+        Held.by(ref, leaf) for ref, found in stage.rehearsal.played.items() for leaf in found.claims
     ]
 
 

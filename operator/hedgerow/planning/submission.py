@@ -173,7 +173,7 @@ class Submission:
         verdict = ownership.judge(self.manifest, self.stored or {}, self.field_manager)
         known = {leaf.path: leaf for leaf in verdict.contested}
         held = [
-            Held.by(str(self.ref), known[cause.field])
+            Held.by(self.ref, known[cause.field])
             if cause.field in known
             else Held(str(self.ref), cause.field, cause.manager)
             for cause in error.causes

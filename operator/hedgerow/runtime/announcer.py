@@ -20,15 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hedgerow.core.conditions import Problem
+    from hedgerow.core.status import Report
     from hedgerow.core.steps import Write
     from hedgerow.kube.client import Cluster
     from hedgerow.kube.errors import KubeError
     from hedgerow.runtime.memory import Memory
     from hedgerow.runtime.observer import Look, Observer
     from hedgerow.runtime.recorder import Recorder
-    from hedgerow_schemas.base import ContestedField, Object
+    from hedgerow_schemas.base import Object
 
-
+LOGGED = ("", "log")
+"""Under what memory keeps that a conflict was logged, as the status may be refused for long."""
 MOST_UNSENT = 32
 """Events of one resource that wait to be written."""
 MOST_ATTEMPTS = 16
@@ -51,18 +53,22 @@ class Announcer:
     async def of_write(self, look: Look, write: Write, memory: Memory) -> None:
         """Tell of the fields that a write put back, and of those that it took by force.
 
-        Each is told once in a while for each holder, however often it is done.
+        Each is told once in a while for each holder, however often it is done; more than ten are
+        told together.
         """
         now = look.scene.now
         at = now.isoformat()
-        for leaf in write.restores:
-            if memory.may_tell(write.id, leaf.path, "", now):
-                notice = notices.restored(write.ref, leaf.path)
-                await self._publish(look, memory, notice, at)
-        for leaf in write.claims:
-            if not memory.may_tell(write.id, leaf.path, notices.holders(leaf), now):
-                continue
-            notice = notices.claimed(write.ref, leaf)
+        restored = [
+            leaf for leaf in write.restores if memory.may_tell(write.id, leaf.path, "", now)
+        ]
+        for notice in notices.of_each(write.ref, restored, notices.restored, notices.many_restored):
+            await self._publish(look, memory, notice, at)
+        claimed = [
+            leaf
+            for leaf in write.claims
+            if memory.may_tell(write.id, leaf.path, notices.holders(leaf), now)
+        ]
+        for notice in notices.of_each(write.ref, claimed, notices.claimed, notices.many_claimed):
             await self._publish(look, memory, notice, at)
             await self._publish(look, memory, notice, at, about=str(write.ref))
 
@@ -77,18 +83,26 @@ class Announcer:
         self,
         look: Look,
         memory: Memory,
-        contested: Iterable[ContestedField],
+        report: Report,
         problems: Iterable[Problem],
         rewritten: str,
     ) -> None:
-        """Tell what the live status does not say yet."""
+        """Tell what the live status does not say yet, by Events and in the log."""
         generation = str(metadata(look.live).get("generation", ""))
-        contested = tuple(contested)
-        due = notices.due(look.desired, contested, problems, look.live, rewritten)
+        for news in tuple(notices.conflicts(look.scene.owner, report, look.live)):
+            if memory.may_tell(LOGGED, news.words, news.since, look.scene.now):
+                log.warning("field contested", told=news.words)
+            await self._publish(look, memory, news.notice, news.since)
+            if news.object != str(look.scene.owner):
+                await self._publish(look, memory, news.notice, news.since, about=news.object)
+        for field in notices.settled(report.contested, look.live):
+            told = f"{field.object}: {field.path}"
+            if memory.may_tell(LOGGED, told, str(field.since), look.scene.now):
+                log.info("field no longer contested", told=told)
+        ignored = look.plan.ignored
+        due = notices.due(look.desired, problems, look.live, rewritten, ignored)
         for notice, occurrence in due:
             await self._publish(look, memory, notice, occurrence or generation)
-        for leaf, notice, occurrence in notices.conflicts(contested, look.live):
-            await self._publish(look, memory, notice, occurrence, about=leaf.object)
 
     async def rewritten(self, look: Look) -> str:
         """Say what mutating admission changed, and who may have; empty when nothing was changed.

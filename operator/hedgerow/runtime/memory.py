@@ -52,7 +52,8 @@ class Memory:
     true; should they be gone before it is, nothing else tells of them. `terms`: what was yielded
     and claimed then. `made`: what was written of late to each target, and when. `told`: when Events
     last told of a field and of who had it. `refusals`: the requests that the server refused, and
-    when each is sent again. `unsent`: the Events among them, by name.
+    when each is sent again. `unsent`: the Events among them, by name. `brief`: the status with all
+    that it is to list was too large for the server, under this declaration.
     """
 
     uid: str
@@ -70,6 +71,7 @@ class Memory:
     names_read: datetime | None = None
     refusals: Refusals = field(default_factory=Refusals)
     unsent: dict[str, Unsent] = field(default_factory=dict[str, "Unsent"])
+    brief: bool = False
 
     @classmethod
     def of(cls, uid: str, live: Object) -> Memory:
@@ -136,6 +138,7 @@ class Memory:
         """
         if generation != self.generation:
             self.past = {child: replace(past, restored={}) for child, past in self.past.items()}
+            self.brief = False
         if (generation, terms) != (self.generation, self.terms):
             self.made = {}
         self.generation, self.terms = generation, terms

@@ -2,86 +2,133 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hedgerow.core.conditions import REWRITTEN, Problem, conclude
+from hedgerow.core.conditions import IGNORED, REWRITTEN, Problem, conclude
+from hedgerow.core.contested import group, groups, sentence
 from hedgerow.core.contract import Desired, Notice
-from hedgerow.core.installations import remedy
+from hedgerow.core.invalid import cut
+from hedgerow.core.meta import metadata
+from hedgerow.core.remedies import overview, own, remedies
+from hedgerow.core.shown import shown
 from hedgerow.core.status import said
-from hedgerow.core.terms import CLAIM, YIELD
-from hedgerow.core.walk import BEFORE_FIRST_APPLY
+from hedgerow.core.terms import CLAIM
+from hedgerow.runtime.recorder import LONGEST_NOTE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from hedgerow.core.contested import Group
     from hedgerow.core.meta import ObjectRef
     from hedgerow.core.ownership import Leaf
+    from hedgerow.core.status import Report
     from hedgerow_schemas.base import ContestedField, Object
 
-TOLD = ("Stalled", REWRITTEN)
+TOLD = ("Stalled", REWRITTEN, IGNORED)
+MOST_SINGLE = 10
+"""Fields of one child and one field manager that get an Event each; more get one together."""
+_NAMED = 3
 
 
 def due(
     desired: Desired,
-    contested: Iterable[ContestedField],
     problems: Iterable[Problem],
     live: Object,
     rewritten: str = "",
+    ignored: Sequence[str] = (),
 ) -> Iterator[tuple[Notice, str]]:
-    """Give the Events that the live status does not know of yet, each with its occurrence.
+    """Return the Events that the live status does not know of yet, each with its occurrence.
 
     The status is the memory: what it says already was told already, restarts included. An
     empty occurrence stands for the resource's generation.
     """
-    before = said(live)
-    for _, notice, occurrence in conflicts(contested, live):
-        yield notice, occurrence
-    told = {(condition.type, condition.message) for condition in before.conditions}
+    told = {(condition.type, condition.message) for condition in said(live).conditions}
     composed = desired.status.conditions if desired.status else ()
-    for condition in conclude(composed, (), tuple(problems), rewritten):
+    for condition in conclude(composed, (), tuple(problems), rewritten, ignored=ignored):
         if condition.type in TOLD and (condition.type, condition.message) not in told:
-            reason = REWRITTEN if condition.type == REWRITTEN else condition.reason
+            reason = condition.reason if condition.type == "Stalled" else condition.type
             yield Notice(reason, condition.message, "Warning"), ""
     for notice in desired.events:
         yield notice, ""
 
 
-def conflicts(
-    contested: Iterable[ContestedField], live: Object
-) -> Iterator[tuple[ContestedField, Notice, str]]:
-    """Give the Event of every contested field that the live status does not know of yet."""
-    known = {(old.object, old.path, old.manager) for old in said(live).contested}
-    for leaf in contested:
-        if (leaf.object, leaf.path, leaf.manager) not in known:
-            yield leaf, conflict(leaf), leaf.since.isoformat() if leaf.since else ""
+@dataclass(frozen=True, slots=True)
+class News:
+    """What is newly contested: the object concerned, the Event, and since when.
+
+    `words` are for the log: the same without what to do about it.
+    """
+
+    object: str
+    notice: Notice
+    since: str
+    words: str
 
 
-def conflict(leaf: ContestedField) -> Notice:
-    """Tell that a field is somebody else's, and that it was left so."""
-    held = "with another value"
-    if _is_unproven(leaf):
-        held = "and not declared"
-    note = f"{leaf.object}: {leaf.path} is held by {leaf.manager} {held}; left as it is"
-    return Notice("FieldConflict", f"{note}. {_remedy(leaf)}", "Warning")
+def conflicts(owner: ObjectRef, report: Report, live: Object) -> Iterator[News]:
+    """Return what is contested and not told by the live status yet.
+
+    Each field is told once; of more than ten that one field manager holds of one child, and of
+    those that the status does not list, only how many there are.
+    """
+    before = said(live)
+    known = {(old.object, old.path, old.manager) for old in before.contested}
+    told, all_now = groups(before.contested), groups(report.contested)
+    was_cut = (before.contested_count or 0) > len(before.contested)
+    summed: set[Group] = set()
+    for field in report.listed:
+        held = group(field)
+        if all_now[held] > MOST_SINGLE:
+            is_known = told[held] > MOST_SINGLE or (told[held] > 0 and was_cut)
+            if not is_known and held not in summed:
+                summed.add(held)
+                yield _sum(owner, field, [f for f in report.contested if group(f) == held])
+        elif (field.object, field.path, field.manager) not in known:
+            yield _single(owner, field, live)
+    if len(report.contested) > len(report.listed) and not was_cut:
+        yield _rest(owner, report)
 
 
-def _is_unproven(leaf: ContestedField) -> bool:
-    """Tell whether it is a list item of which nobody knows whose it was."""
-    return leaf.manager == BEFORE_FIRST_APPLY.manager and leaf.path.endswith("]")
+def settled(contested: Iterable[ContestedField], live: Object) -> tuple[ContestedField, ...]:
+    """Return what the live status lists as contested and is so no more."""
+    still = {(field.object, field.path) for field in contested}
+    return tuple(old for old in said(live).contested if (old.object, old.path) not in still)
 
 
-def _remedy(leaf: ContestedField) -> str:
-    if other := remedy(leaf.manager, leaf.operation):
-        return other
-    if leaf.manager == BEFORE_FIRST_APPLY.manager:
-        adopt = f"`hedgerow adopt {leaf.object} --from {leaf.manager}`"
-        if _is_unproven(leaf):
-            leave = f"annotate the resource with {YIELD} to leave it"
-            return f"Nobody knows whose it was: {adopt} has it removed, {leave}"
-        return f"Nobody knows whose it was: {adopt} settles it"
-    if leaf.path.startswith(".status."):
-        return f"`hedgerow adopt {leaf.object} --from {leaf.manager}` has it written again"
-    return f"Annotate the resource with {YIELD} to leave it so, or with {CLAIM} to take it back"
+def _single(owner: ObjectRef, field: ContestedField, live: Object) -> News:
+    words = f"{field.object}: {field.path}: {sentence(field)}; left as it is"
+    offered = remedies(owner, metadata(live).get("annotations") or {}, field)
+    note = ". ".join((words, *map(str, offered)))
+    if not offered or len(note.encode()) > LONGEST_NOTE:
+        note = f"{cut(words, LONGEST_NOTE // 2)}. {_overview(owner, field.object)}"
+    since = field.since.isoformat() if field.since else ""
+    return News(field.object, Notice("FieldConflict", note, "Warning"), since, words)
+
+
+def _sum(owner: ObjectRef, first: ContestedField, fields: Sequence[ContestedField]) -> News:
+    named = ", ".join(cut(field.path, LONGEST_NOTE // 8) for field in fields[:_NAMED])
+    held = f"held by {first.manager}" if first.manager else "held by nobody"
+    words = f"{first.object}: {len(fields)} fields are {held}, not as declared: {named}, …"
+    return _many(owner, first.object, words, fields)
+
+
+def _rest(owner: ObjectRef, report: Report) -> News:
+    counts = f"{len(report.contested)} fields are contested"
+    words = f"{counts}, of which status.contested lists {len(report.listed)}"
+    return _many(owner, str(owner), words, report.contested)
+
+
+def _many(owner: ObjectRef, target: str, words: str, fields: Sequence[ContestedField]) -> News:
+    note = f"{words}; left as they are. {_overview(owner, target)}"
+    since = min((field.since for field in fields if field.since), default=None)
+    occurrence = since.isoformat() if since else ""
+    return News(target, Notice("FieldConflict", note, "Warning"), occurrence, words)
+
+
+def _overview(owner: ObjectRef, target: str) -> str:
+    named = own(owner) if target == str(owner) else target
+    return f"What to do: `{overview(named, owner.namespace)}`"
 
 
 def claimed(ref: ObjectRef, leaf: Leaf) -> Notice:
@@ -95,6 +142,43 @@ def holders(leaf: Leaf) -> str:
     return ", ".join(dict.fromkeys(holder.manager for holder in leaf.holders))
 
 
-def restored(ref: ObjectRef, path: str) -> Notice:
-    """Tell that a field which had vanished was put back."""
-    return Notice("FieldRestored", f"{ref}: {path} had been removed; it was put back", "Warning")
+def restored(ref: ObjectRef, leaf: Leaf) -> Notice:
+    """Tell that a field which nobody held any more was set again."""
+    if leaf.live is None:
+        note = f"{ref}: {leaf.path} had been removed; it was put back"
+    else:
+        live, want = (shown(ref.api.kind, leaf.steps, value) for value in (leaf.live, leaf.want))
+        note = f"{ref}: {leaf.path} was held by nobody and was {live}; it was set to {want} again"
+    return Notice("FieldRestored", note, "Warning")
+
+
+def many_restored(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:
+    """Tell that fields which nobody held any more were set again."""
+    note = f"{ref}: {len(leaves)} fields were held by nobody; they were set again: {_first(leaves)}"
+    return Notice("FieldRestored", note, "Warning")
+
+
+def many_claimed(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:
+    """Tell that fields were taken back by force, from whom, and on whose word."""
+    names = ", ".join(dict.fromkeys(map(holders, leaves)))
+    note = (
+        f"{ref}: {len(leaves)} fields were taken from {names} by force, as {CLAIM} asks:"
+        f" {_first(leaves)}"
+    )
+    return Notice("FieldClaimed", note, "Warning")
+
+
+def of_each(
+    ref: ObjectRef,
+    leaves: Sequence[Leaf],
+    single: Callable[[ObjectRef, Leaf], Notice],
+    many: Callable[[ObjectRef, Sequence[Leaf]], Notice],
+) -> tuple[Notice, ...]:
+    """Return a notice for each field, or one for all of them where there are more than ten."""
+    if len(leaves) > MOST_SINGLE:
+        return (many(ref, leaves),)
+    return tuple(single(ref, leaf) for leaf in leaves)
+
+
+def _first(leaves: Sequence[Leaf]) -> str:
+    return ", ".join(cut(leaf.path, LONGEST_NOTE // 8) for leaf in leaves[:_NAMED]) + ", …"

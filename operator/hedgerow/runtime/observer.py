@@ -11,7 +11,7 @@ from hedgerow.core.conditions import Problem
 from hedgerow.core.contract import Controller, Desired, Key, Observed
 from hedgerow.core.installations import reporters
 from hedgerow.core.meta import CONTROLLER_LABEL, Installation, ObjectRef, is_going, metadata
-from hedgerow.core.plan import Plan, Scene, is_unknown, plan
+from hedgerow.core.plan import Plan, Scene, is_nobodys, plan
 from hedgerow.core.status import kept, said
 from hedgerow.core.terms import NO_TERMS, Terms, TermsError, claims_refused, terms_of
 from hedgerow.core.unreadable import in_a_line
@@ -195,7 +195,7 @@ class Observer:
             live={},
             past=memory.past,
             anew=anew,
-            reported=tuple(c for c in before.contested if not (anew and is_unknown(c))),
+            reported=tuple(c for c in before.contested if not (anew and is_nobodys(c))),
         )
 
     def _homonyms(self, desired: Desired, namespace: str) -> dict[ChildId, Object]:

@@ -21,7 +21,7 @@ from hedgerow.core.meta import ObjectRef, annotation, metadata
 from hedgerow.core.plan import Past
 from hedgerow.core.steps import ChildId, Deletion, Write
 from hedgerow.core.terms import CLAIM, YIELD
-from hedgerow.kube.errors import Forbidden, KubeError, Missing
+from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing
 from hedgerow.runtime import refusals
 from hedgerow.runtime.cache import owner_key
 from hedgerow.runtime.finalizers import Finalizers
@@ -329,8 +329,10 @@ class Reconciler:
             problems,
             rewritten=rewritten,
             unmatched=look.plan.unmatched,
+            ignored=look.plan.ignored,
+            brief=memory.brief,
         )
-        self._meter.contest(made.key, (field.manager for field in report.contested))
+        self._meter.contest(made.key, (field.manager or "" for field in report.contested))
         await self._announcer.resend(look, memory)
         await self._announcer.of_children(look, memory, made.created)
         made.created.clear()
@@ -340,7 +342,7 @@ class Reconciler:
                 memory.once.clear()  # what a status leaves out, nothing but this remembers
             # The status is unchanged, so its Events were already sent.
             return self._outcome(look, made)
-        await self._announcer.of_pass(look, memory, report.contested, problems, rewritten)
+        await self._announcer.of_pass(look, memory, report, problems, rewritten)
         version: str = metadata(live)["resourceVersion"]
         waits = memory.refusals.waiting(STATUS, version, look.scene.now)
         if waits or self._observer.writable(made.key, memory) is None:
@@ -351,6 +353,9 @@ class Reconciler:
         try:
             answer = await self._applier.apply_status(owner, report.body, version)
         except KubeError as error:
+            if isinstance(error, Invalid) and error.too_large and not memory.brief:
+                memory.brief = True  # what is contested must be told, if not field by field
+                return None
             follow = refusals.rule(Request.STATUS, error).follow
             if follow in (Follow.PUT_OFF, Follow.END):
                 raise

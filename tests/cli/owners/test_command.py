@@ -107,7 +107,16 @@ class TestAsked:
 
         assert cluster.reads == [("BlueGreen", "demo", "shop")]
         assert json.loads(out)["missing"] == [
-            {"path": ".status.routeTo", "contested": "BlueGreen/demo"}
+            {
+                "path": ".status.routeTo",
+                "contested": "BlueGreen/demo",
+                "remedies": [
+                    {
+                        "effect": "To have it written again",
+                        "command": "hedgerow adopt BlueGreen.app.demo.kakao.com/demo --from x",
+                    }
+                ],
+            }
         ]
 
     @pytest.mark.parametrize(

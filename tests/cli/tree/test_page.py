@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core import kin
-from core.kin import contested, entry, owned, pod, tree
+from core.kin import NOON, contested, entry, owned, pod, tree
 from hedgerow.cli.tree.kinds import Family, families, meant
 from hedgerow.cli.tree.page import MOST, sections
 from hedgerow.cli.tree.terminal import ENDLESS, lines
@@ -44,7 +44,8 @@ class TestWide:
             "BlueGreen/demo        ✗ not Ready: FieldConflict  user                5m",
             "│   Contested=True FieldConflict",
             "├ Deployment/web      ✓ available 1/1             hedgerow-bluegreen  5m",
-            "│ │ ✗ .spec.replicas: held by kubectl (Update scale) for 5m",
+            "│ │ ✗ .spec.replicas: held by kubectl (Update scale) with another value for 5m",
+            "│ │   what to do: hedgerow owners Deployment.apps/web --contested -n ns",
             "│ └ ReplicaSet/web-1  ✓ ready 1/1                 hedgerow-bluegreen  5m",
             "│   └ Pod/web-1-a     ✓ Ready                     hedgerow-bluegreen  5m",
             "└ Service/demo        ✓ ClusterIP 10.0.0.1        hedgerow-bluegreen  5m",
@@ -81,10 +82,26 @@ class TestWide:
         assert drawn(root)[4] == "│   it is held"
 
     def test_a_holder_of_whom_little_is_known_is_told_shortly(self):
-        bare = {"object": "Service/demo", "path": ".spec.ports", "manager": "unknown"}
+        bare = {"object": "Service/demo", "path": ".spec.ports", "manager": "someone"}
         root = tree(of=kin.resource(contested=[bare]))
 
-        assert drawn(root)[-1] == "    ✗ .spec.ports: held by unknown"
+        assert drawn(root)[-2] == "    ✗ .spec.ports: held by someone with another value"
+
+    def test_the_values_of_a_conflict_are_told(self):
+        values = {"reason": "OtherValue", "declared": "2", "live": "3"}
+        root = tree(of=kin.resource(contested=[contested("Service/demo") | values]))
+
+        assert (
+            "    ✗ .spec.replicas: you declare 2, it is 3; held by kubectl (Update scale) for 5m"
+            in drawn(root)
+        )
+
+    def test_what_nobody_holds_is_said_to_be_so(self):
+        gone = {"object": "Service/demo", "path": ".spec.x", "reason": "Removed", "declared": "a"}
+        root = tree(of=kin.resource(contested=[{**gone, "since": NOON}]))
+
+        told = "you declare a, it is not there; it was removed, and nobody holds it"
+        assert drawn(root)[-2] == f"    ✗ .spec.x: {told}"
 
     def test_each_namespace_has_its_section_and_its_counts(self):
         missing = tree(kin.foreign(), of=kin.unmet(kin.foreign()))

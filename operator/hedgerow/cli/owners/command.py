@@ -9,8 +9,9 @@ import typer
 
 from hedgerow import __version__
 from hedgerow.cli.exits import Exit
+from hedgerow.cli.owners.disputes import Disputes
 from hedgerow.core import owners_choice
-from hedgerow.core.meta import controller_of, metadata
+from hedgerow.core.meta import ObjectRef, controller_of, metadata
 from hedgerow.core.owners import owners
 from hedgerow.kube.discovery import Found, find, spelled
 from hedgerow.kube.errors import Forbidden, Missing
@@ -18,10 +19,10 @@ from hedgerow.runtime.clock import SystemClock
 from hedgerow_schemas.resources import RESOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from contextlib import AbstractAsyncContextManager
 
     from hedgerow.core.owners import Ownership
+    from hedgerow.core.owners_choice import Dispute
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import ApiResource, Object
 
@@ -85,7 +86,8 @@ def owners_command(
 
     Every field is there once, with all of its managers. Unowned is what nobody holds: a default,
     or what its holder let go of. Contested is what the hedgerow resource that controls the object
-    declares otherwise, as its status.contested tells. Values of Secrets are never shown.
+    declares otherwise, as its status.contested tells, with what settles it (with --contested, for
+    each field). Values of Secrets are never shown.
 
     By hand: kubectl get KIND NAME -o yaml --show-managed-fields
     """
@@ -93,14 +95,19 @@ def owners_command(
     if not (kind and slash and name) or "/" in name or name in {".", ".."}:
         raise typer.BadParameter(f"{target!r} is no KIND/NAME, such as deployment/web")
 
-    async def carry_out() -> tuple[Object, Ownership]:
+    async def carry_out() -> tuple[Object, Ownership, tuple[Dispute, ...]]:
         async with _connect(kubeconfig, context) as cluster:
             live = await _read(cluster, kind, name, namespace or cluster.namespace)
-            return live, owners(live, await _contested(cluster, live))
+            found = await _declarer(cluster, live)
+            if found is None:
+                return live, owners(live), ()
+            owner, resource = found
+            whole = owners(live, owners_choice.contested_in(live, resource))
+            return live, whole, owners_choice.disputes(live, resource, owner)
 
-    live, whole = anyio.run(carry_out)
+    live, whole, disputes = anyio.run(carry_out)
     chosen = owners_choice.choose(whole, manager, contested=contested)
-    _print(live, whole, chosen, output)
+    _print(live, whole, chosen, Disputes(disputes, all_told=contested), output)
 
 
 def _connect(kubeconfig: str | None, context: str | None) -> AbstractAsyncContextManager[Cluster]:
@@ -131,23 +138,28 @@ def _tell(found: Found, kind: str) -> None:
         _say(f"no answer about the kinds of {', '.join(found.failed)}")
 
 
-async def _contested(cluster: Cluster, live: Object) -> Mapping[str, str]:
-    """Ask the resource that controls the object, if it is one of hedgerow's, what it contests."""
+async def _declarer(cluster: Cluster, live: Object) -> tuple[ObjectRef, Object] | None:
+    """Return the resource that controls the object, if it is one of hedgerow's, or the object."""
     own = _ours(live["apiVersion"], live["kind"])
     if own:
-        return owners_choice.contested_in(live, live)
+        return _ref(own, live), live
     owner = controller_of(live)
     api = _ours(owner.get("apiVersion", ""), owner.get("kind", ""))
     if api is None:
-        return {}
+        return None
     try:
         resource = await cluster.read(api, owner["name"], metadata(live).get("namespace", ""))
     except (Forbidden, Missing) as error:
         _say(f"contested fields are not marked: {error}")
-        return {}
+        return None
     if resource is None or metadata(resource).get("uid") != owner["uid"]:
-        return {}
-    return owners_choice.contested_in(live, resource)
+        return None
+    return _ref(api, resource), resource
+
+
+def _ref(api: ApiResource, live: Object) -> ObjectRef:
+    meta = metadata(live)
+    return ObjectRef(api, meta.get("namespace", ""), meta["name"], meta.get("uid", ""))
 
 
 def _ours(group_version: str, kind: str) -> ApiResource | None:
@@ -156,19 +168,21 @@ def _ours(group_version: str, kind: str) -> ApiResource | None:
     return next((api for api in apis if (api.group, api.kind) == (group, kind)), None)
 
 
-def _print(live: Object, whole: Ownership, chosen: Ownership, output: Format) -> None:
+def _print(
+    live: Object, whole: Ownership, chosen: Ownership, disputes: Disputes, output: Format
+) -> None:
     """Print in the form asked for; each form is imported when it is the one."""
     # ruff: noqa: PLC0415
     now = SystemClock().now()
     if output in {"json", "yaml"}:
         from hedgerow.cli.owners import listing as owners_list
 
-        listed = owners_list.listed(live, chosen)
+        listed = owners_list.listed(live, chosen, disputes)
         typer.echo(getattr(owners_list, output)(listed), nl=False)
         return
     from hedgerow.cli.owners.page import page
 
-    told = page(live, whole, chosen, now)
+    told = page(live, whole, chosen, now, disputes)
     if output == "tree":
         from hedgerow.cli.owners.terminal import show
 

@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
+from hedgerow.cli.owners.disputes import NO_DISPUTES
 from hedgerow.core.meta import metadata
 from hedgerow.manifest import to_yaml
 
 if TYPE_CHECKING:
+    from hedgerow.cli.owners.disputes import Disputes
     from hedgerow.core.managed import Holder
     from hedgerow.core.owners import Node, Ownership
     from hedgerow_schemas.base import Object
 
 
-def listed(live: Object, chosen: Ownership) -> Object:
+def listed(live: Object, chosen: Ownership, disputes: Disputes = NO_DISPUTES) -> Object:
     """Give the object, every place of it as `fields`, and what is held and not there as `gone`.
 
     `state` is held, unowned, identity (set by the server alone) or branch: a map, list or item
-    that is itself held, which has no value of its own here.
+    that is itself held, which has no value of its own here. A contested one has what is declared
+    there, and the commands that settle it.
     """
     meta = metadata(live)
     named = {
@@ -28,12 +31,19 @@ def listed(live: Object, chosen: Ownership) -> Object:
     }
     return {
         "object": {"apiVersion": live["apiVersion"], "kind": live["kind"], **named},
-        "fields": [_field(node) for node in chosen.places() if _is_told(node)],
+        "fields": [
+            {**_field(node), **_disputed(disputes, node.path)}
+            for node in chosen.places()
+            if _is_told(node)
+        ],
         "gone": [
             {"path": one.path, "apiVersion": one.version, "managers": [_holder(one.holder)]}
             for one in chosen.gone
         ],
-        "missing": [{"path": path, "contested": owner} for path, owner in chosen.missing],
+        "missing": [
+            {"path": path, "contested": owner, **_disputed(disputes, path)}
+            for path, owner in chosen.missing
+        ],
     }
 
 
@@ -62,6 +72,15 @@ def _field(node: Node) -> Object:
     if node.contested:
         field["contested"] = node.contested
     return {**field, "managers": [_holder(holder) for holder in node.holders]}
+
+
+def _disputed(disputes: Disputes, path: str) -> Object:
+    found = disputes.of(path)
+    if found is None:
+        return {}
+    told = {"reason": found.field.reason, "declared": found.field.declared}
+    remedies = [{"effect": one.effect, "command": one.command} for one in found.remedies]
+    return {**{name: value for name, value in told.items() if value}, "remedies": remedies}
 
 
 def _holder(holder: Holder) -> Object:

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hedgerow.cli.owners.disputes import NO_DISPUTES
 from hedgerow.cli.times import utc
-from hedgerow.core.invalid import cut
 from hedgerow.core.meta import metadata
+from hedgerow.core.shown import printable, worded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from hedgerow.cli.owners.disputes import Disputes
     from hedgerow.core.managed import Holder
     from hedgerow.core.owners import Node, Ownership
     from hedgerow_schemas.base import Object
 
-LONGEST = 500
-"""Characters of a value that are worth telling in a line of a page."""
-_WORDS = {"", "true", "false", "null", "yes", "no", "on", "off"}
-_NUMBER = re.compile(r"[-+]?(\d[\d_]*)?\.?\d*([eE][-+]?\d+)?$")
-"""What reads as something else than a string when it stands bare."""
 UNOWNED = "unowned"
 CONTESTED = "contested"
 
@@ -41,7 +36,10 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One place: `guide` leads to its name, `below` goes on under it; `value` None: a branch."""
+    """One place: `guide` leads to its name, `below` goes on under it; `value` None: a branch.
+
+    `declared` is what the resource declares that contests it.
+    """
 
     guide: str
     below: str
@@ -52,6 +50,7 @@ class Row:
     holdings: tuple[Holding, ...]
     unowned: bool = False
     contested: str = ""
+    declared: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,13 @@ class Page:
     asof: str = ""
 
 
-def page(live: Object, whole: Ownership, chosen: Ownership, now: datetime) -> Page:
+def page(
+    live: Object,
+    whole: Ownership,
+    chosen: Ownership,
+    now: datetime,
+    disputes: Disputes = NO_DISPUTES,
+) -> Page:
     """Tell of the chosen part of an object; the facts above it are those of the whole."""
     meta = metadata(live)
     place = "/".join(filter(None, (meta.get("namespace"), meta.get("name"))))
@@ -79,29 +84,11 @@ def page(live: Object, whole: Ownership, chosen: Ownership, now: datetime) -> Pa
         printable(f"{live['kind']} {place}"),
         f"{live['apiVersion']}: {_counted(whole)}",
         _leaves_held(whole),
-        tuple(_rows(_visible(chosen.fields), now)),
-        (*_gone(live, chosen, now), *_missing(chosen)),
-        tuple(_notes(whole, chosen)),
+        tuple(_declaring(disputes, _rows(_visible(chosen.fields), now))),
+        (*_gone(live, chosen, now), *_declaring(disputes, _missing(chosen))),
+        (*_notes(whole, chosen), *disputes.lines()),
         utc(now),
     )
-
-
-def printable(text: str) -> str:
-    """Give a text that neither steers a terminal nor breaks XML; cut where it gets endless."""
-    shown = cut(text, LONGEST)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
-
-
-def worded(value: Any) -> str:
-    """Give a value in one line: JSON, but a string bare where it can be nothing else."""
-    written = json.dumps(value, ensure_ascii=False)
-    return printable(value if isinstance(value, str) and _is_plain(value, written) else written)
-
-
-def _is_plain(text: str, written: str) -> bool:
-    if text != text.strip() or written != f'"{text}"' or text.lower() in _WORDS:
-        return False
-    return text[:1] not in {"{", "["} and not _NUMBER.match(text)
 
 
 def age(since: str, now: datetime) -> str:
@@ -170,6 +157,14 @@ def _rows(nodes: Sequence[Node], now: datetime, below: str = "", depth: int = 0)
             printable(node.contested),
         )
         yield from _rows(children, now, after, depth + 1)
+
+
+def _declaring(disputes: Disputes, rows: Iterable[Row]) -> Iterator[Row]:
+    """Return rows with what is declared at those that are contested."""
+    for row in rows:
+        found = disputes.of(row.path) if row.contested else None
+        declared = found.field.declared if found else None
+        yield replace(row, declared=printable(declared)) if declared else row
 
 
 def _gone(live: Object, chosen: Ownership, now: datetime) -> Iterator[Row]:

@@ -73,8 +73,10 @@ def _lines(row: Row, colours: Mapping[str, str]) -> Iterable[tuple[Text, ...]]:
         cells.append((Text(UNOWNED, "dim italic"), Text(), Text()))
     if row.contested:
         cells.append((Text(f"✗ {CONTESTED}", "bold red"), Text(), Text()))
+    last = len(cells) - 1
     for number, held in enumerate(cells or [(Text(), Text(), Text())]):
-        yield (Text(row.below, "dim") if number else name, *held)
+        below = _declared(row) if number == last else Text(row.below, "dim")
+        yield (below if number else name, *held)
 
 
 def _field(row: Row) -> Text:
@@ -83,6 +85,11 @@ def _field(row: Row) -> Text:
     if row.value is None:
         return text
     return text.append(": ", "dim").append(row.value, "dim" if row.unowned else "")
+
+
+def _declared(row: Row) -> Text:
+    told = f"declared: {row.declared}" if row.declared else ""
+    return Text.assemble((row.below, "dim"), (told, "red"))
 
 
 def _held(holding: Holding, colours: Mapping[str, str]) -> tuple[Text, Text, Text]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from hedgerow.core.forecast import worst
+from hedgerow.core.remedies import remedies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,7 @@ def _forecast(forecast: Forecast) -> Object:
         "fieldManager": forecast.field_manager,
         "verdict": forecast.verdict,
         "objects": [_object(found) for found in forecast.objects],
-        "contested": [_held(held) for held in forecast.contested],
+        "contested": [{**_held(held), **_settling(forecast, held)} for held in forecast.contested],
         "claims": [_held(held) for held in forecast.claims],
         "yields": [_held(held) for held in forecast.yields],
         "refusals": [{"object": r.object, "message": r.message} for r in forecast.refusals],
@@ -96,6 +97,13 @@ def _holder(holder: Holder) -> Object:
     return {name: value for name, value in told.items() if value}
 
 
+def _settling(forecast: Forecast, held: Held) -> Object:
+    if held.object == str(forecast.owner):
+        return {}
+    found = remedies(forecast.owner, forecast.annotations, held)
+    return {"remedies": [{"effect": one.effect, "command": one.command} for one in found]}
+
+
 def _held(held: Held) -> Object:
     told = {
         "object": held.object,
@@ -104,5 +112,8 @@ def _held(held: Held) -> Object:
         "operation": held.operation,
         "subresource": held.subresource,
         "since": held.since,
+        "reason": held.reason,
+        "declared": held.declared,
+        "live": held.live,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in told.items() if value not in ("", None)}

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from hedgerow.cli.owners.page import age, printable, worded
 from hedgerow.core import clientside
 from hedgerow.core.canonical import identical
+from hedgerow.core.contested import values
 from hedgerow.core.fieldset import is_map
 from hedgerow.core.forecast import PLACEHOLDER
-from hedgerow.core.installations import remedy
+from hedgerow.core.remedies import overview, remedies
 from hedgerow.core.terms import CLAIM, YIELD
-from hedgerow.core.walk import BEFORE_FIRST_APPLY
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
@@ -41,15 +41,21 @@ _TONES: dict[str, Tone] = {
 _UNKNOWN = "(known once it exists)"
 _OWNERS = ("f:metadata", "f:ownerReferences")
 _FIRST_SHOWN = 3
+_MOST_SETTLED = 10
+"""Contested fields of which each is shown with what settles it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line: what it says, who holds the field now, and how it is coloured."""
+    """One line: what it says, who holds the field now, and how it is coloured.
+
+    A `command` stays in one piece, to be pasted.
+    """
 
     text: str
     tone: Tone = "plain"
     holder: str = ""
+    command: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +196,7 @@ def _who(line: Line) -> str:
 def _holder(holder: Holder | Held) -> str:
     how = "" if holder.operation in ("Apply", "") else f" ({holder.operation}"
     if not how:
-        return printable(holder.manager)
+        return printable(holder.manager) or "nobody"
     return f"{printable(holder.manager)}{how}{f' {holder.subresource}'.rstrip()})"
 
 
@@ -203,10 +209,17 @@ def _known(text: str) -> str:
 
 
 def _contested(forecast: Forecast, now: datetime) -> Iterator[Row]:
-    own = str(forecast.owner)
-    yield from _held(forecast.contested, now)
-    remedies = (_remedy(held, own=held.object == own) for held in forecast.contested)
-    yield from (Row(remedy, "faint") for remedy in dict.fromkeys(remedies))
+    settled, more = forecast.contested[:_MOST_SETTLED], forecast.contested[_MOST_SETTLED:]
+    for held in settled:
+        yield from _held((held,), now)
+        if not _is_own(forecast, held):
+            yield from _settling(forecast, held)
+    yield from _held(more, now)
+    own = (held for held in forecast.contested if _is_own(forecast, held))
+    yield from (Row(told, "faint") for told in dict.fromkeys(map(_own_remedy, own)))
+    rest = dict.fromkeys(held.object for held in more if not _is_own(forecast, held))
+    for target in rest:
+        yield Row(overview(target, forecast.owner.namespace), "faint", command=True)
     taken = (problem for problem in forecast.problems if problem.reason == "NameTaken")
     yield from (Row(printable(problem.message), "alarm") for problem in taken)
 
@@ -214,19 +227,25 @@ def _contested(forecast: Forecast, now: datetime) -> Iterator[Row]:
 def _held(fields: Iterable[Held], now: datetime) -> Iterator[Row]:
     for held in fields:
         since = f", {age(held.since, now)}" if held.since else ""
-        yield Row(f"{held.object}: {printable(held.path)}", "alarm", f"{_holder(held)}{since}")
+        differs = ": ".join(filter(None, (printable(held.path), values(held))))
+        yield Row(f"{held.object}: {differs}", "alarm", f"{_holder(held)}{since}")
 
 
-def _remedy(held: Held, *, own: bool) -> str:
-    if other := remedy(held.manager, held.operation):
-        return other
-    if own and held.manager == clientside.MANAGER:
+def _is_own(forecast: Forecast, held: Held) -> bool:
+    """Tell whether it is a field of the resource itself, which its user applies."""
+    return held.object == str(forecast.owner) and not held.path.startswith(".status.")
+
+
+def _settling(forecast: Forecast, held: Held) -> Iterator[Row]:
+    for remedy in remedies(forecast.owner, forecast.annotations, held):
+        yield Row(f"  {remedy.effect}:", "faint")
+        yield Row(remedy.command, "faint", command=True)
+
+
+def _own_remedy(held: Held) -> str:
+    if held.manager == clientside.MANAGER:
         return "`kubectl apply`, without --server-side, keeps them where they are"
-    if own:
-        return "leave it out of the manifest, or apply with --force-conflicts"
-    if held.manager == BEFORE_FIRST_APPLY.manager:
-        return f"`hedgerow adopt {held.object}` settles whose it is"
-    return f"leave it so with the annotation {YIELD}: '{held.object}: …', or take it with {CLAIM}"
+    return "leave it out of the manifest, or apply with --force-conflicts"
 
 
 def _conditions(before: Iterable[Condition], after: Iterable[Condition]) -> Iterator[Row]:

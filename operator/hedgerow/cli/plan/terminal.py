@@ -52,7 +52,10 @@ def _print(out: Console, section: Section) -> None:
     right = max((holder.cell_len for _, holder in rows), default=0) + _GAP if wide else 0
     left = out.width - _MARGIN - right
     column = min(max((text.cell_len for text, holder in rows if holder), default=0), left)
-    for text, holder in rows:
+    for row, (text, holder) in zip(section.rows, rows, strict=True):
+        if row.command:
+            _say(out, Text(" " * _MARGIN * 2).append(text))
+            continue
         first, *more = _wrapped(out, text, left if holder else out.width - _MARGIN)
         if wide and holder:
             first.pad_right(column - first.cell_len)

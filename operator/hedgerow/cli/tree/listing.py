@@ -53,7 +53,9 @@ def _member(member: Member) -> dict[str, Any]:
 def _conflict(conflict: Conflict) -> dict[str, str]:
     told = _holder(conflict.holder)
     since = told.pop("time", "")
-    return {"path": conflict.path, **told, **({"since": since} if since else {})}
+    values = {"reason": conflict.reason, "declared": conflict.declared, "live": conflict.live}
+    known = {name: value for name, value in values.items() if value is not None}
+    return {"path": conflict.path, **known, **told, **({"since": since} if since else {})}
 
 
 def _holder(holder: Holder) -> dict[str, str]:

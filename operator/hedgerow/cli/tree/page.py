@@ -8,6 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.cli.owners.page import age, printable
+from hedgerow.core.contested import OTHER_VALUE, sentence
+from hedgerow.core.remedies import overview
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -136,6 +138,11 @@ def _notes(member: Member, now: datetime) -> Iterator[Note]:
     whys = (told.message for told in unmet if not _is_conflict(told.reason, member))
     yield from (Note(printable(why), False) for why in dict.fromkeys(whys) if why)
     yield from (Note(_held(conflict, now), True) for conflict in member.conflicts)
+    if member.conflicts:
+        group = member.api_version.rpartition("/")[0]
+        kind = ".".join(filter(None, (member.kind, group)))
+        what = overview(f"{kind}/{member.name}", member.namespace)
+        yield Note(printable(f"what to do: {what}"), False)
     if member.warning:
         yield Note(printable(member.warning), True)
 
@@ -146,9 +153,6 @@ def _is_conflict(reason: str, member: Member) -> bool:
 
 
 def _held(conflict: Conflict, now: datetime) -> str:
-    holder = conflict.holder
-    how = " ".join(filter(None, (holder.operation, holder.subresource)))
-    since = f" for {age(holder.time, now)}" if holder.time else ""
-    return printable(
-        f"{conflict.path}: held by {holder.manager}{f' ({how})' if how else ''}{since}"
-    )
+    since = conflict.holder.time if conflict.reason in (None, OTHER_VALUE) else ""
+    told = f" for {age(since, now)}" if since else ""
+    return printable(f"{conflict.path}: {sentence(conflict)}{told}")
