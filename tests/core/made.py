@@ -13,6 +13,7 @@ MANAGER = "hedgerow-bluegreen"
 KEYS = {
     "ownerReferences": ("uid",),
     "containers": ("name",),
+    "env": ("name",),
     "ports": ("port", "protocol"),
     "conditions": ("type",),
     "contested": ("object", "path"),

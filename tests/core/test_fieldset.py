@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.core.fieldset import assign, coin, parse, path_of, positions, show
+from hedgerow.core.fieldset import Positions, assign, coin, parse, path_of, show
 
 HTTP = 'k:{"containerPort":80,"protocol":"TCP"}'
 DNS = 'k:{"containerPort":53,"protocol":"UDP"}'
@@ -54,7 +54,7 @@ class TestParsing:
     )
     def test_what_cannot_be_read_matches_nothing(self, element: str) -> None:
         assert "?" == parse(element).kind
-        assert {element: []} == positions([{"name": "c"}, None, "c", 0], [element])
+        assert not Positions([{"name": "c"}, None, "c", 0]).of(element)
 
 
 class TestPositions:
@@ -64,12 +64,14 @@ class TestPositions:
             {"containerPort": 80, "protocol": "TCP", "name": "http"},
         ]
 
-        assert {HTTP: [1], DNS: [0], TWICE: []} == positions(live, [HTTP, DNS, TWICE])
+        where = Positions(live)
+
+        assert (where.of(HTTP), where.of(DNS), where.of(TWICE)) == ([1], [0], ())
 
     def test_duplicates_are_all_found(self) -> None:
         live = [{"name": "a"}, {"name": "b"}, {"name": "a"}]
 
-        assert {'k:{"name":"a"}': [0, 2]} == positions(live, ['k:{"name":"a"}'])
+        assert [0, 2] == Positions(live).of('k:{"name":"a"}')
 
     @pytest.mark.parametrize(
         ("live", "element", "found"),
@@ -88,7 +90,7 @@ class TestPositions:
     def test_values_are_compared_strictly(
         self, live: list[object], element: str, found: list[int]
     ) -> None:
-        assert {element: found} == positions(live, [element])
+        assert found == list(Positions(live).of(element))
 
 
 class TestAssigning:

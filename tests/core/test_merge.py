@@ -180,7 +180,7 @@ class TestPlaces:
         ],
     )
     def test_a_value_is_put_there(self, value, steps, want, after):
-        assert put(value, steps, want) == after
+        assert put(value, {steps: want}) == after
 
     @pytest.mark.parametrize(
         ("value", "steps", "after"),
@@ -196,7 +196,7 @@ class TestPlaces:
         ],
     )
     def test_a_value_is_taken_away(self, value, steps, after):
-        assert without(value, steps) == after
+        assert without(value, [steps]) == after
 
     def test_items_without_keys_are_left_out_of_a_tree(self):
         known = [{'k:{"name":"a"}': {".": {}, "f:name": {}}}]

@@ -5,7 +5,7 @@ import pytest
 from hedgerow.core.managed import Holder
 from hedgerow.core.moves import Change, Refusal, are_meant, changes, holdings, patterns, shown
 from hedgerow.core.shown import HIDDEN
-from hedgerow.core.trees import ABSENT
+from hedgerow.core.trees import ABSENT, Values
 from support.judged import OTHER, OURS, live, want
 
 REPLICAS, DATA = ("f:spec", "f:replicas"), ("f:data", "f:key")
@@ -19,9 +19,9 @@ def secret() -> dict[str, object]:
 
 class TestValues:
     def test_a_secret_s_are_hidden_but_for_what_is_none(self):
-        assert shown(secret(), DATA) == shown(secret(), NOTE) == HIDDEN
-        assert shown(secret(), ("f:type",)) == "Opaque"
-        assert shown({**secret(), "kind": "ConfigMap"}, DATA) == "c2VjcmV0"
+        assert shown(Values(secret()), DATA) == shown(Values(secret()), NOTE) == HIDDEN
+        assert shown(Values(secret()), ("f:type",)) == "Opaque"
+        assert shown(Values({**secret(), "kind": "ConfigMap"}), DATA) == "c2VjcmV0"
 
     def test_those_that_differ_are_told(self):
         before, after = want(spec={"replicas": 5, "b": 1}), want(spec={"replicas": True, "b": 1})

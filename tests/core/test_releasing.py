@@ -11,7 +11,7 @@ from hedgerow.core.meta import CONTROLLER_LABEL
 from hedgerow.core.moves import Refusal, changes, holdings
 from hedgerow.core.releasing import given_up, left_over, release
 from hedgerow.core.terms import LONGEST, YIELD, terms_of
-from hedgerow.core.trees import ABSENT, at, declaring
+from hedgerow.core.trees import ABSENT, Values, declaring
 from model.bodies import NAMESPACE
 from model.kinds import BUILTIN, bluegreen, cronjob, memcached
 from model.programs import APPLIERS, ModelWorld, programs
@@ -219,7 +219,7 @@ class TestNoValueChanges:
         assert changes(before, after, found.leaves) == ()
         assert left_over(after, ours, found.leaves) == ()
         for steps in found.leaves:
-            is_there = at(before, steps) not in (ABSENT, None, {}, [])
+            is_there = Values(before).at(steps) not in (ABSENT, None, {}, [])
             assert not is_there or steps in holdings(after)
 
 

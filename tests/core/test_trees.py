@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from hedgerow.core.trees import ABSENT, at, cut, declaring, is_hollow, is_key, leaves, united
+from hedgerow.core.managed import held
+from hedgerow.core.trees import ABSENT, Values, cut, declaring, is_hollow, is_key, leaves, united
 from support.judged import OTHER, OURS, item, live, want
 
 LEAF: dict[str, Any] = {}
@@ -49,10 +50,10 @@ class TestLeaves:
         obj = live(want(), (OURS, {"f:a": LEAF, "f:b": LEAF}), (OTHER, {"f:a": {".": LEAF}}))
         more = live(want(), (OURS, {"f:a": LEAF}), (OTHER, {"f:a": {".": LEAF, "f:x": LEAF}}))
 
-        assert not is_hollow(obj, ("f:a",))
-        assert not is_hollow(obj, ("f:b",))
-        assert not is_hollow(obj, ("f:c",))
-        assert is_hollow(more, ("f:a",))
+        assert not is_hollow(held(obj), ("f:a",))
+        assert not is_hollow(held(obj), ("f:b",))
+        assert not is_hollow(held(obj), ("f:c",))
+        assert is_hollow(held(more), ("f:a",))
 
 
 class TestParts:
@@ -90,7 +91,7 @@ class TestValues:
         ],
     )
     def test_it_is_what_stands_there(self, steps, value):
-        assert at(self.OBJECT, steps) == value
+        assert Values(self.OBJECT).at(steps) == value
 
     @pytest.mark.parametrize(
         "steps",
@@ -100,7 +101,7 @@ class TestValues:
         ],
     )  # fmt: skip
     def test_where_nothing_stands_it_is_absent(self, steps):
-        assert at(self.OBJECT, steps) is ABSENT
+        assert Values(self.OBJECT).at(steps) is ABSENT
 
 
 class TestDeclaring:

@@ -6,10 +6,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.core.fieldset import Tree, path_of
-from hedgerow.core.managed import Holder, entries, managers
+from hedgerow.core.managed import Holder, entries, held, managers
 from hedgerow.core.meta import metadata
 from hedgerow.core.moves import Fate, Move, Refusal, are_meant, holdings, patterns, shown
-from hedgerow.core.trees import ABSENT, Steps, at, cut, declaring, is_hollow, is_key, leaves
+from hedgerow.core.trees import (
+    ABSENT,
+    Steps,
+    Values,
+    cut,
+    declaring,
+    is_hollow,
+    is_key,
+    leaves,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -68,6 +77,19 @@ class Source:
         return STATUS if self.holder.subresource == STATUS else ""
 
 
+class _Places:
+    """What is there at the places of an object, and who holds it; all of it is read once."""
+
+    def __init__(self, live: Object) -> None:
+        self.values = Values(live)
+        self.holders = holdings(live)
+        self._held = held(live)
+
+    def has_value(self, steps: Steps) -> bool:
+        """Tell whether there is a value that can be declared."""
+        return self.values.at(steps) is not ABSENT and not is_hollow(self._held, steps)
+
+
 @dataclass(frozen=True, slots=True)
 class Adoption:
     """What an adoption does.
@@ -90,7 +112,12 @@ def adopt(live: Object, wish: Wish, target: Target) -> Adoption:
         names = ", ".join(wish.fields)
         raise Refusal(f"{wish.manager} holds no field of {_named(live)} that is called {names}")
     gone = {(source.holder, steps) for source in sources for steps in chosen[source.index]}
-    moves = tuple(move for source in sources for move in _moves(live, source, chosen, gone, target))
+    places = _Places(live)
+    moves = tuple(
+        move
+        for source in sources
+        for move in _moves(places, source, chosen[source.index], gone, target)
+    )
     if target.declares is not None and all(move.fate in ("kept", "unowned") for move in moves):
         raise Refusal(_unrelated(live, wish, target))
     moves = tuple(_with_items(moves, target))
@@ -107,13 +134,12 @@ def adopt(live: Object, wish: Wish, target: Target) -> Adoption:
 
 def left_over(live: Object, adoption: Adoption, target: Target) -> Mapping[str, Object]:
     """Give the applies, by endpoint, of what the target was to have and nobody holds now."""
-    held = holdings(live)
+    places = _Places(live)
     moves = [
         move
         for move in adoption.moves
-        if not any(move.steps[: n + 1] in held for n in range(len(move.steps)))
-        and at(live, move.steps) is not ABSENT
-        and not is_hollow(live, move.steps)
+        if not any(move.steps[: n + 1] in places.holders for n in range(len(move.steps)))
+        and places.has_value(move.steps)
     ]
     return _applies(live, adoption.applies, moves, target)
 
@@ -126,13 +152,15 @@ def _sources(live: Object, wish: Wish, target: Target) -> list[Source]:
         if not holder.is_applier(target.manager, holder.subresource)
     ]
     if not named:
-        held = ", ".join(sorted({one.manager for one in managers(live)} - {target.manager}))
+        names = ", ".join(sorted({one.manager for one in managers(live)} - {target.manager}))
         if wish.manager == target.manager:
             raise Refusal(
                 f"{wish.manager} is who is to have the fields of {_named(live)}; --from names"
-                f" another who holds some: {held or 'nobody does'}"
+                f" another who holds some: {names or 'nobody does'}"
             )
-        raise Refusal(f"{wish.manager} holds nothing of {_named(live)}; others: {held or 'nobody'}")
+        raise Refusal(
+            f"{wish.manager} holds nothing of {_named(live)}; others: {names or 'nobody'}"
+        )
     found = [source for source in named if _is_wished(source, wish)]
     if not found:
         raise Refusal(f"{wish.manager} holds nothing in that way; it has {_ways(named)}")
@@ -171,18 +199,17 @@ def _chosen(live: Object, source: Source, terms: Sequence[Term]) -> Iterator[Ste
 
 
 def _moves(
-    live: Object,
+    places: _Places,
     source: Source,
-    chosen: Mapping[int, tuple[Steps, ...]],
+    chosen: Iterable[Steps],
     gone: Collection[tuple[Holder, Steps]],
     target: Target,
 ) -> Iterator[Move]:
-    held = holdings(live)
-    for steps in chosen[source.index]:
-        rest = [holder for holder in held[steps] if (holder, steps) not in gone]
-        is_there = at(live, steps) is not ABSENT and not is_hollow(live, steps)
+    for steps in chosen:
+        rest = [holder for holder in places.holders[steps] if (holder, steps) not in gone]
+        is_there = places.has_value(steps)
         fate, to = _fate(steps, rest, source.endpoint, target, is_there=is_there)
-        yield Move(steps, shown(live, steps), source.holder, fate, to)
+        yield Move(steps, shown(places.values, steps), source.holder, fate, to)
 
 
 def _fate(

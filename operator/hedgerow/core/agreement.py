@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.core import ownership
 from hedgerow.core.canonical import builtin, canonical, identical
 from hedgerow.core.extract import item
-from hedgerow.core.fieldset import SELF, assign, is_list, is_map, path_of
-from hedgerow.core.managed import Holder, entries, entry
+from hedgerow.core.fieldset import SELF, assign, by_element, is_list, is_map, path_of
+from hedgerow.core.managed import Entries, Holder, entry, held
 from hedgerow.core.ownership import Leaf
-from hedgerow.core.trees import subtree
+from hedgerow.core.trees import Steps, subtree
 from hedgerow.core.walk import is_before_first_apply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from hedgerow.core.fieldset import Tree
     from hedgerow.core.ownership import Verdict
-    from hedgerow.core.trees import Steps
     from hedgerow_schemas.base import Object
 
 _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
@@ -39,10 +40,10 @@ def without_yielded(
     else over fields of ours is no hold of these.
     """
     mine = entry(live, manager) or {}
-    held = {
+    left = {
         steps for steps in _foreign(live, manager) if is_yielded(steps) and not subtree(mine, steps)
     }
-    leaves = [Leaf(path_of(steps), steps, "lost", None, None, (), equal=False) for steps in held]
+    leaves = [Leaf(path_of(steps), steps, "lost", None, None, (), equal=False) for steps in left]
     return ownership.leave_out(want, leaves) if leaves else want
 
 
@@ -53,10 +54,12 @@ def respelled(want: Object, verdict: Verdict) -> Object:
     """
     if not builtin(str(want.get("apiVersion", ""))):
         return want
-    for leaf in verdict.contested:
-        if identical(_spelled(leaf.want, leaf.steps), leaf.live):
-            want = _put(want, leaf.steps, leaf.live)
-    return want
+    spelled: dict[Steps, _Edit] = {
+        leaf.steps: partial(_replaced, leaf.live)
+        for leaf in verdict.contested
+        if identical(_spelled(leaf.want, leaf.steps), leaf.live)
+    }
+    return _edited(want, spelled) if spelled else want
 
 
 def with_held_items(
@@ -69,22 +72,25 @@ def with_held_items(
     declared as it is, and is given as contested by those who hold a part of it.
     """
     mine = entry(live, manager) or {}
-    kept: list[Leaf] = []
+    others = held(live, but=(manager, ""))
+    kept: dict[Steps, Leaf] = {}
+    items: dict[Steps, list[Any]] = {}
     for leaf in verdict.leaves:
-        holders = _holders_within(live, manager, leaf.steps) if _is_item(leaf) else ()
-        inside = any(leaf.steps[: len(outer.steps)] == outer.steps for outer in kept)
+        holders = _holders_within(others.at(leaf.steps)) if _is_item(leaf) else ()
+        inside = any(leaf.steps[:length] in kept for length in range(len(leaf.steps)))
         if holders and not inside:
-            kept.append(replace(leaf, holders=holders))
+            kept[leaf.steps] = replace(leaf, holders=holders)
             part = item(leaf.live, leaf.steps[-1], subtree(mine, leaf.steps) or {})
-            want = _with_item(want, leaf.steps[:-1], part)
-    return want, tuple(kept)
+            items.setdefault(leaf.steps[:-1], []).append(part)
+    more: dict[Steps, _Edit] = {steps: partial(_extended, parts) for steps, parts in items.items()}
+    return _edited(want, more) if more else want, tuple(kept.values())
 
 
 def _is_item(leaf: Leaf) -> bool:
     return leaf.why == "surplus" and leaf.live is not None and leaf.steps[-1].startswith("k:")
 
 
-def _holders_within(live: Object, manager: str, steps: Sequence[str]) -> tuple[Holder, ...]:
+def _holders_within(there: Entries) -> tuple[Holder, ...]:
     """Give who holds something within an item, but not the item itself.
 
     Of an object whose managed fields were emptied, whose the item was is not known: to let go of
@@ -92,24 +98,38 @@ def _holders_within(live: Object, manager: str, steps: Sequence[str]) -> tuple[H
     """
     return tuple(
         holder
-        for holder, _, tree in entries(live)
-        if not holder.is_applier(manager, "")
-        if (below := subtree(tree, steps))
+        for holder, below in there.pairs
+        if below
         if SELF not in below or is_before_first_apply(holder)
     )
 
 
-def _with_item(want: Any, steps: Sequence[str], part: Any) -> Any:
-    if not steps:
-        return [*(want or ()), part]
-    step, below = steps[0], steps[1:]
+_Edit = Callable[[Any], Any]
+"""Makes of the value at a place the one that it becomes."""
+
+
+def _edited(want: Any, edits: Mapping[Steps, _Edit]) -> Any:
+    """Give a declaration with edits at some of its places, each list on the way read once."""
+    if () in edits:
+        return edits[()](want)
+    found = by_element(edits)
     if is_list(want):
+        elements = assign(want, found)
         return [
-            _with_item(one, below, part) if element == step else one
-            for one, element in zip(want, assign(want, [step]), strict=True)
+            _edited(one, found[element]) if element else one
+            for one, element in zip(want, elements, strict=True)
         ]
     there: Object = want or {}
-    return {**there, step[2:]: _with_item(there.get(step[2:]), below, part)}
+    below = {step[2:]: _edited(there.get(step[2:]), inner) for step, inner in found.items()}
+    return {**there, **below}
+
+
+def _replaced(value: Any, _: Any) -> Any:
+    return value
+
+
+def _extended(parts: list[Any], there: Any) -> list[Any]:
+    return [*(there or ()), *parts]
 
 
 def covers(want: Any, live: Any) -> bool:
@@ -127,22 +147,9 @@ def _spelled(value: Any, steps: Sequence[str]) -> Any:
     return {**filled, **spelled} if is_map(spelled) else spelled
 
 
-def _put(want: Any, steps: Sequence[str], value: Any) -> Any:
-    if not steps:
-        return value
-    step, below = steps[0], steps[1:]
-    if is_map(want):
-        return {**want, step[2:]: _put(want.get(step[2:]), below, value)}
-    return [
-        _put(item, below, value) if element == step else item
-        for item, element in zip(want, assign(want, [step]), strict=True)
-    ]
-
-
 def _foreign(live: Object, manager: str) -> Iterator[tuple[str, ...]]:
-    for holder, _, tree in entries(live):
-        if not holder.is_applier(manager, ""):
-            yield from _leaves(tree, ())
+    for _, tree in held(live, but=(manager, "")).pairs:
+        yield from _leaves(tree or {}, ())
 
 
 def _leaves(tree: Tree, steps: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.core.fieldset import assign, is_list, is_map, parse
+from hedgerow.core.fieldset import assign, by_element, is_list, is_map, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     from hedgerow.core.walk import Leaf
     from hedgerow_schemas.base import Object
 
-_Paths = Sequence[tuple[str, ...]]
+_Paths = Mapping[tuple[str, ...], None]
+
+
+_NOTHING: _Paths = MappingProxyType({})
 
 
 def leave_out(want: Object, contested: Iterable[Leaf]) -> Object:
@@ -22,7 +26,7 @@ def leave_out(want: Object, contested: Iterable[Leaf]) -> Object:
     An atomic field goes whole, a leaf inside a keyed list item inside that item. A map or list that
     this empties goes too, one that was declared empty stays, and so do the keys of list items.
     """
-    return _from_map(want, [leaf.steps for leaf in contested], keys=())
+    return _from_map(want, dict.fromkeys(leaf.steps for leaf in contested), keys=())
 
 
 def without_nulls(value: Any) -> Any:
@@ -36,8 +40,9 @@ def without_nulls(value: Any) -> Any:
 
 def _from_map(want: Object, paths: _Paths, keys: tuple[str, ...]) -> Object:
     kept: Object = {}
+    left_out = by_element(paths)
     for name, value in want.items():
-        below = [] if name in keys else _below(paths, "f:" + name)
+        below = _NOTHING if name in keys else left_out.get("f:" + name, _NOTHING)
         if () in below:
             continue
         left = _from(value, below) if below else value
@@ -47,10 +52,10 @@ def _from_map(want: Object, paths: _Paths, keys: tuple[str, ...]) -> Object:
 
 
 def _from_list(want: list[Any], paths: _Paths) -> list[Any]:
-    known = dict.fromkeys(path[0] for path in paths)
+    left_out = by_element(paths)
     kept: list[Any] = []
-    for item, element in zip(want, assign(want, known), strict=True):
-        below = _below(paths, element) if element else []
+    for item, element in zip(want, assign(want, left_out), strict=True):
+        below = left_out[element] if element else _NOTHING
         if () not in below:
             keys = parse(element).names if element else ()
             kept.append(_from(item, below, keys) if below else item)
@@ -63,7 +68,3 @@ def _from(value: Any, paths: _Paths, keys: tuple[str, ...] = ()) -> Any:
     if is_list(value):
         return _from_list(value, paths)
     return value
-
-
-def _below(paths: _Paths, element: str) -> list[tuple[str, ...]]:
-    return [path[1:] for path in paths if path and path[0] == element]

@@ -22,7 +22,7 @@ from hedgerow.core.terms import CLAIM, YIELD
 from hedgerow.core.unproven import unproven
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from hedgerow.core.contract import Apply
     from hedgerow.core.ownership import Leaf, Verdict
@@ -88,9 +88,9 @@ class ChildPlanner:
             verdict = judge(declared, live, manager)
         doubtful = self._unproven(declared, live)
         vanished = self._vanished(verdict)
-        abandoned = tuple(leaf for leaf in vanished if self._is_abandoned(leaf))
-        claims = tuple(leaf for leaf in verdict.contested if self._is_claimed(leaf))
-        left_out = (*(leaf for leaf in verdict.contested if leaf not in claims), *abandoned)
+        restores, abandoned = _parted(vanished, self._is_abandoned)
+        contested, claims = _parted(verdict.contested, self._is_claimed)
+        left_out = (*contested, *abandoned)
         want = ownership.leave_out(declared, left_out) if left_out else declared
         found = (
             *self._found(left_out),
@@ -102,7 +102,6 @@ class ChildPlanner:
             if not (abandoned or shared or doubtful):
                 memory = replace(memory, settled=(self.want, live, verdict))
             return self._settled(verdict, found, memory)
-        restores = tuple(leaf for leaf in vanished if leaf not in abandoned)
         # A contested field that is ours as well is let go of: its other holder must still be there,
         # or the server removes it.
         gives_up = any(leaf.why == "surplus" for leaf in verdict.leaves) or any(
@@ -222,6 +221,15 @@ class ChildPlanner:
 
     def _is_reported(self, leaf: Leaf) -> bool:
         return self.scene.is_given_up(self.ref, leaf.path)
+
+
+def _parted(
+    leaves: Iterable[Leaf], test: Callable[[Leaf], bool]
+) -> tuple[tuple[Leaf, ...], tuple[Leaf, ...]]:
+    """Return the leaves that fail a test, and those that pass it."""
+    tested = [(leaf, test(leaf)) for leaf in leaves]
+    failed = tuple(leaf for leaf, passed in tested if not passed)
+    return failed, tuple(leaf for leaf, passed in tested if passed)
 
 
 def _unchanged(settled: tuple[Object, Object, Verdict], want: Object, live: Object) -> bool:

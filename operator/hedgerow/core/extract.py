@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.core.fieldset import SELF, Tree, is_list, is_map, parse, positions
+from hedgerow.core.fieldset import SELF, Positions, Tree, is_list, is_map, parse
 from hedgerow.core.managed import entry
 from hedgerow.core.meta import metadata
 
@@ -59,6 +59,6 @@ def _value(live: Any, tree: Tree) -> Any:
 
 
 def _list(live: list[Any], tree: Tree) -> list[Any]:
-    places = positions(live, tree)
-    found = {index: element for element, at in places.items() for index in at}
+    where = Positions(live)
+    found = {index: element for element in tree for index in where.of(element)}
     return [item(live[i], found[i], tree[found[i]]) for i in sorted(found)]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, TypeGuard
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, wraps
+from typing import Any, Final, Literal, NamedTuple, TypeGuard, TypeVar
+
+V = TypeVar("V")
 
 Tree = Mapping[str, Any]
 """A `fieldsV1` tree or a part of it: elements to subtrees; `{}` is a leaf."""
@@ -14,6 +18,7 @@ SELF: Final = "."
 """The element that says: the map or item itself is owned, not only what is in it."""
 
 Key = tuple[Any, ...]
+Names = tuple[str, ...]
 
 
 class Element(NamedTuple):
@@ -43,7 +48,23 @@ def is_list(value: Any) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
-@lru_cache(maxsize=8192)
+_REMEMBERED: Final = 8192
+_LONGEST_REMEMBERED: Final = 256
+"""Characters; a set's value may be as long as an object, and what is remembered is never let go."""
+
+
+def remembered(make: Callable[[str], V]) -> Callable[[str], V]:
+    """Remember what is made of an element, of thousands of them and of none that is long."""
+    known = lru_cache(maxsize=_REMEMBERED)(make)
+
+    @wraps(make)
+    def made(element: str) -> V:
+        return known(element) if len(element) <= _LONGEST_REMEMBERED else make(element)
+
+    return made
+
+
+@remembered
 def parse(element: str) -> Element:
     """Parse an element of fieldsV1; what cannot be read is of kind `?` and matches nothing."""
     kind, _, text = element.partition(":")
@@ -61,7 +82,7 @@ def parse(element: str) -> Element:
     return Element("?")
 
 
-@lru_cache(maxsize=8192)
+@remembered
 def show(element: str) -> str:
     """Print an element as the field of a 409's cause does: `.spec`, `[name="c"]`, `[="x"]`."""
     parsed = parse(element)
@@ -92,12 +113,67 @@ def assign(items: Sequence[Any], known: Iterable[str]) -> list[str | None]:
     chosen = [_exact(item, shapes, exact) for item in items]
     if None not in chosen:
         return chosen
-    rest = [(element, parsed) for element, parsed in elements if element not in chosen]
-    return [have or _leftover(item, rest) for item, have in zip(items, chosen, strict=True)]
+    taken = set(chosen)
+    rest = _Leftovers([one for one in elements if one[1].kind == "k" and one[0] not in taken])
+    return [have or rest.take(item) for item, have in zip(items, chosen, strict=True)]
+
+
+class _Leftovers:
+    """Elements that no item has by all of its keys; each is taken once, the first ones first.
+
+    They are filed by the keys that an item has: no item is held against each of them.
+    """
+
+    __slots__ = ("_elements", "_filed", "_shapes", "_taken")
+
+    def __init__(self, elements: Sequence[tuple[str, Element]]) -> None:
+        self._elements = elements
+        self._shapes = dict.fromkeys(parsed.names for _, parsed in elements)
+        self._filed: dict[tuple[Names, Names], dict[Key, deque[int]]] = {}
+        self._taken: set[int] = set()
+
+    def take(self, item: Any) -> str | None:
+        """Give the first element that has no key but as the item has it, if it has it at all."""
+        if not is_map(item):
+            return None
+        found = [place for names in self._shapes for place in self._first(item, names)]
+        if not found:
+            return None
+        self._taken.add(min(found))
+        return self._elements[min(found)][0]
+
+    def _first(self, item: Mapping[str, Any], names: Names) -> Sequence[int]:
+        said = tuple(name for name in names if name in item)
+        if (names, said) not in self._filed:
+            self._filed[names, said] = self._file(names, said)
+        filed = self._filed[names, said].get(tuple(_token(item[name]) for name in said))
+        while filed and filed[0] in self._taken:
+            filed.popleft()
+        return (filed[0],) if filed else ()
+
+    def _file(self, names: Names, said: Names) -> dict[Key, deque[int]]:
+        filed: dict[Key, deque[int]] = {}
+        for place, (_, parsed) in enumerate(self._elements):
+            if parsed.names == names:
+                keys = dict(zip(names, parsed.key, strict=True))
+                filed.setdefault(tuple(keys[name] for name in said), deque()).append(place)
+        return filed
+
+
+def shapes(known: Iterable[str]) -> tuple[str, ...]:
+    """Give the first element of each shape, that is of each set of keys: what `coin` asks for."""
+    first: dict[tuple[str, Names], str] = {}
+    for element in known:
+        parsed = parse(element)
+        first.setdefault((parsed.kind, parsed.names), element)
+    return tuple(first.values())
 
 
 def coin(item: Any, known: Iterable[str]) -> str | None:
-    """Write the element for an item that no entry has, shaped as the `known`; None if keyless."""
+    """Write the element for an item that no entry has, shaped as the `known`; None if keyless.
+
+    Of several elements of one shape only the first can tell anything: give `shapes` of them.
+    """
     for parsed in map(parse, known):
         if parsed.kind == "v":
             return "v:" + json.dumps(item)
@@ -106,19 +182,35 @@ def coin(item: Any, known: Iterable[str]) -> str | None:
     return None
 
 
-def positions(items: Sequence[Any], elements: Iterable[str]) -> dict[str, list[int]]:
-    """Tell for each element at which indices of a live list it stands."""
-    indexed: dict[tuple[str, ...], dict[Key, list[int]]] = {}
-    found: dict[str, list[int]] = {}
-    for element in elements:
-        parsed = parse(element)
-        if parsed.names not in indexed:
-            indexed[parsed.names] = _index(items, parsed.names)
-        found[element] = indexed[parsed.names].get(parsed.key, []) if parsed.values else []
+def by_element(places: Mapping[Names, V]) -> dict[str, dict[Names, V]]:
+    """Sort places, each with what there is to say of it, by their first element."""
+    found: dict[str, dict[Names, V]] = {}
+    for steps, said in places.items():
+        if steps:
+            found.setdefault(steps[0], {})[steps[1:]] = said
     return found
 
 
-def _index(items: Sequence[Any], names: tuple[str, ...]) -> dict[Key, list[int]]:
+class Positions:
+    """At which indices of a list elements stand; the list is read once for each shape of them."""
+
+    __slots__ = ("_indexed", "_items")
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self._items = items
+        self._indexed: dict[Names, dict[Key, list[int]]] = {}
+
+    def of(self, element: str) -> Sequence[int]:
+        """Give the indices at which an element stands, none where it does not."""
+        parsed = parse(element)
+        if not parsed.values:
+            return ()
+        if parsed.names not in self._indexed:
+            self._indexed[parsed.names] = _index(self._items, parsed.names)
+        return self._indexed[parsed.names].get(parsed.key, ())
+
+
+def _index(items: Sequence[Any], names: Names) -> dict[Key, list[int]]:
     index: dict[Key, list[int]] = {}
     for position, item in enumerate(items):
         key = _key(item, names)
@@ -127,7 +219,7 @@ def _index(items: Sequence[Any], names: tuple[str, ...]) -> dict[Key, list[int]]
     return index
 
 
-def _key(item: Any, names: tuple[str, ...]) -> Key | None:
+def _key(item: Any, names: Names) -> Key | None:
     """Read an item's key values; no names means a set, whose items are their own key."""
     if not names:
         return (_token(item),)
@@ -139,29 +231,13 @@ def _key(item: Any, names: tuple[str, ...]) -> Key | None:
         return None
 
 
-def _exact(
-    item: Any, shapes: Iterable[tuple[str, ...]], exact: Mapping[tuple[Any, Key], str]
-) -> str | None:
+def _exact(item: Any, shapes: Iterable[Names], exact: Mapping[tuple[Any, Key], str]) -> str | None:
     for names in shapes:
         key = _key(item, names)
         element = None if key is None else exact.get((names, key))
         if element is not None:
             return element
     return None
-
-
-def _leftover(item: Any, rest: list[tuple[str, Element]]) -> str | None:
-    for position, (element, parsed) in enumerate(rest):
-        if parsed.kind == "k" and is_map(item) and _agrees(item, parsed):
-            del rest[position]
-            return element
-    return None
-
-
-def _agrees(item: Mapping[str, Any], parsed: Element) -> bool:
-    pairs = list(zip(parsed.names, parsed.key, strict=True))
-    said = [(name, key) for name, key in pairs if name in item]
-    return all(_token(item[name]) == key for name, key in said)
 
 
 def _token(value: Any) -> Any:
@@ -175,13 +251,16 @@ def _token(value: Any) -> Any:
 def _go(value: Any) -> str:
     """Print a scalar as Go's `%v`, a string as its `%q`."""
     if isinstance(value, str):
-        return '"' + "".join(map(_quoted, value)) + '"'
+        plain = _PLAIN.fullmatch(value) is not None
+        return f'"{value}"' if plain else '"' + "".join(map(_quoted, value)) + '"'
     return json.dumps(value)
 
 
 _ESCAPES: Final = dict(
     zip('\a\b\f\n\r\t\v\\"', (*(f"\\{c}" for c in "abfnrtv\\"), '\\"'), strict=True)
 )
+_PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
+"""Of ASCII what is printed as it is, as nearly every key: the usual case, kept short."""
 _DELETE: Final = 0x7F
 _BASIC_PLANE: Final = 0x10000
 

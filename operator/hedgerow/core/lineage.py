@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.core.conditions import UNMATCHED
 from hedgerow.core.installations import doubly_reported
@@ -117,11 +117,17 @@ class Stock:
     objects: Sequence[Object]
     unread: Collection[str] = frozenset()
     _by_owner: dict[str, list[Object]] = field(init=False, default_factory=dict[str, list[Object]])
+    _by_name: dict[tuple[Any, Any, Any], Object] = field(
+        init=False, default_factory=dict[tuple[Any, Any, Any], Object]
+    )
 
     def __post_init__(self) -> None:
-        """Index the objects by who controls them."""
+        """Index the objects by who controls them, and by name."""
         for obj in self.objects:
+            meta = metadata(obj)
             self._by_owner.setdefault(controller_of(obj).get("uid", ""), []).append(obj)
+            name = obj.get("kind"), meta.get("namespace", ""), meta.get("name")
+            self._by_name.setdefault(name, obj)
 
     def children(self, uid: str) -> list[Object]:
         """Give the objects whose controller reference carries that uid."""
@@ -129,9 +135,7 @@ class Stock:
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
         """Give an object by its name, whoever controls it; None when it was not read."""
-        named = (o for o in self.objects if metadata(o).get("name") == name)
-        same = (o for o in named if metadata(o).get("namespace", "") == namespace)
-        return next((o for o in same if o.get("kind") == kind), None)
+        return self._by_name.get((kind, namespace, name))
 
 
 def reduced(obj: Object) -> Object:
@@ -171,7 +175,9 @@ class _Lineage:
         self._owned = owned
         self._stock = stock
         self._conditions = tuple(_conditions(self._view))
-        self._contested = tuple(_contested(self._view))
+        self._contested: dict[str, list[Conflict]] = {}
+        for ref, conflict in _contested(self._view):
+            self._contested.setdefault(ref, []).append(conflict)
 
     def tree(self) -> Member:
         root = self._member(self._resource)
@@ -210,7 +216,7 @@ class _Lineage:
         return tuple(sorted(members, key=lambda m: (ranks.get(m.kind, len(ranks)), m.kind, m.name)))
 
     def _conflicts(self, ref: str) -> tuple[Conflict, ...]:
-        return tuple(conflict for obj, conflict in self._contested if obj == ref)
+        return tuple(self._contested.get(ref, ()))
 
     def _absent(self, there: Collection[str]) -> Iterator[Member]:
         """Give the children that the status speaks of and that are not there."""
@@ -239,7 +245,7 @@ class _Lineage:
             for kind, name, after in _MENTION.findall(told):
                 reason = "NameTaken" if after else condition.reason
                 spoken.setdefault(f"{kind}/{name}", reason)
-        for ref, _ in self._contested:
+        for ref in self._contested:
             spoken.setdefault(ref, "FieldConflict")
         for ref, reason in spoken.items():
             if ref.partition("/")[0] in self._owned:

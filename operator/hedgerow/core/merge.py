@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.core import ownership
 from hedgerow.core.canonical import builtin
-from hedgerow.core.fieldset import SELF, Tree, assign, coin, is_list, is_map, positions
-from hedgerow.core.managed import entries
+from hedgerow.core.fieldset import (
+    SELF,
+    Positions,
+    Tree,
+    assign,
+    by_element,
+    coin,
+    is_list,
+    is_map,
+    shapes,
+)
+from hedgerow.core.managed import entries, held
 from hedgerow.core.meta import metadata
-from hedgerow.core.trees import subtree
+from hedgerow.core.trees import Steps, cut, subtree
 from hedgerow.core.walk import GRANULAR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hedgerow.core.ownership import Leaf
     from hedgerow_schemas.base import Object
@@ -41,12 +51,14 @@ def merge(
     does not exist holds its identity alone. `shapes` are further trees that tell list keys.
     """
     verdict = ownership.judge(body, live, field_manager, subresource)
-    merged = live
-    for leaf in verdict.leaves:
-        if leaf.why in ("lost", "changed"):
-            merged = put(merged, leaf.steps, leaf.want)
-        elif leaf.why == "surplus" and not _is_held(live, leaf.steps, field_manager, subresource):
-            merged = without(merged, leaf.steps)
+    others = held(live, but=(field_manager, subresource))
+    wants = {leaf.steps: leaf.want for leaf in verdict.leaves if leaf.why in ("lost", "changed")}
+    gone = [
+        leaf.steps
+        for leaf in verdict.leaves
+        if leaf.why == "surplus" and not others.at(leaf.steps).pairs
+    ]
+    merged = without(put(live, wants), gone)
     known = [*(tree for _, _, tree in entries(live)), *shapes]
     return _booked(merged, live, body, known, (field_manager, subresource))
 
@@ -56,84 +68,111 @@ def taken(live: Object, leaves: Iterable[Leaf], field_manager: str) -> Object:
 
     `field_manager` has an entry in `live` already.
     """
-    for leaf in leaves:
-        live = put(live, leaf.steps, leaf.want)
-        moved = [_moved(found, leaf.steps, field_manager) for found in _managed(live)]
-        live = {**live, "metadata": {**metadata(live), "managedFields": moved}}
-    return live
+    wants = {leaf.steps: leaf.want for leaf in leaves}
+    moved = [_moved(found, wants, field_manager) for found in _managed(live)]
+    live = put(live, wants)
+    return {**live, "metadata": {**metadata(live), "managedFields": moved}}
 
 
-def put(value: Any, steps: Sequence[str], want: Any) -> Any:
-    """Give a JSON value with `want` at a place; what is missing on the way is made."""
-    if not steps:
-        return want
-    step, below = steps[0], steps[1:]
-    if step.startswith("f:"):
-        fields = value if is_map(value) else {}
-        return {**fields, step[2:]: put(fields.get(step[2:]), below, want)}
-    items = value if is_list(value) else []
-    found = positions(items, [step])[step]
+def put(value: Any, wants: Mapping[Steps, Any]) -> Any:
+    """Give a JSON value with others at some places; what is missing on the way is made.
+
+    None of the places is within another.
+    """
+    if () in wants:
+        return wants[()]
+    found = by_element(wants)
     if not found:
-        return [*items, put(_keys(step), below, want)]
-    return [put(item, below, want) if i == found[0] else item for i, item in enumerate(items)]
+        return value
+    if next(iter(found)).startswith("f:"):
+        fields: Object = value if is_map(value) else {}
+        return fields | {e[2:]: put(fields.get(e[2:]), below) for e, below in found.items()}
+    items: list[Any] = list(value) if is_list(value) else []
+    where = Positions(tuple(items))
+    for element, below in found.items():
+        at = where.of(element)
+        if at:
+            items[at[0]] = put(items[at[0]], below)
+        else:
+            items.append(put(_keys(element), below))
+    return items
 
 
-def without(value: Any, steps: Sequence[str]) -> Any:
-    """Give a JSON value without what is at a place; a map or list that this empties goes too."""
-    step, below = steps[0], steps[1:]
+def without(value: Any, places: Iterable[Steps]) -> Any:
+    """Give a JSON value without what is at some places; a map or list that this empties goes too.
+
+    The value itself stays, whatever is left of it.
+    """
+    return _without(value, dict.fromkeys(places))
+
+
+def _without(value: Any, places: Mapping[Steps, None]) -> Any:
+    found = by_element(places)
     if is_map(value):
-        left = without(value[step[2:]], below) if below and step[2:] in value else None
-        kept = {name: inner for name, inner in value.items() if name != step[2:]}
-        return {name: left if name == step[2:] else value[name] for name in value} if left else kept
+        left = {
+            name: _without(inner, found["f:" + name])
+            for name, inner in value.items()
+            if "f:" + name in found and () not in found["f:" + name]
+        }
+        return {
+            name: left.get(name, inner)
+            for name, inner in value.items()
+            if "f:" + name not in found or left.get(name)
+        }
     if not is_list(value):
         return value
-    found = positions(value, [step])[step]
+    where = Positions(value)
+    below: dict[int, dict[Steps, None]] = {}
+    for element, inner in found.items():
+        for index in where.of(element):
+            below.setdefault(index, {}).update(inner)
     return [
-        without(item, below) if index in found else item
+        _without(item, below[index]) if index in below else item
         for index, item in enumerate(value)
-        if below or index not in found
+        if () not in below.get(index, ())
     ]
 
 
 def tree_of(want: Any, known: Sequence[Tree], *, granular: bool = False) -> Tree:
     """Give the fieldsV1 tree of a declaration; `known` are the entries' trees at its place."""
-    shapes = [element for tree in known for element in tree if element != SELF]
-    if is_map(want) and want and (granular or shapes or not known):
+    inside = _inside(known)
+    if is_map(want) and want and (granular or inside or not known):
         return {
             "f:" + name: tree_of(
-                inner, [tree["f:" + name] for tree in known if "f:" + name in tree],
-                granular="f:" + name in GRANULAR,
+                inner, inside.get("f:" + name, ()), granular="f:" + name in GRANULAR
             )
             for name, inner in want.items()
-        }  # fmt: skip
-    if not is_list(want) or not shapes:
+        }
+    if not is_list(want) or not inside:
         return {}
-    named = zip(want, assign(want, dict.fromkeys(shapes)), strict=True)
-    items = [(element or coin(item, shapes), item) for item, element in named]
-    trees = {
-        element: tree_of(item, [tree[element] for tree in known if element in tree])
-        for element, item in items
-        if element
-    }
+    coined = shapes(inside)
+    named = zip(want, assign(want, inside), strict=True)
+    items = [(element or coin(item, coined), item) for item, element in named]
+    trees = {element: tree_of(item, inside.get(element, ())) for element, item in items if element}
     return {element: {SELF: {}, **below} if below else {} for element, below in trees.items()}
 
 
 def keyed(want: Any, known: Sequence[Tree]) -> Any:
     """Give a declaration with the list keys that it leaves to a default, as `known` tells them."""
+    inside = _inside(known)
     if is_map(want):
-        return {
-            name: keyed(inner, [tree["f:" + name] for tree in known if "f:" + name in tree])
-            for name, inner in want.items()
-        }
-    elements = dict.fromkeys(element for tree in known for element in tree if element != SELF)
-    if not is_list(want) or not elements:
+        return {name: keyed(inner, inside.get("f:" + name, ())) for name, inner in want.items()}
+    if not is_list(want) or not inside:
         return want
     return [
-        keyed({**_keys(element), **item}, [tree[element] for tree in known if element in tree])
-        if element and is_map(item)
-        else item
-        for item, element in zip(want, assign(want, elements), strict=True)
+        keyed({**_keys(element), **item}, inside[element]) if element and is_map(item) else item
+        for item, element in zip(want, assign(want, inside), strict=True)
     ]
+
+
+def _inside(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
+    """Sort what is below the places of these trees by element."""
+    found: dict[str, list[Tree]] = {}
+    for tree in trees:
+        for element, below in tree.items():
+            if element != SELF:
+                found.setdefault(element, []).append(below)
+    return found
 
 
 def _booked(
@@ -168,34 +207,20 @@ def _is_applier(entry: Object, field_manager: str, subresource: str) -> bool:
     )  # fmt: skip
 
 
-def _is_held(live: Object, steps: Sequence[str], field_manager: str, subresource: str) -> bool:
-    """Tell whether another entry holds a place, or something within it."""
-    for holder, _, tree in entries(live):
-        if not holder.is_applier(field_manager, subresource) and subtree(tree, steps) is not None:
-            return True
-    return False
-
-
-def _moved(entry: Object, steps: Sequence[str], field_manager: str) -> Object:
+def _moved(entry: Object, places: Mapping[Steps, Any], field_manager: str) -> Object:
     tree: Tree = entry.get("fieldsV1") or {}
     if _is_applier(entry, field_manager, ""):
-        return {**entry, "fieldsV1": _planted(tree, steps)}
-    return (
-        {**entry, "fieldsV1": _pulled(tree, steps)} if subtree(tree, steps) is not None else entry
-    )
+        return {**entry, "fieldsV1": _planted(tree, places)}
+    pulled = [steps for steps in places if subtree(tree, steps) is not None]
+    return {**entry, "fieldsV1": cut(tree, pulled)} if pulled else entry
 
 
-def _planted(tree: Tree, steps: Sequence[str]) -> Tree:
-    below: Tree = _planted(tree.get(steps[0], {}), steps[1:]) if steps[1:] else {}
-    if below and steps[0].startswith("k:"):
-        below = {SELF: {}, **below}
-    return {**tree, steps[0]: below}
-
-
-def _pulled(tree: Tree, steps: Sequence[str]) -> Tree:
-    kept = {element: below for element, below in tree.items() if element != steps[0]}
-    left: Tree = _pulled(tree[steps[0]], steps[1:]) if steps[1:] else {}
-    return {**kept, steps[0]: left} if left else kept
+def _planted(tree: Tree, places: Mapping[Steps, Any]) -> Tree:
+    grown = dict(tree)
+    for element, inner in by_element(places).items():
+        below: Tree = {} if () in inner else _planted(tree.get(element, {}), inner)
+        grown[element] = {SELF: {}, **below} if below and element.startswith("k:") else below
+    return grown
 
 
 def _keys(step: str) -> Any:

@@ -10,7 +10,7 @@ from hedgerow.core.fieldset import path_of
 from hedgerow.core.managed import Holder, entries
 from hedgerow.core.shown import HIDDEN, is_private
 from hedgerow.core.terms import Term, TermsError, parse, parts
-from hedgerow.core.trees import Steps, at, leaves
+from hedgerow.core.trees import Steps, Values, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,27 +53,28 @@ class Change:
     after: Any
 
 
-def shown(live: Object, steps: Steps) -> Any:
-    """Give the value at a place as it may be shown: those of Secrets are hidden."""
-    return HIDDEN if is_private(str(live.get("kind", "")), steps) else at(live, steps)
+def shown(values: Values, steps: Steps) -> Any:
+    """Return the value at a place as it may be shown: those of Secrets are hidden."""
+    return HIDDEN if is_private(str(values.live.get("kind", "")), steps) else values.at(steps)
 
 
 def changes(before: Object, after: Object, places: Iterable[Steps]) -> tuple[Change, ...]:
     """Give the places whose values differ between two looks at an object."""
+    was, is_now = Values(before), Values(after)
     return tuple(
-        Change(path_of(steps), shown(before, steps), shown(after, steps))
+        Change(path_of(steps), shown(was, steps), shown(is_now, steps))
         for steps in places
-        if not identical(at(before, steps), at(after, steps))
+        if not identical(was.at(steps), is_now.at(steps))
     )
 
 
 def holdings(live: Object) -> dict[Steps, tuple[Holder, ...]]:
     """Give each leaf that anyone holds, with all who do."""
-    found: dict[Steps, tuple[Holder, ...]] = {}
+    found: dict[Steps, list[Holder]] = {}
     for holder, _, tree in entries(live):
         for steps in leaves(tree):
-            found[steps] = (*found.get(steps, ()), holder)
-    return found
+            found.setdefault(steps, []).append(holder)
+    return {steps: tuple(holders) for steps, holders in found.items()}
 
 
 def patterns(kind: str, name: str, fields: Sequence[str]) -> tuple[Term, ...]:

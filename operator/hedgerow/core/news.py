@@ -60,7 +60,7 @@ def _words(old: Member | None, new: Member) -> Iterator[str]:
     else:
         yield from _progress(old, new)
     yield from _conditions(old.conditions if old else (), new.conditions)
-    before = old.conflicts if old else ()
+    before = dict.fromkeys(old.conflicts if old else ())
     yield from (_held(c) for c in new.conflicts if c not in before)
     paths = {conflict.path for conflict in new.conflicts}
     yield from (f"{c.path} is no longer contested" for c in before if c.path not in paths)

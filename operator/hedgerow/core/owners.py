@@ -5,22 +5,32 @@ No schema is asked: as in `walk`, the fieldsV1 trees tell list keys and atomic f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hedgerow.core.canonical import builtin
-from hedgerow.core.fieldset import SELF, Tree, assign, coin, is_list, is_map, parse, path_of, show
-from hedgerow.core.managed import Holder, entries, managers
+from hedgerow.core.fieldset import (
+    SELF,
+    Tree,
+    assign,
+    coin,
+    is_list,
+    is_map,
+    parse,
+    path_of,
+    shapes,
+    show,
+)
+from hedgerow.core.managed import Entries, Holder, entries, held, managers
 from hedgerow.core.meta import metadata
 from hedgerow.core.shown import HIDDEN, is_secret
 from hedgerow.core.walk import GRANULAR
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from hedgerow_schemas.base import Object
 
-Held = Sequence[tuple[Holder, Tree]]
-"""The entries that know of one place, each with its tree there."""
 
 _ROOT_IDENTITY: Final = frozenset({"f:apiVersion", "f:kind"})
 _METADATA_IDENTITY: Final = frozenset({
@@ -116,7 +126,7 @@ def owners(live: Object, contested: Mapping[str, str] | None = None) -> Ownershi
     marks = dict(contested or {})
     walk = _Walk(granular=builtin(str(live.get("apiVersion"))), contested=marks)
     shown = _shown(live)
-    fields = walk.map((), shown, [(holder, tree) for holder, _, tree in entries(live)])
+    fields = walk.map((), shown, held(live))
     found = Ownership(fields, tuple(dict.fromkeys(managers(live))))
     paths = {node.path for node in found.places()} if marks else set[str]()
     missing = tuple(pair for pair in marks.items() if pair[0] not in paths)
@@ -133,58 +143,55 @@ class _Walk:
         self._granular = GRANULAR if granular else frozenset[str]()
         self._contested = contested
 
-    def map(self, steps: tuple[str, ...], live: Object, held: Held) -> tuple[Node, ...]:
+    def map(self, steps: tuple[str, ...], live: Object, there: Entries) -> tuple[Node, ...]:
         return tuple(
-            self._node((*steps, "f:" + name), value, _below(held, "f:" + name))
+            self._node((*steps, "f:" + name), value, there.below("f:" + name))
             for name, value in live.items()
         )
 
-    def _list(self, steps: tuple[str, ...], live: list[Any], held: Held) -> tuple[Node, ...]:
+    def _list(self, steps: tuple[str, ...], live: list[Any], there: Entries) -> tuple[Node, ...]:
         return tuple(
-            self._node((*steps, element), item, _below(held, element))
-            for element, item in zip(_elements(live, held), live, strict=True)
+            self._node((*steps, element), item, there.below(element))
+            for element, item in zip(_elements(live, there), live, strict=True)
         )
 
-    def _node(self, steps: tuple[str, ...], value: Any, held: Held) -> Node:
-        holders = tuple(dict.fromkeys(holder for holder, tree in held if _is_member(tree)))
+    def _node(self, steps: tuple[str, ...], value: Any, there: Entries) -> Node:
+        holders = tuple(dict.fromkeys(holder for holder, tree in there.pairs if _is_member(tree)))
         mark = self._contested.get(path_of(steps), "") if self._contested else ""
-        if value and self._is_parted(steps, held, holders):
-            children = self._parts(steps, value, held)
+        if value and self._is_parted(steps, there, holders):
+            children = self._parts(steps, value, there)
             if children:
                 return Node(steps, "branch", None, holders, children, mark)
         identity = not holders and _is_identity(steps)
         return Node(steps, "identity" if identity else "leaf", value, holders, (), mark)
 
-    def _parts(self, steps: tuple[str, ...], value: Any, held: Held) -> tuple[Node, ...]:
+    def _parts(self, steps: tuple[str, ...], value: Any, there: Entries) -> tuple[Node, ...]:
         if is_map(value):
-            return self.map(steps, value, held)
-        return self._list(steps, value, held) if is_list(value) else ()
+            return self.map(steps, value, there)
+        return self._list(steps, value, there) if is_list(value) else ()
 
-    def _is_parted(self, steps: tuple[str, ...], held: Held, holders: tuple[Holder, ...]) -> bool:
+    def _is_parted(
+        self, steps: tuple[str, ...], there: Entries, holders: tuple[Holder, ...]
+    ) -> bool:
         """Tell whether a map or list is held in parts; what nobody holds is shown in parts too."""
-        parted = any(element != SELF for _, tree in held for element in tree)
+        parted = any(element != SELF for element in there.elements())
         return parted or not holders or steps[-1] in self._granular
 
 
-def _is_member(tree: Tree) -> bool:
+def _is_member(tree: Tree | None) -> bool:
     return not tree or SELF in tree
 
 
-def _below(held: Held, element: str) -> Held:
-    return [(holder, tree[element]) for holder, tree in held if element in tree]
-
-
-def _elements(items: list[Any], held: Held) -> list[str]:
+def _elements(items: list[Any], there: Entries) -> list[str]:
     """Give each live item its element; one that nobody holds is told by the keys of the others.
 
     Keys may be optional, so the element with the most of them is tried first.
     """
-    known = dict.fromkeys(
-        element for _, tree in held for element in tree if parse(element).kind in "kv"
-    )
+    known = dict.fromkeys(element for element in there.elements() if parse(element).kind in "kv")
     ranked = sorted(known, key=lambda element: -len(parse(element).names))
+    coined = shapes(ranked)
     return [
-        element or coin(item, ranked) or f"i:{index}"
+        element or coin(item, coined) or f"i:{index}"
         for index, (item, element) in enumerate(zip(items, assign(items, ranked), strict=True))
     ]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.core.applied import leave_out, without_nulls
 from hedgerow.core.canonical import builtin, same
-from hedgerow.core.managed import Holder, entries, entry, managers
+from hedgerow.core.managed import Entries, Holder, entries, entry, managers
 from hedgerow.core.walk import BEFORE_FIRST_APPLY, Leaf, Walk
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def judge(
     if not tracked:
         others.append((BEFORE_FIRST_APPLY, hint))
     walk = Walk(builtin=builtin(str(version)))
-    walk.map(None, _body(want), live, mine or {}, others)
+    foreign = Entries(others, everywhere=not tracked)
+    walk.map(None, _body(want), live, mine or {}, foreign)
     return Verdict(tuple(walk.leaves), tracked, version_ok, mine is not None)
 
 

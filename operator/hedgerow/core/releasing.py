@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.core.extract import extract
 from hedgerow.core.fieldset import path_of
-from hedgerow.core.managed import Holder, entry
+from hedgerow.core.managed import Holder, entry, held
 from hedgerow.core.meta import annotation, metadata
 from hedgerow.core.moves import Move, Refusal, are_meant, holdings, patterns, shown
 from hedgerow.core.ownership import Leaf, leave_out
 from hedgerow.core.terms import YIELD, TermsError, is_ours, terms_of
-from hedgerow.core.trees import Steps, is_hollow, is_key, leaves, versioned
+from hedgerow.core.trees import Steps, Values, is_hollow, is_key, leaves, versioned
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -47,8 +47,8 @@ def release(
     meant = [steps for steps in ours if are_meant(asked, kind, name, steps)]
     if not meant and not (fields and _contests(resource, kind, name, fields)):
         raise Refusal(_nothing(kind, name, manager, fields, ours))
-    held = holdings(live)
-    moves = tuple(_move(live, steps, held[steps], manager, to) for steps in meant)
+    holders, values = holdings(live), Values(live)
+    moves = tuple(_move(values, steps, holders[steps], manager, to) for steps in meant)
     sole = tuple(move.steps for move in moves if move.fate in ("taken", "unowned"))
     return Release(tuple(meant), sole, moves, _yielding(resource, kind, name, fields, meant))
 
@@ -64,26 +64,26 @@ def given_up(live: Object, manager: str, places: Iterable[Steps]) -> Object | No
 
 def left_over(live: Object, manager: str, places: Collection[Steps]) -> tuple[Steps, ...]:
     """Give those of the leaves that a manager holds still."""
-    held = set(leaves(entry(live, manager) or {}))
-    return tuple(steps for steps in places if steps in held)
+    ours = set(leaves(entry(live, manager) or {}))
+    return tuple(steps for steps in places if steps in ours)
 
 
 def _releasable(live: Object, manager: str) -> list[Steps]:
     """Give what may be given up: what marks a child as ours would be lost to its own resource."""
-    found = leaves(entry(live, manager) or {})
+    found, there = leaves(entry(live, manager) or {}), held(live)
     return [
         steps
         for steps in found
-        if not is_key(steps) and not is_hollow(live, steps)
+        if not is_key(steps) and not is_hollow(there, steps)
         if not is_ours(steps)
     ]
 
 
-def _move(live: Object, steps: Steps, held: tuple[Holder, ...], manager: str, to: str) -> Move:
-    source = next(holder for holder in held if holder.is_applier(manager, ""))
-    others = tuple(dict.fromkeys(holder.manager for holder in held if holder is not source))
+def _move(values: Values, steps: Steps, holders: tuple[Holder, ...], manager: str, to: str) -> Move:
+    source = next(holder for holder in holders if holder.is_applier(manager, ""))
+    others = tuple(dict.fromkeys(holder.manager for holder in holders if holder is not source))
     fate: Any = "kept" if others else "taken" if to else "unowned"
-    return Move(steps, shown(live, steps), source, fate, others or ((to,) if to else ()))
+    return Move(steps, shown(values, steps), source, fate, others or ((to,) if to else ()))
 
 
 def _contests(resource: Object, kind: str, name: str, fields: Sequence[str]) -> bool:
@@ -103,8 +103,8 @@ def _nothing(
     whose = f"{manager} holds nothing of {kind}/{name}"
     if not fields or not ours:
         return f"{whose} that could be released"
-    hints = [hint for field in fields for hint in _below(field, ours)]
-    hint = f"; for all that is below: --field '{hints[0]}'" if hints else ""
+    first = next((hint for field in fields for hint in _below(field, ours)), "")
+    hint = f"; for all that is below: --field '{first}'" if first else ""
     return f"{whose} that is called {', '.join(fields)}{hint}"
 
 

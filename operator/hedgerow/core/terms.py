@@ -19,17 +19,16 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.core.fieldset import show
+from hedgerow.core.fieldset import remembered, show
 from hedgerow.core.invalid import cut
 from hedgerow.core.meta import CONTROLLER_LABEL, metadata
 from hedgerow.core.trees import Steps, is_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 YIELD: Final = "hedgerow.dev/yield"
 CLAIM: Final = "hedgerow.dev/claim"
@@ -112,8 +111,7 @@ class Term:
 
         A place may be given as conflicts print it, where a key with dots reads as several steps.
         """
-        path = _told_apart(place) if isinstance(place, str) else _joined(place)
-        return self.names(kind, name) and self.path.fullmatch(path) is not None
+        return self.names(kind, name) and self.path.fullmatch(_text(place)) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +120,35 @@ class Terms:
 
     yields: tuple[Term, ...] = ()
     claims: tuple[Term, ...] = ()
+    _compiled: dict[tuple[str, str, str], re.Pattern[str] | None] = field(
+        init=False,
+        repr=False,
+        compare=False,
+        default_factory=dict[tuple[str, str, str], "re.Pattern[str] | None"],
+    )
 
     def yielded(self, kind: str, name: str, steps: Steps) -> bool:
         """Tell whether a field is left to whoever holds it."""
-        return any(term.covers(kind, name, steps) for term in self.yields) and not is_ours(steps)
+        return self._covered(YIELD, kind, name, steps) and not is_ours(steps)
 
     def claimed(self, kind: str, name: str, steps: Steps) -> bool:
         """Tell whether a field may be taken back by force."""
         return (
-            any(term.covers(kind, name, steps) for term in self.claims)
+            self._covered(CLAIM, kind, name, steps)
             and not is_fixed(steps)
             and not is_ours(steps)
             and not self.yielded(kind, name, steps)
         )
+
+    def _covered(self, word: str, kind: str, name: str, steps: Steps) -> bool:
+        terms = self.yields if word == YIELD else self.claims
+        if not terms:
+            return False
+        key = word, kind, name
+        if key not in self._compiled:
+            self._compiled[key] = _any_of(terms, kind, name)
+        pattern = self._compiled[key]
+        return pattern is not None and pattern.fullmatch(_text(steps)) is not None
 
 
 NO_TERMS: Final = Terms()
@@ -276,11 +290,25 @@ def _short(text: str) -> str:
     return cut(repr(text.strip()), SHOWN)
 
 
-def _joined(steps: Steps) -> str:
+def _text(place: Steps | str) -> str:
+    return _told_apart(place) if isinstance(place, str) else joined(place)
+
+
+def joined(steps: Steps) -> str:
+    """Write a place as one text, as the patterns of paths take it."""
     return "".join(map(_marked, steps))
 
 
-@lru_cache(maxsize=8192)
+def _any_of(terms: Iterable[Term], kind: str, name: str) -> re.Pattern[str] | None:
+    """Give one pattern for all of an object's terms: to try each by itself costs many times more.
+
+    None where no term is about the object.
+    """
+    paths = [f"(?:{term.path.pattern})" for term in terms if term.names(kind, name)]
+    return re.compile("|".join(paths), re.DOTALL) if paths else None
+
+
+@remembered
 def _marked(element: str) -> str:
     shown = show(element).replace("\0", "").replace("\1", "")
     return f"\0{shown[1:]}" if shown.startswith(".") else f"\1{shown}"

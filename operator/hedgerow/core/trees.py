@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.core.extract import extract
-from hedgerow.core.fieldset import SELF, Tree, is_list, is_map, parse, positions
-from hedgerow.core.managed import entries, entry
+from hedgerow.core.fieldset import SELF, Positions, Tree, is_list, is_map, parse
+from hedgerow.core.managed import Entries, entry
 from hedgerow.core.meta import metadata
 
 if TYPE_CHECKING:
@@ -49,15 +49,12 @@ def is_key(steps: Steps) -> bool:
     return item.kind == "k" and field.kind == "f" and field.names[0] in item.names
 
 
-def is_hollow(live: Object, steps: Steps) -> bool:
+def is_hollow(held: Entries, steps: Steps) -> bool:
     """Tell whether a leaf holds just a map or list as such: other entries hold what is in it.
 
     It looks like an atomic one, and to declare it with its value would be to hold it all.
     """
-    found: list[Tree] = [tree for _, _, tree in entries(live)]
-    for element in steps:
-        found = [tree[element] for tree in found if element in tree]
-    return any(inner != SELF for tree in found for inner in tree)
+    return any(inner != SELF for inner in held.at(steps).elements())
 
 
 def united(tree: Tree, places: Iterable[Steps]) -> Tree:
@@ -90,16 +87,31 @@ def _cut(tree: Tree, places: Collection[Steps], above: Steps) -> Tree:
     return kept
 
 
-def at(live: Any, steps: Steps) -> Any:
-    """Give the value at a place, or ABSENT; several items of one key are given as a list."""
-    for element in steps:
-        if is_map(live) and parse(element).kind == "f":
-            live = live.get(parse(element).names[0], ABSENT)
-        elif is_list(live) and (found := positions(live, [element])[element]):
-            live = live[found[0]] if len(found) == 1 else [live[index] for index in found]
-        else:
-            return ABSENT
-    return live
+class Values:
+    """Reads the values at places of one object; each list on the way is indexed once."""
+
+    __slots__ = ("_indexed", "live")
+
+    def __init__(self, live: Object) -> None:
+        self.live = live
+        self._indexed: dict[int, Positions] = {}
+
+    def at(self, steps: Steps) -> Any:
+        """Give the value at a place, or ABSENT; several items of one key are given as a list."""
+        value: Any = self.live
+        for element in steps:
+            if is_map(value) and parse(element).kind == "f":
+                value = value.get(parse(element).names[0], ABSENT)
+            elif is_list(value) and (found := self._positions(value).of(element)):
+                several = len(found) > 1
+                value = [value[index] for index in found] if several else value[found[0]]
+            else:
+                return ABSENT
+        return value
+
+    def _positions(self, items: list[Any]) -> Positions:
+        # What is indexed holds its list, so that no other one can come by its id.
+        return self._indexed.setdefault(id(items), Positions(items))
 
 
 def declaring(live: Object, manager: str, places: Iterable[Steps], subresource: str = "") -> Object:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.core.fieldset import SELF, Tree
 from hedgerow.core.managed import entries
-from hedgerow.core.terms import CLAIM, YIELD
+from hedgerow.core.terms import CLAIM, YIELD, joined
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -33,7 +33,7 @@ def unmatched(
     """
     if not (terms.yields or terms.claims):
         return ()
-    known = {child: tuple(_places(obj)) for child, obj in live.items()}
+    known = {child: tuple(map(joined, _places(obj))) for child, obj in live.items()}
     children = {**dict.fromkeys(declared), **known}
     worded = [(YIELD, term) for term in terms.yields] + [(CLAIM, term) for term in terms.claims]
     return tuple(
@@ -42,15 +42,12 @@ def unmatched(
 
 
 def _is_met(
-    term: Term, children: Mapping[ChildId, tuple[Steps, ...] | None], kinds: Collection[str]
+    term: Term, children: Mapping[ChildId, tuple[str, ...] | None], kinds: Collection[str]
 ) -> bool:
-    meant = [(child, places) for child, places in children.items() if term.names(*child)]
+    meant = [places for child, places in children.items() if term.names(*child)]
     if not meant:
         return (term.kind == "*" or term.kind in kinds) and ".*" in term.name.pattern
-    return any(
-        places is None or any(term.covers(*child, steps) for steps in places)
-        for child, places in meant
-    )
+    return any(places is None or any(map(term.path.fullmatch, places)) for places in meant)
 
 
 def _places(live: Object) -> Iterator[Steps]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.core.fieldset import SELF, Tree, assign, is_list, is_map, path_of
-from hedgerow.core.managed import entries
-from hedgerow.core.trees import ABSENT, at
+from hedgerow.core.managed import Entries, held
+from hedgerow.core.trees import ABSENT, Values
 from hedgerow.core.walk import Leaf, is_before_first_apply
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from hedgerow_schemas.base import Object
 
@@ -28,22 +28,23 @@ def unproven(want: Object, live: Object) -> tuple[Leaf, ...]:
 
     Only lists are looked at that are declared, or that stand in a map that is.
     """
-    found = [(holder, tree) for holder, _, tree in entries(live)]
+    found = held(live).pairs
     before = next((one for one in found if is_before_first_apply(one[0])), None)
     if before is None:
         return ()
-    holder, tree = before
-    tree = {element: below for element, below in tree.items() if element not in _NOT_OURS}
-    others = [other for one, other in found if one is not holder]
+    holder, fields = before
+    tree = {element: below for element, below in (fields or {}).items() if element not in _NOT_OURS}
+    others = Entries(other for other in found if other is not before)
+    values = Values(live)
     return tuple(
         Leaf(path_of(steps), steps, "surplus", None, there, (holder,), equal=False)
         for steps in _items((), want, tree, others)
-        if (there := at(live, steps)) is not ABSENT
+        if (there := values.at(steps)) is not ABSENT
     )
 
 
 def _items(
-    above: tuple[str, ...], want: Any, tree: Tree, others: Sequence[Tree]
+    above: tuple[str, ...], want: Any, tree: Tree, others: Entries
 ) -> Iterator[tuple[str, ...]]:
     """Give the places of such items; `want` is what is declared at the place of these trees."""
     declared = _declared(want, tree)
@@ -52,11 +53,10 @@ def _items(
         if element == SELF:
             continue
         if element[:2] != "f:" and element not in declared:
-            if not any(element in other for other in others):
+            if not others.below(element).pairs:
                 yield steps
         elif element in declared or _is_list(below):
-            held = [other[element] for other in others if element in other]
-            yield from _items(steps, declared.get(element), below, held)
+            yield from _items(steps, declared.get(element), below, others.below(element))
 
 
 def _declared(want: Any, tree: Tree) -> dict[str, Any]:

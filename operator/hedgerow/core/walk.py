@@ -6,24 +6,26 @@ walked with our own tree there (None: we hold nothing) and those of the others. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hedgerow.core.canonical import identical, same
 from hedgerow.core.fieldset import (
     SELF,
+    Positions,
     Tree,
     assign,
     coin,
     is_list,
     is_map,
     path_of,
-    positions,
+    shapes,
 )
-from hedgerow.core.managed import Holder
+from hedgerow.core.managed import Entries, Holder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hedgerow_schemas.base import Object
 
 BEFORE_FIRST_APPLY: Final = Holder("before-first-apply", "Update")
@@ -35,9 +37,6 @@ def is_before_first_apply(holder: Holder) -> bool:
     named = (BEFORE_FIRST_APPLY.manager, BEFORE_FIRST_APPLY.operation)
     return (holder.manager, holder.operation) == named
 
-
-Others = Sequence[tuple[Holder, Tree | None]]
-"""The foreign entries at one place; a tree is None where its shape is not known."""
 
 _SCALARS: Final = frozenset({str, int, bool, float})
 GRANULAR: Final = frozenset(
@@ -89,7 +88,7 @@ class Walk:
         want: Object,
         live: Object,
         mine: Tree | None,
-        others: Others,
+        others: Entries,
     ) -> None:
         """Walk a granular map: what is declared, then what is ours beyond that."""
         for name, value in want.items():
@@ -103,16 +102,17 @@ class Walk:
                 and type(value) is type(there)
             ):
                 continue  # the usual case, kept short
-            self._at((place, element), value, there, own, _step(others, element))
+            self._at((place, element), value, there, own, others.below(element))
         for element, tree in (mine or {}).items():
             if element[2:] not in want and element != SELF:
-                self._surplus((place, element), tree, _below(live, element))
+                self._surplus((place, element), tree, live.get(element[2:]))
 
     def _at(
-        self, place: tuple[Any, str], want: Any, live: Any, mine: Tree | None, others: Others
+        self, place: tuple[Any, str], want: Any, live: Any, mine: Tree | None, others: Entries
     ) -> None:
-        shape = mine or next((tree for _, tree in others if tree), None)
-        if shape is None and (mine is not None or any(tree is not None for _, tree in others)):
+        pairs = others.pairs
+        shape = mine or next((tree for _, tree in pairs if tree), None)
+        if shape is None and (mine is not None or any(tree is not None for _, tree in pairs)):
             shape = {}
         if shape == {} and self._is_granular(place):
             shape = None
@@ -127,26 +127,28 @@ class Walk:
         return self._builtin and place[1] in GRANULAR
 
     def _list(
-        self, place: _Place, want: list[Any], live: list[Any], mine: Tree | None, others: Others
+        self, place: _Place, want: list[Any], live: list[Any], mine: Tree | None, others: Entries
     ) -> None:
         groups = _grouped(want, mine, others)
-        where = positions(live, groups)
+        where = Positions(live)
         order: dict[str, int] = {}
         for element, items in groups.items():
             here = (place, element)
             own = None if mine is None else mine.get(element)
-            found = [live[index] for index in where[element]]
+            at = where.of(element)
+            found = [live[index] for index in at]
             if len(items) > 1:  # duplicates are one atomic value to the server
-                self._leaf(here, items, found or None, own, _step(others, element))
+                self._leaf(here, items, found or None, own, others.below(element))
             else:
                 there = found[0] if found else None
-                self._at(here, items[0], there, own, _step(others, element))
+                self._at(here, items[0], there, own, others.below(element))
             if found:
-                order[element] = where[element][0]
+                order[element] = at[0]
         self._ordered(place, order)
         for element, tree in (mine or {}).items():
             if element not in groups and element != SELF:
-                self._surplus((place, element), tree, _below(live, element))
+                at = where.of(element)
+                self._surplus((place, element), tree, live[at[0]] if at else None)
 
     def _ordered(self, place: _Place, order: dict[str, int]) -> None:
         """Our items must stand in our relative order; foreign ones may stand between them."""
@@ -155,16 +157,18 @@ class Walk:
             self._report(place, "order", want=list(order), live=live)
 
     def _leaf(
-        self, place: tuple[Any, str], want: Any, live: Any, mine: Tree | None, others: Others
+        self, place: tuple[Any, str], want: Any, live: Any, mine: Tree | None, others: Entries
     ) -> None:
         # An empty map lies over a granular one without changing it.
         covers = want == {} and bool(
             mine
-            or any(tree for _, tree in others)
+            or any(tree for _, tree in others.pairs)
             or (live is not None and self._is_granular(place))
         )
         holders = tuple(
-            holder for holder, _ in others if live is not None or holder is not BEFORE_FIRST_APPLY
+            holder
+            for holder, _ in others.pairs
+            if live is not None or holder is not BEFORE_FIRST_APPLY
         )
         equal = (
             covers
@@ -177,16 +181,16 @@ class Walk:
             self._report(place, "lost", want=want, live=live, holders=holders, equal=equal)
         elif not equal:
             self._report(place, "changed", want=want, live=live, holders=holders)
-        for element, tree in (mine or {}).items():
-            if element != SELF:
-                self._surplus((place, element), tree, _below(live, element))
+        self._surpluses(place, mine or {}, live)
 
     def _surplus(self, place: tuple[Any, str], tree: Tree, live: Any) -> None:
         if not tree or SELF in tree:
             self._report(place, "surplus", live=live)
-        for element, below in tree.items():
-            if element != SELF:
-                self._surplus((place, element), below, _below(live, element))
+        self._surpluses(place, tree, live)
+
+    def _surpluses(self, place: tuple[Any, str], tree: Tree, live: Any) -> None:
+        for element, below, there in _members(tree, live):
+            self._surplus((place, element), below, there)
 
     def _report(
         self,
@@ -202,38 +206,27 @@ class Walk:
         self.leaves.append(Leaf(path_of(steps), steps, why, want, live, holders, equal))
 
 
-def _grouped(want: list[Any], mine: Tree | None, others: Others) -> dict[str, list[Any]]:
+def _grouped(want: list[Any], mine: Tree | None, others: Entries) -> dict[str, list[Any]]:
     """Group declared items by element; one that nobody holds gets an element coined for it."""
-    known = dict.fromkeys(
-        element
-        for tree in (mine, *(tree for _, tree in others))
-        for element in tree or ()
-        if element != SELF
-    )
+    known = dict.fromkeys((*(mine or ()), *others.elements()))
+    known.pop(SELF, None)
     groups: dict[str, list[Any]] = {}
+    coined = shapes(known)
     for index, (item, element) in enumerate(zip(want, assign(want, known), strict=True)):
-        groups.setdefault(element or coin(item, known) or f"i:{index}", []).append(item)
+        groups.setdefault(element or coin(item, coined) or f"i:{index}", []).append(item)
     return groups
 
 
-def _step(others: Others, element: str) -> Others:
-    """Go down with the managers that have the element; an untracked object's has everything."""
-    if not others:
-        return others
-    return [
-        (holder, tree.get(element) if tree else None)
-        for holder, tree in others
-        if holder is BEFORE_FIRST_APPLY or (tree and element in tree)
-    ]
-
-
-def _below(live: Any, element: str) -> Any:
-    if is_map(live):
-        return live.get(element[2:])
-    if is_list(live):
-        found = positions(live, [element])[element]
-        return live[found[0]] if found else None
-    return None
+def _members(tree: Tree, live: Any) -> Iterator[tuple[str, Tree, Any]]:
+    """Give each element of a tree with what is below it, and the value that is there."""
+    items: list[Any] = live if is_list(live) else []
+    fields: Object = live if is_map(live) else {}
+    where = Positions(items)
+    for element, below in tree.items():
+        if element == SELF:
+            continue
+        at = where.of(element) if items else ()
+        yield element, below, items[at[0]] if at else fields.get(element[2:])
 
 
 def _steps(place: _Place) -> tuple[str, ...]:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from hedgerow.core.canonical import identical
 from hedgerow.core.fieldset import path_of
-from hedgerow.core.managed import entry, managers
+from hedgerow.core.managed import entry, held, managers
 from hedgerow.core.meta import CONTROLLER_LABEL, NORMAL_FORM_ANNOTATION, metadata
 from hedgerow.core.moves import Change, holdings, shown
-from hedgerow.core.trees import ABSENT, Steps, at, is_hollow, is_key, leaves, versioned
+from hedgerow.core.trees import ABSENT, Steps, Values, is_hollow, is_key, leaves, versioned
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
@@ -24,8 +24,8 @@ _MARKS: Final[tuple[Steps, ...]] = (
 
 def endpoints(live: Object, manager: str) -> tuple[str, ...]:
     """Return the subresources, empty for none, through which a manager's applies hold something."""
-    held = (one for one in managers(live) if one.manager == manager and one.operation == "Apply")
-    return tuple(sorted({one.subresource for one in held}))
+    applied = (one for one in managers(live) if one.manager == manager and one.operation == "Apply")
+    return tuple(sorted({one.subresource for one in applied}))
 
 
 def count(live: Object, manager: str, endpoint: str) -> int:
@@ -46,10 +46,11 @@ def losses(before: Object, after: Object) -> dict[Steps, Change]:
 
     Those of others are among them: with a list item goes what they hold in it.
     """
+    was, is_now = Values(before), Values(after)
     return {
-        steps: Change(path_of(steps), shown(before, steps), shown(after, steps))
+        steps: Change(path_of(steps), shown(was, steps), shown(is_now, steps))
         for steps in holdings(before)
-        if not identical(at(before, steps), at(after, steps))
+        if not identical(was.at(steps), is_now.at(steps))
     }
 
 
@@ -60,10 +61,10 @@ def is_mark(steps: Steps) -> bool:
 
 def bequest(live: Object, manager: str, endpoint: str) -> tuple[Steps, ...]:
     """Return what a manager alone holds, and somebody else would have to hold, or it is lost."""
-    held = holdings(live)
+    holders, known, values = holdings(live), held(live), Values(live)
     return tuple(
         steps
         for steps in leaves(entry(live, manager, endpoint) or {})
-        if len(held[steps]) == 1 and at(live, steps) is not ABSENT
-        if not is_key(steps) and not is_hollow(live, steps) and not is_mark(steps)
+        if len(holders[steps]) == 1 and values.at(steps) is not ABSENT
+        if not is_key(steps) and not is_hollow(known, steps) and not is_mark(steps)
     )
