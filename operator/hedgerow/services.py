@@ -63,6 +63,7 @@ class Services:
         self._settings, self._meters = settings, meters
         self._cluster, self._clock = cluster, clock
         self._pulse = Pulse(clock, meters.beat)
+        meters.stalls(self._pulse.longest)
         self._runners: list[Runner] = []
         self._certificates = _certificates(settings, cluster, clock)
         self._stop = stop

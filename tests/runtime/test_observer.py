@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ class TestWritable:
         world = await settled()
 
         assert observer(world).writable(DEMO, memory(world, uid="former")) is None
-        assert observer(world).look(DEMO, memory(world, uid="former"), frozenset()) is None
+        assert await observer(world).look(DEMO, memory(world, uid="former"), frozenset()) is None
 
     async def test_in_a_namespace_that_is_going_nothing_is_written(self):
         world = await settled()
@@ -70,7 +71,7 @@ class TestUnseen:
 class TestLook:
     async def test_a_settled_resource_asks_for_nothing(self):
         world = await settled()
-        look = observer(world).look(DEMO, memory(world), frozenset())
+        look = await observer(world).look(DEMO, memory(world), frozenset())
 
         assert look is not None
         assert (look.plan.writes, look.plan.deletions, look.plan.problems) == ((), (), ())
@@ -79,6 +80,34 @@ class TestLook:
     async def test_a_look_changes_no_cache(self):
         world = await settled()
         before = [dict(source.store._objects) for source in world.cache]
-        observer(world).look(DEMO, memory(world), frozenset())
+        await observer(world).look(DEMO, memory(world), frozenset())
 
         assert [dict(source.store._objects) for source in world.cache] == before
+
+    async def test_one_made_in_a_thread_comes_to_the_same(self, monkeypatch):
+        world = await settled()
+        here = await observer(world).look(DEMO, memory(world), frozenset())
+
+        async def elsewhere(_: Any, work: Any, *args: Any) -> Any:
+            with ThreadPoolExecutor(1) as threads:
+                return threads.submit(work, *args).result()
+
+        monkeypatch.setattr("hedgerow.runtime.observer.aside", elsewhere)
+        there = await observer(world).look(DEMO, memory(world), frozenset())
+
+        assert here is not None
+        assert there is not None
+        assert (there.desired, there.plan) == (here.desired, here.plan)
+
+    async def test_nothing_comes_of_one_at_what_went_meanwhile(self, monkeypatch):
+        world = await settled()
+        remembered = memory(world)
+
+        async def slowly(_: Any, work: Any, *args: Any) -> Any:
+            found = work(*args)
+            world.going.add("default")
+            return found
+
+        monkeypatch.setattr("hedgerow.runtime.observer.aside", slowly)
+
+        assert await observer(world).look(DEMO, remembered, frozenset()) is None

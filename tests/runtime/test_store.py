@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.runtime.store import Store, key_of, version_of
+from hedgerow.runtime.store import AT_ONCE, Store, key_of, version_of
 from runtime.things import Object, owners, thing
 
 
@@ -199,3 +199,31 @@ class TestIndices:
         store.remove(thing(version=2))
 
         assert store._indexed == {"owner": {}}
+
+
+class TestParts:
+    def test_a_long_list_is_taken_in_part_by_part(self):
+        store = Store()
+        items = [thing(f"t{n}", version=5) for n in range(AT_ONCE + 1)]
+        sizes = [len(part) for part in store.replacing(items, "9")]
+
+        assert sizes[:2] == [AT_ONCE, 1]
+        assert (len(store), store.version) == (AT_ONCE + 1, 9)
+
+    def test_an_answer_to_our_own_write_is_kept_that_comes_in_between(self):
+        store = stored(thing(version=1))
+        parts = store.replacing([thing(version=5), thing("b", version=5)], "9")
+        next(parts)
+        ours = thing(version=7)
+        store.absorb(ours)
+        list(parts)
+
+        assert store.get(A) is ours
+
+    def test_what_we_forget_in_between_is_not_told_twice(self):
+        store = stored(thing(version=1))
+        parts = store.replacing([thing("b", version=5)], "9")
+        next(parts)
+        store.forget(A, thing()["metadata"]["uid"])
+
+        assert [change for part in parts for change in part] == []

@@ -106,7 +106,8 @@ class World:
         self.feeds = [(source, Feed(self.server, source)) for source in observer.cache]
         self.runner = runner
         for source, feed in self.feeds:
-            runner._enqueue(source, runner._take(source, feed.relist()))
+            for changes in runner._take(source, feed.relist()):
+                runner._enqueue(source, changes)
         return runner
 
     # --- the operator -------------------------------------------------------------------------
@@ -125,14 +126,16 @@ class World:
                 if event is None:
                     break
                 told += 1
-                self.runner._enqueue(source, self.runner._take(source, event))
+                for changes in self.runner._take(source, event):
+                    self.runner._enqueue(source, changes)
         return told
 
     def lose_and_relist(self, kind: str = "") -> None:
         """Lose all events not told yet; the watches list again."""
         for source, feed in self.feeds:
             if kind in ("", source.api.kind):
-                self.runner._enqueue(source, self.runner._take(source, feed.relist()))
+                for changes in self.runner._take(source, feed.relist()):
+                    self.runner._enqueue(source, changes)
 
     async def work(self) -> int:
         """Make a pass over every key that is due; give how many were made."""

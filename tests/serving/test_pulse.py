@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from hedgerow.serving.pulse import BEAT, TOO_LATE, Pulse
+from hedgerow.serving.pulse import BEAT, SPAN, TOO_LATE, Pulse
 from runtime.virtual import BACKEND, VirtualClock
 
 
@@ -47,6 +47,19 @@ class TestPulse:
 
         assert heard == [0.25]
         assert pulse.note() == "250 ms late"
+
+    async def test_the_longest_lag_is_told_for_some_minutes(self) -> None:
+        clock = Skewed()
+        pulse = Pulse(clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(pulse.beat)
+            await anyio.sleep(BEAT / 2)
+            clock.ahead = 0.25
+            await anyio.sleep(SPAN)
+            assert pulse.longest() == pytest.approx(0.25)
+            await anyio.sleep(SPAN * 2)
+            assert pulse.longest() < 0.01
+            tasks.cancel_scope.cancel()
 
     async def test_a_loop_that_does_not_beat_is_stuck(self) -> None:
         pulse = Pulse(VirtualClock())

@@ -172,7 +172,7 @@ class Planner:
                 f"{kept_by(str(ref), keeper)}; to plan as that one, --instance"
                 f" {shlex.quote(keeper.instance)}"
             )
-        look = stage.look()
+        look = await stage.look()
         after = said((rehearsal.played[ref].live if ref in rehearsal.played else None) or {})
         forecast = Forecast(
             ref,

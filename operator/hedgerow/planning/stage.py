@@ -118,11 +118,11 @@ class Stage:
             self.unchecked.append("it does not come to rest: the operator would write without end")
             return Outcome()
 
-    def look(self) -> Look | None:
+    async def look(self) -> Look | None:
         """Look at the end of it as an operator does that has just been started."""
         key = self.ref.namespace, self.ref.name
         memory = Memory.of(self.uid, self._cache.resource(key) or {})
-        return self._observer.look(key, memory, frozenset())
+        return await self._observer.look(key, memory, frozenset())
 
     def roll_out(self) -> bool:
         """Pretend that every Deployment has rolled out; False when none had to."""

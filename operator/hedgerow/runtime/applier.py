@@ -9,6 +9,7 @@ from hedgerow.core import managed, ownership
 from hedgerow.core.declaration import normal_form, unguarded, with_normal_form
 from hedgerow.core.meta import ObjectRef, metadata
 from hedgerow.kube.errors import Conflict
+from hedgerow.runtime.aside import aside
 from hedgerow.runtime.metrics import Meter, Meters
 
 if TYPE_CHECKING:
@@ -60,13 +61,17 @@ class Applier:
         )
         answer = applied.object
         want = unguarded(write.body)
-        mark = normal_form(want, ownership.judge(want, answer, self.field_manager))
+        mark = await aside((want, answer), self._mark, want, answer)
         if mark and not write.once:
             guarded = {"metadata": {**want["metadata"], "uid": metadata(answer)["uid"]}}
             marked = with_normal_form({**want, **guarded}, mark)
             again = await self._cluster.apply(write.ref.api, marked, manager=self.field_manager)
             answer = again.object
         return answer
+
+    def _mark(self, want: Object, answer: Object) -> str:
+        """Give the mark of how the server spells a declaration, as its answer shows it."""
+        return normal_form(want, ownership.judge(want, answer, self.field_manager))
 
     async def apply_status(self, ref: ObjectRef, body: Object, version: str) -> Object:
         """Apply a resource's status, guarded by `version`. Raises KubeError, Stale among others.

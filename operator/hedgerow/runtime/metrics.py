@@ -60,6 +60,9 @@ class Meters:
         )
         self.leader = self._gauge("leader", "Whether this replica is the one that works.")
         self.loop_lag = self._gauge("loop_lag_seconds", "How late the event loop last turned.")
+        self.loop_lag_longest = self._gauge(
+            "loop_lag_longest_seconds", "The longest that the event loop did not turn of late."
+        )
         self.start_lag = self._histogram(
             "cronjob_start_lag_seconds",
             "Time between the scheduled start and the creation of its Job.",
@@ -142,6 +145,10 @@ class Meters:
     def leads(self, leading: Callable[[], bool]) -> None:
         """Measure from now on whether this replica leads."""
         self.leader.set_function(lambda: float(leading()))
+
+    def stalls(self, longest: Callable[[], float]) -> None:
+        """Measure from now on the longest that the event loop did not turn of late, in seconds."""
+        self.loop_lag_longest.set_function(longest)
 
     def beat(self, lag: float) -> None:
         """Note how late the event loop turned, in seconds."""

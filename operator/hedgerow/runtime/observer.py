@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -15,10 +15,11 @@ from hedgerow.core.plan import Plan, Scene, is_nobodys, plan
 from hedgerow.core.status import kept, said
 from hedgerow.core.terms import NO_TERMS, Terms, TermsError, claims_refused, terms_of
 from hedgerow.core.unreadable import in_a_line
+from hedgerow.runtime.aside import aside
 from hedgerow_schemas.base import CustomResource, Object, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from hedgerow.core.steps import ChildId
     from hedgerow.runtime.cache import Cache
@@ -37,6 +38,23 @@ class Look:
     scene: Scene
     desired: Desired
     plan: Plan
+    is_readable: bool = True
+    """Whether the resource could be read; otherwise nothing is known of what it declares."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the caches showed at one instant, and the children whose last write was refused."""
+
+    live: Object
+    owned: list[tuple[type[View], Object]]
+    related: list[View]
+    refused: frozenset[ChildId]
+
+    def objects(self) -> tuple[Mapping[str, Any], ...]:
+        """Return every object among it."""
+        owned = (obj for _, obj in self.owned)
+        return (self.live, *owned, *(view.raw for view in self.related))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,53 +117,65 @@ class Observer:
         label = self.installation.label(self.controller.name)
         return View(child).labels.get(CONTROLLER_LABEL) == label
 
-    def look(self, key: Key, memory: Memory, failed: frozenset[ChildId]) -> Look | None:
+    async def look(self, key: Key, memory: Memory, failed: frozenset[ChildId]) -> Look | None:
         """Compose and plan over what the caches show now; None when nothing may be written.
 
         `failed` are the children that this pass could not write.
         """
-        live = self.writable(key, memory)
-        if live is None:
-            return None
-        terms, hindrance = self._terms(live, key[0])
-        if terms is None:
-            return None
+        while (live := self.writable(key, memory)) is not None:
+            terms, hindrance = self._terms(live, key[0])
+            if terms is None:
+                return None
+            refused = memory.refusals.children
+            seen = _Seen(
+                live,
+                self.cache.owned(memory.uid, key[0]),
+                self.cache.concerning(key),
+                refused | failed,
+            )
+            look = await aside(seen.objects(), self._look, seen, memory, terms, hindrance)
+            if self.writable(key, memory) is None:
+                return None
+            if not look.is_readable:
+                return look
+            memory.learn(look.plan.past, look.scene.live)
+            memory.refusals.keep({step.id: step.mark for step in look.plan.steps})
+            if memory.refusals.children == refused:
+                return look
+            # What was refused is declared no more, and compose was told that it is.
+        return None
+
+    def _look(self, seen: _Seen, memory: Memory, terms: Terms, hindrance: Problem | None) -> Look:
+        """Compose and plan; a thread may do so, and nothing is changed by it."""
+        live = seen.live
         scene = self._scene(live, memory)
         try:
             resource = self._read(live)
         except ValidationError as error:
             problem = Problem("InvalidSpec", in_a_line(error))
             as_it_is = Desired(status=kept(live, scene.field_manager))
-            return Look(live, scene, as_it_is, Plan(problems=(problem,)))
-        owned = self.cache.owned(memory.uid, key[0])
-        refused = memory.refusals.children
+            return Look(live, scene, as_it_is, Plan(problems=(problem,)), is_readable=False)
         observed = Observed(
             now=scene.now,
-            children=tuple(kind(obj) for kind, obj in owned),
-            related=tuple(self.cache.concerning(key)),
-            refused=refused | failed,
+            children=tuple(kind(obj) for kind, obj in seen.owned),
+            related=tuple(seen.related),
+            refused=seen.refused,
             made=frozenset(memory.once),
         )
         desired = self.controller.compose(resource, observed)
         scene = replace(
             scene,
             terms=terms,
-            live={(kind.api.kind, metadata(obj)["name"]): obj for kind, obj in owned},
-            homonyms=self._homonyms(desired, key[0]),
+            live={(kind.api.kind, metadata(obj)["name"]): obj for kind, obj in seen.owned},
+            homonyms=self._homonyms(desired, scene.owner.namespace),
         )
         planned = plan(scene, desired, self.controller.owns)
-        marks = {step.id: step.mark for step in planned.steps}
         if hindrance:
             planned = replace(planned, problems=(*planned.problems, hindrance))
         if hindrance and hindrance.reason == MISREAD:
             # What was meant to be left alone is not known: nothing that is there is touched.
             writes = tuple(write for write in planned.writes if write.create or write.once)
             planned = replace(planned, writes=writes)
-        memory.learn(planned.past, scene.live)
-        memory.refusals.keep(marks)
-        if memory.refusals.children != refused:
-            # What was refused is declared no more, and compose was told that it is.
-            return self.look(key, memory, failed)
         return Look(live, scene, desired, planned)
 
     def _read(self, live: Object) -> CustomResource:

@@ -23,6 +23,7 @@ from hedgerow.core.steps import ChildId, Deletion, Write
 from hedgerow.core.terms import CLAIM, YIELD
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing
 from hedgerow.runtime import refusals
+from hedgerow.runtime.aside import aside
 from hedgerow.runtime.cache import owner_key
 from hedgerow.runtime.finalizers import Finalizers
 from hedgerow.runtime.memory import MOST_REPEATS, RECHECK_NAME, Memory
@@ -144,7 +145,7 @@ class Reconciler:
     async def _converge(self, made: _Pass) -> Outcome:
         memory = made.memory
         await self._recheck_names(made)
-        while look := self._observer.look(made.key, memory, frozenset(made.met)):
+        while look := await self._observer.look(made.key, memory, frozenset(made.met)):
             step = self._next(look, made)
             if step is None:
                 outcome = await self._conclude(look, made)
@@ -321,7 +322,9 @@ class Reconciler:
         memory, owner, live = made.memory, look.scene.owner, look.live
         problems = list(dict.fromkeys((*self._problems(look, made).values(), *look.plan.problems)))
         rewritten = await self._announcer.rewritten(look)
-        report = statuses.report(
+        report = await aside(
+            (live, list(look.plan.contested)),
+            statuses.report,
             look.scene,
             live,
             look.desired.status or Status(),

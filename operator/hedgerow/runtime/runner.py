@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
+import anyio.lowlevel
 import structlog
 from structlog.contextvars import bound_contextvars
 
@@ -153,7 +154,9 @@ class Runner:
         )
         async with aclosing(events):
             async for event in events:
-                self._enqueue(source, self._take(source, event))
+                for changes in self._take(source, event):
+                    self._enqueue(source, changes)
+                    await anyio.lowlevel.checkpoint()
                 self._recovered(number, source)
                 if isinstance(event, Snapshot):
                     self._unsynced.discard(number)
@@ -172,11 +175,13 @@ class Runner:
                 log.info("clock jumped", controller=self.controller.name)
                 self.look_again(())
 
-    def _take(self, source: Source, event: Snapshot | Changed | Bookmark) -> Sequence[Change]:
+    def _take(
+        self, source: Source, event: Snapshot | Changed | Bookmark
+    ) -> Iterable[Sequence[Change]]:
         store = source.store
         match event:
             case Snapshot(items=items, version=version):
-                return store.replace(items, version)
+                return store.replacing(items, version)
             case Bookmark(version=version):
                 store.bookmark(version)
                 return ()
@@ -184,7 +189,7 @@ class Runner:
                 change = store.remove(obj)
             case _:
                 change = store.put(event.object)
-        return (change,) if change else ()
+        return ((change,),) if change else ()
 
     def _enqueue(self, source: Source, changes: Iterable[Change]) -> None:
         for change in changes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from hedgerow.core.meta import metadata
@@ -11,6 +11,8 @@ from hedgerow_schemas.base import Object
 if TYPE_CHECKING:
     from hedgerow.core.contract import Key
 
+AT_ONCE = 100
+"""Objects of a list that are taken in between two turns of the event loop: a few milliseconds."""
 Index = Callable[[Object], Iterable[Hashable]]
 Change = tuple[Object | None, Object | None]
 """What was cached before and what is cached now; None for what is not there."""
@@ -29,6 +31,12 @@ def version_of(obj: Object) -> int:
     """
     text = str(metadata(obj).get("resourceVersion", ""))
     return int(text) if text.isdecimal() else 0
+
+
+def _parts(keys: Iterable[Key]) -> Iterator[list[Key]]:
+    """Part the keys that there are now."""
+    whole = list(keys)
+    return (whole[start : start + AT_ONCE] for start in range(0, len(whole), AT_ONCE))
 
 
 class Store:
@@ -63,16 +71,21 @@ class Store:
 
     def replace(self, items: Iterable[Object], version: str) -> list[Change]:
         """Take in a whole list: give every difference, deletions that no event told of included."""
+        return [change for part in self.replacing(items, version) for change in part]
+
+    def replacing(self, items: Iterable[Object], version: str) -> Iterator[list[Change]]:
+        """Take in a whole list part by part, so that other work comes in between.
+
+        Until it is at its end the watch has told of nothing new: answers to our own writes are
+        taken in on the way, as long as they are newer than what is cached.
+        """
+        told = max(self.version, int(version) if version.isdecimal() else 0)
         fresh = {key_of(item): item for item in items}
-        self.version = max(self.version, int(version) if version.isdecimal() else 0)
-        changes = [change for item in fresh.values() if (change := self._take(item))]
-        for key in self.keys():
-            old = self._objects[key]
-            # What is newer than the list was written by us after the list was made.
-            if key not in fresh and version_of(old) <= self.version:
-                self._set(key, None)
-                changes.append((old, None))
-        return changes
+        for keys in _parts(fresh):
+            yield [change for key in keys if (change := self._take(fresh[key]))]
+        for keys in _parts(self._objects):
+            yield [change for key in keys if (change := self._drop(key, fresh, told))]
+        self.version = max(self.version, told)
 
     def put(self, obj: Object) -> Change | None:
         """Take in an ADDED or MODIFIED event: give the difference, or None for old news."""
@@ -110,6 +123,14 @@ class Store:
         old = self._objects.get(key)
         if old is not None and metadata(old).get("uid") == uid:
             self._set(key, None)
+
+    def _drop(self, key: Key, fresh: Container[Key], told: int) -> Change | None:
+        """Drop what a list does not have; what is newer was written by us after it was made."""
+        old = self._objects.get(key)
+        if old is None or key in fresh or version_of(old) > told:
+            return None
+        self._set(key, None)
+        return old, None
 
     def _take(self, obj: Object) -> Change | None:
         key = key_of(obj)

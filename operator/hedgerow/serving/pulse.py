@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 
     from hedgerow.runtime.clock import Clock
 
-BEAT = 1.0
-"""Seconds between two beats."""
+BEAT = 0.05
+"""Seconds between two beats; what holds the loop for longer is seen, all but a beat of it."""
 TOO_LATE = 30.0
 """Seconds without a beat that speak of a loop that is stuck."""
+SPAN = 300.0
+"""Seconds; the longest lag told is that of this time, or of up to twice as long."""
 
 
 def _unheard(_: float) -> None:
@@ -29,6 +31,7 @@ class Pulse:
         self._on_beat = on_beat
         self._last = clock.monotonic()
         self.lag = 0.0
+        self._began, self._longest, self._before = self._last, 0.0, 0.0
 
     async def beat(self) -> NoReturn:
         """Beat until cancelled; `on_beat` hears the lag of each in seconds."""
@@ -38,7 +41,17 @@ class Pulse:
             now = self._clock.monotonic()
             self.lag = max(0.0, now - self._last - BEAT)
             self._last = now
+            self._note(now)
             self._on_beat(self.lag)
+
+    def longest(self) -> float:
+        """Return the longest lag of the last minutes in seconds."""
+        return max(self._longest, self._before)
+
+    def _note(self, now: float) -> None:
+        if now - self._began >= SPAN:
+            self._began, self._before, self._longest = now, self._longest, 0.0
+        self._longest = max(self._longest, self.lag)
 
     def check(self) -> str:
         """Say that the loop is stuck; nothing while it turns."""

@@ -1,0 +1,95 @@
+"""Aside: what takes long leaves the event loop to others."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from hedgerow.runtime.aside import LARGE, aside, is_large
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """A loop on real time: a virtual one cannot wait for threads."""
+    return "asyncio"
+
+
+SMALL: list[Any] = [{"metadata": {"name": "x"}}]
+MANY: list[Any] = [{"spec": {"env": [{"name": f"N{n}", "value": "v"} for n in range(LARGE // 2)]}}]
+
+
+class TestIsLarge:
+    @pytest.mark.parametrize("values", [[], SMALL, [[]] * 3, [{"a": list(range(LARGE - 1))}]])
+    async def test_what_has_few_fields_and_items_is_not(self, values):
+        assert not is_large(values)
+
+    @pytest.mark.parametrize(
+        "values", [MANY, [dict.fromkeys(range(LARGE + 1))], [[[]] * LARGE * 2]]
+    )
+    async def test_what_has_many_is_wherever_they_are(self, values):
+        assert is_large(values)
+
+
+class TestAside:
+    async def test_work_on_what_is_small_is_done_at_once(self):
+        assert await aside(SMALL, threading.get_ident) == threading.get_ident()
+
+    async def test_the_loop_turns_while_what_is_large_is_worked_on(self):
+        turned = threading.Event()
+
+        async def turn() -> None:
+            await anyio.lowlevel.checkpoint()
+            turned.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(turn)
+            # On the loop itself this would wait for what cannot come.
+            assert await aside(MANY, turned.wait, timeout=60)
+
+    async def test_one_is_worked_on_at_a_time(self):
+        begun, running, most = [0], [0], [0]
+        let_go = threading.Event()
+
+        def work() -> None:
+            begun[0] += 1
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+            let_go.wait(60)
+            running[0] -= 1
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(aside, MANY, work)
+            while not begun[0]:
+                await anyio.lowlevel.checkpoint()
+            let_go.set()
+
+        assert (begun, most) == ([3], [1])
+
+    async def test_whoever_is_cancelled_does_not_wait_for_it(self):
+        begun, let_go, ended = threading.Event(), threading.Event(), threading.Event()
+
+        def work() -> None:
+            begun.set()
+            let_go.wait(60)
+            ended.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(aside, MANY, work)
+            while not begun.is_set():
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+
+        assert not ended.is_set()
+        let_go.set()
+        assert ended.wait(60)
+
+    async def test_what_it_raises_is_raised(self):
+        with pytest.raises(ZeroDivisionError):
+            await aside(MANY, lambda: 1 / 0)
