@@ -1,0 +1,472 @@
+"""Complexity: what is worked out of an object grows as the object does, and no faster."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from typing import Any
+
+import pytest
+
+from core.growing import (
+    CONTROLLERS,
+    COUNTER,
+    MANAGER,
+    MODULES,
+    NOW,
+    OTHER,
+    SITUATIONS,
+    Case,
+    counted,
+)
+from support.counted import Counter, TooMany, run
+
+SIZES = (1000, 2000, 4000, 8000)
+DOUBLED = 2.5
+"""How many times more steps twice as many items may take."""
+Object = dict[str, Any]
+Function = Callable[[Any, Case], object]
+
+
+def judged(m: Any, case: Case) -> Any:
+    return m.declaration.judge(case.want, case.live, MANAGER)
+
+
+def owned(case: Case) -> Any:
+    return counted().builtin_schema.Deployment(case.live)
+
+
+def desired(case: Case) -> Any:
+    return counted().contract.Desired(children=(case.child,))
+
+
+def tree(case: Case) -> Any:
+    return counted().managed.entry(case.live, MANAGER)
+
+
+def items(case: Case) -> list[Any]:
+    return case.live["spec"]["template"]["spec"]["containers"][0]["env"]
+
+
+def elements(case: Case) -> list[str]:
+    return ['k:{"name":"%s"}' % item["name"] for item in items(case)]  # noqa: UP031 - braces
+
+
+def pods(case: Case) -> list[Any]:
+    meta = {"labels": {"a": "b", "pod-template-hash": "h"}}
+    rs = [{"kind": "ReplicaSet", "name": "web-h", "controller": True}]
+    return [
+        counted().builtin_schema.Pod({"metadata": {**meta, "name": f"p{n}", "ownerReferences": rs}})
+        for n in range(case.size)
+    ]
+
+
+def jobs(case: Case) -> list[Any]:
+    done = {"conditions": [{"type": "Complete", "status": "True"}]}
+    return [
+        counted().job_schema.Job(
+            {"metadata": {"name": f"cj-{n * 60}"}, "status": done if n % 2 else {}}
+        )
+        for n in range(case.size)
+    ]
+
+
+def bluegreen(case: Case) -> Any:
+    return counted().bluegreen_schema.BlueGreen.model_validate(case.resource)
+
+
+def cronjob(policy: str) -> Any:
+    spec = {"schedule": "* * * * *", "jobTemplate": {}, "concurrencyPolicy": policy}
+    return counted().cronjob_schema.CronJob.model_validate(
+        {"metadata": {"name": "cj", "creationTimestamp": "2026-01-01T11:58:00Z"}, "spec": spec}
+    )
+
+
+def memcached() -> Any:
+    return counted().memcached_schema.Memcached.model_validate(
+        {"metadata": {"name": "web"}, "spec": {"size": 3}}
+    )
+
+
+def observed(case: Case, *related: Any) -> Any:
+    return counted().contract.Observed(now=NOW, children=(owned(case),), related=related)
+
+
+def problems(case: Case) -> list[Any]:
+    return [counted().conditions.Problem("Rejected", f"it {n}") for n in range(case.size)]
+
+
+def conditions(case: Case) -> list[Any]:
+    return [counted().conditions.condition(f"C{n}", True, "R") for n in range(case.size)]
+
+
+def review(case: Case) -> Object:
+    kind = {"group": "app.demo.kakao.com", "version": "v1", "kind": "BlueGreen"}
+    broken = {**case.resource, "spec": {"ports": [{"name": 1}] * case.size}}
+    request = {"uid": "u", "kind": kind, "operation": "UPDATE", "object": broken}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+def reviewed(m: Any, case: Case) -> Any:
+    return m.admission.read(review(case), m.bluegreen.CONTROLLER)
+
+
+def member(case: Case) -> Any:
+    return counted().lineage.lineage(case.resource, ["Deployment"], stock(case))
+
+
+def stock(case: Case) -> Any:
+    ref = {"kind": "BlueGreen", "uid": "owner", "controller": True}
+    there = [
+        {"kind": "Deployment", "metadata": {"name": f"d{n}", "ownerReferences": [ref]}}
+        for n in range(case.size)
+    ]
+    return counted().lineage.Stock(there)
+
+
+def selector(case: Case) -> Any:
+    return {
+        "matchLabels": {item["name"]: "x" for item in items(case)},
+        "matchExpressions": [
+            {"key": "a", "operator": "In", "values": [item["name"]]} for item in items(case)
+        ],
+    }
+
+
+def forecast(m: Any, case: Case) -> Any:
+    ref = m.meta.ObjectRef(m.builtin_schema.Deployment.api, "ns", "web")
+    objects = tuple(m.forecast.ObjectForecast(ref, "deleted") for _ in range(case.size))
+    return m.forecast.Forecast(case.owner, "bluegreen", MANAGER, objects)
+
+
+def wish(m: Any) -> Any:
+    return m.adopting.Wish(OTHER)
+
+
+def adopted(m: Any, case: Case) -> Any:
+    try:
+        return m.adopting.adopt(case.live, wish(m), m.adopting.Target(MANAGER))
+    except m.moves.Refusal:
+        return None
+
+
+def refused(m: Any, function: Callable[[], object]) -> object:
+    try:
+        return function()
+    except m.moves.Refusal:
+        return None
+
+
+EXACT = ("f:spec", "f:template")
+GATE: dict[str, Function] = {
+    "adopting.adopt": adopted,
+    "adopting.left_over": lambda m, c: (
+        (found := adopted(m, c))
+        and m.adopting.left_over(c.after, found, m.adopting.Target(MANAGER))
+    ),
+    "admission.read": reviewed,
+    "admission.validate": lambda m, c: m.admission.validate(reviewed(m, c), m.bluegreen.CONTROLLER),
+    "admission.default": lambda m, c: m.admission.default(reviewed(m, c), m.bluegreen.CONTROLLER),
+    "agreement.without_yielded": lambda m, c: m.agreement.without_yielded(
+        c.want, c.live, MANAGER, partial(c.terms.yielded, "Deployment", "web")
+    ),
+    "agreement.respelled": lambda m, c: m.agreement.respelled(c.want, c.verdict),
+    "agreement.with_held_items": lambda m, c: m.agreement.with_held_items(
+        c.want, c.live, MANAGER, c.verdict
+    ),
+    "agreement.covers": lambda m, c: m.agreement.covers(c.live, c.live),
+    "applied.leave_out": lambda m, c: m.applied.leave_out(c.want, c.verdict.leaves),
+    "applied.without_nulls": lambda m, c: m.applied.without_nulls(c.live),
+    "canonical.identical": lambda m, c: m.canonical.identical(c.live, c.live),
+    "canonical.same": lambda m, c: m.canonical.same(c.live, c.after),
+    "canonical.canonical": lambda m, c: m.canonical.canonical(c.live),
+    "canonical.canonical_object": lambda m, c: m.canonical.canonical_object(c.live),
+    "child.ChildPlanner.plan": lambda m, c: m.child.ChildPlanner(c.scene, c.child).plan(),
+    "conditions.conclude": lambda m, c: m.conditions.conclude(
+        conditions(c), c.reported, problems(c), "", elements(c)
+    ),
+    "conditions.stamp": lambda m, c: m.conditions.stamp(conditions(c), conditions(c), 1, NOW),
+    "contract.Observed.child": lambda m, c: observed(c, *pods(c)).child(m.builtin_schema.Pod, ""),
+    "contract.Observed.all": lambda m, c: observed(c, *pods(c)).all(m.builtin_schema.Pod),
+    "declaration.declare": lambda m, c: m.declaration.declare(c.child, c.owner, "bluegreen"),
+    "declaration.unguarded": lambda m, c: m.declaration.unguarded(c.want),
+    "declaration.normal_form": lambda m, c: m.declaration.normal_form(c.want, c.verdict),
+    "declaration.with_normal_form": lambda m, c: m.declaration.with_normal_form(c.want, "x"),
+    "declaration.judge": judged,
+    "difference.difference": lambda m, c: m.difference.difference(c.live, c.after, MANAGER),
+    "extract.extract": lambda m, c: m.extract.extract(c.live, MANAGER),
+    "extract.item": lambda m, c: m.extract.item(c.live["spec"], "f:spec", tree(c)["f:spec"]),
+    "fieldset.path_of": lambda m, c: m.fieldset.path_of(elements(c)),
+    "fieldset.assign": lambda m, c: m.fieldset.assign(items(c), elements(c)),
+    "fieldset.shapes": lambda m, c: m.fieldset.shapes(elements(c)),
+    "fieldset.coin": lambda m, c: m.fieldset.coin({}, elements(c)),
+    "fieldset.by_element": lambda m, c: m.fieldset.by_element(dict.fromkeys(c.steps)),
+    "fieldset.Positions.of": lambda m, c: (
+        (where := m.fieldset.Positions(items(c))) and [where.of(element) for element in elements(c)]
+    ),
+    "finalizers.finalizers_of": lambda m, c: m.finalizers.finalizers_of(c.live),
+    "finalizers.finalization": lambda m, c: m.finalizers.finalization(
+        m.builtin_schema.Deployment.api,
+        {**c.live, "metadata": {**c.live["metadata"], "finalizers": elements(c)}},
+        MANAGER,
+        elements(c),
+    ),
+    "forecast.yielded": lambda m, c: m.forecast.yielded(c.scene, desired(c)),
+    "forecast.worst": lambda m, c: m.forecast.worst([forecast(m, c)]),
+    "forecast.rolled_out": lambda m, c: m.forecast.rolled_out(c.live),
+    "history.outdated": lambda m, c: m.history.outdated(jobs(c), 3, 3),
+    "history.last_success": lambda m, c: m.history.last_success(jobs(c), None),
+    "immutable.fixed": lambda m, c: m.immutable.fixed(owned(c), ("spec",), {}, "costs"),
+    "immutable.degraded": lambda m, c: m.immutable.degraded(
+        m.immutable.fixed(owned(c), ("spec",), {}, "costs") * 2
+    ),
+    "invalid.status": lambda m, c: m.invalid.status(
+        m.builtin_schema.Deployment.api,
+        "x",
+        [m.invalid.FieldError(str(n), n, "no") for n in range(c.size)],
+    ),
+    "lineage.reduced": lambda m, c: m.lineage.reduced(c.live),
+    "lineage.lineage": lambda _, c: member(c),
+    "lineage.last_change": lambda m, c: m.lineage.last_change(c.live),
+    "lineage.Member.walk": lambda _, c: member(c).walk(),
+    "lineage.Stock.children": lambda _, c: stock(c).children("owner"),
+    "lineage.Stock.find": lambda _, c: stock(c).find("Deployment", "", "d1"),
+    "managed.held": lambda m, c: m.managed.held(c.live),
+    "managed.entries": lambda m, c: m.managed.entries(c.live),
+    "managed.entry": lambda m, c: m.managed.entry(c.live, MANAGER),
+    "managed.managers": lambda m, c: m.managed.managers(c.live),
+    "managed.Entries.below": lambda m, c: m.managed.held(c.live).below("f:spec").below("f:x"),
+    "managed.Entries.at": lambda m, c: (
+        (held := m.managed.held(c.live)) and [held.at(steps) for steps in c.steps]
+    ),
+    "managed.Entries.elements": lambda m, c: m.managed.held(c.live).elements(),
+    "merge.merge": lambda m, c: m.merge.merge(c.live, c.want, MANAGER),
+    "merge.taken": lambda m, c: m.merge.taken(c.live, c.verdict.contested, MANAGER),
+    "merge.put": lambda m, c: m.merge.put(c.live, dict.fromkeys(c.steps, "x")),
+    "merge.without": lambda m, c: m.merge.without(c.live, c.steps),
+    "merge.tree_of": lambda m, c: m.merge.tree_of(
+        c.want, [tree for _, _, tree in m.managed.entries(c.live)]
+    ),
+    "merge.keyed": lambda m, c: m.merge.keyed(
+        c.want, [tree for _, _, tree in m.managed.entries(c.live)]
+    ),
+    "meta.controller_of": lambda m, c: m.meta.controller_of(c.live),
+    "meta.digest": lambda m, c: m.meta.digest(c.live),
+    "moves.shown": lambda m, c: (
+        (values := m.trees.Values(c.live)) and [m.moves.shown(values, steps) for steps in c.steps]
+    ),
+    "moves.changes": lambda m, c: m.moves.changes(c.live, c.after, c.steps),
+    "moves.holdings": lambda m, c: m.moves.holdings(c.live),
+    "news.news": lambda m, c: m.news.news([member(c)], [member(c)]),
+    "owners.owners": lambda m, c: m.owners.owners(c.live, {".spec": "BlueGreen/web"}),
+    "owners.Node.walk": lambda m, c: m.owners.owners(c.live).fields[-1].walk(),
+    "owners.Ownership.places": lambda m, c: m.owners.owners(c.live).places(),
+    "owners.Ownership.leaves": lambda m, c: m.owners.owners(c.live).leaves(),
+    "owners_choice.contested_in": lambda m, c: m.owners_choice.contested_in(c.live, c.resource),
+    "owners_choice.choose": lambda m, c: m.owners_choice.choose(m.owners.owners(c.live), OTHER),
+    "ownership.judge": lambda m, c: m.ownership.judge(c.want, c.live, MANAGER),
+    "ownership.residual": lambda m, c: m.ownership.residual(c.verdict),
+    "plan.plan": lambda m, c: m.plan.plan(c.scene, desired(c), [m.builtin_schema.Deployment]),
+    "readiness.readiness": lambda m, c: m.readiness.readiness(c.live),
+    "releasing.release": lambda m, c: refused(
+        m, lambda: m.releasing.release(c.live, c.resource, MANAGER, [], OTHER)
+    ),
+    "releasing.given_up": lambda m, c: m.releasing.given_up(c.live, MANAGER, c.steps),
+    "releasing.left_over": lambda m, c: m.releasing.left_over(c.live, MANAGER, c.steps),
+    "rollout.waits_for": lambda m, c: m.rollout.waits_for(owned(c), pods(c)),
+    "rollout.replicas_of": lambda m, c: m.rollout.replicas_of("web", {}, pods(c)),
+    "scene.Scene.report": lambda m, c: (
+        (scene := c.scene) and [scene.report("Deployment/web", leaf) for leaf in c.verdict.leaves]
+    ),
+    "scene.Scene.gave_up": lambda m, c: (
+        (scene := c.scene) and [scene.gave_up("Deployment/web", leaf) for leaf in c.verdict.leaves]
+    ),
+    "selector.matches": lambda m, c: m.selector.matches(selector(c), {}),
+    "selector.text": lambda m, c: m.selector.text(selector(c)),
+    "starts.latest": lambda m, c: m.starts.latest("cj", jobs(c), None),
+    "status.said": lambda m, c: m.status.said(c.resource),
+    "status.kept": lambda m, c: m.status.kept(c.resource, MANAGER),
+    "status.report": lambda m, c: m.status.report(
+        c.scene, c.resource, m.base_schema.Status(), c.reported, problems(c)
+    ),
+    "terms.Terms.yielded": lambda _, c: (
+        (terms := c.terms) and [terms.yielded("Deployment", "web", steps) for steps in c.steps]
+    ),
+    "terms.Terms.claimed": lambda _, c: (
+        (terms := c.terms) and [terms.claimed("Deployment", "web", steps) for steps in c.steps]
+    ),
+    "trees.leaves": lambda m, c: m.trees.leaves(tree(c)),
+    "trees.subtree": lambda m, c: m.trees.subtree(tree(c), EXACT),
+    "trees.is_hollow": lambda m, c: (
+        (held := m.managed.held(c.live)) and [m.trees.is_hollow(held, steps) for steps in c.steps]
+    ),
+    "trees.united": lambda m, c: m.trees.united(tree(c), c.steps),
+    "trees.cut": lambda m, c: m.trees.cut(tree(c), c.steps),
+    "trees.declaring": lambda m, c: m.trees.declaring(c.live, MANAGER, c.steps),
+    "trees.versioned": lambda m, c: m.trees.versioned(c.want, c.live),
+    "trees.Values.at": lambda m, c: (
+        (values := m.trees.Values(c.live)) and [values.at(steps) for steps in c.steps]
+    ),
+    "unmatched.unmatched": lambda m, c: m.unmatched.unmatched(
+        c.terms, c.scene.live, {("Deployment", "web")}, {"Deployment"}
+    ),
+    "unproven.unproven": lambda m, c: m.unproven.unproven(c.want, c.live),
+    "walk.Walk.map": lambda m, c: m.walk.Walk(builtin=True).map(
+        None, {"spec": c.want["spec"]}, c.live, tree(c), m.managed.held(c.live)
+    ),
+    "bluegreen.compose": lambda m, c: m.bluegreen.compose(bluegreen(c), observed(c, *pods(c))),
+    "memcached.compose": lambda m, c: m.memcached.compose(memcached(), observed(c, *pods(c))),
+    **{
+        f"cronjob.compose ({policy})": lambda m, c, policy=policy: m.cronjob.compose(
+            cronjob(policy), m.contract.Observed(now=NOW, children=tuple(jobs(c)))
+        )
+        for policy in ("Allow", "Forbid", "Replace")
+    },
+}
+HELD = ("contest", "crowd", "shared_drop")
+LISTS = ("defaulted_keys", "keyless")
+MORE: dict[str, tuple[str, ...]] = {
+    "adopting.adopt": HELD,
+    "agreement.respelled": ("respelled",),
+    "agreement.with_held_items": HELD,
+    "agreement.without_yielded": ("leave", "many_terms"),
+    "child.ChildPlanner.plan": ("leave", "vanished", "emptied"),
+    "fieldset.assign": ("contest", *LISTS),
+    "forecast.yielded": ("leave",),
+    "merge.merge": ("drop", "replace_all", "crowd"),
+    "merge.taken": ("contest", "respelled"),
+    "owners.owners": ("contest", "crowd"),
+    "ownership.judge": ("add", "drop", "reorder", "replace_all", "contest", "crowd", *LISTS),
+    "plan.plan": ("add", "drop", "contest", "claim", "reorder"),
+    "releasing.release": ("change", "shared_drop"),
+    "scene.Scene.gave_up": ("vanished",),
+    "scene.Scene.report": ("contest", "vanished"),
+    "status.report": ("vanished",),
+    "terms.Terms.claimed": ("claim", "many_terms"),
+    "terms.Terms.yielded": ("leave", "many_terms"),
+    "unmatched.unmatched": ("many_terms",),
+    "unproven.unproven": ("emptied",),
+}
+"""The situations in which there is most to do; for the others one is as good as another."""
+EXCEPT: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "canonical.builtin", "canonical.quantity", "canonical.time",
+            "fieldset.is_list", "fieldset.is_map", "fieldset.parse", "fieldset.remembered",
+            "fieldset.show", "invalid.annotation_path", "invalid.cut", "invalid.quoted",
+            "invalid.FieldError.cause", "managed.Holder.is_applier", "selector.names",
+            "starts.name_of", "starts.named", "starts.start_of", "terms.is_fixed",
+            "terms.is_ours", "terms.joined", "terms.Term.covers", "terms.Term.names",
+            "trees.is_key", "scene.is_unknown", "walk.is_before_first_apply",
+            "forecast.Held.by", "forecast.Held.of", "moves.are_meant",
+        ),
+        "looks at one value, name or place",
+    ),
+    **dict.fromkeys(
+        ("moves.patterns", "terms.parse", "terms.parts", "terms.terms_of"),
+        "reads a text that is at most 4096 characters long",
+    ),
+    **dict.fromkeys(
+        (
+            "conditions.condition", "conditions.ready", "conditions.stalled", "meta.annotation",
+            "meta.controller_reference", "meta.identity", "meta.is_going", "meta.metadata",
+            "meta.ref_of", "meta.Installation.field_manager", "meta.Installation.label",
+            "starts.creation",
+        ),
+        "makes or takes one thing, however large what it is taken from",
+    ),
+}  # fmt: skip
+
+
+def sizes(name: str, where: str) -> tuple[int, ...]:
+    """Each function is measured to the end in one situation, a plan in all; one doubling tells
+    whether another situation is another matter.
+    """
+    whole = name == "plan.plan" or where == MORE.get(name, ("contest",))[0]
+    return SIZES if whole else SIZES[:2]
+
+
+@lru_cache(maxsize=8)
+def situation(name: str, size: int) -> Case:
+    return SITUATIONS[name](size).prepare()
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [(name, where) for name in GATE for where in MORE.get(name, ("contest",))],
+)
+def test_twice_as_many_items_take_at_most_two_and_a_half_times_the_steps(name, where):
+    modules, function = counted(), GATE[name]
+    granted = float("inf")
+    for size in sizes(name, where):
+        case = situation(where, size)
+        try:
+            taken = COUNTER.count(lambda case=case: function(modules, case), granted)
+        except TooMany as error:
+            pytest.fail(f"{size} items: {error}")
+        granted = DOUBLED * taken
+
+
+def test_every_public_function_that_looks_at_objects_is_measured():
+    found = {f"{name}.{function}" for name in MODULES for function in public(vars(counted())[name])}
+    known = {name.partition(" ")[0] for name in GATE} | EXCEPT.keys()
+
+    assert found - known == set()
+    assert {name for name in known if name.partition(".")[0] not in CONTROLLERS} - found == set()
+
+
+def public(module: Any) -> Iterator[str]:
+    for name, value in vars(module).items():
+        if name.startswith("_") or getattr(value, "__module__", "") != module.__name__:
+            continue
+        if inspect.isfunction(value):
+            yield name
+        elif inspect.isclass(value):
+            methods = (key for key in vars(value) if not key.startswith("_"))
+            yield from (f"{name}.{key}" for key in methods if inspect.isroutine(vars(value)[key]))
+
+
+SLOW = {
+    "a list that is searched": "def f(a, n):\n    return [x for x in a if x not in a]",
+    "a copy of a map": "def f(a, n):\n    d = {}\n    for x in a:\n        d = {**d, x: 1}",
+    "a copy of a list": "def f(a, n):\n    d = []\n    for x in a:\n        d = [*d, x]",
+    "a sum of tuples": "def f(a, n):\n    d = ()\n    for x in a:\n        d += (x,)",
+    "a union of maps": "def f(a, n):\n    d = {}\n    for x in a:\n        d = d | {x: 1}",
+    "a slice": "def f(a, n):\n    while a:\n        a = a[1:]",
+    "an item deleted": "def f(a, n):\n    while a:\n        del a[0]",
+    "an item popped": "def f(a, n):\n    while a:\n        a.pop(0)",
+    "an index searched": "def f(a, n):\n    return [a.index(x) for x in a]",
+    "a comparison": "def f(a, n):\n    b = list(a)\n    return [x for x in a if a == b]",
+    "an inner loop": "def f(a, n):\n    return [any(x is y for y in a) for x in a]",
+    "a lazy inner loop": "def f(a, n):\n    return [list(map(str, a)) for _ in a]",
+    "a text made each time": "import json\ndef f(a, n):\n    return [json.dumps(a) for _ in a]",
+    "one of ours": "def g(a):\n    return max(a)\ndef f(a, n):\n    return [g(a) for _ in a]",
+}
+FAST = {
+    "a set that is searched": "def f(a, n):\n    s = set(a)\n    return [x for x in a if x in s]",
+    "a list that grows": "def f(a, n):\n    d = []\n    for x in a:\n        d += [x]",
+    "a sort": "def f(a, n):\n    return sorted(a)",
+    "a map that grows": "def f(a, n):\n    d = {}\n    for x in a:\n        d[x] = 1",
+    "a generator": "def g(a):\n    yield from a\ndef f(a, n):\n    return g(a)",
+}
+
+
+def growth(source: str) -> float:
+    counter = Counter()
+    function = run(source, counter)["f"]
+    once, twice = (
+        counter.count(lambda size=size: function([f"i{n}" for n in range(size)], size))
+        for size in (100, 200)
+    )
+    return twice / once
+
+
+class TestCounting:
+    @pytest.mark.parametrize("source", SLOW.values(), ids=SLOW)
+    def test_what_is_quadratic_is_seen(self, source):
+        assert growth(source) > DOUBLED
+
+    @pytest.mark.parametrize("source", FAST.values(), ids=FAST)
+    def test_what_is_not_is_let_through(self, source):
+        assert growth(source) < DOUBLED
