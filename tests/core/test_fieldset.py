@@ -129,3 +129,23 @@ class TestCoining:
 
     def test_an_item_without_its_keys_has_none(self) -> None:
         assert coin({"containerPort": 81}, [HTTP]) is None
+
+
+class TestLeftovers:
+    def test_of_several_shapes_the_first_element_that_fits_is_taken_and_each_once(self):
+        short, port = 'k:{"name":"a"}', 'k:{"port":80,"protocol":"TCP"}'
+        other = 'k:{"port":81,"protocol":"TCP"}'
+        items = [{"port": 81}, {"port": 80}, {"port": 80}, {"port": 7, "name": "b"}]
+
+        assert assign(items, [port, short, other]) == [short, port, None, None]
+
+
+class TestRemembering:
+    def test_a_short_element_is_parsed_once(self):
+        assert parse('v:"short"') is parse('v:"short"')
+
+    def test_a_long_one_is_not_kept_in_memory(self):
+        element = f'v:"{"x" * 1000}"'
+
+        assert parse(element) == parse(element)
+        assert parse(element) is not parse(element)
