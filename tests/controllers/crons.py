@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hedgerow.controllers.cronjob import START_GUARD, compose
-from hedgerow.core.contract import Create, Desired, Finalized, Keep, Observed
+from hedgerow.core.contract import Create, Desired, Finalized, Keep, Notice, Observed
 from hedgerow.core.starts import SCHEDULED_AT
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.job import Job
@@ -19,6 +19,9 @@ TEMPLATE: Object = {
     "metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}},
     "spec": {"backoffLimit": 2, "template": {"spec": {"containers": [{"name": "c"}]}}},
 }
+
+
+PROGRESS = {"Started", "Completed", "Failed"}
 
 
 def at(minute: float) -> datetime:
@@ -105,7 +108,12 @@ def freed(desired: Desired) -> list[str]:
 
 
 def told(desired: Desired) -> list[tuple[str, str]]:
-    return [(notice.type, notice.reason) for notice in desired.events]
+    return [(notice.type, notice.reason) for notice in remarks(desired)]
+
+
+def remarks(desired: Desired) -> list[Notice]:
+    """Give the Events but for those that tell of a Job that started or ended as it should."""
+    return [notice for notice in desired.events if notice.reason not in PROGRESS]
 
 
 def says(desired: Desired, kind: str = "Ready") -> str:

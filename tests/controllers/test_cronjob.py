@@ -20,6 +20,7 @@ from controllers.crons import (
     job_name,
     kept,
     recorded,
+    remarks,
     says,
     started,
     status,
@@ -237,7 +238,7 @@ class TestManyMissed:
 
         assert status(made)["missed"] == 100
         assert told(made) == [("Warning", "TooManyMissedTimes")]
-        assert made.events[0].note == (
+        assert remarks(made)[0].note == (
             "more than 100 starts since 2026-01-01T12:00:00Z were missed: the newest alone is"
             " made up for. Set or decrease .spec.startingDeadlineSeconds, or check the clock"
         )
@@ -288,12 +289,12 @@ class TestManyMissed:
 
     def test_the_note_is_the_same_while_it_lasts_so_that_there_is_one_event(self):
         notes = {
-            composed(forbid(status=recorded(1)), at(minute), job(1)).events[0].note
+            remarks(composed(forbid(status=recorded(1)), at(minute), job(1)))[0].note
             for minute in (150, 160, 170)
         }
         made = composed(forbid(status=recorded(1)), at(170), job(1, "Complete"), job(170))
 
-        assert {made.events[0].note} == notes
+        assert {remarks(made)[0].note} == notes
 
     def test_an_edit_of_the_schedule_makes_the_newest_start_of_the_new_one(self):
         daily = cronjob(recorded(0), schedule="* * * * *")

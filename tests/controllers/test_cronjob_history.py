@@ -19,6 +19,7 @@ from controllers.crons import (
     kept,
     message,
     recorded,
+    remarks,
     says,
     started,
     status,
@@ -282,7 +283,7 @@ class TestStatus:
 
 class TestRemarks:
     def test_a_start_that_was_missed_is_told_by_its_time(self):
-        (notice,) = composed(cronjob(startingDeadlineSeconds=1), at(7.5)).events
+        (notice,) = remarks(composed(cronjob(startingDeadlineSeconds=1), at(7.5)))
 
         assert notice.type == "Warning"
         assert notice.note == (
@@ -290,7 +291,7 @@ class TestRemarks:
         )
 
     def test_a_start_that_waits_is_told_with_what_it_waits_for(self):
-        (notice,) = composed(cronjob(concurrencyPolicy="Forbid"), at(2), job(1)).events
+        (notice,) = remarks(composed(cronjob(concurrencyPolicy="Forbid"), at(2), job(1)))
 
         assert notice.type == "Normal"
         assert (

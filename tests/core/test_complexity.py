@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from core.growing import (
     CONTROLLERS,
@@ -104,12 +105,29 @@ def conditions(case: Case) -> list[Any]:
 def review(case: Case) -> Object:
     kind = {"group": "app.demo.kakao.com", "version": "v1", "kind": "BlueGreen"}
     broken = {**case.resource, "spec": {"ports": [{"name": 1}] * case.size}}
-    request = {"uid": "u", "kind": kind, "operation": "UPDATE", "object": broken}
+    place = {"group": "app.demo.kakao.com", "version": "v1", "resource": "bluegreens"}
+    request = {"uid": "u", "kind": kind, "resource": place, "operation": "UPDATE", "object": broken}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
 def reviewed(m: Any, case: Case) -> Any:
     return m.admission.read(review(case), m.bluegreen.CONTROLLER)
+
+
+def unreadable(m: Any, case: Case) -> Any:
+    """Give the error of a model that refuses as many fields as there are items."""
+    broken = {**case.resource, "spec": {f"f{n}": n for n in range(case.size)}}
+    try:
+        m.bluegreen_schema.BlueGreen.model_validate(
+            {**broken, "metadata": {"annotations": dict.fromkeys(elements(case), 1)}}
+        )
+    except ValidationError as error:
+        return error
+    raise AssertionError("it is refused")
+
+
+def deployed(m: Any) -> Any:
+    return m.meta.ObjectRef(m.builtin_schema.Deployment.api, "ns", "web")
 
 
 def member(case: Case) -> Any:
@@ -183,10 +201,19 @@ GATE: dict[str, Function] = {
     "canonical.canonical": lambda m, c: m.canonical.canonical(c.live),
     "canonical.canonical_object": lambda m, c: m.canonical.canonical_object(c.live),
     "child.ChildPlanner.plan": lambda m, c: m.child.ChildPlanner(c.scene, c.child).plan(),
+    "claims.claimed_kinds": lambda m, c: m.claims.claimed_kinds(
+        reviewed(m, c), m.bluegreen.CONTROLLER
+    ),
+    "clientside.annotations_size": lambda m, c: m.clientside.annotations_size(c.live, c.want),
+    "clientside.creation": lambda m, c: m.clientside.creation(c.want),
+    "clientside.patch": lambda m, c: m.clientside.patch(c.live, c.want),
+    "clientside.patched": lambda m, c: m.clientside.patched(c.live, c.want),
     "conditions.conclude": lambda m, c: m.conditions.conclude(
-        conditions(c), c.reported, problems(c), "", elements(c)
+        conditions(c), c.reported, problems(c), unmatched=elements(c), ignored=elements(c)
     ),
     "conditions.stamp": lambda m, c: m.conditions.stamp(conditions(c), conditions(c), 1, NOW),
+    "contested.groups": lambda m, c: m.contested.groups(c.reported),
+    "contested.listed": lambda m, c: m.contested.listed(c.reported, c.reported),
     "contract.Observed.child": lambda m, c: observed(c, *pods(c)).child(m.builtin_schema.Pod, ""),
     "contract.Observed.all": lambda m, c: observed(c, *pods(c)).all(m.builtin_schema.Pod),
     "declaration.declare": lambda m, c: m.declaration.declare(c.child, c.owner, "bluegreen"),
@@ -221,6 +248,12 @@ GATE: dict[str, Function] = {
     "immutable.degraded": lambda m, c: m.immutable.degraded(
         m.immutable.fixed(owned(c), ("spec",), {}, "costs") * 2
     ),
+    "installations.doubly_reported": lambda m, c: m.installations.doubly_reported(c.live),
+    "installations.installation_of": lambda m, c: m.installations.installation_of(c.live, "x"),
+    "installations.keeper": lambda m, c: m.installations.keeper(
+        c.live, "bluegreen", m.meta.Installation("two")
+    ),
+    "installations.reporters": lambda m, c: m.installations.reporters(c.live, "bluegreen"),
     "invalid.status": lambda m, c: m.invalid.status(
         m.builtin_schema.Deployment.api,
         "x",
@@ -265,6 +298,7 @@ GATE: dict[str, Function] = {
     "owners.Ownership.leaves": lambda m, c: m.owners.owners(c.live).leaves(),
     "owners_choice.contested_in": lambda m, c: m.owners_choice.contested_in(c.live, c.resource),
     "owners_choice.choose": lambda m, c: m.owners_choice.choose(m.owners.owners(c.live), OTHER),
+    "owners_choice.disputes": lambda m, c: m.owners_choice.disputes(c.live, c.resource, c.owner),
     "ownership.judge": lambda m, c: m.ownership.judge(c.want, c.live, MANAGER),
     "ownership.residual": lambda m, c: m.ownership.residual(c.verdict),
     "plan.plan": lambda m, c: m.plan.plan(c.scene, desired(c), [m.builtin_schema.Deployment]),
@@ -274,17 +308,24 @@ GATE: dict[str, Function] = {
     ),
     "releasing.given_up": lambda m, c: m.releasing.given_up(c.live, MANAGER, c.steps),
     "releasing.left_over": lambda m, c: m.releasing.left_over(c.live, MANAGER, c.steps),
+    "remedies.remedies": lambda m, c: [
+        m.remedies.remedies(c.owner, {}, field) for field in c.reported
+    ],
     "rollout.waits_for": lambda m, c: m.rollout.waits_for(owned(c), pods(c)),
     "rollout.replicas_of": lambda m, c: m.rollout.replicas_of("web", {}, pods(c)),
     "scene.Scene.report": lambda m, c: (
-        (scene := c.scene) and [scene.report("Deployment/web", leaf) for leaf in c.verdict.leaves]
+        (scene := c.scene) and [scene.report(deployed(m), leaf) for leaf in c.verdict.leaves]
     ),
-    "scene.Scene.gave_up": lambda m, c: (
-        (scene := c.scene) and [scene.gave_up("Deployment/web", leaf) for leaf in c.verdict.leaves]
+    "scene.Scene.is_given_up": lambda m, c: (
+        (scene := c.scene)
+        and [scene.is_given_up(deployed(m), leaf.path) for leaf in c.verdict.leaves]
     ),
     "selector.matches": lambda m, c: m.selector.matches(selector(c), {}),
     "selector.text": lambda m, c: m.selector.text(selector(c)),
-    "starts.latest": lambda m, c: m.starts.latest("cj", jobs(c), None),
+    "shown.both": lambda m, c: m.shown.both("Deployment", ("f:spec",), c.live, c.after),
+    "shown.shown": lambda m, c: m.shown.shown("Deployment", ("f:spec",), c.live),
+    "shown.worded": lambda m, c: m.shown.worded(c.live),
+    "starts.record": lambda m, c: m.starts.record(cronjob("Allow"), jobs(c), None, NOW),
     "status.said": lambda m, c: m.status.said(c.resource),
     "status.kept": lambda m, c: m.status.kept(c.resource, MANAGER),
     "status.report": lambda m, c: m.status.report(
@@ -312,6 +353,12 @@ GATE: dict[str, Function] = {
         c.terms, c.scene.live, {("Deployment", "web")}, {"Deployment"}
     ),
     "unproven.unproven": lambda m, c: m.unproven.unproven(c.want, c.live),
+    "unreadable.field_errors": lambda m, c: list(m.unreadable.field_errors(unreadable(m, c))),
+    "unreadable.in_a_line": lambda m, c: m.unreadable.in_a_line(unreadable(m, c)),
+    "withdrawing.bequest": lambda m, c: m.withdrawing.bequest(c.live, MANAGER, ""),
+    "withdrawing.count": lambda m, c: m.withdrawing.count(c.live, MANAGER, ""),
+    "withdrawing.endpoints": lambda m, c: m.withdrawing.endpoints(c.live, MANAGER),
+    "withdrawing.losses": lambda m, c: m.withdrawing.losses(c.live, c.after),
     "walk.Walk.map": lambda m, c: m.walk.Walk(builtin=True).map(
         None, {"spec": c.want["spec"]}, c.live, tree(c), m.managed.held(c.live)
     ),
@@ -340,7 +387,7 @@ MORE: dict[str, tuple[str, ...]] = {
     "ownership.judge": ("add", "drop", "reorder", "replace_all", "contest", "crowd", *LISTS),
     "plan.plan": ("add", "drop", "contest", "claim", "reorder"),
     "releasing.release": ("change", "shared_drop"),
-    "scene.Scene.gave_up": ("vanished",),
+    "scene.Scene.is_given_up": ("vanished",),
     "scene.Scene.report": ("contest", "vanished"),
     "status.report": ("vanished",),
     "terms.Terms.claimed": ("claim", "many_terms"),
@@ -358,8 +405,16 @@ EXCEPT: dict[str, str] = {
             "invalid.FieldError.cause", "managed.Holder.is_applier", "selector.names",
             "starts.name_of", "starts.named", "starts.start_of", "terms.is_fixed",
             "terms.is_ours", "terms.joined", "terms.Term.covers", "terms.Term.names",
-            "trees.is_key", "scene.is_unknown", "walk.is_before_first_apply",
-            "forecast.Held.by", "forecast.Held.of", "moves.are_meant",
+            "trees.is_key", "scene.is_nobodys", "scene.is_scaled_away",
+            "walk.is_before_first_apply",
+            "forecast.Held.by", "forecast.Held.of", "moves.are_meant", "contested.group",
+            "contested.held", "contested.holder", "contested.sentence", "contested.values",
+            "installations.giving_up", "installations.instance_of", "installations.kept_by",
+            "installations.named", "installations.remedy", "remedies.overview", "remedies.own",
+            "remedies.without_effect", "shown.is_private", "shown.is_secret", "shown.printable",
+            "starts.is_ahead", "starts.is_made_here", "terms.allows_claims",
+            "terms.claims_refused", "terms.place_of", "unreadable.path", "withdrawing.is_mark",
+            "claims.refusal", "contract.Controller.names_of",
         ),
         "looks at one value, name or place",
     ),
@@ -372,10 +427,12 @@ EXCEPT: dict[str, str] = {
             "conditions.condition", "conditions.ready", "conditions.stalled", "meta.annotation",
             "meta.controller_reference", "meta.identity", "meta.is_going", "meta.metadata",
             "meta.ref_of", "meta.Installation.field_manager", "meta.Installation.label",
-            "starts.creation",
+            "starts.creation", "admission.answer", "admission.answered", "admission.refusal",
+            "withdrawing.nothing",
         ),
         "makes or takes one thing, however large what it is taken from",
     ),
+    "backlog.backlog": "is about one schedule; it is a part of cronjob.compose, which is measured",
 }  # fmt: skip
 
 

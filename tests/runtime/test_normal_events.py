@@ -1,9 +1,10 @@
-"""What `kubectl describe` shows of what went well: created, switched; one write each."""
+"""What `kubectl describe` shows of what went well, one write each."""
 
 from __future__ import annotations
 
 import pytest
 
+from runtime.clockwork import MINUTE, started
 from runtime.world import World
 
 pytestmark = pytest.mark.anyio
@@ -51,3 +52,23 @@ async def test_what_is_created_anew_is_told_anew():
     await world.settle()
 
     assert told(world) == [CREATED, ("Created", "created Service/demo")]
+
+
+async def test_each_job_that_starts_and_ends_is_told_once():
+    world = await started()
+    await world.live_through(MINUTE)
+    world.end_job(world.job(1))
+    world.deliver()
+    await world.live_through(MINUTE)
+    world.end_job(world.job(2), "Failed")
+    world.deliver()
+    await world.work()
+    world.restart()
+    await world.work()
+
+    assert told(world) == [
+        ("Completed", f"{world.job(1)} has completed"),
+        ("Failed", f"{world.job(2)} has failed"),
+        ("Started", f"started {world.job(1)}"),
+        ("Started", f"started {world.job(2)}"),
+    ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
 from hedgerow.kube import errors
+from hedgerow.runtime import aside
 from hedgerow.runtime.memory import MOST_REPEATS
 from model.cluster import Sent
 from runtime.scenes import settled, take_image, writes_of
@@ -15,6 +17,13 @@ from runtime.world import World
 Object = dict[str, Any]
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def _on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work on large objects here: time that jumps does not wait for threads."""
+    monkeypatch.setattr(aside, "LARGE", sys.maxsize)
+
 
 NAME = "demoblue-deployment"
 STATUS = "apply BlueGreen default/demo/status"

@@ -67,7 +67,10 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
             plan=None if cj.spec.suspend else plan,
             missed=behind.missed,
         ),
-        tuple(remarks(cj, record, plan, behind, rivals=rivals, full=full)),
+        (
+            *progress(cj, jobs, record),
+            *remarks(cj, record, plan, behind, rivals=rivals, full=full),
+        ),
         wait(record, None if cj.spec.suspend else plan.upcoming, now),
     )
 
@@ -175,6 +178,17 @@ def limited(cj: CronJob) -> str:
     limit = cj.spec.active_limit
     jobs = "1 Job has" if limit == 1 else f"{limit} Jobs have"
     return f"{jobs} not ended, as many as spec.activeLimit allows: starts wait until one ends"
+
+
+def progress(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Notice]:
+    """Tell of Jobs that were started or have ended and of which the status does not tell yet."""
+    running = {reference.name for reference in cj.status.active or ()}
+    for job in jobs:
+        if job.name in record.news:
+            yield Notice("Started", f"started {job.name}")
+        if job.finished and job.name in running:
+            ended = ("Completed", "has completed") if job.succeeded else ("Failed", "has failed")
+            yield Notice(ended[0], f"{job.name} {ended[1]}")
 
 
 def remarks(

@@ -87,7 +87,7 @@ class Announcer:
         problems: Iterable[Problem],
         rewritten: str,
     ) -> None:
-        """Tell what the live status does not say yet, by Events and in the log."""
+        """Warn of what the live status does not say yet, by Events and in the log."""
         generation = str(metadata(look.live).get("generation", ""))
         for news in tuple(notices.conflicts(look.scene.owner, report, look.live)):
             if memory.may_tell(LOGGED, news.words, news.since, look.scene.now):
@@ -102,7 +102,18 @@ class Announcer:
         ignored = look.plan.ignored
         due = notices.due(look.desired, problems, look.live, rewritten, ignored)
         for notice, occurrence in due:
-            await self._publish(look, memory, notice, occurrence or generation)
+            if notice.type == "Warning":
+                await self._publish(look, memory, notice, occurrence or generation)
+
+    async def of_progress(self, look: Look, memory: Memory) -> None:
+        """Tell what went well and the status, written by now, did not say before.
+
+        It comes after the status: nothing that records a write waits for it.
+        """
+        generation = str(metadata(look.live).get("generation", ""))
+        for notice in look.desired.events:
+            if notice.type == "Normal":
+                await self._publish(look, memory, notice, generation)
 
     async def rewritten(self, look: Look) -> str:
         """Say what mutating admission changed, and who may have; empty when nothing was changed.

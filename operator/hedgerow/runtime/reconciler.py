@@ -337,9 +337,9 @@ class Reconciler:
         )
         self._meter.contest(made.key, (field.manager or "" for field in report.contested))
         await self._announcer.resend(look, memory)
-        await self._announcer.of_children(look, memory, made.created)
-        made.created.clear()
         if report.body is None:
+            await self._announcer.of_children(look, memory, made.created)
+            made.created.clear()
             memory.refusals.drop(STATUS)
             if not any(field.object == str(owner) for field in report.contested):
                 memory.once.clear()  # what a status leaves out, nothing but this remembers
@@ -369,6 +369,7 @@ class Reconciler:
         memory.refusals.drop(STATUS)
         memory.note(STATUS, report.gist, look.scene.now)
         self._absorb(owner, answer)
+        await self._announcer.of_progress(look, memory)
         return None
 
     def _problems(self, look: Look, made: _Pass) -> dict[ChildId, Problem]:
