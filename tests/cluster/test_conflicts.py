@@ -313,7 +313,8 @@ class TestMany:
         assert status["contestedCount"] == self.NUMBER
         assert all(entry["live"] == "theirs" for entry in status["contested"])
         assert "(and 1149 more)" in world.message("BlueGreen", "demo", "Contested")
-        told = eventually(lambda: self.events(world))
+        eventually(lambda: self.events(world))
+        eventually(world.rolled_out, within=120)  # Available follows it
         silence = Silence.fallen(nodes_audit, 2, user=USER, namespace=world.namespace)
         told = self.events(world)
         assert len(told) == 3
@@ -354,54 +355,29 @@ class TestQuiet:
 
 
 class TestSecondOperator:
-    def test_another_installation_on_the_same_resources_ends_in_silence(
+    @pytest.mark.parametrize("claims", ["", "*/*: **"], ids=["plain", "claiming all"])
+    def test_another_installation_leaves_everything_as_it_is_whatever_is_claimed(
         self,
         world: Looks,
         nodes_sandbox: Sandbox,
         nodes_audit: Audit,
         tmp_path_factory: pytest.TempPathFactory,
+        claims: str,
     ):
         make(world)
+        world.allow_claims()
+        if claims:
+            world.annotate("demo", claims=claims)
+        eventually(world.rolled_out, within=120)
+        silence = Silence.fallen(nodes_audit, 2, namespace=world.namespace)
         kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
         log = tmp_path_factory.mktemp("second") / "log"
         flags = ("--controllers", "bluegreen", "--instance", "two")
 
-        with Operator(kubeconfig, log, *flags):
-            label = ".metadata.labels.hedgerow.dev/controller"
-            eventually(lambda: label in {told[1] for told in world.told("BlueGreen", "demo")})
-            Silence.fallen(nodes_audit, 8, namespace=world.namespace)
-        assert {told[2] for told in world.told("BlueGreen", "demo")} == {"hedgerow-bluegreen"}
-
-    def test_one_that_claims_all_takes_nothing_from_the_other_and_ends_in_silence(
-        self,
-        world: Looks,
-        nodes_sandbox: Sandbox,
-        nodes_audit: Audit,
-        tmp_path_factory: pytest.TempPathFactory,
-    ):
-        make(world)
-        begun = nodes_audit.mark()
-        kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
-        log = tmp_path_factory.mktemp("claiming") / "log"
-        flags = ("--controllers", "bluegreen", "--instance", "two")
-        world.allow_claims()
-        world.annotate("demo", claims="*/*: **")
-
-        with Operator(kubeconfig, log, *flags):
-            label = ".metadata.labels.hedgerow.dev/controller"
-            eventually(lambda: label in {told[1] for told in world.told("BlueGreen", "demo")})
-            for number in range(3):
-                world.set_image(deployment("demo"), "blue", f"set/echo:{number}")
-                eventually(lambda: image(world, "demo") == "example/echo:1")
-            Silence.fallen(nodes_audit, 8, namespace=world.namespace)
-
-        labels = world.get("Deployment", deployment("demo"))["metadata"]["labels"]
-        assert labels["hedgerow.dev/controller"] == "bluegreen"
-        wrote = nodes_audit.writes(begun, user=USER, namespace=world.namespace)
-        forced = [entry for entry in wrote if "force=true" in entry["requestURI"]]
-        taken = [entry for entry in forced if entry["responseStatus"]["code"] == HTTPStatus.OK]
-        assert len(taken) == 3, [entry["responseStatus"] for entry in forced]
-        assert len(wrote) < 100
+        with Operator(kubeconfig, log, *flags) as second:
+            eventually(lambda: second.logged("resources are left alone"), within=60)
+            silence.kept_on(4, "with a second installation")
+        assert world.told("BlueGreen", "demo") == ()
 
 
 def make(world: Looks) -> None:

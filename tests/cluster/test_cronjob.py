@@ -45,7 +45,7 @@ def operator(
     prepare(api)
     kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
     log = tmp_path_factory.mktemp("operator") / "log"
-    with Operator(kubeconfig, log, "--controllers", "cronjob") as running:
+    with Operator(kubeconfig, log, "--controllers", "cronjob", "--events", "all") as running:
         yield running
     api.close()
 

@@ -246,6 +246,25 @@ class TestNames:
         assert service["spec"]["selector"] == {"a": "b"}
         assert ("Service/demo", ".spec.selector", "original") in world.contested()
 
+    async def test_an_unlabelled_child_of_another_resource_is_left_alone_by_both(self, world):
+        other = world.apply("other")
+        await world.settle()
+        reference = {
+            "apiVersion": other["apiVersion"],
+            "kind": "BlueGreen",
+            "name": "other",
+            "uid": other["metadata"]["uid"],
+            "controller": True,
+        }
+        target = world.target("Service", "demo")
+        target["metadata"]["ownerReferences"] = [reference]
+        theirs = world.server.create({**target, "spec": {"ports": [{"port": 1}]}}, "somebody")
+        world.apply()
+        await world.settle()
+
+        assert world.the("Service", "demo") == theirs
+        assert world.condition("Stalled") == "True/NameTaken"
+
     async def test_two_installations_do_not_take_each_others_children(self):
         world = World(instance="two")
         world.apply()

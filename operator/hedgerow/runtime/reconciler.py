@@ -137,7 +137,7 @@ class Reconciler:
         """Read on what no watch shows of a resource that is gone, until its children are gone."""
         for ref in self._observer.unwatched(key):
             try:
-                await self._read(ref)
+                await self._read(ref, key)
             except Forbidden:
                 break  # without the right to look, what was known stands
         return Outcome(requeue_after=RECHECK_NAME if self._observer.unwatched(key) else None)
@@ -264,7 +264,7 @@ class Reconciler:
         What no watch told of is found this way: a child of ours without its label, and objects
         of others.
         """
-        found = await self._read(ref)
+        found = await self._read(ref, made.key)
         memory, child = made.memory, (ref.api.kind, ref.name)
         keeper = self._keeper(found)
         # What an earlier resource of this name left is not taken: it is about to go.
@@ -283,10 +283,14 @@ class Reconciler:
             return None
         return installations.keeper(child, self._controller.name, self._observer.installation)
 
-    async def _read(self, ref: ObjectRef) -> Object | None:
-        """Read a child by name into the cache, if a resource of ours controls it."""
+    async def _read(self, ref: ObjectRef, key: Key) -> Object | None:
+        """Read a child by name into the cache, if a resource of that key controls it.
+
+        What another resource controls is not cached: no watch shows it, so it would be pruned there
+        only for having been looked at from here.
+        """
         found = await self._applier.read(ref)
-        ours = found is not None and owner_key(self._controller, found)
+        ours = found is not None and key in owner_key(self._controller, found)
         if found is not None and ours and self._keeper(found) is None:
             self._absorb(ref, found)
         else:
