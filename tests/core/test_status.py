@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from core.made import MANAGER, entry, without
+from hedgerow.core import ownership, status
 from hedgerow.core.conditions import Problem, ready
 from hedgerow.core.meta import Installation, ObjectRef
 from hedgerow.core.plan import Scene
-from hedgerow.core.status import Report, report
+from hedgerow.core.status import MOST_LISTINGS, Report, report
 from hedgerow_schemas.base import ContestedField, Status
 from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus
 
@@ -217,6 +219,30 @@ class TestOwnStatusContested:
         ]
         ready_, _ = body_of(made)["status"]["conditions"]
         assert "reason" not in ready_
+
+    def test_who_holds_the_list_of_what_he_holds_is_listed_a_few_times_and_then_counted(
+        self, monkeypatch
+    ):
+        # He knows what each round will list, and holds a field of each item beforehand.
+        live = self.world(path=("f:status", "f:routeTo"), routeTo="Green")
+        with monkeypatch.context() as patched:
+            patched.setattr(status, "MOST_LISTINGS", MOST_LISTINGS + 2)
+            for _ in range(MOST_LISTINGS):
+                items = body_of(report(scene(), live, COMPOSED, (), ()))["status"]["contested"]
+                held = [
+                    {k: one[k] for k in ("object", "path")} | {"reason": "his"} for one in items
+                ]
+                live = self.world(path=("f:status", "f:routeTo"), routeTo="Green", contested=held)
+        rounds = Mock(wraps=ownership.judge)
+        monkeypatch.setattr(ownership, "judge", rounds)
+
+        made = report(scene(LATER), live, COMPOSED, (), ())
+
+        told = body_of(made)["status"]
+        assert len(made.listed) == MOST_LISTINGS - 1
+        assert len(made.contested) == MOST_LISTINGS == told["contestedCount"]
+        assert not any("reason" in one for one in told["contested"])
+        assert rounds.call_count == MOST_LISTINGS + 2
 
     def test_a_status_wholly_held_by_another_leaves_only_the_identity_to_declare(self):
         other = {"observedGeneration": 0, "routeTo": "Green"}

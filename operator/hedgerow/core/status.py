@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 EMPTIED = ("contested", "conditions")
 PASSING = ("lastTransitionTime", "since", "live")
 """What may change all the time while a status says the same."""
+MOST_LISTINGS = 4
+"""How often a status lists anew what it met of its own fields; then it only counts the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +85,13 @@ def report(
 
     Status fields that another field manager holds with another value are contested like any
     other: they are reported and left out. A `brief` status counts what is contested and lists
-    nothing of it.
+    nothing of it. Others may hold fields of the very list that tells of what they hold: it grows
+    a few times, and what is met there at last is counted alone.
     """
     told = {(field.object, field.path): field for field in contested}
     before = said(live).contested
+    shown: tuple[ContestedField, ...] = ()
+    listings = 0 if brief else MOST_LISTINGS
     while True:
         everything = tuple(told.values())
         concluded = conclude(
@@ -97,7 +102,9 @@ def report(
             unmatched=unmatched,
             ignored=ignored,
         )
-        shown = () if brief else listed(everything, before)
+        if listings:
+            shown = listed(everything, before)
+            listings -= 1
         counted = composed.model_copy(
             update={"contested": shown, "contested_count": len(everything) or None}
         )
@@ -107,7 +114,9 @@ def report(
         fresh = [field for field in fresh if (field.object, field.path) not in told]
         if not fresh:
             break
-        # To report them changes what the conditions say, which may meet yet another holder.
+        # To report them changes what the status says, which may meet yet another holder. This
+        # ends: once the list stays, a round changes the count and the messages that tell of it,
+        # and each of these is met once.
         told |= {(field.object, field.path): field for field in fresh}
     want = ownership.leave_out(want, taken)
     settled = ownership.judge(want, live, scene.field_manager, "status").settled
