@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hedgerow.kube import errors
+from model.cluster import Sent
 from runtime.scenes import (
     CREATION,
     RESPELLED,
@@ -45,6 +47,26 @@ class TestBadResources:
         assert stalled["reason"] == "InvalidSpec"
         assert "spec.routeTo" in stalled["message"]
         assert [w for w in world.writes[before:] if "Event" not in w] == [CREATION[3]]
+
+    async def test_under_a_bad_spec_nothing_is_due_that_was_refused_before(self):
+        world = await settled()
+
+        async def hook(sent: Sent) -> None:
+            if sent.name == "demoblue-deployment":
+                raise errors.Forbidden("may not", code=403)
+
+        world.cluster.before = hook
+        world.apply(blueSpec=pods("blue", "mine:2"))
+        world.deliver()
+        await world.work()
+        assert world.runner.queue._delayed
+
+        self.ruin(world, spec={"routeTo": "Grey", "blueSpec": pods("b")})
+        world.deliver()
+        await world.work()
+
+        assert world.condition("Stalled") == "True/InvalidSpec"
+        assert not world.runner.queue._delayed
 
     async def test_a_bad_spec_takes_nothing_back_that_the_status_said(self):
         world = await settled()

@@ -137,6 +137,7 @@ class Observer:
             if self.writable(key, memory) is None:
                 return None
             if not look.is_readable:
+                memory.refusals.keep({})  # nothing is asked for: nothing of it is to be due
                 return look
             memory.learn(look.plan.past, look.scene.live)
             memory.refusals.keep({step.id: step.mark for step in look.plan.steps})
