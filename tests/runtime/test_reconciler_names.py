@@ -150,6 +150,22 @@ class TestUnwatchedChildren:
 
 
 class TestNames:
+    async def test_what_is_going_and_nobodys_is_looked_at_until_the_name_is_free(self):
+        world = await settled()
+        patch = {"metadata": {"ownerReferences": None, "finalizers": ["example.com/hold"]}}
+        world.edit("Service", "demo", patch)
+        world.delete("Service")
+        world.deliver()
+        await world.work()
+        assert world.condition("Ready") == "False/WaitingForDeletion"
+
+        world.edit("Service", "demo", {"metadata": {"finalizers": None}})
+        world.deliver()
+        world.server.now += 31
+        await world.work()
+
+        assert world.selected() == "Blue"
+
     async def test_somebody_elses_object_is_never_written_and_the_rest_goes_on(self, world):
         service = {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}]}}
         theirs = world.server.create(service, "kubectl-create")

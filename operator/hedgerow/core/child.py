@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.core import ownership
 from hedgerow.core.agreement import respelled, with_held_items, without_yielded
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ContestedField, Object
 
 RESTORE_ONCE_IN = timedelta(minutes=10)
+WAITING: Final = "WaitingForDeletion"
+"""The reason of a condition: a child's name is free only once what has it is gone."""
 
 Found = tuple[tuple["ContestedField", "Leaf"], ...]
 """What is contested, as it is reported, each with the leaf that it is about."""
@@ -169,7 +171,7 @@ class ChildPlanner:
 
     def _waiting(self) -> Plan:
         message = f"{self.ref} is being deleted; it is made anew once it is gone"
-        return Plan(problems=(Problem("WaitingForDeletion", message, stalled=False),))
+        return Plan(problems=(Problem(WAITING, message, stalled=False),))
 
     def _foreign(self) -> Plan:
         keeper = self.past.keeper

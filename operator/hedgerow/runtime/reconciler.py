@@ -15,6 +15,7 @@ import structlog
 
 from hedgerow.core import installations
 from hedgerow.core import status as statuses
+from hedgerow.core.child import WAITING
 from hedgerow.core.conditions import Problem
 from hedgerow.core.installations import kept_by
 from hedgerow.core.meta import ObjectRef, annotation, metadata
@@ -387,7 +388,10 @@ class Reconciler:
     def _outcome(self, look: Look, made: _Pass) -> Outcome:
         """Return how the pass ended, and when the next one is due at the latest."""
         known, now = made.memory.refusals, self._clock.now()
-        recheck = RECHECK_NAME if self._observer.unseen(made.memory, made.key) else None
+        # The end of what somebody else has under a child's name is told to nobody here.
+        waits = any(problem.reason == WAITING for problem in look.plan.problems)
+        unseen = waits or self._observer.unseen(made.memory, made.key)
+        recheck = RECHECK_NAME if unseen else None
         return Outcome(
             retry=any(target not in known for target in self._problems(look, made)),
             requeue_after=_soonest(look.desired.requeue_after, recheck, known.due_in(now)),
