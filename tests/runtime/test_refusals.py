@@ -34,7 +34,7 @@ from hedgerow.runtime.refusals import (
 )
 from hedgerow_schemas.bluegreen import BlueGreen
 from model.cluster import Sent
-from runtime.scenes import everything, take_image
+from runtime.scenes import everything, settled, take_image
 from runtime.shop import Shop, quiet
 from runtime.world import World, pods
 
@@ -394,6 +394,63 @@ class TestEvents:
         assert tried <= 2 * (MOST_ATTEMPTS + 1)
         assert len(shop.logged("events given up")) == 1
         assert shop.world.condition("Contested") == "True/FieldConflict"
+
+    async def test_while_one_waits_the_others_wait_with_it_unasked(self):
+        world = await settled()
+        reconciler, key, tried = world.runner._reconciler, ("default", "demo"), 0
+        memory, announcer = reconciler._memories[key], reconciler._announcer
+        look = await reconciler._observer.look(key, memory, frozenset())
+        assert look
+
+        async def hook(sent: Sent) -> None:
+            nonlocal tried
+            tried += 1
+            if tried == 1:
+                raise errors.Forbidden("may not", code=403)
+
+        world.cluster.before = hook
+        for number in range(MOST_ATTEMPTS + 4):
+            notice = Notice("R", f"note {number}", "Warning")
+            await announcer._publish(look, memory, notice, "1")
+
+        assert tried == 1
+        assert len(memory.unsent) == MOST_ATTEMPTS + 4
+
+        world.server.now += 2
+        await announcer.resend(look, memory)
+        assert tried == 1 + MOST_ATTEMPTS + 4
+        assert not memory.unsent
+        assert EVENTS not in memory.refusals
+
+        memory.refusals.note(EVENTS, "", None, world.clock.now(), draw=1.0)
+        await announcer._publish(look, memory, Notice("R", "note 1", "Warning"), "1")
+        assert not memory.unsent  # it was told already
+
+    async def test_what_nobody_holds_is_told_once_in_a_while_though_no_status_says_it(self):
+        shop = Shop()
+        shop.world.apply()
+        told: set[str] = set()
+
+        async def hook(sent: Sent) -> None:
+            if "status" in str(sent):
+                raise errors.Forbidden("may not", code=403)
+            if sent.api.kind == "Event":
+                told.add(sent.name)
+
+        async with shop.open():
+            await quiet()
+            unset = {"spec": {"selector": None}}
+            shop.edit(shop.world.edit, "Service", "demo", unset)
+            await quiet()  # it was put back, which is done once
+            shop.cluster.before = hook
+            shop.edit(shop.world.edit, "Service", "demo", unset)
+            await quiet()
+            for number in range(20):
+                shop.edit(shop.world.make_ready, "green", available=number % 2)
+                await anyio.sleep(10)
+
+        assert len(told) == 2  # on the resource and on the child
+        assert len(shop.logged("field contested")) == 1
 
     async def test_of_too_many_that_wait_the_oldest_goes(self):
         world = World()

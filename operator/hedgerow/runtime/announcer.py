@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 LOGGED = ("", "log")
-"""Under what memory keeps that a conflict was logged, as the status may be refused for long."""
+"""Under what memory keeps that a conflict was told, as the status may be refused for long."""
 MOST_UNSENT = 32
 """Events of one resource that wait to be written."""
 MOST_ATTEMPTS = 16
@@ -90,11 +90,13 @@ class Announcer:
         """Warn of what the live status does not say yet, by Events and in the log."""
         generation = str(metadata(look.live).get("generation", ""))
         for news in tuple(notices.conflicts(look.scene.owner, report, look.live)):
-            if memory.may_tell(LOGGED, news.words, news.since, look.scene.now):
-                log.warning("field contested", told=news.words)
-            await self._publish(look, memory, news.notice, news.since)
+            if not memory.may_tell(LOGGED, news.words, news.since, look.scene.now):
+                continue
+            log.warning("field contested", told=news.words)
+            since = news.since or look.scene.now.isoformat()
+            await self._publish(look, memory, news.notice, since)
             if news.object != str(look.scene.owner):
-                await self._publish(look, memory, news.notice, news.since, about=news.object)
+                await self._publish(look, memory, news.notice, since, about=news.object)
         for field in notices.settled(report.contested, look.live):
             told = f"{field.object}: {field.path}"
             if memory.may_tell(LOGGED, told, str(field.since), look.scene.now):
@@ -139,16 +141,19 @@ class Announcer:
         key = owner.namespace, owner.name
         if regarding is None or self._observer.writable(key, memory) is None:
             return
-        error = await self._recorder.publish(regarding, notice, occurrence)
+        event = Unsent(regarding, notice, occurrence)
+        if memory.refusals.waiting(EVENTS, "", self._backoff.now()):
+            # It would be refused as the others were; each attempt may take many seconds.
+            if not self._recorder.is_told(event_name(*event)):
+                _keep(memory, event)
+            return
+        error = await self._recorder.publish(*event)
         if error is not None:
-            self._put_aside(memory, Unsent(regarding, notice, occurrence), error)
+            self._put_aside(memory, event, error)
 
     def _put_aside(self, memory: Memory, event: Unsent, error: KubeError) -> None:
-        """Have an Event wait that could not be written; of too many the oldest goes."""
-        name = event_name(*event)
-        memory.unsent[name] = event
-        while len(memory.unsent) > MOST_UNSENT:
-            del memory.unsent[next(iter(memory.unsent))]
+        """Have an Event wait that could not be written."""
+        _keep(memory, event)
         refusal = self._backoff.wait(
             memory.refusals,
             EVENTS,
@@ -186,3 +191,10 @@ class Announcer:
         if live is None or kind not in apis:
             return None
         return ObjectRef(apis[kind], look.scene.owner.namespace, name, metadata(live)["uid"])
+
+
+def _keep(memory: Memory, event: Unsent) -> None:
+    """Keep an Event for later; of too many the oldest goes."""
+    memory.unsent[event_name(*event)] = event
+    while len(memory.unsent) > MOST_UNSENT:
+        del memory.unsent[next(iter(memory.unsent))]

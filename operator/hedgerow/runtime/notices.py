@@ -57,7 +57,9 @@ def due(
 class News:
     """What is newly contested: the object concerned, the Event, and since when.
 
-    `words` are for the log: the same without what to do about it.
+    `since` is empty where only the status remembers it, as of a field that nobody holds: until the
+    status is written, each look begins anew. `words` are for the log: the same without what to do
+    about it.
     """
 
     object: str
@@ -102,8 +104,7 @@ def _single(owner: ObjectRef, field: ContestedField, live: Object) -> News:
     note = ". ".join((words, *map(str, offered)))
     if not offered or len(note.encode()) > LONGEST_NOTE:
         note = f"{cut(words, LONGEST_NOTE // 2)}. {_overview(owner, field.object)}"
-    since = field.since.isoformat() if field.since else ""
-    return News(field.object, Notice("FieldConflict", note, "Warning"), since, words)
+    return News(field.object, Notice("FieldConflict", note, "Warning"), _since([field]), words)
 
 
 def _sum(owner: ObjectRef, first: ContestedField, fields: Sequence[ContestedField]) -> News:
@@ -121,9 +122,13 @@ def _rest(owner: ObjectRef, report: Report) -> News:
 
 def _many(owner: ObjectRef, target: str, words: str, fields: Sequence[ContestedField]) -> News:
     note = f"{words}; left as they are. {_overview(owner, target)}"
-    since = min((field.since for field in fields if field.since), default=None)
-    occurrence = since.isoformat() if since else ""
-    return News(target, Notice("FieldConflict", note, "Warning"), occurrence, words)
+    return News(target, Notice("FieldConflict", note, "Warning"), _since(fields), words)
+
+
+def _since(fields: Iterable[ContestedField]) -> str:
+    held = (field.since for field in fields if field.since and field.manager)
+    since = min(held, default=None)
+    return since.isoformat() if since else ""
 
 
 def _overview(owner: ObjectRef, target: str) -> str:

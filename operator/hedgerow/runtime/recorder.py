@@ -94,6 +94,10 @@ class Recorder:
             return error
         return None
 
+    def is_told(self, name: str) -> bool:
+        """Return whether an Event of that name was published, as far back as is remembered."""
+        return name in self._told
+
     def _is_worth_it(self, notice: Notice) -> bool:
         if notice.type == "Warning":
             return True
