@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hedgerow.runtime import observer
 from model.cluster import Sent
 from runtime.scenes import (
     BLUE,
@@ -150,6 +151,28 @@ class TestUnwatchedChildren:
 
 
 class TestNames:
+    async def test_a_child_told_of_while_its_owner_is_looked_at_is_no_former_ones(
+        self, monkeypatch
+    ):
+        world = await settled()
+        reconciler, key, looks = world.runner._reconciler, ("default", "demo"), 0
+        store = world.cache.child_store("Service", "default")
+        service = store.get(key)
+        assert service
+        store.forget(key, service["metadata"]["uid"])
+
+        async def late(_about: Any, work: Any, *args: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            store.adopt(service)  # as a watch does while a thread works
+            return work(*args)
+
+        monkeypatch.setattr(observer, "aside", late)
+        look = await reconciler._observer.look(key, reconciler._memories[key], frozenset())
+
+        assert look
+        assert (look.plan.problems, look.plan.writes, looks) == ((), (), 2)
+
     async def test_what_is_going_and_nobodys_is_looked_at_until_the_name_is_free(self):
         world = await settled()
         patch = {"metadata": {"ownerReferences": None, "finalizers": ["example.com/hold"]}}

@@ -10,7 +10,14 @@ from pydantic import ValidationError
 from hedgerow.core.conditions import Problem
 from hedgerow.core.contract import Controller, Desired, Key, Observed
 from hedgerow.core.installations import reporters
-from hedgerow.core.meta import CONTROLLER_LABEL, Installation, ObjectRef, is_going, metadata
+from hedgerow.core.meta import (
+    CONTROLLER_LABEL,
+    Installation,
+    ObjectRef,
+    controller_of,
+    is_going,
+    metadata,
+)
 from hedgerow.core.plan import Plan, Scene, is_nobodys, plan
 from hedgerow.core.status import kept, said
 from hedgerow.core.terms import NO_TERMS, Terms, TermsError, claims_refused, terms_of
@@ -139,6 +146,8 @@ class Observer:
             if not look.is_readable:
                 memory.refusals.keep({})  # nothing is asked for: nothing of it is to be due
                 return look
+            if _came_late(look.scene):
+                continue
             memory.learn(look.plan.past, look.scene.live)
             memory.refusals.keep({step.id: step.mark for step in look.plan.steps})
             if memory.refusals.children == refused:
@@ -244,3 +253,14 @@ class Observer:
         meta = metadata(live)
         api = self.controller.resource.api
         return ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])
+
+
+def _came_late(scene: Scene) -> bool:
+    """Return whether a child came into the caches while its owner was looked at beside the loop.
+
+    It would pass for one that an earlier resource of the name has left.
+    """
+    return any(
+        child not in scene.live and controller_of(obj).get("uid") == scene.owner.uid
+        for child, obj in scene.homonyms.items()
+    )
