@@ -285,7 +285,7 @@ class TestJson:
         assert (held["declared"], held["live"], held["reason"]) == ("1", "2", "OtherValue")
         assert [remedy["effect"] for remedy in held["remedies"]] == [
             "To leave it so",
-            "To take it back",
+            "To take it back, where the namespace allows claims",
         ]
         assert first["conditions"]["after"][0]["type"] == "Ready"
         assert first["looksAgainInSeconds"] == 90

@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
+from hedgerow.core.remedies import CLAIMABLE
 from hedgerow.core.terms import CLAIM
 from hedgerow.sandbox.cluster import Sandbox
 from support import bluegreens, memcacheds
@@ -191,9 +192,9 @@ class Shell(World):
         lines = self.type(f"hedgerow owners {target} --contested -n {self.namespace}").splitlines()
         effects = (LEAVE, TAKE, REMOVE, RESTORE, WRITE)
         return {
-            line.strip().rstrip(":"): lines[number + 1].strip()
+            effect: lines[number + 1].strip()
             for number, line in enumerate(lines)
-            if line.strip().rstrip(":") in effects
+            if (effect := line.strip().rstrip(":").removesuffix(CLAIMABLE)) in effects
         }
 
 

@@ -34,7 +34,10 @@ CASES = [
         field(".spec.replicas"),
         [
             f"To leave it so: {ANNOTATE} 'hedgerow.dev/yield=Deployment/web: spec.replicas' -n b",
-            f"To take it back: {ANNOTATE} 'hedgerow.dev/claim=Deployment/web: spec.replicas' -n b",
+            (
+                f"To take it back, where the namespace allows claims: {ANNOTATE}"
+                " 'hedgerow.dev/claim=Deployment/web: spec.replicas' -n b"
+            ),
         ],
     ),
     (
@@ -77,7 +80,7 @@ CASES = [
                 " 'hedgerow.dev/yield=Deployment/web: metadata.labels.a.selector' -n b"
             ),
             (
-                f"To take it back: {ANNOTATE}"
+                f"To take it back, where the namespace allows claims: {ANNOTATE}"
                 " 'hedgerow.dev/claim=Deployment/web: metadata.labels.a.selector' -n b"
             ),
         ],
@@ -118,7 +121,7 @@ CASES = [
         field(".spec.template.spec.hostname", "Removed", None),
         [
             (
-                f"To have it put back: {ANNOTATE}"
+                f"To have it put back, where the namespace allows claims: {ANNOTATE}"
                 " 'hedgerow.dev/claim=Deployment/web: spec.template.spec.hostname' -n b"
             ),
         ],

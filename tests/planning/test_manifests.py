@@ -59,8 +59,8 @@ class TestDeclared:
         named = "{apiVersion: batch/v1, kind: CronJob, metadata: {name: x}}"
 
         assert read(named) == [OtherObject("CronJob/x of batch/v1")]
-        assert read("{kind: List, items: 7}") == [OtherObject("List/None")]
-        assert read("{a: b}") == [OtherObject("None/None")]
+        assert read("{kind: List, items: 7}") == [OtherObject("List")]
+        assert read("{a: b}") == [OtherObject("an object without a kind")]
 
     def test_a_namespace_is_told_by_its_name(self):
         text = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"
@@ -74,7 +74,7 @@ class TestDeclared:
 
         assert isinstance(found[0], Declared)
         assert found[0].title == "BlueGreen shop/a"
-        assert found[1] == OtherObject("CronJob/None of batch/v1")
+        assert found[1] == OtherObject("CronJob of batch/v1")
 
     @pytest.mark.parametrize(
         ("text", "said"),

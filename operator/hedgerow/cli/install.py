@@ -88,6 +88,7 @@ def uninstall_command(
     stores more than three seconds later, because an admission webhook kept it waiting.
 
     By hand: kubectl delete customresourcedefinition bluegreens.app.demo.kakao.com
+    memcacheds.memcached.cache.example.com cronjobs.batch.tutorial.kubebuilder.io
     """
 
     async def carry_out() -> int:

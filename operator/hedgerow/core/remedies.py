@@ -26,6 +26,7 @@ LEAVE: Final = "To leave it so"
 TAKE: Final = "To take it back"
 REMOVE: Final = "To have it removed"
 RESTORE: Final = "To have it put back"
+CLAIMABLE: Final = ", where the namespace allows claims"
 LET_GO: Final = "To have that other hedgerow let go, once it has stopped for good"
 WRITE: Final = "To have it written again"
 
@@ -137,4 +138,5 @@ def _annotate(
         resource = f"{owner.api.plural}.{owner.api.group} {owner.name}"
         overwrite = " --overwrite" if word in annotations else ""
         command = f"kubectl annotate{overwrite} {resource} {quote(f'{word}={text}')}"
-        yield Remedy(effect, f"{command}{_in(owner.namespace)}")
+        where = CLAIMABLE if word == CLAIM else ""
+        yield Remedy(f"{effect}{where}", f"{command}{_in(owner.namespace)}")

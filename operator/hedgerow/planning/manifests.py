@@ -99,7 +99,8 @@ def _read(name: str, obj: Object, namespace: str) -> Declared | OtherObject:
     meta: Any = obj.get("metadata")
     known: Object = meta if is_map(meta) else {}
     named = known.get("name")
-    title = f"{obj.get('kind')}/{named}"
+    kind = obj.get("kind") or "an object without a kind"
+    title = f"{kind}/{named}" if named else str(kind)
     controller = _controller(str(obj.get("apiVersion")), str(obj.get("kind")))
     if controller is None:
         version = obj.get("apiVersion")
