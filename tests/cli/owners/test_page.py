@@ -48,7 +48,7 @@ Not in the object:
 FIELD                                MANAGER  OPERATION  AGE
 .spec.lost: written as apps/v1beta1  old      Update     5m
 
-contested: BlueGreen/demo declares another value there and does not force it
+contested: BlueGreen/demo declares otherwise, and forces nothing
 an item shown by its number has no keys that anybody holds: a path names it [*]
 """
 

@@ -200,7 +200,7 @@ def _leaves_held(whole: Ownership) -> dict[str, int]:
 def _notes(whole: Ownership, chosen: Ownership) -> Iterator[str]:
     declarers = {node.contested for node in whole.places()} | {owner for _, owner in whole.missing}
     for owner in sorted(filter(None, declarers)):
-        yield f"{CONTESTED}: {printable(owner)} declares another value there and does not force it"
+        yield f"{CONTESTED}: {printable(owner)} declares otherwise, and forces nothing"
     if not whole.holders:
         yield "the object has no managed fields: they were emptied, or never kept for this kind"
     if whole.holders and any(node.steps[-1].startswith("i:") for node in chosen.places()):
