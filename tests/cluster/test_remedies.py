@@ -200,7 +200,9 @@ class Shell(World):
 
 @pytest.fixture
 def shell(api: Api, nodes_sandbox: Sandbox, nodes_namespace: str) -> Shell:
-    return Shell(api, nodes_namespace, nodes_sandbox)
+    typed = Shell(api, nodes_namespace, nodes_sandbox)
+    typed.allow_claims()
+    return typed
 
 
 def contest(shell: Shell, situation: Situation) -> None:
