@@ -162,6 +162,7 @@ class Shell(World):
             "KUBECONFIG": str(sandbox.kubeconfig),
             "PATH": os.pathsep.join(map(str, path)),
         }
+        self._environment.pop("COLUMNS", None)  # it would stand for a terminal
 
     def type(self, line: str) -> str:
         """Type a line as it stands; give what it printed."""
