@@ -110,6 +110,60 @@ class TestHandingOut:
         assert turns >= 50
 
 
+class TestNamespaces:
+    """Keys of several namespaces: none waits behind all that another has to do."""
+
+    async def test_namespaces_take_turns_and_keep_the_order_of_their_own_keys(self, queue):
+        for key in (A, B, C, ("other", "x"), ("other", "y"), ("third", "z")):
+            queue.add(key)
+
+        assert [await queue.get() for _ in range(6)] == [
+            A, ("other", "x"), ("third", "z"), B, ("other", "y"), C,
+        ]  # fmt: skip
+
+    async def test_a_namespace_that_comes_late_is_next_but_for_those_that_wait_already(self, queue):
+        for number in range(100):
+            queue.add(("busy", str(number)))
+        await queue.get()
+        queue.add(A)
+
+        assert [await queue.get(), await queue.get()] == [("busy", "1"), A]
+
+    async def test_a_namespace_has_no_more_passes_than_its_share(self):
+        queue = WorkQueue(VirtualClock(), share=2)
+        for key in (A, B, C, ("other", "x")):
+            queue.add(key)
+
+        assert [await queue.get() for _ in range(3)] == [A, ("other", "x"), B]
+        assert await soon(queue) is None
+        assert len(queue) == 1
+        queue.done(B)
+        assert await soon(queue) == C
+
+    async def test_whoever_waits_hears_that_a_share_is_free_again(self):
+        queue = WorkQueue(VirtualClock(), share=1)
+        queue.add(A)
+        queue.add(B)
+        await queue.get()
+
+        async def end() -> None:
+            await anyio.sleep(5)
+            queue.done(A)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(end)
+            assert await queue.get() == B
+
+    async def test_closing_forgets_the_keys_of_every_namespace(self, queue):
+        for key in (A, ("other", "x")):
+            queue.add(key)
+        queue.close()
+
+        assert len(queue) == 0
+        with pytest.raises(Closed):
+            await queue.get()
+
+
 class TestDelays:
     async def test_a_delayed_key_comes_when_it_is_due_and_not_before(self, queue):
         queue.add_after(A, 60)

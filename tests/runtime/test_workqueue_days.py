@@ -14,7 +14,7 @@ from hedgerow.core.contract import Key
 from hedgerow.runtime.workqueue import Closed, WorkQueue
 from runtime.virtual import VirtualClock, run
 
-A, B, C = ("ns", "a"), ("ns", "b"), ("ns", "c")
+A, B, C = ("ns", "a"), ("ns", "b"), ("other", "c")
 
 
 @dataclass(frozen=True)

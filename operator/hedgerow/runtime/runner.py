@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource
 
 WORKERS = 8
+SHARE = WORKERS - 1
+"""Passes that one namespace may have at a time: another's never wait for all of its to end."""
 WALL_CHECK = 10.0
 """Seconds between two looks at the wall clock."""
 TOLD_AGAIN = 300.0
@@ -64,7 +66,7 @@ class Runner:
         self.controller = observer.controller
         self._clock = observer.clock
         self._meter = (meters or Meters()).of(self.controller.name)
-        self.queue = WorkQueue(observer.clock, self._meter.waited, self._meter.retried)
+        self.queue = WorkQueue(observer.clock, self._meter.waited, self._meter.retried, share=SHARE)
         self._cluster = cluster
         self._cache = observer.cache
         field_manager = observer.installation.field_manager(self.controller.name)

@@ -1,8 +1,13 @@
-"""WorkQueue: each key at most once, never two passes of one key at a time, failures backed off."""
+"""WorkQueue: each key at most once, never two passes of one key at a time, failures backed off.
+
+Namespaces take turns: however much one of them has to do, the others' keys do not wait behind it.
+"""
 
 from __future__ import annotations
 
 import heapq
+import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import anyio
@@ -26,12 +31,55 @@ class Closed(Exception):  # noqa: N818 - a state, not an error
     """The queue takes no more work and has none left to hand out."""
 
 
+class _Turns:
+    """Keys that are ready, each with the instant since which it is, by their namespaces.
+
+    Within a namespace they keep their order; the namespace whose turn it was goes to the end.
+    """
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, dict[Key, float]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, namespace: str) -> bool:
+        return namespace in self._namespaces
+
+    def add(self, key: Key, now: float) -> None:
+        """Add a key; one that is ready already keeps its place."""
+        keys = self._namespaces.setdefault(key[0], {})
+        if key not in keys:
+            keys[key] = now
+            self._count += 1
+
+    def pop(self, may: Callable[[str], bool]) -> tuple[Key, float] | None:
+        """Take the first key of the next namespace that `may` have a pass; None for none."""
+        namespace = next(filter(may, self._namespaces), None)
+        if namespace is None:
+            return None
+        keys = self._namespaces.pop(namespace)
+        key = next(iter(keys))
+        since = keys.pop(key)
+        self._count -= 1
+        if keys:
+            self._namespaces[namespace] = keys
+        return key, since
+
+    def clear(self) -> None:
+        """Forget them all."""
+        self._namespaces.clear()
+        self._count = 0
+
+
 class WorkQueue:
     """Keys that await a pass.
 
     A key added while its pass runs is handed out once more after it. The queue is bounded by
     the number of distinct keys, which is that of resources in the cache. `on_wait` hears how many
-    seconds a key that was ready waited, `on_retry` of each backoff.
+    seconds a key that was ready waited, `on_retry` of each backoff. No namespace has more than
+    `share` passes at a time.
     """
 
     def __init__(
@@ -39,12 +87,16 @@ class WorkQueue:
         clock: Clock,
         on_wait: Callable[[float], object] = _unheard,
         on_retry: Callable[[], object] = _unheard,
+        *,
+        share: float = math.inf,
     ) -> None:
         self._clock = clock
+        self._share = share
         self._on_wait = on_wait
         self._on_retry = on_retry
-        self._ready: dict[Key, float] = {}
+        self._ready = _Turns()
         self._active: set[Key] = set()
+        self._passes: Counter[str] = Counter()
         self._again: set[Key] = set()
         self._delayed: dict[Key, float] = {}
         self._heap: list[tuple[float, Key]] = []
@@ -72,7 +124,7 @@ class WorkQueue:
         elif key in self._active:
             self._again.add(key)
         else:
-            self._ready.setdefault(key, self._clock.monotonic())
+            self._ready.add(key, self._clock.monotonic())
             self._rouse()
 
     def add_after(self, key: Key, seconds: float) -> None:
@@ -124,13 +176,15 @@ class WorkQueue:
         await anyio.lowlevel.checkpoint()
         while True:
             self._mature()
-            if self._ready:
-                key = next(iter(self._ready))
-                self._on_wait(self._clock.monotonic() - self._ready.pop(key))
+            found = self._ready.pop(lambda namespace: self._passes[namespace] < self._share)
+            if found:
+                key, since = found
+                self._on_wait(self._clock.monotonic() - since)
                 # The pass that follows decides anew when to look again.
                 self._delayed.pop(key, None)
                 self._barred.pop(key, None)
                 self._active.add(key)
+                self._passes[key[0]] += 1
                 return key
             if self._closed:
                 raise Closed
@@ -141,9 +195,20 @@ class WorkQueue:
     def done(self, key: Key) -> None:
         """End the key's pass; hand it out again if it was added meanwhile."""
         self._active.discard(key)
+        self._leave(key[0])
         if key in self._again:
             self._again.discard(key)
             self.add(key)
+
+    def _leave(self, namespace: str) -> None:
+        """Note that one of a namespace's passes has ended."""
+        left = self._passes[namespace] - 1
+        if left:
+            self._passes[namespace] = left
+        else:
+            del self._passes[namespace]
+        if left == self._share - 1 and namespace in self._ready:
+            self._rouse()
 
     def close(self) -> None:
         """Take no more work; passes that run may end, waiting workers get Closed."""
