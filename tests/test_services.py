@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
@@ -201,6 +201,14 @@ class TestTaken:
     def anyio_backend(self) -> object:
         return "asyncio"  # a real socket, which no virtual time waits for
 
+    @pytest.fixture
+    def outside(self, monkeypatch) -> None:
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    @pytest.fixture
+    def in_pod(self, monkeypatch) -> None:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+
     @pytest.mark.parametrize("option", ["--metrics-bind-address", "--health-probe-bind-address"])
     async def test_an_address_that_is_taken_ends_the_start_and_names_its_option(self, option):
         off = {"health_probe_bind_address": "0", "metrics_bind_address": "0"}
@@ -215,6 +223,40 @@ class TestTaken:
 
         told = f"cannot listen on {place}: Address already in use; choose another with {option}"
         assert str(caught.value) == told
+
+    async def started(self, **given: Any) -> dict[str, str]:
+        """Start while the usual ports are taken: where what serves; raises ListenError."""
+        with ExitStack() as stack:
+            for port in (8080, 8081):
+                with suppress(OSError):  # taken already: all the better
+                    stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            made, error = Process().services(Settings(**given)), None
+            async with anyio.create_task_group() as tasks:
+                try:
+                    await made.start(tasks)
+                except ListenError as caught:
+                    error = caught
+                tasks.cancel_scope.cancel()
+        if error:
+            raise error
+        return made.served
+
+    async def test_outside_a_cluster_a_free_port_serves_where_none_was_asked_for(self, outside):
+        served = await self.started()
+
+        assert served.keys() == {"metrics", "health_probe"}
+        for address in served.values():
+            host, port = address.rsplit(":", 1)
+            assert host == "127.0.0.1"
+            assert int(port) not in {0, 8080, 8081}
+
+    async def test_a_port_that_was_asked_for_is_not_exchanged(self, outside):
+        with pytest.raises(ListenError, match="in use; choose another with --metrics-bind-address"):
+            await self.started(metrics_bind_address="127.0.0.1:8080")
+
+    async def test_nor_is_any_in_a_pod(self, in_pod):
+        with pytest.raises(ListenError, match="in use; choose another with --health-probe"):
+            await self.started()
 
 
 class TestSecureMetrics:

@@ -139,7 +139,7 @@ class TestFlags:
             ("lease_duration", "15s"),
             ("certificate_validity", "2160h"),
             ("leader_elect", "off"),
-            ("metrics_bind_address", "127.0.0.1:8080, in a pod :8080"),
+            ("metrics_bind_address", "127.0.0.1:8080 or a free port, in a pod :8080"),
         ],
     )
     def test_a_default_is_told_as_a_user_would_give_it(self, name, shown):

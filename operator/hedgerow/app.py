@@ -71,6 +71,7 @@ async def run(
                 kubernetes=version.get("gitVersion"),
                 controllers=[controller.name for controller in chosen(settings.controllers)],
                 namespaces=list(settings.namespaces) or "all",
+                **services.served,
             )
             task_status.started()
             async with led(settings, cluster, clock, stop, meters) as writable:

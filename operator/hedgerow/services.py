@@ -21,7 +21,7 @@ from hedgerow.serving.bundles import Bundles
 from hedgerow.serving.certificates import SelfSigned
 from hedgerow.serving.health import Health, health_app
 from hedgerow.serving.limits import PROBES, REVIEWS, SCRAPES
-from hedgerow.serving.listening import ListenError
+from hedgerow.serving.listening import ListenError, PortTakenError
 from hedgerow.serving.material import UnusableError
 from hedgerow.serving.metrics import metrics_app
 from hedgerow.serving.mounted import MountedCertificates
@@ -68,6 +68,7 @@ class Services:
         self._certificates = _certificates(settings, cluster, clock)
         self._stop = stop
         self._parted = anyio.Event()
+        self.served: dict[str, str] = {}
         self.health = Health()
         self.health.live.add("loop", self._pulse.check, self._pulse.note)
         self.health.ready.add("shutdown", lambda: "stopping" if stop.asked.is_set() else "")
@@ -120,14 +121,29 @@ class Services:
         *,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Serve an app where a setting says; raises ListenError that names its option."""
+        """Serve an app where a setting says; raises ListenError that names its option.
+
+        Outside a cluster, a port that nobody asked for gives way to a free one when it is taken.
+        """
         place = Address.parse(getattr(self._settings, setting))
         if place is None:
             return
+        start = partial(tasks.start, partial(serve, app, tls=tls, bounds=bounds))
         try:
-            await tasks.start(partial(serve, app, place, tls=tls, bounds=bounds))
+            try:
+                served = await start(place)
+            except PortTakenError:
+                if not self._may_move(setting):
+                    raise
+                served = await start(Address(place.host, 0))
         except ListenError as error:
             raise ListenError(f"{error}; choose another with {flags()[setting][1].long}") from error
+        self.served[setting.removesuffix("_bind_address")] = str(served)
+
+    def _may_move(self, setting: str) -> bool:
+        """Return whether a port is nobody's wish. Webhooks are called at the one that is known."""
+        given = setting in self._settings.model_fields_set
+        return not (given or in_pod() or setting == "webhook_bind_address")
 
     async def _for_api_servers(self) -> ssl.SSLContext | None:
         """Return what the webhooks are served with; raises ListenError for a file of no use."""

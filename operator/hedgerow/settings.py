@@ -161,7 +161,7 @@ class Settings(BaseModel):
             'Where /metrics is served; "0" for nowhere.',
             metavar="ADDRESS",
             takes=BINDS,
-            default=f"{LOOPBACK}:8080, in a pod :8080",
+            default=f"{LOOPBACK}:8080 or a free port, in a pod :8080",
         ),
     ] = Field(default_factory=partial(bound, 8080))
     metrics_secure: Annotated[
@@ -180,7 +180,7 @@ class Settings(BaseModel):
             'Where /healthz and /readyz are served; "0" for nowhere.',
             metavar="ADDRESS",
             takes=BINDS,
-            default=f"{LOOPBACK}:8081, in a pod :8081",
+            default=f"{LOOPBACK}:8081 or a free port, in a pod :8081",
         ),
     ] = Field(default_factory=partial(bound, 8081))
     webhooks: Annotated[

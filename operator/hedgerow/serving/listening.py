@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from contextlib import suppress
@@ -22,6 +23,10 @@ Each costs some forty kilobytes, whether it ever sends a byte or not.
 
 class ListenError(Exception):
     """There can be no server at an address; one line that says why."""
+
+
+class PortTakenError(ListenError):
+    """Another program listens there."""
 
 
 class Listener(socket.socket):
@@ -59,7 +64,8 @@ async def listen(address: Address) -> Listener:
         raise ListenError(f"cannot listen on {address}: {error.strerror}") from error
     except OSError as error:
         said = os.strerror(error.errno) if error.errno else str(error)
-        raise ListenError(f"cannot listen on {address}: {said}") from error
+        kind = PortTakenError if error.errno == errno.EADDRINUSE else ListenError
+        raise kind(f"cannot listen on {address}: {said}") from error
     return Listener(opened.family, opened.type, opened.proto, fileno=opened.detach())
 
 
