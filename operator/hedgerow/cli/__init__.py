@@ -71,7 +71,7 @@ def hedgerow(
 @app.command("version")
 def show_version() -> None:
     """Print the version of hedgerow."""
-    from hedgerow import __version__  # noqa: PLC0415 - reading it takes longer than the help
+    from hedgerow import __version__  # noqa: PLC0415 - see there
 
     typer.echo(f"hedgerow {__version__}")
 
