@@ -105,6 +105,19 @@ def readme_block(name: str) -> list[str]:
 
 
 class TestDecisions:
+    def test_a_page_that_was_superseded_says_by_which_and_that_one_says_so_too(self):
+        superseding, superseded = set[tuple[str, str]](), set[tuple[str, str]]()
+        for page in DECISIONS:
+            for word, targets in re.findall(
+                r"^(Supersede[sd]) (.*)$", page.read_text("utf-8"), re.MULTILINE
+            ):
+                for target in re.findall(r"\[ADR \d+\]\(([\w.-]+)\)", targets):
+                    pair = (page.name, target)
+                    (superseding if word == "Supersedes" else superseded).add(pair)
+
+        assert superseding
+        assert {(new, old) for old, new in superseded} == superseding
+
     def test_there_are_some_numbered_without_a_gap(self):
         numbers = [int(path.name[:4]) for path in DECISIONS]
 
