@@ -1,5 +1,6 @@
 """hedgerow sandbox, as it is typed."""
 
+import io
 import os
 import pty
 import re
@@ -10,10 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
+from hedgerow.cli import sandbox as module
 from hedgerow.cli.sandbox import app
 from hedgerow.sandbox.errors import SandboxError
+from hedgerow.sandbox.locks import Notice
 from hedgerow.sandbox.processes import birth
 from support.eventually import eventually
 from support.fakes import Fakes
@@ -72,6 +76,25 @@ class TestUp:
         kept = Path(directory, "blueprint.json").read_text()
         assert '"A=true"' in kept
         assert str(log) in kept
+
+    def test_build_is_kept_with_what_it_was_made_of(self, directory) -> None:
+        run("up", "--dir", directory, "--build")
+
+        assert '"build": true' in Path(directory, "blueprint.json").read_text()
+
+    def test_on_a_terminal_a_notice_stays_and_a_line_goes(self, monkeypatch) -> None:
+        shown = io.StringIO()
+        console = Console(file=shown, force_terminal=True)
+        monkeypatch.setattr(module, "Console", lambda **_: console)
+
+        with module._progress() as progress:
+            progress("a step")
+            progress(Notice("etcd came from github.com"))
+
+        spinner = "\x1b[0m "
+        assert f"{spinner}a step" in shown.getvalue()
+        assert "etcd came from github.com\n" in shown.getvalue()
+        assert f"{spinner}etcd" not in shown.getvalue()
 
     def test_with_nodes_it_says_that_nothing_runs_on_them(self, directory) -> None:
         with_nodes = run("up", "--dir", directory, "--nodes", "1").stdout

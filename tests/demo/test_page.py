@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from hedgerow.demo.page import WIDTH, Page, folded
+from hedgerow.sandbox.locks import Notice
 
 pytestmark = pytest.mark.anyio
 LONG = "word " * 40
@@ -75,6 +76,20 @@ class TestPage:
             progress("building kwok: 0 s")
 
         assert shown.getvalue() == "    building etcd: 0 s\n    building kwok: 0 s\n"
+
+    async def test_without_a_terminal_every_notice_is_told(self, page, shown):
+        with page.waiting("fetching") as progress:
+            for host in ("dl.k8s.io", "github.com"):
+                progress(Notice(f"fetching: {host}"))
+
+        assert shown.getvalue() == "    fetching: dl.k8s.io\n    fetching: github.com\n"
+
+    async def test_on_a_terminal_a_notice_stays(self, shown):
+        page = on_a_terminal(shown)
+        with page.waiting("waiting") as progress:
+            progress(Notice("etcd came from github.com"))
+
+        assert "    etcd came from github.com\n" in shown.getvalue()
 
     async def test_on_a_terminal_the_latest_line_is_shown_and_goes_again(self, shown):
         page = on_a_terminal(shown)

@@ -12,7 +12,8 @@ from rich.console import Console
 from hedgerow.demo import stage as stages
 from hedgerow.demo.errors import DemoError, UnheardError
 from hedgerow.demo.page import Page
-from hedgerow.demo.stage import Target, folder, given
+from hedgerow.demo.stage import Target, folder, given, sandboxed
+from hedgerow.sandbox.errors import SandboxError
 
 pytestmark = pytest.mark.anyio
 
@@ -87,7 +88,8 @@ class TestGiven:
         self, page, asked, tmp_path, monkeypatch
     ):
         class Binaries:
-            def __init__(self, _release, progress):
+            def __init__(self, _release, progress, *, build):
+                assert build
                 progress("building kubectl")
 
             async def find(self, wanted):
@@ -96,11 +98,32 @@ class TestGiven:
 
         monkeypatch.setattr(stages, "Binaries", Binaries)
         monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-        async with given(page, tmp_path, Target(context="there")) as stage:
+        async with given(page, tmp_path, Target(context="there", build=True)) as stage:
             path = stage.shell.environment["PATH"]
 
         assert asked
         assert path.split(":")[1:] == [str(tmp_path / "built"), str(tmp_path / "empty")]
+
+
+class TestSandboxed:
+    @pytest.mark.parametrize(("build", "typed"), [(True, " --build"), (False, "")])
+    async def test_it_is_brought_up_as_it_is_typed(
+        self, page, shown, tmp_path, monkeypatch, build, typed
+    ):
+        asked = []
+
+        async def up(_sandbox, options, _progress):
+            asked.append(options)
+            raise SandboxError("no", "go")
+
+        monkeypatch.setattr(stages.Sandbox, "up", up)
+        with pytest.raises(SandboxError):
+            async with sandboxed(page, tmp_path, Target(build=build)):
+                pass
+
+        assert [options.build for options in asked] == [build]
+        line = f"$ hedgerow sandbox up --nodes 1 --audit audit.log{typed} --dir sandbox\n"
+        assert line in shown.getvalue()
 
 
 class TestFolder:

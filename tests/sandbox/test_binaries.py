@@ -8,10 +8,12 @@ import pytest
 
 from hedgerow.sandbox import binaries as module
 from hedgerow.sandbox.binaries import Binaries
-from hedgerow.sandbox.build import Cache
+from hedgerow.sandbox.cache import Cache
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.pins import pick
+from hedgerow.sandbox.published import Origins
 from support.fakes import SERVERS, Fakes
+from support.projects import WRONG, Projects, nowhere
 
 pytestmark = pytest.mark.anyio
 
@@ -43,9 +45,22 @@ class World:
             entry = self.cache.entry(RELEASE.module(name))
             Fakes(entry, names=[name])
 
-    async def find(self, *names: str, exact: bool = False) -> dict[str, str]:
-        """Give for each name the part of the world it was found in."""
-        search = Binaries(RELEASE, self.told.append, exact=exact, cache=self.cache)
+    def downloaded(self) -> list[str]:
+        """Give the names of what was downloaded into the cache."""
+        entries = self.cache.root.glob("*-downloaded")
+        return sorted(p.name for e in entries for p in e.iterdir() if not p.suffix)
+
+    async def find(
+        self, *names: str, exact: bool = False, build: bool = False, origins: Origins | None = None
+    ) -> dict[str, str]:
+        """Give for each name the part of the world it was found in; no project answers."""
+        search = Binaries(
+            *(RELEASE, self.told.append),
+            exact=exact,
+            cache=self.cache,
+            build=build,
+            origins=origins or nowhere(),
+        )
         found = await search.find(names)
         assert list(found) == list(names)
         return {n: p.relative_to(self.root).parts[0] for n, p in found.items()}
@@ -53,6 +68,8 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
     made = World(tmp_path, [])
     made.path.mkdir()
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(made.assets))
@@ -125,6 +142,86 @@ class TestServers:
     async def test_without_go_it_is_told_once_what_is_lacking(self, world: World) -> None:
         with pytest.raises(SandboxError, match=r"no Go 1\.26\.0 or newer"):
             await world.find(*SERVERS)
+
+
+class TestDownloads:
+    @pytest.fixture
+    def projects(self):
+        with Projects(RELEASE) as made:
+            yield made
+
+    @pytest.fixture
+    def go(self, world: World) -> Fakes:
+        return Fakes(world.path, names=["go"])
+
+    async def test_they_come_before_a_build(self, world: World, projects, go) -> None:
+        await world.find(*SERVERS, "kubectl", origins=projects.origins)
+
+        assert go.builds() == []
+        assert world.downloaded() == sorted([*SERVERS, "kubectl"])
+
+    async def test_what_cannot_be_had_is_built(self, world: World, projects, go) -> None:
+        projects.wish(projects.asset("kube-scheduler").url, WRONG)
+
+        await world.find(*SERVERS, origins=projects.origins)
+
+        [built] = go.builds()
+        assert built["package"] == "k8s.io/kubernetes/cmd/kube-scheduler"
+        assert "kube-scheduler" not in world.downloaded()
+        assert any("has the wrong SHA-256" in line for line in world.told)
+
+    async def test_where_no_project_answers_all_is_built(self, world: World, go) -> None:
+        await world.find(*SERVERS)
+
+        assert len(go.builds()) == len(SERVERS)
+        assert len([line for line in world.told if "cannot reach" in line]) == 1
+
+    async def test_later_they_are_in_the_cache_without_asking(self, world, projects) -> None:
+        await world.find("etcd", origins=projects.origins)
+        asked = len(projects.asked)
+
+        assert await world.find("etcd", origins=projects.origins) == {"etcd": "cache"}
+        assert len(projects.asked) == asked
+
+    async def test_what_was_built_comes_before_them(self, world: World, projects) -> None:
+        world.cached("etcd")
+
+        await world.find("etcd", origins=projects.origins)
+
+        assert projects.asked == []
+
+    async def test_build_asks_no_project_and_takes_none(self, world: World, projects, go) -> None:
+        await world.find("etcd", origins=projects.origins)
+        asked = len(projects.asked)
+
+        await world.find("etcd", "kwok", build=True, origins=projects.origins)
+
+        assert len(projects.asked) == asked
+        assert [str(entry["package"]) for entry in go.builds()] == [
+            "go.etcd.io/etcd/server/v3",
+            "sigs.k8s.io/kwok/cmd/kwok",
+        ]
+
+    async def test_build_takes_the_named_directory_and_what_was_built(self, world: World) -> None:
+        Fakes(world.assets, names=["etcd"])
+        world.cached("kwok")
+
+        found = await world.find("etcd", "kwok", build=True)
+
+        assert found == {"etcd": "assets", "kwok": "cache"}
+
+    async def test_build_takes_no_downloaded_kubectl_of_a_sandbox(
+        self, world: World, projects, go
+    ) -> None:
+        await world.find("kubectl", origins=projects.origins)
+        target = world.cache.downloads(RELEASE.kubernetes) / "kubectl"
+        (world.path / "kubectl").symlink_to(target)
+
+        assert await world.find("kubectl") == {"kubectl": "cache"}
+        assert go.builds() == []
+
+        await world.find("kubectl", build=True)
+        assert len(go.builds()) == 1
 
 
 class TestKubectl:

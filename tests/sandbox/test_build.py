@@ -6,7 +6,8 @@ import anyio
 import pytest
 
 from hedgerow.sandbox import build as module
-from hedgerow.sandbox.build import Cache, build, default_cache
+from hedgerow.sandbox.build import build
+from hedgerow.sandbox.cache import Cache
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.pauses import until
 from hedgerow.sandbox.pins import pick
@@ -176,7 +177,8 @@ class TestKilled:
 BUILDER = """
 import sys, anyio
 from pathlib import Path
-from hedgerow.sandbox.build import Cache, build
+from hedgerow.sandbox.build import build
+from hedgerow.sandbox.cache import Cache
 from hedgerow.sandbox.leash import MARK, Leash
 from hedgerow.sandbox.pins import pick
 from hedgerow.sandbox.toolchain import Go
@@ -189,24 +191,3 @@ async def main():
 
 anyio.run(main)
 """
-
-
-class TestCache:
-    def test_a_binary_that_cannot_be_run_is_no_binary(self, cache: Cache) -> None:
-        entry = cache.entry(RELEASE.etcd)
-        entry.mkdir(parents=True)
-        (entry / "etcd").write_text("")
-
-        assert cache.find(RELEASE.etcd, "etcd") is None
-
-    def test_it_is_the_user_s_own(self, monkeypatch, tmp_path: Path) -> None:
-        monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-        assert default_cache().root == tmp_path / ".cache/hedgerow/sandbox"
-
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
-        assert default_cache().root == tmp_path / "x/hedgerow/sandbox"
-
-        monkeypatch.delenv("XDG_CACHE_HOME")
-        monkeypatch.setattr(module.sys, "platform", "darwin")
-        assert default_cache().root == tmp_path / "Library/Caches/hedgerow/sandbox"

@@ -369,7 +369,7 @@ class TestInterrupted:
             return len(leftovers(fakes.directory)) >= 2
 
         async with anyio.create_task_group() as group:
-            group.start_soon(sandbox.up, Options())
+            group.start_soon(sandbox.up, Options(build=True))
             assert await until(compiling, seconds=20)
             group.cancel_scope.cancel()
 

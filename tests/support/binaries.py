@@ -22,7 +22,7 @@ def release_named(wanted: str) -> str:
 
 
 def find(options: Options, progress: Progress) -> None:
-    """Build what a sandbox with these options lacks; workers that want the same wait for one."""
+    """Fetch or build what a sandbox with these options lacks; one of several workers does."""
     mark = secrets.token_hex(16)
     exact = bool(options.kubernetes)
     binaries = Binaries(pick(options.kubernetes), progress, exact=exact, mark={MARK: mark})
@@ -48,7 +48,7 @@ def telling(config: pytest.Config) -> Progress:
 
 
 def main(wanted: Iterable[str]) -> None:
-    """Build all that sandboxes of these versions need, and say how far it is."""
+    """Fetch or build all that sandboxes of these versions need, and say how far it is."""
     for version in wanted:
         find(Options(kubernetes=release_named(version), nodes=1), print)
 

@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from hedgerow.cli import interrupts
+from hedgerow.cli.binaries import Build
 from hedgerow.sandbox.cluster import Options, Sandbox, default_directory, option
+from hedgerow.sandbox.locks import Notice
 from hedgerow.sandbox.status import Status
 
 app = typer.Typer(
@@ -20,8 +22,9 @@ app = typer.Typer(
     help="A throwaway cluster of real Kubernetes servers, for trying things out and for tests.\n\n"
     "It is etcd and kube-apiserver, with kube-controller-manager, kube-scheduler and simulated "
     "nodes on request, all listening on the loopback address only. No container engine is needed: "
-    "the servers are taken from KUBEBUILDER_ASSETS, or built once from Kubernetes' own Go modules "
-    "(minutes) and kept in the user's cache (seconds).",
+    "the servers are taken from KUBEBUILDER_ASSETS, or fetched once from the projects' own "
+    "releases, each checked by its SHA-256, or where those cannot be had built from their Go "
+    "modules (minutes); they are kept in the user's cache (seconds).",
 )
 
 Directory = Annotated[
@@ -75,6 +78,7 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
             metavar="VERSION", help="A pinned version, such as 1.36.", show_default="newest"
         ),
     ] = "",
+    build: Build = False,
 ) -> None:
     """Bring the sandbox up and wait until it is ready; does nothing if it is up already.
 
@@ -89,6 +93,7 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
         audit=audit,
         feature_gates=feature_gates,
         controllers=bool(controllers or nodes),
+        build=build,
     )
     with _progress() as progress:
         interrupts.run(lambda: sandbox.up(options, progress))
@@ -107,7 +112,7 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
 def down(directory: Directory) -> None:
     """End the sandbox and remove its directory; does nothing if there is none.
 
-    Built servers stay in the cache, so the next `up` takes seconds.
+    Its servers stay in the cache, so the next `up` takes seconds.
     """
     sandbox = Sandbox(directory)
     with _progress() as progress:
@@ -141,13 +146,20 @@ def env(directory: Directory) -> None:
 
 @contextmanager
 def _progress() -> Generator[Callable[[str], None]]:
-    """Show the latest line where there is a terminal, every line where there is none."""
+    """Show the latest line and notices on a terminal, every line where there is none."""
     console = Console(stderr=True, highlight=False, markup=False)
     if not console.is_terminal:
         yield lambda line: console.print(line, soft_wrap=True)
         return
     with console.status("") as spinner:
-        yield spinner.update
+
+        def show(line: str) -> None:
+            if isinstance(line, Notice):
+                console.print(line, soft_wrap=True)
+            else:
+                spinner.update(line)
+
+        yield show
 
 
 def _show(found: Status) -> None:

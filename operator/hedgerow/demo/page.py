@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hedgerow.demo.errors import UnheardError
+from hedgerow.sandbox.locks import Notice
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -80,7 +81,11 @@ class Page:
             yield self._now_and_then()
             return
         with self._console.status(text) as status:
-            yield lambda line: status.update(Text(line))
+            yield (
+                lambda line: (
+                    self.say(line) if isinstance(line, Notice) else status.update(Text(line))
+                )
+            )
 
     @property
     def lively(self) -> bool:
@@ -93,7 +98,7 @@ class Page:
 
         def tell(line: str) -> None:
             step, now = line.partition(":")[0], anyio.current_time()
-            if now - told.get(step, -TELL_EVERY) >= TELL_EVERY:
+            if isinstance(line, Notice) or now - told.get(step, -TELL_EVERY) >= TELL_EVERY:
                 told[step] = now
                 self.say(line)
 

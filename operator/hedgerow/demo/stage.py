@@ -40,11 +40,15 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What was asked for: a given cluster, or a sandbox when neither is named; `keep` leaves it."""
+    """What was asked for: a given cluster, or a sandbox when neither is named.
+
+    `keep` leaves it; `build` takes no binaries that were downloaded.
+    """
 
     kubeconfig: str | None = None
     context: str | None = None
     keep: bool = False
+    build: bool = False
 
     @property
     def given(self) -> bool:
@@ -127,10 +131,13 @@ async def sandboxed(page: Page, directory: Path, target: Target) -> AsyncGenerat
     """Bring a sandbox up, with one simulated node and the API server's audit log."""
     page.act("A cluster of its own")
     sandbox = Sandbox(directory / "sandbox")
-    page.typed(f"hedgerow sandbox up --nodes 1 --audit {AUDIT} --dir sandbox")
+    build = " --build" if target.build else ""
+    page.typed(f"hedgerow sandbox up --nodes 1 --audit {AUDIT}{build} --dir sandbox")
     began = anyio.current_time()
     with page.waiting("starting") as progress:
-        await sandbox.up(Options(nodes=1, audit=directory / AUDIT, controllers=True), progress)
+        audit = directory / AUDIT
+        options = Options(nodes=1, audit=audit, controllers=True, build=target.build)
+        await sandbox.up(options, progress)
     finished = False
     try:
         with sandbox.leash():
@@ -162,7 +169,7 @@ async def given(page: Page, directory: Path, target: Target) -> AsyncGenerator[S
     page.act("The cluster that you named, and a namespace of the demo's own")
     exports = {**target.exports, "PATH": os.environ.get("PATH", os.defpath)}
     if shutil.which("kubectl") is None:
-        exports["PATH"] = f"{await _kubectl(page)}{os.pathsep}{exports['PATH']}"
+        exports["PATH"] = f"{await _kubectl(page, target)}{os.pathsep}{exports['PATH']}"
     shell = Shell(page, directory, _exports(exports), dict(os.environ))
     async with connect(
         kubeconfig=target.kubeconfig, context=target.context, user_agent=AGENT
@@ -173,10 +180,10 @@ async def given(page: Page, directory: Path, target: Target) -> AsyncGenerator[S
         yield stage
 
 
-async def _kubectl(page: Page) -> Path:
-    """Give the directory of a kubectl; it is built where the machine has none."""
+async def _kubectl(page: Page, target: Target) -> Path:
+    """Return the directory of a kubectl; it is fetched or built where the machine has none."""
     with page.waiting("looking for kubectl") as progress:
-        found = await Binaries(pins.pick(""), progress).find(["kubectl"])
+        found = await Binaries(pins.pick(""), progress, build=target.build).find(["kubectl"])
     return found["kubectl"].parent
 
 

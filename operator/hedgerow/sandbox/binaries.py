@@ -1,4 +1,4 @@
-"""Binaries: found in KUBEBUILDER_ASSETS, else in the cache, else built from the pinned modules."""
+"""Binaries: found in KUBEBUILDER_ASSETS, else in the cache, else downloaded, else built."""
 
 import os
 import shutil
@@ -10,9 +10,12 @@ from subprocess import DEVNULL, PIPE
 import anyio
 
 from hedgerow.sandbox import toolchain
-from hedgerow.sandbox.build import Cache, build, default_cache
+from hedgerow.sandbox.build import build
+from hedgerow.sandbox.cache import Cache, default_cache, downloaded
+from hedgerow.sandbox.downloads import Downloads
 from hedgerow.sandbox.locks import Progress
 from hedgerow.sandbox.pins import CONTROL_PLANE, Module, Release, numbers
+from hedgerow.sandbox.published import Origins
 
 ASSETS = "KUBEBUILDER_ASSETS"
 _PATIENCE = 20.0
@@ -28,23 +31,42 @@ class Binaries:
     """Only this release will do; else whatever version KUBEBUILDER_ASSETS holds."""
     mark: Mapping[str, str] = field(default_factory=dict[str, str])
     cache: Cache = field(default_factory=default_cache)
+    build: bool = False
+    """Take nothing that was downloaded."""
+    origins: Origins = field(default_factory=Origins)
 
     async def find(self, wanted: Collection[str]) -> dict[str, Path]:
-        """Give the path of every wanted binary, building what is nowhere.
+        """Return the path of every wanted binary; what is nowhere is downloaded, or else built.
 
         Raises SandboxError when something must be built and cannot be. kubectl is the machine's
         own if it has one that works.
         """
         found = await self._ready_made(wanted)
-        for name in wanted:
-            path = found.get(name) or self.cache.find(self.release.module(name), name)
-            if path is not None:
-                found[name] = path
+        found |= self._cached(name for name in wanted if name not in found)
         missing = [name for name in wanted if name not in found]
+        if missing and not self.build:
+            await self._downloads.fetch(self._by_module(missing))
+            found |= self._cached(missing)
+            missing = [name for name in wanted if name not in found]
         if missing:
             await self._build(missing)
             found |= {name: self.cache.entry(self.release.module(name)) / name for name in missing}
         return {name: found[name] for name in wanted}
+
+    @property
+    def _downloads(self) -> Downloads:
+        return Downloads(self.cache, self.progress, self.origins)
+
+    def _cached(self, names: Iterable[str]) -> dict[str, Path]:
+        found: dict[str, Path] = {}
+        for name in names:
+            module = self.release.module(name)
+            path = self.cache.find(module, name)
+            if path is None and not self.build:
+                path = self._downloads.find(module, name)
+            if path is not None:
+                found[name] = path
+        return found
 
     async def _ready_made(self, wanted: Collection[str]) -> dict[str, Path]:
         found: dict[str, Path] = {}
@@ -76,16 +98,20 @@ class Binaries:
         on_path = shutil.which("kubectl")
         if on_path is None or await _answer(Path(on_path), "version", "--client") is None:
             return None
-        return self.cache.origin(Path(on_path))
+        path = self.cache.origin(Path(on_path))
+        return None if self.build and downloaded(path) else path
 
-    async def _build(self, missing: Collection[str]) -> None:
+    def _by_module(self, names: Iterable[str]) -> Collection[tuple[Module, list[str]]]:
         modules: dict[Path, tuple[Module, list[str]]] = {}
-        for name in missing:
+        for name in names:
             module = self.release.module(name)
             modules.setdefault(module.directory, (module, []))[1].append(name)
-        needed = max((module.go for module, _ in modules.values()), key=numbers)
-        go = await toolchain.find(needed)
-        for module, names in modules.values():
+        return modules.values()
+
+    async def _build(self, missing: Collection[str]) -> None:
+        modules = self._by_module(missing)
+        go = await toolchain.find(max((module.go for module, _ in modules), key=numbers))
+        for module, names in modules:
             await build(self.cache, module, names, go, progress=self.progress, mark=self.mark)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from hedgerow.sandbox.cache import downloaded
 from hedgerow.sandbox.files import write
 from hedgerow.sandbox.ports import LOOPBACK
 
@@ -22,6 +23,7 @@ class Options:
     `kubernetes` is a pinned version, "" the newest; `nodes` simulated nodes imply `controllers`
     (kube-controller-manager and kube-scheduler); `audit` is the file of the API server's audit log,
     which holds the bodies of requests, Secrets included; `feature_gates` is "A=true,B=false".
+    With `build` nothing of it was downloaded.
     """
 
     kubernetes: str = ""
@@ -29,6 +31,7 @@ class Options:
     audit: Path | None = None
     feature_gates: str = ""
     controllers: bool = False
+    build: bool = False
 
     def components(self) -> tuple[str, ...]:
         """Give the components in the order of their start."""
@@ -68,6 +71,9 @@ class Blueprint:
             f"audit log {have.audit or 'off'}": wanted.audit in (None, have.audit),
             f"feature gates {have.feature_gates or 'as they come'}": wanted.feature_gates
             in ("", have.feature_gates),
+            "downloaded servers": not (
+                wanted.build and any(map(downloaded, self.binaries.values()))
+            ),
         }
         return [what for what, fits in checks.items() if not fits]
 

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import sys
 from collections import deque
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -16,36 +15,15 @@ import anyio.to_thread
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from hedgerow.sandbox.cache import Cache, publish, workplace
 from hedgerow.sandbox.errors import SandboxError
-from hedgerow.sandbox.locks import Progress, exclusive
+from hedgerow.sandbox.locks import Progress
 from hedgerow.sandbox.pins import Module
-from hedgerow.sandbox.toolchain import Go, platform_name
+from hedgerow.sandbox.toolchain import Go
 
 _TELL_EVERY = 5.0
 _LONGEST_LINE = 1 << 20
 """Bytes; a compiler's line is far shorter."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cache:
-    """Binaries by what they were built from: a changed pin never finds an old binary."""
-
-    root: Path
-
-    def entry(self, module: Module) -> Path:
-        """Give the directory of a module's binaries, which need not be there."""
-        name = module.directory.name.partition("-")[0]
-        return self.root / f"{name}-{module.version}-{platform_name()}-{module.digest}"
-
-    def find(self, module: Module, binary: str) -> Path | None:
-        """Give a finished binary, or None."""
-        path = self.entry(module) / binary
-        return path if os.access(path, os.X_OK) else None
-
-    def origin(self, command: Path) -> Path:
-        """Give the cached binary behind a link, for the link goes with its sandbox."""
-        target = command.resolve()
-        return target if target.is_relative_to(self.root.resolve()) else command
 
 
 async def build(
@@ -63,20 +41,12 @@ async def build(
     it ends the compiler. A binary gets its name in the cache only when it is complete.
     """
     entry = cache.entry(module)
-    cache.root.mkdir(parents=True, exist_ok=True)
-    what = f"builds {entry.name}"
-    async with exclusive(entry.with_name(f"{entry.name}.lock"), progress, what=what):
-        # Whatever lies here was left by a build that was killed: we hold the lock.
-        workplace = entry.with_name(f"{entry.name}.partial")
-        missing = [name for name in binaries if cache.find(module, name) is None]
-        try:
-            for name in missing:
-                await anyio.to_thread.run_sync(_prepare, workplace, module)
-                await _compile(Compilation(module, name, go, workplace, mark), progress)
-                await anyio.to_thread.run_sync(_publish, workplace / "out" / name, entry)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(_clear, workplace)
+    async with workplace(entry, progress, what=f"builds {entry.name}") as place:
+        await anyio.to_thread.run_sync(_prepare, place, module)
+        for name in binaries:
+            if cache.find(module, name) is None:
+                await _compile(Compilation(module, name, go, place, mark), progress)
+                await anyio.to_thread.run_sync(publish, place / "out" / name, entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,24 +125,6 @@ def _end_group(process: Process) -> None:
 
 def _prepare(workplace: Path, module: Module) -> None:
     """Copy the module: an installed package may lie in a directory that is not writable."""
-    _clear(workplace)
-    (workplace / "out").mkdir(parents=True)
+    (workplace / "out").mkdir()
     for name in ("go.mod", "go.sum"):
         shutil.copyfile(module.directory / name, workplace / name)
-
-
-def _publish(binary: Path, entry: Path) -> None:
-    with binary.open("rb") as file:
-        os.fsync(file.fileno())
-    entry.mkdir(exist_ok=True)
-    binary.replace(entry / binary.name)
-
-
-def _clear(workplace: Path) -> None:
-    shutil.rmtree(workplace, ignore_errors=True)
-
-
-def default_cache() -> Cache:
-    """Give the user's own cache: $XDG_CACHE_HOME/hedgerow/sandbox, ~/.cache without it."""
-    fallback = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    return Cache(Path(os.environ.get("XDG_CACHE_HOME") or fallback) / "hedgerow" / "sandbox")

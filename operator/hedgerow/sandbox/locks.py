@@ -14,6 +14,12 @@ Progress = Callable[[str], None]
 """Takes one line that says what is going on; called at most every few seconds."""
 
 
+class Notice(str):
+    """A line of progress that stays to be read where lines replace one another."""
+
+    __slots__ = ()
+
+
 def _nothing() -> None:
     """Leave the place of the lock as it is."""
 

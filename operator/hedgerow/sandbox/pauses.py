@@ -8,10 +8,10 @@ import anyio
 _FIRST, _LONGEST, _GROWTH = 0.02, 0.25, 1.3
 
 
-def pauses(longest: float = _LONGEST) -> Iterator[float]:
-    """Give seconds: 20 ms, growing to `longest`, each with up to a quarter of jitter."""
+def pauses(longest: float = _LONGEST, *, first: float = _FIRST) -> Iterator[float]:
+    """Return seconds: 20 ms, growing to `longest`, each with up to a quarter of jitter."""
     jitter = secrets.SystemRandom().uniform
-    pause = _FIRST
+    pause = first
     while True:
         yield pause * jitter(0.75, 1.0)
         pause = min(longest, pause * _GROWTH)

@@ -27,6 +27,16 @@ class Module:
     go: str
 
     @property
+    def project(self) -> str:
+        """The project, such as "kubernetes"."""
+        return self.directory.name.partition("-")[0]
+
+    @property
+    def title(self) -> str:
+        """The project and its version, such as "kubernetes-1.36.3"."""
+        return f"{self.project}-{self.version}"
+
+    @property
     def digest(self) -> str:
         """Twelve hexadecimal digits that change with anything that changes the binaries."""
         pinned = [(self.directory / name).read_bytes() for name in ("go.mod", "go.sum")]

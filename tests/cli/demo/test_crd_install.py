@@ -15,8 +15,9 @@ from hedgerow.demo.stage import Target
         ([], Target()),
         (["--kubeconfig", "here"], Target(kubeconfig="here")),
         (["--context", "there"], Target(context="there")),
+        (["--build"], Target(build=True)),
     ],
-    ids=["a sandbox", "a kubeconfig", "a context"],
+    ids=["a sandbox", "a kubeconfig", "a context", "a sandbox that is built"],
 )
 def test_the_command_plays_on_what_was_named_and_else_on_a_sandbox(monkeypatch, arguments, target):
     played = []

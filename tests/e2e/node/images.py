@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from e2e.node.buildah import Buildah
 from e2e.node.configuration import PAUSE_IMAGE
-from hedgerow.sandbox.build import default_cache
+from hedgerow.sandbox.cache import default_cache
 from hedgerow.sandbox.locks import Progress
 
 PYTHON = "localhost/python:e2e"

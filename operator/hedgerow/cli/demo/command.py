@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hedgerow.cli import interrupts
+from hedgerow.cli.binaries import Build  # noqa: TC001 -- typer reads it
 from hedgerow.cli.demo.crd_install import crd_install_command
 from hedgerow.demo.page import Page
 from hedgerow.demo.stage import Target
@@ -31,6 +32,7 @@ def demo(
         str | None,
         typer.Option("--context", metavar="NAME", help="Play on this context's cluster instead."),
     ] = None,
+    build: Build = False,
 ) -> None:
     """Show the operator at work: set up, converge, flip, contest, clean up.
 
@@ -44,5 +46,5 @@ def demo(
     """
     if context.invoked_subcommand:
         return
-    target = Target(kubeconfig, kube_context, keep)
+    target = Target(kubeconfig, kube_context, keep, build)
     interrupts.run(lambda: perform(Page(), target))

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hedgerow.cli import interrupts
+from hedgerow.cli.binaries import Build  # noqa: TC001 -- typer reads it
 
 
 def crd_install_command(
@@ -19,6 +20,7 @@ def crd_install_command(
         str | None,
         typer.Option(metavar="NAME", help="Ask this context's cluster instead; dry runs only."),
     ] = None,
+    build: Build = False,
 ) -> None:
     """Show why a large definition needs server-side apply.
 
@@ -31,5 +33,5 @@ def crd_install_command(
     from hedgerow.demo.page import Page  # noqa: PLC0415
     from hedgerow.demo.stage import Target  # noqa: PLC0415
 
-    target = Target(kubeconfig, context)
+    target = Target(kubeconfig, context, build=build)
     interrupts.run(lambda: perform(Page(), target))

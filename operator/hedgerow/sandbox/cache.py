@@ -1,0 +1,88 @@
+"""Cache: the binaries of earlier runs, each entry made by one program at a time."""
+
+import os
+import shutil
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from hedgerow.sandbox.locks import Progress, exclusive
+from hedgerow.sandbox.pins import Module
+from hedgerow.sandbox.toolchain import platform_name
+
+_DOWNLOADED = "-downloaded"
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Built binaries by what they were built from, downloaded ones apart from them.
+
+    A changed pin never finds an old binary.
+    """
+
+    root: Path
+
+    def entry(self, module: Module) -> Path:
+        """Return the directory of a module's built binaries, which need not be there."""
+        return self.root / f"{module.title}-{platform_name()}-{module.digest}"
+
+    def downloads(self, module: Module) -> Path:
+        """Return the directory of the downloaded binaries of the same version."""
+        return self.root / f"{module.title}-{platform_name()}{_DOWNLOADED}"
+
+    def find(self, module: Module, binary: str) -> Path | None:
+        """Return a finished binary that was built here, or None."""
+        path = self.entry(module) / binary
+        return path if os.access(path, os.X_OK) else None
+
+    def origin(self, command: Path) -> Path:
+        """Return the cached binary behind a link, for the link goes with its sandbox."""
+        target = command.resolve()
+        return target if target.is_relative_to(self.root.resolve()) else command
+
+
+def downloaded(binary: Path) -> bool:
+    """Return whether a binary's path is one in a cache's downloads."""
+    return binary.parent.name.endswith(_DOWNLOADED)
+
+
+@asynccontextmanager
+async def workplace(entry: Path, progress: Progress, *, what: str) -> AsyncGenerator[Path]:
+    """Return an empty directory for work on an entry; it is removed afterwards.
+
+    Another program that works on the same entry is waited for, and `what` says what it does.
+    """
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    place = entry.with_name(f"{entry.name}.partial")
+    async with exclusive(entry.with_name(f"{entry.name}.lock"), progress, what=what):
+        # Whatever lies here was left by a program that was killed: we hold the lock.
+        await anyio.to_thread.run_sync(_clear, place)
+        place.mkdir(exist_ok=True)
+        try:
+            yield place
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(_clear, place)
+
+
+def publish(binary: Path, entry: Path) -> None:
+    """Move a binary into its entry; it gets its name there only when it is complete."""
+    with binary.open("rb") as file:
+        os.fsync(file.fileno())
+    entry.mkdir(exist_ok=True)
+    binary.replace(entry / binary.name)
+
+
+def default_cache() -> Cache:
+    """Return the user's own cache: $XDG_CACHE_HOME/hedgerow/sandbox, ~/.cache without it."""
+    fallback = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    return Cache(Path(os.environ.get("XDG_CACHE_HOME") or fallback) / "hedgerow" / "sandbox")
+
+
+def _clear(place: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,239 @@
+"""Downloads: release binaries from the projects themselves, taken only with the right SHA-256."""
+
+import os
+import shutil
+import tarfile
+import zlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+import httpx
+
+from hedgerow.sandbox import fetch
+from hedgerow.sandbox.cache import Cache, publish, workplace
+from hedgerow.sandbox.digests import pinned, remember, remembered
+from hedgerow.sandbox.fetch import BrokenOffError, FetchError, UnreachableError
+from hedgerow.sandbox.locks import Notice, Progress
+from hedgerow.sandbox.pauses import pauses
+from hedgerow.sandbox.pins import Module
+from hedgerow.sandbox.published import Asset, Origins, published
+from hedgerow.sandbox.toolchain import platform_name
+
+_AT_ONCE = 3
+_LONGEST = 900.0
+"""Seconds for all files together: a build takes no longer."""
+_PAUSE = 1.0
+_TELL_EVERY = 5.0
+_BUILT = "what is lacking is built from source instead"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The SHA-256 that a file must have, and who says so."""
+
+    digest: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Downloads:
+    """The downloaded binaries of a cache, and how more of them are had."""
+
+    cache: Cache
+    progress: Progress
+    origins: Origins = field(default_factory=Origins)
+    pinned: Mapping[str, str] = field(default_factory=pinned)
+
+    def find(self, module: Module, binary: str) -> Path | None:
+        """Return a binary that was downloaded with the digest that is pinned, if one is."""
+        asset, entry = self.asset(module, binary), self.cache.downloads(module)
+        digest = remembered(entry, binary)
+        if asset is None or not digest or self.pinned.get(asset.key, digest) != digest:
+            return None
+        return entry / binary if os.access(entry / binary, os.X_OK) else None
+
+    def asset(self, module: Module, binary: str) -> Asset | None:
+        """Return where this machine's binary is published, if it is."""
+        return published(module, binary, platform_name(), self.origins)
+
+    async def fetch(self, wanted: Iterable[tuple[Module, Iterable[str]]]) -> None:
+        """Download binaries of modules into the cache, some at once; why one is not had is told.
+
+        Another program that downloads the same is waited for.
+        """
+        assets = [
+            (module, asset)
+            for module, binaries in wanted
+            for binary in binaries
+            if (asset := self.asset(module, binary)) is not None
+        ]
+        if not assets:
+            return
+        try:
+            client = await anyio.to_thread.run_sync(fetch.session)
+        except UnreachableError as error:
+            self.progress(Notice(f"{error}; {_BUILT}"))
+            return
+        async with client:
+            await _Fetching(self, client).all(assets)
+
+
+class _Fetching:
+    """One time of downloading."""
+
+    def __init__(self, downloads: Downloads, client: httpx.AsyncClient) -> None:
+        self._downloads, self._client = downloads, client
+        self._tell = downloads.progress
+        self._some = anyio.Semaphore(_AT_ONCE)
+        self._unreachable: dict[str, str] = {}
+        self._meter = _Meter(downloads.progress)
+
+    async def all(self, assets: Iterable[tuple[Module, Asset]]) -> None:
+        entries: dict[Path, list[tuple[Module, Asset]]] = {}
+        for module, asset in assets:
+            entry = self._downloads.cache.downloads(module)
+            entries.setdefault(entry, []).append((module, asset))
+        with anyio.move_on_after(_LONGEST) as scope:
+            async with anyio.create_task_group() as group:
+                for entry, those in entries.items():
+                    group.start_soon(self._entry, entry, those)
+        if scope.cancelled_caught:
+            minutes = f"{_LONGEST / 60:.0f} minutes"
+            self._tell(Notice(f"fetching took {minutes}; {_BUILT}"))
+        if self._unreachable:
+            hosts, reasons = ", ".join(self._unreachable), set(self._unreachable.values())
+            why = "; ".join(sorted(reasons))
+            self._tell(Notice(f"cannot reach {hosts} ({why}); {_BUILT}"))
+
+    async def _entry(self, entry: Path, assets: Iterable[tuple[Module, Asset]]) -> None:
+        async with (
+            workplace(entry, self._tell, what=f"fetches {entry.name}") as place,
+            anyio.create_task_group() as group,
+        ):
+            for module, asset in assets:
+                # Another program may just have fetched it.
+                if self._downloads.find(module, asset.binary) is None:
+                    group.start_soon(self._told, asset, entry, place)
+
+    async def _told(self, asset: Asset, entry: Path, place: Path) -> None:
+        try:
+            await self._asset(asset, entry, place)
+        except UnreachableError as error:
+            self._unreachable[error.host] = error.reason
+        except (FetchError, OSError) as error:
+            self._tell(Notice(f"{error}; {asset.title} is built from source instead"))
+
+    async def _asset(self, asset: Asset, entry: Path, place: Path) -> None:
+        expected = await self._expected(asset, entry)
+        file = place / f"{asset.binary}.partial"
+        async with self._some:
+            came = partial(self._meter.came, asset, expected)
+            digest = await self._twice(lambda: fetch.file(self._client, asset.url, file, came))
+        if digest != expected.digest:
+            raise FetchError(
+                f"{asset.url} has the wrong SHA-256: {expected.digest} is {expected.source},"
+                f" {digest} came; the file is discarded"
+            )
+        await anyio.to_thread.run_sync(_keep, asset, file, entry, digest)
+
+    async def _expected(self, asset: Asset, entry: Path) -> Expected:
+        """Return what a file must have; what is known already wins over what is published."""
+        known = _known(asset, entry, self._downloads.pinned)
+        try:
+            digest = asset.digest_in(
+                await self._twice(lambda: fetch.text(self._client, asset.digests))
+            )
+        except FetchError as error:
+            same = fetch.host(asset.digests) == fetch.host(asset.url)
+            if known is None or (same and isinstance(error, UnreachableError)):
+                raise
+            return known
+        if known is None and not digest:
+            raise FetchError(f"{asset.digests} has no SHA-256 of {asset.file}")
+        if known and digest not in {"", known.digest}:
+            self._tell(
+                Notice(
+                    f"error: {asset.digests} says that {asset.file} has the SHA-256 {digest}, but"
+                    f" {known.digest} is {known.source}: no other is taken"
+                )
+            )
+        return known or Expected(digest, f"published in {asset.digests}")
+
+    async def _twice(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Return what the first attempt gives, or the second where the first is cut."""
+        try:
+            return await attempt()
+        except BrokenOffError as error:
+            self._tell(Notice(f"{error}: trying once more"))
+        await anyio.sleep(next(pauses(first=_PAUSE)))
+        return await attempt()
+
+
+class _Meter:
+    """Tells what is fetched from where, and now and then how far all of it is."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._tell = progress
+        self._came: dict[Asset, tuple[int, int]] = {}
+        self._began = self._told = anyio.current_time()
+
+    def came(self, asset: Asset, expected: Expected, length: int, size: int) -> None:
+        """Note how far one file is."""
+        self._came[asset] = length, size
+        now = anyio.current_time()
+        if length == 0:
+            much = f" {_megabytes(size)} MB," if size else ""
+            where, digest = fetch.host(asset.url), expected.digest[:12]
+            line = f"fetching {asset.title} from {where},{much} sha256 {digest}…"
+            self._tell(Notice(line))
+        elif now - self._told >= _TELL_EVERY:
+            self._told = now
+            came, whole = (sum(numbers) for numbers in zip(*self._came.values(), strict=True))
+            far = f"{_megabytes(came)} of {_megabytes(whole)} MB"
+            self._tell(f"fetching: {far}, {now - self._began:.0f} s")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.0f}"
+
+
+def _known(asset: Asset, entry: Path, pins: Mapping[str, str]) -> Expected | None:
+    if asset.key in pins:
+        return Expected(pins[asset.key], "pinned")
+    digest = remembered(entry, asset.binary)
+    return Expected(digest, f"what was downloaded before ({entry})") if digest else None
+
+
+def _keep(asset: Asset, file: Path, entry: Path, digest: str) -> None:
+    """Put a checked file's binary into the cache; without the note beside it, it is not there."""
+    binary = file.with_name(asset.binary)
+    if asset.member:
+        _extract(asset, file, binary)
+    else:
+        file.rename(binary)
+    binary.chmod(0o755)
+    # In this order a note is never beside a binary of another digest, whenever we are killed.
+    (entry / asset.binary).unlink(missing_ok=True)
+    remember(entry, asset, digest)
+    publish(binary, entry)
+
+
+def _extract(asset: Asset, archive: Path, binary: Path) -> None:
+    """Write the one member that is wanted; no name in the archive ever names a file here."""
+    try:
+        with tarfile.open(archive, "r:gz") as members:
+            found = next((m for m in members if m.name == asset.member and m.isreg()), None)
+            content = members.extractfile(found) if found else None
+            if found is None or content is None or found.size > fetch.LARGEST:
+                raise FetchError(f"{asset.url} has no file {asset.member} of a usual size")
+            with content, binary.open("wb") as target:
+                shutil.copyfileobj(content, target)
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise FetchError(f"{asset.url} is no archive ({error})") from error

@@ -1,0 +1,45 @@
+"""The cache of binaries, built ones and downloaded ones."""
+
+from pathlib import Path
+
+import pytest
+
+from hedgerow.sandbox import cache as module
+from hedgerow.sandbox.cache import Cache, default_cache, downloaded
+from hedgerow.sandbox.pins import pick
+
+RELEASE = pick("1.36")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+class TestCache:
+    def test_a_binary_that_cannot_be_run_is_no_binary(self, cache: Cache) -> None:
+        entry = cache.entry(RELEASE.etcd)
+        entry.mkdir(parents=True)
+        (entry / "etcd").write_text("")
+
+        assert cache.find(RELEASE.etcd, "etcd") is None
+
+    def test_it_is_the_user_s_own(self, monkeypatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        assert default_cache().root == tmp_path / ".cache/hedgerow/sandbox"
+
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+        assert default_cache().root == tmp_path / "x/hedgerow/sandbox"
+
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        monkeypatch.setattr(module.sys, "platform", "darwin")
+        assert default_cache().root == tmp_path / "Library/Caches/hedgerow/sandbox"
+
+    def test_what_was_downloaded_lies_apart_from_what_was_built(self, cache: Cache) -> None:
+        built, fetched = cache.entry(RELEASE.etcd), cache.downloads(RELEASE.etcd)
+
+        assert fetched.name.startswith("etcd-3.6.8-linux-")
+        assert fetched.name.endswith("-downloaded")
+        assert downloaded(fetched / "etcd")
+        assert not downloaded(built / "etcd")
