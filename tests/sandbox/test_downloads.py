@@ -341,6 +341,18 @@ class TestPinned:
 
         assert world.downloads().find(RELEASE.kwok, "kwok") is None
 
+    async def test_an_old_binary_is_never_beside_a_new_digest(self, world, monkeypatch) -> None:
+        await world.fetch("kwok")
+        world.projects.publish("kwok", script("another"))
+        world.pinned[world.projects.asset("kwok").key] = world.projects.digest("kwok")
+
+        def killed(*_: object) -> None:
+            raise OSError("at the worst moment")
+
+        monkeypatch.setattr(module, "publish", killed)
+
+        assert await world.fetch("kwok") == []
+
     async def test_what_was_downloaded_once_stays_the_same(self, world: World) -> None:
         first = world.projects.digest("kwok")
         await world.fetch("kwok")

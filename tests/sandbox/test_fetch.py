@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from hedgerow.sandbox import fetch
+from hedgerow.sandbox.certificates import Authority
 from hedgerow.sandbox.fetch import BrokenOffError, FetchError, UnreachableError
 from hedgerow.sandbox.pins import pick
 from support.projects import CUT, SILENT, Projects, nowhere
@@ -16,11 +17,15 @@ pytestmark = pytest.mark.anyio
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
-@pytest.fixture
-def projects(monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in PROXIES:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture
+def projects():
     with Projects(pick("")) as made:
         yield made
 
@@ -110,6 +115,31 @@ class TestText:
         async with fetch.session() as client:
             with pytest.raises(FetchError, match="is larger than"):
                 await fetch.text(client, projects.asset("kubectl").digests)
+
+
+class TestTrust:
+    @pytest.fixture
+    def secured(self, projects, tmp_path: Path):
+        serving = Authority.create(tmp_path, "ca").serving(tmp_path, "serving")
+        with Projects(projects.release, tls=serving) as made:
+            yield made
+
+    async def test_the_machine_s_authorities_are_trusted(
+        self, secured, tmp_path, monkeypatch
+    ) -> None:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.crt"))
+
+        async with fetch.session() as client:
+            digest = await fetch.file(client, secured.asset("kwok").url, tmp_path / "it", ignored)
+
+        assert digest == secured.digest("kwok")
+
+    async def test_a_host_with_a_certificate_of_any_other_is_not_asked(self, secured) -> None:
+        async with fetch.session() as client:
+            with pytest.raises(UnreachableError, match="certificate verify failed"):
+                await fetch.text(client, secured.asset("kubectl").digests)
+
+        assert secured.asked == []
 
 
 def made_up(answer) -> httpx.AsyncClient:

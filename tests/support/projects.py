@@ -7,11 +7,13 @@ import http.server
 import io
 import json
 import socket
+import ssl
 import tarfile
 import threading
 from collections import defaultdict
 from typing import Self
 
+from hedgerow.sandbox.certificates import Pair
 from hedgerow.sandbox.pins import Release
 from hedgerow.sandbox.published import Asset, Origins, published
 from hedgerow.sandbox.toolchain import platform_name
@@ -57,18 +59,19 @@ class Projects:
     they are right again.
     """
 
-    def __init__(self, release: Release) -> None:
+    def __init__(self, release: Release, tls: Pair | None = None) -> None:
         self.release = release
+        self.scheme = "https" if tls else "http"
         self.files: dict[str, bytes] = {}
         self.asked: list[str] = []
         self.go_on = threading.Event()
         self.over = threading.Event()
         self._wishes: dict[str, list[str | int]] = defaultdict(list)
-        self._server = _Server(self)
+        self._server = _Server(self, tls)
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.02,), daemon=True
         )
-        base = f"http://127.0.0.1:{self._server.server_address[1]}"
+        base = f"{self.scheme}://127.0.0.1:{self._server.server_address[1]}"
         self.origins = Origins(f"{base}/dl.k8s.io", f"{base}/github.com", f"{base}/api.github.com")
         self.host = base.partition("//")[2]
         for binary in BINARIES:
@@ -149,9 +152,15 @@ class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, projects: Projects) -> None:
+    def __init__(self, projects: Projects, tls: Pair | None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.projects = projects
+        if tls:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(tls.certificate, tls.key)
+            self.socket = context.wrap_socket(
+                self.socket, server_side=True, do_handshake_on_connect=False
+            )
 
     def handle_error(self, *_: object) -> None:
         """A client that is gone is no news."""
@@ -166,7 +175,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def redirect(self, path: str) -> None:
         self.send_response(302)
-        self.send_header("Location", f"http://{self.headers['Host']}{path}")
+        self.send_header(
+            "Location", f"{self.server.projects.scheme}://{self.headers['Host']}{path}"
+        )
         self.send_header("Content-Length", "0")
         self.end_headers()
 
