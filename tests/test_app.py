@@ -8,9 +8,10 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from hedgerow import app
+from hedgerow import app, leading
 from hedgerow.kube import errors
 from hedgerow.registry import CONTROLLERS
+from hedgerow.runtime.presence import Presence
 from support.operating import BLUEGREEN, Process, quiet
 
 pytestmark = pytest.mark.anyio
@@ -77,6 +78,39 @@ class TestStarting:
             signal.raise_signal(signal.SIGTERM)
 
         assert {sent.manager for sent in process.writes} == {"hedgerow-two-bluegreen"}
+
+
+class TestBeginning:
+    """A signal before anything is at work; whatever it waits for may take for ever."""
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    @pytest.mark.parametrize("waits_for", ["login", "version", "leader", "presence"])
+    async def test_it_ends_in_good_order_and_has_written_nothing(
+        self, process, monkeypatch, waits_for, number
+    ):
+        waiting = anyio.Event()
+
+        async def wait(*_args: object, **_more: object) -> None:
+            waiting.set()
+            await anyio.sleep_forever()
+
+        places = {
+            "version": (process.cluster, "get"),
+            "leader": (leading, "live_leader"),
+            "presence": (Presence, "look"),
+        }
+        if waits_for == "login":
+            process.log_in = wait
+        else:
+            monkeypatch.setattr(*places[waits_for], wait)
+        with capture_logs() as logs, anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(app.run, quiet(grace_period=3600))
+                await waiting.wait()
+                signal.raise_signal(number)
+
+        assert [entry["event"] for entry in logs] == ["stopping", "stopped"]
+        assert (process.cluster.writes, process.cluster.tried, process.closed) == ([], [], True)
 
 
 class TestStopping:

@@ -29,6 +29,11 @@ pytestmark = pytest.mark.anyio
 ELECTED = Settings(leader_elect=True)
 CONFIG: dict[str, Any] = {"metadata": {"name": "a", "namespace": "default"}, "data": {"a": "b"}}
 CONFIG_MAPS = ApiResource("v1", "ConfigMap", "configmaps")
+ROSTER: dict[str, Any] = {
+    "apiVersion": LEASES.group_version,
+    "kind": LEASES.kind,
+    "metadata": {"name": "hedgerow.operators", "namespace": "hedgerow-system"},
+}
 NAMED: dict[str, Any] = {
     "apiVersion": LEASES.group_version,
     "kind": LEASES.kind,
@@ -67,10 +72,10 @@ class Place:
     async def refuse(self, settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
         await refuse_company(settings, cast("Any", Cluster(self.server)), self.clock)
 
-    def present(self, settings: Settings) -> Any:
+    def present(self, settings: Settings, stop: Stop | None = None) -> Any:
         cluster = Cluster(self.server, before=self.before)
         self.clusters.append(cluster)
-        return present(settings, cast("Any", cluster), self.clock)
+        return present(settings, cast("Any", cluster), self.clock, stop or Stop(20))
 
     async def attend(self, settings: Settings, *, task_status: Any = None) -> None:
         async with self.present(settings):
@@ -191,6 +196,14 @@ class TestLeading:
 
         assert caught.group_contains(LeadershipLost, match="not renewed for 10 s")
 
+    @pytest.mark.parametrize("settings", [ELECTED, Settings()])
+    async def test_asked_to_stop_before_it_begins_nothing(self, place, settings):
+        stop = Stop(20)
+        stop.asked.set()
+        async with place.led(settings, stop) as cluster:
+            assert cluster is None
+        assert place.lease() is None
+
     async def test_an_instance_has_a_lease_of_its_own(self, place):
         async with place.led(), place.led(Settings(leader_elect=True, instance="two")) as cluster:
             assert cluster.permit() > 0
@@ -275,6 +288,22 @@ class TestPresence:
             await tasks.start(place.attend, first)
             await tasks.start(place.attend, settings)
             tasks.cancel_scope.cancel()
+
+    async def test_asked_to_stop_it_waits_for_nobody_to_prove_that_he_is_at_work(self, place):
+        async with place.present(Settings()):
+            told = place.server.get(ROSTER)["metadata"]["annotations"]
+        killed = {"metadata": {**ROSTER["metadata"], "annotations": told}}
+        place.server.apply({**ROSTER, **killed}, "hedgerow-presence")
+        stop = Stop(20)
+        async with anyio.create_task_group() as tasks:
+
+            async def ask() -> None:
+                await anyio.sleep(1)
+                stop.asked.set()
+
+            tasks.start_soon(ask)
+            async with place.present(Settings(), stop):
+                assert anyio.current_time() == 1
 
     async def test_its_successor_begins_at_once(self, place):
         async with place.present(Settings()):

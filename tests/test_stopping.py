@@ -46,17 +46,15 @@ class Process:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Run to the end; what comes after the work takes two seconds more."""
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(self.stop.on_signal, tasks.cancel_scope)
-            tasks.start_soon(self._main, tasks.cancel_scope)
+        async with self.stop.on_signal(), anyio.create_task_group() as tasks:
+            tasks.start_soon(self._main)
             yield
         self.note("process")
 
-    async def _main(self, everything: anyio.CancelScope) -> None:
+    async def _main(self) -> None:
         await self.work()
         await anyio.sleep(2)
         self.note("farewell")
-        everything.cancel()
 
 
 def send(number: signal.Signals) -> None:
@@ -135,3 +133,22 @@ class TestUnlessAsked:
             stop.asked.set()
 
         assert anyio.current_time() == 5
+
+    async def test_it_returns_what_came_to_its_end_before(self):
+        stop = Stop(GRACE)
+
+        async def act() -> int:
+            await anyio.sleep(5)
+            return 7
+
+        assert await stop.unless_asked(act) == 7
+
+    async def test_what_goes_wrong_is_raised_as_it_is(self):
+        stop = Stop(GRACE)
+
+        async def act() -> None:
+            raise ValueError("odd")
+
+        with pytest.raises(ValueError, match="odd"):
+            async with stop.on_signal():
+                await stop.unless_asked(act)

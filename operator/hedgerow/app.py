@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import structlog
@@ -24,7 +26,7 @@ from hedgerow.services import Services
 from hedgerow.stopping import Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Awaitable, Callable, Collection
 
     from anyio.abc import TaskStatus
 
@@ -33,53 +35,86 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
+async def _nothing(_settings: Settings) -> None:
+    """Look at nothing."""
+
+
 async def run(
-    settings: Settings, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    settings: Settings,
+    *,
+    first: Callable[[Settings], Awaitable[None]] = _nothing,
+    task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Run the chosen controllers until SIGTERM or SIGINT; a second signal stops at once.
 
+    `first` is done before anything else; a signal cuts it off, as all that is done to begin.
     Raises ConfigError, Unreachable or Unauthenticated when there is no cluster to begin with,
     ListenError when an address is taken, CompanyError when another operator is at work on the same;
     once begun, the operator waits for its API server as long as it takes. Raises, in a group,
     LeadershipLost when another may lead, CompanyError when another has come to work on the same.
     """
-    clock, meters, stop = SystemClock(), Meters(__version__), Stop(settings.grace_period)
+    meters, stop = Meters(__version__), Stop(settings.grace_period)
+    async with stop.on_signal(), AsyncExitStack() as stack:
+        await stop.unless_asked(partial(first, settings))
+        if not stop.asked.is_set():
+            await _run(settings, meters, stop, stack, task_status)
+    log.info("stopped")
+
+
+async def _run(
+    settings: Settings,
+    meters: Meters,
+    stop: Stop,
+    stack: AsyncExitStack,
+    task_status: TaskStatus[None],
+) -> None:
+    """Do all that while signals are heard."""
+    clock = SystemClock()
     credentials = Credentials(clock)
 
     def exchanged(verb: str, code: int, seconds: float) -> None:
         meters.exchanged(verb, code, seconds)
         credentials.heard(code)
 
-    async with connect(
+    login = connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
         user_agent=f"hedgerow/{__version__}",
         on_exchange=exchanged,
         unacknowledged=margin(settings),
-    ) as cluster:
+    )
+
+    async def begin() -> tuple[Cluster, Any]:
+        cluster = await stack.enter_async_context(login)
         version = await cluster.get("/version")
         await refuse_company(settings, cluster, clock)
-        async with present(settings, cluster, clock), anyio.create_task_group() as tasks:
-            await tasks.start(stop.on_signal, tasks.cancel_scope)
-            services = Services(settings, cluster, clock, meters, stop)
-            services.health.ready.add("credentials", credentials.check)
-            await services.start(tasks)
-            log.info(
-                "started",
-                version=__version__,
-                server=cluster.server,
-                kubernetes=version.get("gitVersion"),
-                controllers=[controller.name for controller in chosen(settings.controllers)],
-                namespaces=list(settings.namespaces) or "all",
-                **services.served,
-            )
-            task_status.started()
-            async with led(settings, cluster, clock, stop, meters) as writable:
-                if writable is not None:
-                    await _work(settings, writable, services, meters, stop)
-            await services.parted()
-            tasks.cancel_scope.cancel()
-    log.info("stopped")
+        return cluster, version
+
+    begun = await stop.unless_asked(begin)
+    if begun is None:
+        return
+    cluster, version = begun
+    async with present(settings, cluster, clock, stop), anyio.create_task_group() as tasks:
+        if stop.asked.is_set():
+            return
+        services = Services(settings, cluster, clock, meters, stop)
+        services.health.ready.add("credentials", credentials.check)
+        await services.start(tasks)
+        log.info(
+            "started",
+            version=__version__,
+            server=cluster.server,
+            kubernetes=version.get("gitVersion"),
+            controllers=[controller.name for controller in chosen(settings.controllers)],
+            namespaces=list(settings.namespaces) or "all",
+            **services.served,
+        )
+        task_status.started()
+        async with led(settings, cluster, clock, stop, meters) as writable:
+            if writable is not None:
+                await _work(settings, writable, services, meters, stop)
+        await services.parted()
+        tasks.cancel_scope.cancel()
 
 
 async def _work(

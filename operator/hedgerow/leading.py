@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -57,8 +58,12 @@ async def refuse_company(settings: Settings, cluster: Cluster, clock: Clock) -> 
 
 
 @asynccontextmanager
-async def present(settings: Settings, cluster: Cluster, clock: Clock) -> AsyncGenerator[None]:
+async def present(
+    settings: Settings, cluster: Cluster, clock: Clock, stop: Stop
+) -> AsyncGenerator[None]:
     """Have others see that we are at work without an election, for as long as this lasts.
+
+    Asked to stop before they do, we are not at work, and nobody has to see anything.
 
     Raises CompanyError when another such operator is at work on the same, and, in a group, when one
     comes to work on it or a leader begins to. A leader is seen by its own Lease.
@@ -76,7 +81,7 @@ async def present(settings: Settings, cluster: Cluster, clock: Clock) -> AsyncGe
     _, namespace = lease(settings)
     presence = Presence(cluster, clock, ours, namespace=namespace, timing=timing(settings))
     try:
-        await _alone(presence.join)
+        await stop.unless_asked(partial(_alone, presence.join))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_alone, presence.keep)
             tasks.start_soon(_give_way, settings, cluster, clock)
@@ -149,7 +154,7 @@ async def _give_way(settings: Settings, cluster: Cluster, clock: Clock) -> None:
 async def led(
     settings: Settings, cluster: Cluster, clock: Clock, stop: Stop, meters: Meters
 ) -> AsyncGenerator[Cluster | None]:
-    """Give the cluster to write to, once we lead; None when we are asked to stop before that.
+    """Give the cluster to write to, once we lead; None when we were asked to stop before that.
 
     Every write to it asks whether we still do. Raises LeadershipLost, in a group, when we no
     longer do; asked to stop already, what is done under it is cut off, and that is all. In the end
@@ -157,7 +162,7 @@ async def led(
     """
     if not settings.leader_elect:
         meters.leads(lambda: True)
-        yield cluster
+        yield None if stop.asked.is_set() else cluster
         return
     async with connect(
         kubeconfig=settings.kubeconfig,

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import anyio
 import pytest
 
 from hedgerow import app, preflight
 from hedgerow.cli import main, run
+from hedgerow.cli.commands import Lazy
 from hedgerow.settings import Settings, default, flags
 
 
@@ -19,14 +23,15 @@ def began(monkeypatch):
     """Record the settings of each step instead of taking it."""
     steps: list[tuple[str, Settings]] = []
 
-    def recorder(name):
-        async def step(settings):
-            steps.append((name, settings))
+    async def look(settings):
+        steps.append(("look", settings))
 
-        return step
+    async def operate(settings, *, first):
+        await first(settings)
+        steps.append(("run", settings))
 
-    monkeypatch.setattr(preflight, "look", recorder("look"))
-    monkeypatch.setattr(app, "run", recorder("run"))
+    monkeypatch.setattr(preflight, "look", look)
+    monkeypatch.setattr(app, "run", operate)
     monkeypatch.setattr(run, "configure", lambda *_, **__: None)
     return steps
 
@@ -133,24 +138,48 @@ class TestEnvironment:
 
 
 class TestBeginning:
-    def test_sigterm_while_it_still_looks_around_ends_it_with_0(self, began, monkeypatch, capsys):
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_a_signal_while_it_still_looks_around_ends_it_with_0(self, monkeypatch, capsys, number):
         left: list[str] = []
 
         async def look(_settings):
             try:
-                signal.raise_signal(signal.SIGTERM)
-                await anyio.sleep_forever()
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(anyio.sleep_forever)
+                    signal.raise_signal(number)
             finally:
                 left.append("look")
 
+        def connect(**_how):
+            left.append("connect")
+
         before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as for a container's first process
         try:
+            monkeypatch.setattr(run, "configure", lambda *_, **__: None)
             monkeypatch.setattr(preflight, "look", look)
+            monkeypatch.setattr(app, "connect", connect)
             assert typed() == 0
             assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
         finally:
             signal.signal(signal.SIGTERM, before)
-        assert (began, left) == ([], ["look"])
+        assert left == ["look"]
+        assert capsys.readouterr().err == ""
+
+    def test_so_does_sigterm_while_the_command_is_imported(self, began, monkeypatch, capsys):
+        load = Lazy.load
+
+        def slowly(command: Lazy, name: str) -> object:
+            signal.raise_signal(signal.SIGTERM)
+            return load(command, name)
+
+        monkeypatch.setattr(Lazy, "load", slowly)
+        before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        try:
+            assert typed() == 0
+            assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+        finally:
+            signal.signal(signal.SIGTERM, before)
+        assert began == []
         assert capsys.readouterr().err == ""
 
 
@@ -171,14 +200,36 @@ class TestHelp:
         assert "If no API server answers at the start, it exits with code 4" in told
 
 
+def kubeconfig(tmp_path: Path, server: str) -> str:
+    cluster = {"name": "c", "cluster": {"server": server}}
+    context = {"name": "c", "context": {"cluster": "c"}}
+    config = {"current-context": "c", "clusters": [cluster], "contexts": [context]}
+    (tmp_path / "config").write_text(json.dumps(config))
+    return str(tmp_path / "config")
+
+
 def test_where_no_api_server_answers_it_exits_with_4(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(run, "configure", lambda *_, **__: None)
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    cluster = {"name": "c", "cluster": {"server": f"https://127.0.0.1:{port}"}}
-    context = {"name": "c", "context": {"cluster": "c"}}
-    config = {"current-context": "c", "clusters": [cluster], "contexts": [context]}
-    (tmp_path / "config").write_text(json.dumps(config))
 
-    assert typed("--kubeconfig", str(tmp_path / "config")) == 4
+    assert typed("--kubeconfig", kubeconfig(tmp_path, f"https://127.0.0.1:{port}")) == 4
     assert "is the cluster up" in capsys.readouterr().err
+
+
+def test_sigterm_while_the_server_gives_no_answer_ends_it_with_0(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(60)
+        server = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        command = [sys.executable, "-m", "hedgerow", "run"]
+        with subprocess.Popen(
+            [*command, "--kubeconfig", kubeconfig(tmp_path, server)], stderr=subprocess.PIPE
+        ) as process:
+            connection, _ = silent.accept()
+            with connection:
+                process.terminate()
+                _, said = process.communicate(timeout=60)
+
+    told = said.decode()
+    assert process.returncode == 0, told
+    assert [word in told for word in ("stopping", "stopped", "Traceback")] == [True, True, False]

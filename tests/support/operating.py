@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -47,11 +47,13 @@ class Process:
         self.server = server
         self.asked: list[dict[str, Any]] = []
         self.closed = False
+        self.log_in: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
 
         @asynccontextmanager
         async def connect(**how: Any) -> AsyncGenerator[Watched, None]:
             self.asked.append(how)
             try:
+                await self.log_in()
                 yield self.cluster
             finally:
                 self.closed = True

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from hedgerow.cli.leaving import leaving_on_sigterm
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -24,6 +26,8 @@ class Lazy:
     module: str
     name: str
     help: str
+    leaves: bool = False
+    """Whether SIGTERM ends it with 0 from the start, as it does once it is at work."""
 
     def stub(self, name: str) -> Any:
         """Give a command that can be listed and nothing more."""
@@ -74,7 +78,9 @@ LAZY: Mapping[str, Lazy] = {
     "plan": Lazy(
         "hedgerow.cli.plan.command", "plan_command", "Show what applying would do; write nothing."
     ),
-    "run": Lazy("hedgerow.cli.run", "run", "Run the operator here, against a cluster."),
+    "run": Lazy(
+        "hedgerow.cli.run", "run", "Run the operator here, against a cluster.", leaves=True
+    ),
     "schedule": Lazy(
         "hedgerow.cli.schedule.command", "app", "When a CronJob's schedule starts Jobs."
     ),
@@ -100,6 +106,8 @@ class Commands(TyperGroup):
         """Import the command that is called, then find it as any other."""
         name = args[0]
         if name in LAZY:
+            if LAZY[name].leaves:
+                ctx.with_resource(leaving_on_sigterm())
             self.commands[name] = LAZY[name].load(name)
         return super().resolve_command(ctx, args)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 import typer
@@ -17,7 +16,7 @@ from hedgerow.runtime.logs import configure
 from hedgerow.settings import flags
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Iterable
 
     from hedgerow.settings import Settings
 
@@ -43,30 +42,7 @@ def run(settings: Settings) -> None:
     """
     _check(settings.controllers)
     configure(settings.log_format, debug=settings.debug)
-
-    async def operate() -> None:
-        await preflight.look(settings)
-        await app.run(settings)
-
-    with _leaving_on_sigterm():
-        anyio.run(operate)
-
-
-@contextmanager
-def _leaving_on_sigterm() -> Generator[None]:
-    """Exit with 0 on SIGTERM until the operator itself listens to it, having begun nothing yet.
-
-    The first process of a container ignores a signal that it has not asked for, pid_namespaces(7).
-    """
-    before = signal.signal(signal.SIGTERM, _leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _leave(*_: Any) -> NoReturn:
-    raise SystemExit(0)
+    anyio.run(partial(app.run, settings, first=preflight.look))
 
 
 def _check(controllers: Iterable[str]) -> None:
