@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import anyio
 import pytest
@@ -12,6 +14,7 @@ from hedgerow import app, leading
 from hedgerow.kube import errors
 from hedgerow.registry import CONTROLLERS
 from hedgerow.runtime.presence import Presence
+from support.inline import inline
 from support.operating import BLUEGREEN, Process, quiet
 
 pytestmark = pytest.mark.anyio
@@ -111,6 +114,26 @@ class TestBeginning:
 
         assert [entry["event"] for entry in logs] == ["stopping", "stopped"]
         assert (process.cluster.writes, process.cluster.tried, process.closed) == ([], [], True)
+
+    async def test_with_an_election_it_does_so_while_that_logs_in(self, process, monkeypatch):
+        waiting = anyio.Event()
+
+        @asynccontextmanager
+        async def connect(**_how: object) -> AsyncGenerator[None]:
+            waiting.set()
+            await anyio.sleep_forever()
+            yield
+
+        monkeypatch.setattr(leading, "apart", inline)
+        monkeypatch.setattr(leading, "connect", connect)
+        with capture_logs() as logs, anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(app.run, quiet(leader_elect=True))
+                await waiting.wait()
+                signal.raise_signal(signal.SIGTERM)
+
+        assert [entry["event"] for entry in logs] == ["started", "stopping", "stopped"]
+        assert process.writes == []
 
 
 class TestStopping:

@@ -21,6 +21,7 @@ from hedgerow.runtime.lease import LeadershipLost
 from model.cluster import Cluster, Sent
 from runtime.virtual import BACKEND, VirtualClock, VirtualLoop
 from runtime.watched import Watched
+from support.inline import inline
 from support.operating import BLUEGREEN, Process, quiet
 
 pytestmark = pytest.mark.anyio
@@ -46,6 +47,7 @@ class Replica(Process):
         self.fenced: Watched | None = None
         self.wrote = anyio.Event()
         monkeypatch.setattr(leading, "connect", self._connect)
+        monkeypatch.setattr(leading, "apart", inline)
         monkeypatch.setattr(app, "SystemClock", VirtualClock)
         monkeypatch.setattr(self.cluster, "fenced", self._fence, raising=False)
 

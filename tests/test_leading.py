@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -11,11 +13,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from hedgerow import leading
-from hedgerow.kube.errors import Forbidden, NotLeading, Unavailable
+from hedgerow.kube.errors import ConfigError, Forbidden, NotLeading, Unavailable
 from hedgerow.leading import CompanyError, led, present, refuse_company
+from hedgerow.runtime.apart import apart
+from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.election import LEASES
 from hedgerow.runtime.lease import Leadership, LeadershipLost
 from hedgerow.runtime.metrics import Meters
+from hedgerow.serving.health import Checks
 from hedgerow.settings import Settings
 from hedgerow.stopping import Stop
 from hedgerow_schemas.base import ApiResource
@@ -23,6 +28,7 @@ from model import kinds
 from model.cluster import Cluster
 from model.server import Server
 from runtime.virtual import BACKEND, VirtualClock
+from support.inline import inline
 
 pytestmark = pytest.mark.anyio
 
@@ -58,8 +64,11 @@ class Place:
         self.clock = VirtualClock()
         self.meters = Meters()
         self.before = _pass
+        self.stands_still_since = math.inf
+        self.live = Checks()
         self.clusters: list[Cluster] = []
         monkeypatch.setattr(leading, "connect", self._connect)
+        monkeypatch.setattr(leading, "apart", inline)
 
     @asynccontextmanager
     async def _connect(self, **_how: Any) -> AsyncGenerator[Cluster]:
@@ -67,7 +76,11 @@ class Place:
 
     def led(self, settings: Settings = ELECTED, stop: Stop | None = None) -> Any:
         cluster = cast("Any", Cluster(self.server))
-        return led(settings, cluster, self.clock, stop or Stop(20), self.meters)
+        how = {"silent": self.silent, "live": self.live}
+        return led(settings, cluster, self.clock, stop or Stop(20), self.meters, **how)
+
+    def silent(self) -> float:
+        return max(0.0, self.clock.monotonic() - self.stands_still_since)
 
     async def refuse(self, settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
         await refuse_company(settings, cast("Any", Cluster(self.server)), self.clock)
@@ -196,6 +209,21 @@ class TestLeading:
 
         assert caught.group_contains(LeadershipLost, match="not renewed for 10 s")
 
+    async def test_one_that_is_gained_only_when_asked_to_stop_is_given_up_again(self, place):
+        stop = Stop(20)
+        place.write({"holderIdentity": "", "leaseDurationSeconds": 1})
+        async with anyio.create_task_group() as tasks:
+
+            async def ask() -> None:
+                await anyio.wait_all_tasks_blocked()
+                stop.asked.set()
+
+            tasks.start_soon(ask)
+            async with place.led(stop=stop) as cluster:
+                assert cluster is None or cluster.permit() > 0
+
+        assert place.lease()["spec"]["holderIdentity"] == ""
+
     @pytest.mark.parametrize("settings", [ELECTED, Settings()])
     async def test_asked_to_stop_before_it_begins_nothing(self, place, settings):
         stop = Stop(20)
@@ -204,9 +232,132 @@ class TestLeading:
             assert cluster is None
         assert place.lease() is None
 
+    async def test_credentials_that_cannot_be_used_are_told(self, place, monkeypatch):
+        @asynccontextmanager
+        async def connect(**_how: Any) -> AsyncGenerator[Cluster]:
+            raise ConfigError("no such context")
+            yield
+
+        monkeypatch.setattr(leading, "connect", connect)
+        with pytest.raises(ConfigError, match="no such context"):
+            async with place.led():
+                pytest.fail("it leads")
+
+    async def test_a_dead_loop_loses_it_and_gives_it_up_once_it_turns_again(self, place):
+        async def lose() -> None:
+            async with place.led():
+                place.stands_still_since = place.clock.monotonic()
+                await anyio.sleep_forever()
+
+        with pytest.raises(ExceptionGroup) as caught:
+            await lose()
+
+        assert caught.group_contains(LeadershipLost, match="the event loop has not turned for 6")
+        assert place.lease()["spec"]["holderIdentity"] == ""
+
+    async def test_an_election_that_hangs_is_noticed_when_the_lease_has_run_out(
+        self, place, monkeypatch
+    ):
+        async def hang(_leadership: Leadership) -> None:
+            await anyio.sleep_forever()
+
+        async def lead() -> None:
+            async with place.led():
+                await anyio.sleep_forever()
+
+        monkeypatch.setattr(Leadership, "hold", hang)
+        with pytest.raises(ExceptionGroup) as caught:
+            await lead()
+
+        assert caught.group_contains(LeadershipLost, match="the thread that renews it hangs")
+
+    async def test_also_while_another_leads_a_hanging_one_costs_its_process_its_life(
+        self, place, monkeypatch
+    ):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(place.lead, ELECTED)
+            place.live = Checks()
+            tasks.start_soon(place.lead_later, ELECTED)
+            await anyio.sleep(100)
+            assert place.live.reasons() == {"election": ""}
+
+            late = anyio.current_time() + 31
+            monkeypatch.setattr(place.clock, "monotonic", lambda: late)
+            assert place.live.reasons() == {
+                "election": "the event loop has not turned for 31 s",
+            }
+            tasks.cancel_scope.cancel()
+
+    async def test_what_else_goes_wrong_in_it_is_raised(self, place, monkeypatch):
+        async def fail(_leadership: Leadership) -> None:
+            raise RuntimeError("a mistake")
+
+        async def lead() -> None:
+            async with place.led():
+                await anyio.sleep_forever()
+
+        monkeypatch.setattr(Leadership, "hold", fail)
+        with pytest.raises(ExceptionGroup) as caught:
+            await lead()
+
+        assert caught.group_contains(RuntimeError, match="a mistake")
+        assert place.lease()["spec"]["holderIdentity"] == ""
+
     async def test_an_instance_has_a_lease_of_its_own(self, place):
         async with place.led(), place.led(Settings(leader_elect=True, instance="two")) as cluster:
             assert cluster.permit() > 0
+
+
+class TestThread:
+    """The same in the thread that it has outside of tests."""
+
+    @pytest.fixture
+    def anyio_backend(self) -> str:
+        return "asyncio"
+
+    async def test_all_that_is_asked_of_the_lease_is_asked_by_the_thread(self, place, monkeypatch):
+        asked: list[tuple[str, int]] = []
+
+        async def note(sent: Any) -> None:
+            asked.append((sent.verb, threading.get_ident()))
+
+        @asynccontextmanager
+        async def connect(**_how: Any) -> AsyncGenerator[Cluster]:
+            yield Cluster(place.server, before=note)
+            asked.append(("closed", threading.get_ident()))
+
+        place.clock = SystemClock()
+        place.write({})  # nobody ever held it
+        monkeypatch.setattr(leading, "connect", connect)
+        monkeypatch.setattr(leading, "apart", apart)
+        async with place.led() as cluster:
+            assert cluster.permit() > 0
+            assert place.measured() == 1
+
+        assert place.lease()["spec"]["holderIdentity"] == ""
+        verbs = [verb for verb, _ in asked]
+        assert (verbs[:2], verbs[-2:]) == (["read", "apply"], ["apply", "closed"])
+        [there] = {thread for _, thread in asked}
+        assert there != threading.get_ident()
+
+    async def test_losing_it_is_heard_of(self, place, monkeypatch):
+        @asynccontextmanager
+        async def connect(**_how: Any) -> AsyncGenerator[Cluster]:
+            yield Cluster(place.server)
+
+        async def lose() -> None:
+            async with place.led():
+                place.write(place.lease()["spec"] | {"holderIdentity": "somebody"})
+                await anyio.sleep_forever()
+
+        place.clock = SystemClock()
+        place.write({})
+        monkeypatch.setattr(leading, "connect", connect)
+        monkeypatch.setattr(leading, "apart", apart)
+        with pytest.raises(ExceptionGroup) as caught, anyio.fail_after(30):
+            await lose()
+
+        assert caught.group_contains(LeadershipLost, match="held by somebody now")
 
 
 class TestCompany:

@@ -110,7 +110,10 @@ async def _run(
             **services.served,
         )
         task_status.started()
-        async with led(settings, cluster, clock, stop, meters) as writable:
+        live = services.health.live
+        async with led(
+            settings, cluster, clock, stop, meters, silent=services.silent, live=live
+        ) as writable:
             if writable is not None:
                 await _work(settings, writable, services, meters, stop)
         await services.parted()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import anyio
 import structlog
@@ -13,11 +13,13 @@ from hedgerow.core.meta import Installation
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.registry import chosen
+from hedgerow.runtime.apart import PATIENCE, apart
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leader import live_leader, proved_leader
 from hedgerow.runtime.lease import Leadership, LeadershipLost, Timing, identity
 from hedgerow.runtime.presence import Company, Presence
 from hedgerow.runtime.roster import Operator, meet
+from hedgerow.serving.pulse import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
@@ -26,8 +28,12 @@ if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.leader import Leader
     from hedgerow.runtime.metrics import Meters
+    from hedgerow.serving.health import Checks
     from hedgerow.settings import Settings
     from hedgerow.stopping import Stop
+
+BEAT = 1.0
+"""Seconds between two beats of the election's loop."""
 
 log = structlog.get_logger(__name__)
 
@@ -152,18 +158,65 @@ async def _give_way(settings: Settings, cluster: Cluster, clock: Clock) -> None:
 
 @asynccontextmanager
 async def led(
-    settings: Settings, cluster: Cluster, clock: Clock, stop: Stop, meters: Meters
+    settings: Settings,
+    cluster: Cluster,
+    clock: Clock,
+    stop: Stop,
+    meters: Meters,
+    *,
+    silent: Callable[[], float],
+    live: Checks,
 ) -> AsyncGenerator[Cluster | None]:
     """Give the cluster to write to, once we lead; None when we were asked to stop before that.
 
     Every write to it asks whether we still do. Raises LeadershipLost, in a group, when we no
     longer do; asked to stop already, what is done under it is cut off, and that is all. In the end
-    the lease is given up.
+    the lease is given up. The election has a thread of its own, so that it goes on while our loop
+    is held up, until that has been `silent` for too many seconds. That the thread's own loop turns
+    is one of the checks whether we are `live`.
     """
     if not settings.leader_elect:
         meters.leads(lambda: True)
         yield None if stop.asked.is_set() else cluster
         return
+    async with apart("election") as thread, AsyncExitStack() as stack:
+        candidacy = thread.entered(_candidacy(settings, clock, meters, silent))
+        leadership = await stop.unless_asked(partial(stack.enter_async_context, candidacy))
+        if leadership is None:
+            yield None
+            return
+        meters.leads(lambda: leadership.leading)
+        pulse = Pulse(clock, every=BEAT)
+        live.add("election", pulse.check)
+        gained = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+
+            async def until_lost(act: Callable[[], Awaitable[NoReturn]]) -> None:
+                try:
+                    await act()
+                except LeadershipLost as error:
+                    if not stop.asked.is_set():
+                        raise
+                    log.warning("passes abandoned", error=str(error))
+                    tasks.cancel_scope.cancel()
+
+            tasks.start_soon(thread.run, pulse.beat)
+            lead = partial(leadership.lead, thread.telling(gained.set))
+            tasks.start_soon(until_lost, partial(thread.run, lead))
+            await stop.unless_asked(gained.wait)
+            if stop.asked.is_set():
+                yield None
+            else:
+                tasks.start_soon(until_lost, partial(_run_out, leadership))
+                yield cluster.fenced(leadership.remaining, leadership.unanswered)
+            tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _candidacy(
+    settings: Settings, clock: Clock, meters: Meters, silent: Callable[[], float]
+) -> AsyncGenerator[Leadership]:
+    """Give our part in the election; in the end the lease is given up."""
     async with connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
@@ -181,18 +234,22 @@ async def led(
             manager=Installation(settings.instance).field_manager("lease"),
             timing=timing(settings),
             namespaces=settings.namespaces,
+            silent=silent,
         )
-        meters.leads(lambda: leadership.leading)
         try:
-            async with anyio.create_task_group() as tasks:
-                if await _gained(leadership, stop):
-                    tasks.start_soon(_held, leadership, stop, tasks.cancel_scope)
-                    yield cluster.fenced(leadership.remaining, leadership.unanswered)
-                else:
-                    yield None
-                tasks.cancel_scope.cancel()
+            yield leadership
         finally:
             await leadership.release()
+
+
+async def _run_out(leadership: Leadership) -> NoReturn:
+    """Raise LeadershipLost once the lease has run out, should the thread itself not do so."""
+    left = leadership.remaining()
+    while left > 0:
+        await anyio.sleep(left)
+        left = leadership.remaining()
+    await anyio.sleep(PATIENCE)
+    raise LeadershipLost("the lease was not renewed: the thread that renews it hangs")
 
 
 def timing(settings: Settings) -> Timing:
@@ -204,21 +261,6 @@ def margin(settings: Settings) -> float:
     """Give the seconds between a leader's last write and the first one of another; 0 for none."""
     times = timing(settings)
     return times.duration - times.deadline if settings.leader_elect else 0
-
-
-async def _gained(leadership: Leadership, stop: Stop) -> bool:
-    await stop.unless_asked(leadership.gain)
-    return not stop.asked.is_set()
-
-
-async def _held(leadership: Leadership, stop: Stop, until: anyio.CancelScope) -> None:
-    try:
-        await leadership.hold()
-    except LeadershipLost as error:
-        if not stop.asked.is_set():
-            raise
-        log.warning("passes abandoned", error=str(error))
-        until.cancel()
 
 
 def _led(leader: Leader, place: str) -> str:

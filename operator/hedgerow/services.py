@@ -99,6 +99,10 @@ class Services:
             tls = await self._for_api_servers()
             await self._serve(tasks, "webhook_bind_address", webhooks, REVIEWS, tls=tls)
 
+    def silent(self) -> float:
+        """Return the seconds for which the event loop has not turned; from any thread's loop."""
+        return self._pulse.silent()
+
     async def parted(self) -> None:
         """Wait, once the process is asked to stop, until nobody is about to be cut off."""
         if self._settings.webhooks:

@@ -24,6 +24,7 @@ from support.api import Api, Object
 from support.audit import Audit, must_be_unforced_applies
 from support.contender import LEASE, LEASE_MANAGER, LEDGER, SHORT, Contender, leadership
 from support.eventually import eventually, throughout
+from support.held_up import HeldUp
 from support.rights import grant
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
@@ -178,6 +179,53 @@ class TestProcesses:
 
         reigned = Ledger(audit, namespace).must_have_one_writer_at_a_time()
         assert sorted(reigned) == ["c0", "c1", "c2", "c3", "c4"]
+
+
+class TestHeldUp:
+    """An operator whose event loop stands still."""
+
+    def test_keeps_its_lease_for_as_long_as_a_pass_may_take(
+        self, sandbox: Sandbox, namespace: str, api: Api, tmp_path: Path
+    ):
+        vacant(api, namespace)
+        with HeldUp(sandbox.kubeconfig, namespace, tmp_path, dead=60) as operator:
+            holder = eventually(lambda: held(api, namespace))
+            with Contender(sandbox.kubeconfig, namespace, "b", tmp_path) as b:
+                b.says("ready")
+                operator.hold_up()
+                begin = renewed(api, namespace)
+                thrice = timedelta(seconds=3 * SHORT.duration)
+                eventually(lambda: renewed(api, namespace) > begin + thrice)
+
+                assert held(api, namespace) == holder
+                assert "at work" not in b.lines
+                assert "turns" not in operator.lines
+                operator.let_go()
+                operator.send(signal.SIGTERM)
+                assert operator.ended() == 0
+                b.says("at work")
+
+    def test_loses_it_when_it_is_taken_for_dead_and_ends_once_it_turns_again(
+        self, sandbox: Sandbox, namespace: str, api: Api, tmp_path: Path
+    ):
+        vacant(api, namespace)
+        with HeldUp(sandbox.kubeconfig, namespace, tmp_path, dead=1) as operator:
+            eventually(lambda: held(api, namespace))
+            with Contender(sandbox.kubeconfig, namespace, "b", tmp_path) as b:
+                b.says("ready")
+                operator.hold_up()
+                b.says("at work")
+
+                assert operator.running
+                assert held(api, namespace) == "b"
+                operator.let_go()
+                assert operator.ended() == 1
+                assert "event loop has not turned for" in operator.lines[-1]
+                assert held(api, namespace) == "b"
+
+
+def renewed(api: Api, namespace: str) -> datetime:
+    return datetime.fromisoformat(api.get(lease(namespace)).must()["spec"]["renewTime"])
 
 
 async def lead(rival: Leadership) -> None:

@@ -11,9 +11,11 @@ import yaml
 from hedgerow.deploy.names import HEALTH, METRICS, WEBHOOK, Names
 from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.workload import GRACE, PAUSE
-from hedgerow.runtime.lease import RELEASE
+from hedgerow.runtime.apart import LEAVE, PATIENCE
+from hedgerow.runtime.lease import DEAD, RELEASE
 from hedgerow.serving import server as served
 from hedgerow.serving.addresses import Address
+from hedgerow.serving.pulse import TOO_LATE
 from hedgerow.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -110,7 +112,13 @@ class TestEveryOverlay:
         settings, _ = told(container(overlay)["args"])
 
         assert pod(overlay)["spec"]["terminationGracePeriodSeconds"] == GRACE
-        assert GRACE >= PAUSE + settings.grace_period + RELEASE + served.GRACE + 5
+        assert LEAVE >= RELEASE
+        assert GRACE >= PAUSE + settings.grace_period + PATIENCE + LEAVE + served.GRACE
+
+    def test_a_loop_that_stands_still_costs_the_lease_when_it_costs_the_container(self, overlay):
+        probe = container(overlay)["livenessProbe"]
+
+        assert TOO_LATE < DEAD == probe["periodSeconds"] * probe["failureThreshold"]
 
     def test_the_root_is_read_only_and_what_is_written_is_small_and_in_memory(self, overlay):
         spec = pod(overlay)["spec"]

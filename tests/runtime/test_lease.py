@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ from structlog.testing import LogCapture
 from hedgerow.kube import errors
 from hedgerow.runtime.leader import Leader, live_leader
 from hedgerow.runtime.lease import (
+    DEAD,
     Leadership,
     LeadershipLost,
     Timing,
@@ -49,6 +51,7 @@ class Candidate:
     def __init__(self, server: Server, name: str, clock: VirtualClock | None = None) -> None:
         self.cluster = Cluster(server)
         self.clock = clock or VirtualClock()
+        self.stands_still_since = math.inf
         self.leadership = Leadership(
             cast("Any", self.cluster),
             self.clock,
@@ -58,6 +61,7 @@ class Candidate:
             manager=MANAGER,
             timing=TIMING,
             namespaces=("b", "a"),
+            silent=lambda: max(0.0, anyio.current_time() - self.stands_still_since),
         )
         self.gained: list[float] = []
         self.lost = ""
@@ -65,10 +69,8 @@ class Candidate:
 
     async def live(self) -> None:
         with self.scope:
-            await self.leadership.gain()
-            self.gained.append(anyio.current_time())
             try:
-                await self.leadership.hold()
+                await self.leadership.lead(lambda: self.gained.append(anyio.current_time()))
             except LeadershipLost as error:
                 self.lost = str(error)
 
@@ -370,6 +372,75 @@ class TestHolding:
             await anyio.sleep(9.5)
 
         assert "slow down" in a.lost
+
+
+class TestStandingStill:
+    """The loop of those who write does not turn, while that of the election does."""
+
+    async def test_a_pass_of_40_seconds_costs_nothing(self, server, logs):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.stands_still_since = 1.0
+            await anyio.sleep(40)
+            assert leading(a) == ["a"]
+            a.stands_still_since = math.inf
+            await anyio.sleep(100)
+            assert leading(a) == ["a"]
+
+        assert told(logs) == []
+
+    async def test_a_loop_that_is_dead_leads_no_more_and_the_lease_runs_out(self, server, logs):
+        vacant(server)
+        a, b = Candidate(server, "a"), Candidate(server, "b")
+        async with living(a):
+            await anyio.sleep(1)
+            a.stands_still_since = 1.0
+            async with living(b):
+                await anyio.sleep(DEAD + 2)
+                assert a.lost == f"the event loop has not turned for {DEAD:.0f} s"
+                assert a.leadership.remaining() == 0
+                assert server.spec["holderIdentity"] == "a"
+                await anyio.sleep(16)
+                assert leading(a, b) == ["b"]
+
+        assert 13 <= b.gained[0] - (1 + DEAD) <= 18
+        assert told(logs, "error") == ["leading no longer"]
+
+    async def test_once_it_turns_again_the_lease_is_given_up_if_it_still_is_ours(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.stands_still_since = 1.0
+            await anyio.sleep(DEAD + 2)
+            await a.leadership.release()
+
+        assert (a.lost != "", server.spec["holderIdentity"]) == (True, "")
+
+    async def test_it_is_kept_for_what_that_loop_has_sent_and_got_no_answer_to(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.stands_still_since = 1.0
+            await anyio.sleep(DEAD + 2)
+            a.leadership.unanswered()
+            await a.leadership.release()
+
+        assert server.spec["holderIdentity"] == "a"
+
+    async def test_whoever_stands_still_takes_none(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        a.stands_still_since = -DEAD
+        async with living(a):
+            await anyio.sleep(60)
+            assert a.cluster.sent == []
+            a.stands_still_since = math.inf
+            await anyio.sleep(3)
+            assert leading(a) == ["a"]
 
 
 class TestReleasing:

@@ -1,4 +1,7 @@
-"""Contender: a process that wants to lead, and writes through the fence as often as it can."""
+"""Contender: a process that wants to lead, and writes through the fence as often as it can.
+
+Its election has a thread of its own, as the operator's has.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +20,7 @@ import anyio
 
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.kube.errors import KubeError, NotLeading
+from hedgerow.runtime.apart import apart
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.lease import Leadership, LeadershipLost, Timing
 from hedgerow_schemas.base import ApiResource
@@ -38,24 +44,16 @@ def leadership(cluster: Cluster, namespace: str, name: str, **more: Any) -> Lead
     return Leadership(cluster, clock, name=LEASE, namespace=namespace, identity=name, **given)
 
 
-class Contender:
-    """Such a process, from outside.
+class Started:
+    """A program of this directory, from outside; it says what it does line by line."""
 
-    On SIGUSR1 it stops itself as by SIGSTOP, in its next write right after the fence was asked
-    for the time of that number; 0 is between two writes. Where a signal of ours would hit, nobody
-    knows: after the last time there is nothing between the answer and the bytes that leave but a
-    turn of the loop, and no program can be sure not to be stopped there.
-    """
-
-    def __init__(
-        self, kubeconfig: Path, namespace: str, name: str, log: Path, *, stops_after: int = 0
-    ) -> None:
+    def __init__(self, name: str, log: Path, *command: str) -> None:
         self.name = name
         self._log = log / f"{name}.log"
         tests = str(Path(__file__).parents[1])
         with self._log.open("wb") as out:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(kubeconfig), namespace, name, str(stops_after)],
+                [sys.executable, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
@@ -83,7 +81,7 @@ class Contender:
 
     @property
     def lines(self) -> list[str]:
-        """What it has said so far: ready, at work, refused, and why it ended."""
+        """What it has said so far."""
         return self._log.read_text("utf-8").splitlines()
 
     def says(self, line: str) -> None:
@@ -91,32 +89,61 @@ class Contender:
         eventually(lambda: line in self.lines, what=f"{self.name} says {line}")
 
 
+class Contender(Started):
+    """Such a process, from outside: it says ready, at work, refused, and why it ended.
+
+    On SIGUSR1 it stops itself as by SIGSTOP, in its next write right after the fence was asked
+    for the time of that number; 0 is between two writes. Where a signal of ours would hit, nobody
+    knows: after the last time there is nothing between the answer and the bytes that leave but a
+    turn of the loop, and no program can be sure not to be stopped there.
+    """
+
+    def __init__(
+        self, kubeconfig: Path, namespace: str, name: str, log: Path, *, stops_after: int = 0
+    ) -> None:
+        super().__init__(name, log, __file__, str(kubeconfig), namespace, name, str(stops_after))
+
+
 async def _contend(kubeconfig: str, namespace: str, name: str, stops_after: str) -> int:
     async with (
         connect(kubeconfig=kubeconfig, user_agent=agent(name)) as cluster,
-        connect(kubeconfig=kubeconfig, user_agent=agent(name)) as own,
+        apart("election") as thread,
+        thread.entered(_candidacy(kubeconfig, namespace, name)) as lead,
     ):
         await cluster.get("/version")
-        lead = leadership(own, namespace, name)
         print("ready", flush=True)
-        over = False
+        over, gained = False, anyio.Event()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_until_told, tasks.cancel_scope)
-            await lead.gain()
+
+            async def hold() -> None:
+                nonlocal over
+                try:
+                    await thread.run(partial(lead.lead, thread.telling(gained.set)))
+                except LeadershipLost as lost:
+                    # It takes its time to end, as long as the fence has to stop what it still does.
+                    await anyio.sleep(1)
+                    print("lost:", lost, flush=True)
+                    over = True
+                    tasks.cancel_scope.cancel()
+
+            tasks.start_soon(hold)
+            await gained.wait()
             stopper = Stopper(lead.remaining, int(stops_after))
             tasks.start_soon(stopper.listen)
             fenced = cluster.fenced(stopper, lead.unanswered)
             tasks.start_soon(_write, fenced, stopper, namespace, name)
-            try:
-                await lead.hold()
-            except LeadershipLost as lost:
-                # It takes its time to end, as long as the fence has to stop what it still does.
-                await anyio.sleep(1)
-                print("lost:", lost, flush=True)
-                over = True
-                tasks.cancel_scope.cancel()
-        await lead.release()
-        return int(over)
+    return int(over)
+
+
+@asynccontextmanager
+async def _candidacy(kubeconfig: str, namespace: str, name: str) -> AsyncIterator[Leadership]:
+    async with connect(kubeconfig=kubeconfig, user_agent=agent(name)) as own:
+        lead = leadership(own, namespace, name)
+        try:
+            yield lead
+        finally:
+            await lead.release()
 
 
 async def _until_told(scope: anyio.CancelScope) -> None:

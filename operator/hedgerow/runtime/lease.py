@@ -24,6 +24,8 @@ from hedgerow.runtime.election import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hedgerow.kube.client import Cluster
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import Object
@@ -34,6 +36,8 @@ RELEASE = 2.0
 """Seconds for giving the lease up."""
 PATIENCE = 60.0
 """Seconds: the longest that a server may put us off; nobody leads meanwhile."""
+DEAD = 60.0
+"""Seconds: a loop that has not turned for so long is not waited for any more: see ADR 91."""
 _ATTEMPTS = 3
 _RIVALS = (Stale, AlreadyExists)
 
@@ -49,12 +53,23 @@ def identity() -> str:
     return f"{socket.gethostname()}_{unique()}"
 
 
+def _turns() -> float:
+    """Return the silence of a loop that turns."""
+    return 0.0
+
+
 class Leadership:
     """One candidate's part in one Lease.
 
     `cluster` is the unfenced one, best with a connection of its own: a renewal must not wait behind
     other requests. Standing by costs one small GET every half `timing.retry`, and no watch: so that
     a lease that was given up is taken within about a second, with rights on one name only.
+
+    `lead` and `release` belong to one loop, which may be in a thread of its own; `remaining`,
+    `leading` and `unanswered` to whoever writes: each reads or sets one number, which is whole at
+    any time. `silent` gives the seconds for which the loop of those who write has not turned. After
+    DEAD of them no lease is taken or renewed, or nobody would ever take the place of a process that
+    does nothing else any more.
     """
 
     def __init__(
@@ -68,8 +83,10 @@ class Leadership:
         manager: str,
         timing: Timing,
         namespaces: tuple[str, ...] = (),
+        silent: Callable[[], float] = _turns,
     ) -> None:
         self._cluster, self._clock, self._timing = cluster, clock, timing
+        self._silent = silent
         self._name, self._namespace, self._manager = name, namespace, manager
         self._namespaces = ",".join(sorted(set(namespaces)))
         self._election = Election(identity, timing)
@@ -80,7 +97,10 @@ class Leadership:
         self._unanswered = float("-inf")
 
     def unanswered(self) -> None:
-        """Note that a write of ours may be carried out yet: nobody is to lead before it is over."""
+        """Note that a write of ours may be carried out yet: nobody is to lead before it is over.
+
+        Whoever writes has to have ended before `release` is called, so that it knows of all.
+        """
         self._unanswered = self._clock.elapsed()
 
     def remaining(self) -> float:
@@ -92,11 +112,17 @@ class Leadership:
         """Whether we lead at this moment."""
         return self.remaining() > 0
 
+    async def lead(self, gained: Callable[[], object]) -> NoReturn:
+        """Gain the lease, tell so, and hold it; raises LeadershipLost."""
+        await self.gain()
+        gained()
+        await self.hold()
+
     async def gain(self) -> None:
         """Wait until we lead, as long as it takes, whatever the server answers meanwhile."""
         while True:
             self._election.doubt()
-            pause = await self._turn()
+            pause = self._pause() if self._is_dead() else await self._turn()
             if self.leading:
                 self._log.info("leading")
                 return
@@ -108,6 +134,7 @@ class Leadership:
         while True:
             await anyio.sleep(min(pause, self.remaining()))
             if self.leading:
+                self._leave_if_dead()
                 pause = await self._turn()
             if not self.leading:
                 raise LeadershipLost(self._why())
@@ -130,6 +157,23 @@ class Leadership:
                 self._log.warning("lease not released", error=str(error))
         if scope.cancelled_caught:
             self._log.warning("lease not released", error=f"no answer in {RELEASE:.0f} s")
+
+    def _is_dead(self) -> bool:
+        """Return whether nobody would write, though we led."""
+        return self._silent() >= DEAD
+
+    def _leave_if_dead(self) -> None:
+        """Raise LeadershipLost, and permit nothing more, when nobody writes; nobody is told.
+
+        What was sent before the loop stood still may be unanswered, and nobody can say so: the
+        lease has to run out.
+        """
+        if not self._is_dead():
+            return
+        self._election.give_up()
+        why = f"the event loop has not turned for {self._silent():.0f} s"
+        self._log.error("leading no longer", error=why)  # the loop that would say so stands still
+        raise LeadershipLost(why)
 
     async def _tell(self) -> None:
         for _ in range(_ATTEMPTS):

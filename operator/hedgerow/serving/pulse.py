@@ -24,10 +24,12 @@ def _unheard(_: float) -> None:
 
 
 class Pulse:
-    """Beats on the event loop, and knows how late the last beat came."""
+    """Beats on the event loop, `every` so many seconds, and knows how late the last beat came."""
 
-    def __init__(self, clock: Clock, on_beat: Callable[[float], None] = _unheard) -> None:
-        self._clock = clock
+    def __init__(
+        self, clock: Clock, on_beat: Callable[[float], None] = _unheard, *, every: float = BEAT
+    ) -> None:
+        self._clock, self._every = clock, every
         self._on_beat = on_beat
         self._last = clock.monotonic()
         self.lag = 0.0
@@ -37,9 +39,9 @@ class Pulse:
         """Beat until cancelled; `on_beat` hears the lag of each in seconds."""
         self._last = self._clock.monotonic()
         while True:
-            await anyio.sleep(BEAT)
+            await anyio.sleep(self._every)
             now = self._clock.monotonic()
-            self.lag = max(0.0, now - self._last - BEAT)
+            self.lag = max(0.0, now - self._last - self._every)
             self._last = now
             self._note(now)
             self._on_beat(self.lag)
@@ -53,9 +55,13 @@ class Pulse:
             self._began, self._before, self._longest = now, self._longest, 0.0
         self._longest = max(self._longest, self.lag)
 
+    def silent(self) -> float:
+        """Return the seconds since the last beat; from any loop, since all have the same time."""
+        return self._clock.monotonic() - self._last
+
     def check(self) -> str:
         """Say that the loop is stuck; nothing while it turns."""
-        silent = self._clock.monotonic() - self._last
+        silent = self.silent()
         return f"the event loop has not turned for {silent:.0f} s" if silent > TOO_LATE else ""
 
     def note(self) -> str:
