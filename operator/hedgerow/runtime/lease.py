@@ -37,7 +37,7 @@ RELEASE = 2.0
 PATIENCE = 60.0
 """Seconds: the longest that a server may put us off; nobody leads meanwhile."""
 DEAD = 60.0
-"""Seconds: a loop that has not turned for so long is not waited for any more: see ADR 91."""
+"""Seconds: a loop that has not turned for so long is not waited for any more: see ADR 22."""
 _ATTEMPTS = 3
 _RIVALS = (Stale, AlreadyExists)
 
