@@ -60,7 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Keep drawn examples out of the coverage: it is for named ones, and doubles the time."""
-    measured = Coverage.current() if item.get_closest_marker("hypothesis") else None
+    untraced = item.get_closest_marker("hypothesis") or item.get_closest_marker("untraced")
+    measured = Coverage.current() if untraced else None
     if measured is None:
         return (yield)
     measured.stop()

@@ -24,6 +24,8 @@ from core.growing import (
 )
 from support.counted import Counter, TooMany, run
 
+pytestmark = pytest.mark.untraced
+
 SIZES = (1000, 2000, 4000, 8000)
 CONTEST = ("contest",)
 """The situation in which a function is measured for which there is no better one."""
