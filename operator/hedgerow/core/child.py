@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.core import ownership
@@ -15,7 +16,7 @@ from hedgerow.core.declaration import declare, judge
 from hedgerow.core.installations import KEPT_ELSEWHERE, kept_by
 from hedgerow.core.meta import ObjectRef, controller_of, digest, is_going, metadata
 from hedgerow.core.remedies import without_effect
-from hedgerow.core.scene import Past, Plan, Scene, is_scaled_away
+from hedgerow.core.scene import Past, Plan, Scene, Settled, is_scaled_away
 from hedgerow.core.shown import shown
 from hedgerow.core.steps import ChildId, Write
 from hedgerow.core.terms import CLAIM, YIELD
@@ -59,9 +60,9 @@ class ChildPlanner:
         if is_going(live):
             return self._waiting()
         settled = self.past.settled if self.past.terms == self.scene.terms else None
-        if settled is not None and _unchanged(settled, self.want, live):
-            found = self._found(settled[2].contested)
-            return self._settled(settled[2], found, self.past)
+        if settled is not None and self._unchanged(settled, live):
+            found = self._found(settled.contested)
+            return self._settled(settled.rewritten, found, self.past)
         return self._present(live)
 
     def _missing(self) -> Plan:
@@ -76,7 +77,7 @@ class ChildPlanner:
             return self._foreign()
         body = {**self.want, "metadata": {**self.want["metadata"], "resourceVersion": "1"}}
         write = Write(
-            self.ref, body, digest(body), create=True, once=self.once, declared=digest(self.want)
+            self.ref, body, digest(body), create=True, once=self.once, declared=self._declared
         )
         return self._write(write, ())
 
@@ -102,8 +103,8 @@ class ChildPlanner:
         if judge(want, live, manager).settled:
             memory = replace(self.past, terms=self.scene.terms)
             if not (abandoned or shared or doubtful):
-                memory = replace(memory, settled=(self.want, live, verdict))
-            return self._settled(verdict, found, memory)
+                memory = replace(memory, settled=self._as_settled(verdict, live))
+            return self._settled(verdict.rewritten, found, memory)
         # A contested field that is ours as well is let go of: its other holder must still be there,
         # or the server removes it.
         gives_up = any(leaf.why == "surplus" for leaf in verdict.leaves) or any(
@@ -144,7 +145,7 @@ class ChildPlanner:
             create=False,
             restores=restores,
             claims=claims,
-            declared=digest(self.want),
+            declared=self._declared,
         )
 
     def _write(self, write: Write, found: Found) -> Plan:
@@ -155,11 +156,25 @@ class ChildPlanner:
             past={self.id: self.past},
         )
 
-    def _settled(self, verdict: Verdict, found: Found, past: Past) -> Plan:
+    @cached_property
+    def _declared(self) -> str:
+        """A digest of the declaration."""
+        return digest(self.want)
+
+    def _as_settled(self, verdict: Verdict, live: Object) -> Settled:
+        """Return what is remembered of a child that is settled."""
+        essence = digest(_essence(live))
+        return Settled(self._declared, essence, verdict.contested, verdict.rewritten)
+
+    def _unchanged(self, settled: Settled, live: Object) -> bool:
+        """Return whether nothing that a verdict depends on has changed since the settled one."""
+        return settled.declared == self._declared and settled.essence == digest(_essence(live))
+
+    def _settled(self, rewritten: tuple[Leaf, ...], found: Found, past: Past) -> Plan:
         return Plan(
             contested=tuple(field for field, _ in found),
             ignored=tuple(self._ignored(found)),
-            rewritten=tuple(self._rewritten(leaf) for leaf in verdict.rewritten),
+            rewritten=tuple(self._rewritten(leaf) for leaf in rewritten),
             past={self.id: past},
         )
 
@@ -198,7 +213,7 @@ class ChildPlanner:
     def _vanished(self, verdict: Verdict) -> tuple[Leaf, ...]:
         """Give the leaves that were ours and that nobody holds now."""
         settled = self.past.settled
-        known = settled is not None and settled[0] == self.want
+        known = settled is not None and settled.declared == self._declared
         # After a restart nothing is known; a spec that nobody has acted upon yet is to be followed.
         met_anew = settled is None and not self.scene.anew
         return tuple(
@@ -232,12 +247,6 @@ def _parted(
     tested = [(leaf, test(leaf)) for leaf in leaves]
     failed = tuple(leaf for leaf, passed in tested if not passed)
     return failed, tuple(leaf for leaf, passed in tested if passed)
-
-
-def _unchanged(settled: tuple[Object, Object, Verdict], want: Object, live: Object) -> bool:
-    """Tell whether nothing that a verdict depends on has changed since the settled one."""
-    old_want, old, _ = settled
-    return old_want == want and (old is live or _essence(old) == _essence(live))
 
 
 def _essence(live: Object) -> tuple[Any, ...]:

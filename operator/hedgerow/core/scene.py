@@ -17,21 +17,36 @@ if TYPE_CHECKING:
 
     from hedgerow.core.conditions import Problem
     from hedgerow.core.meta import Installation, ObjectRef
-    from hedgerow.core.ownership import Leaf, Verdict
+    from hedgerow.core.ownership import Leaf
     from hedgerow.core.steps import Deletion, Write
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A child that was settled: digests of its declaration and of all but its status.
+
+    Digests, since the trees would be kept in memory besides those of the caches; and no version,
+    which dry runs leave as it was. `contested` and `rewritten` are the leaves that it was settled
+    without.
+    """
+
+    declared: str
+    essence: str
+    contested: tuple[Leaf, ...] = ()
+    rewritten: tuple[Leaf, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
     """What earlier passes learned of one child; an empty one is always safe, only dearer.
 
-    `settled` is the declaration, the live object and the verdict when last settled, `restored`
-    when each vanished field was put back, `taken` that the name was found to be somebody else's
-    object, `keeper` the other installation of hedgerow whose object it is, if any, `terms` what the
-    user yielded and claimed then.
+    `settled` tells what it was when last settled, `restored` when each vanished field was put
+    back, `taken` that the name was found to be somebody else's object, `keeper` the other
+    installation of hedgerow whose object it is, if any, `terms` what the user yielded and claimed
+    then.
     """
 
-    settled: tuple[Object, Object, Verdict] | None = None
+    settled: Settled | None = None
     restored: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     taken: bool = False
     keeper: Installation | None = None
