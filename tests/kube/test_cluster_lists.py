@@ -70,7 +70,7 @@ class TestList:
         self, server, connected, monkeypatch
     ):
         """Five hundred objects of the largest size that is stored are 750 MB."""
-        monkeypatch.setattr(wire, "ANSWER_LIMIT", 1000)
+        monkeypatch.setattr(wire, "PAGE_LIMIT", 1000)
         large = page("a" * 1000)
         server.answers = [page("a", token="more"), large, page("b", token="most"), page("c")]
 
@@ -97,7 +97,7 @@ class TestList:
                 await cluster.list(CONFIG_MAP)
 
         limits = [request.url.params["limit"] for request in server.requests]
-        assert limits == ["500", "50", "5"]
+        assert limits == ["500", "50", "5", "1"]
 
     @pytest.mark.parametrize("code", [200, 500])
     async def test_no_answer_is_read_to_its_end_however_far_that_is(

@@ -132,6 +132,23 @@ class TestReflect:
         assert from_list.items == from_watch.items == (small,)
         assert after == Changed("MODIFIED", {"metadata": {"name": "b"}}, "3")
 
+    @pytest.mark.parametrize("streamed", [True, False])
+    async def test_tells_of_a_list_as_it_arrives_and_names_it_in_the_end(self, clock, streamed):
+        met: list[Any] = []
+        listed = [errors.Invalid()], Listing((config("a", 1, data="big"),), "5")
+        watched = [
+            Changed("ADDED", config("a", 1, data="big"), "1"),
+            changed("DELETED", "b", 2),
+            Bookmark("5", synced=True),
+            changed("MODIFIED", "a", 6),
+        ]
+        source = Source(watched) if streamed else Source(*listed, watched[3:])
+
+        told = await take(source, 2, clock, on_listed=met.append)
+
+        assert met == [config("a", 1, data="big")]
+        assert told == [Snapshot((), "5", frozenset({("ns", "a")})), changed("MODIFIED", "a", 6)]
+
     async def test_survives_a_list_that_fails(self, clock):
         heard: list[Any] = []
         down = errors.Unavailable("down", code=503)

@@ -140,6 +140,16 @@ class TestAnswers:
 
 
 class TestLists:
+    def test_what_was_met_on_the_way_is_named_alone_in_the_end(self):
+        gone, old = thing("gone", 1), thing("a", 1)
+        store = stored(gone, old)
+
+        assert store.meet(thing("a", 4)) == (old, thing("a", 4))
+        assert store.version == 1
+        assert list(store.replacing((), "5", {A})) == [[(gone, None)]]
+        assert store.keys() == (A,)
+        assert store.version == 5
+
     def test_a_list_tells_what_is_new_changed_and_gone(self):
         same, old, gone = thing("same", 1), thing("old", 2), thing("gone", 3)
         new, changed = thing("new", 4), thing("old", 5)

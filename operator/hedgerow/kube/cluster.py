@@ -188,14 +188,14 @@ class Cluster:
         items: list[Object] = []
         identity = {"apiVersion": api.group_version, "kind": api.kind}
         while True:
-            request = Request("GET", path, params)
+            limit = int(params.get("limit", "0"))
+            request = Request("GET", path, params, most=wire.PAGE_LIMIT if limit > 1 else 0)
             try:
                 answer = await self._session.send(request, seconds=PAGE_SECONDS)
             except Oversized:
-                smaller = int(params.get("limit", "0")) // SMALLER
-                if not smaller:
+                if limit <= 1:
                     raise
-                params = {**params, "limit": str(smaller)}
+                params = {**params, "limit": str(max(1, limit // SMALLER))}
                 continue
             body = answers.kubernetes(answer, request)
             items += [reduce({**identity, **item}) for item in body.get("items") or ()]

@@ -246,12 +246,11 @@ class Session:
 
 async def _content(response: httpx.Response, request: Request) -> bytes:
     """Read an answer; raises Oversized for one that has more bytes than any has."""
-    pieces, size = list[bytes](), 0
+    pieces, size, most = list[bytes](), 0, request.most or wire.ANSWER_LIMIT
     async for piece in response.aiter_bytes():
         size += len(piece)
-        if size > wire.ANSWER_LIMIT:
-            most = f"{wire.ANSWER_LIMIT // 1024**2} MiB"
-            said = f"the server's answer has more than {most}, and no more of one is read"
+        if size > most:
+            said = f"the server's answer has more than {most // 1024**2} MiB, and no more is read"
             raise Oversized(said, code=response.status_code, request=str(request))
         pieces.append(piece)
     return b"".join(pieces)

@@ -25,10 +25,14 @@ PATIENCE = 3
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All objects there are as of `version`; what the consumer has besides is deleted."""
+    """All objects there are as of `version`; what the consumer has besides is deleted.
+
+    `told` are the namespaces and names of those that the consumer was told of as they came.
+    """
 
     items: tuple[Object, ...]
     version: str
+    told: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +141,7 @@ def _told(phase: Phase, arrival: Changed | Bookmark) -> tuple[Outcome, Phase]:
             return Outcome(), phase
         items = tuple(phase.items.values())
         return Outcome(Snapshot(items, arrival.version)), Live(arrival.version)
-    metadata = arrival.object["metadata"]
-    key = (metadata.get("namespace", ""), metadata["name"])
+    key = _key(arrival.object)
     if arrival.type == "DELETED":
         phase.items.pop(key, None)
     else:
@@ -210,8 +213,17 @@ class _Subject:
     namespace: str
     labels: str
     reduce: Callable[[Object], Object]
+    on_listed: Callable[[Object], object] | None
     seconds: int
     idle: float
+
+    def listed(self, item: Object) -> Object:
+        """Return what the Snapshot is to hold of an object; its name, once it was told of."""
+        item = self.reduce(item)
+        if self.on_listed is None:
+            return item
+        self.on_listed(item)
+        return _named(item)
 
 
 def _whole(item: Object) -> Object:
@@ -231,6 +243,7 @@ async def reflect(
     reduce: Callable[[Object], Object] = _whole,
     on_problem: Callable[[KubeError], None] = _unheard,
     on_restart: Callable[[str], None] = _unheard,
+    on_listed: Callable[[Object], object] | None = None,
     seconds: int = 290,
     idle: float = 90.0,
     timing: Timing | None = None,
@@ -242,11 +255,13 @@ async def reflect(
     `metadata.name` and `metadata.namespace`. `on_problem` hears what keeps the watch from working
     (no permission, no such kind, no server), each time that it is tried; drops and gaps that mend
     at once are not told. `on_restart` hears, in a word, why a list or watch is opened anew; `ended`
-    is good order. Nothing for `idle` seconds, not even the bookmark that comes each minute, counts
-    as a drop. Whoever stops iterating early closes the generator (`contextlib.aclosing`).
+    is good order. `on_listed` hears of each object of a list as it arrives: the Snapshot at its
+    end then only names them, so that no list is ever in memory as a whole. Nothing for `idle`
+    seconds, not even the bookmark that comes each minute, counts as a drop. Whoever stops
+    iterating early closes the generator (`contextlib.aclosing`).
     """
     timing = timing or Timing()
-    subject = _Subject(api, namespace, labels, reduce, seconds, idle)
+    subject = _Subject(api, namespace, labels, reduce, on_listed, seconds, idle)
     phase: Phase = Filling()
     while True:
         outcome, arrival = Outcome(), None
@@ -256,7 +271,7 @@ async def reflect(
                 if outcome.problem is not None:
                     on_problem(outcome.problem)
                 if outcome.event is not None:
-                    yield outcome.event
+                    yield _by_name(outcome.event) if on_listed else outcome.event
         if outcome.wait is not None:
             on_restart(_why(arrival))
             await timing.sleep(outcome.wait)
@@ -271,7 +286,7 @@ async def _arrivals(
     filling = isinstance(phase, Filling)
     try:
         if filling and not phase.streaming:
-            yield await cluster.list(*where, labels=subject.labels, reduce=subject.reduce)
+            yield await cluster.list(*where, labels=subject.labels, reduce=subject.listed)
             return
         watch = cluster.watch(
             *where,
@@ -282,8 +297,10 @@ async def _arrivals(
             idle=subject.idle,
         )
         async with aclosing(watch) as events:
+            listing = filling
             async for event in events:
-                yield _reduced(event, subject.reduce)
+                yield _reduced(event, subject, listing=listing)
+                listing = listing and not (isinstance(event, Bookmark) and event.synced)
     except KubeError as error:
         yield Failed(error, timing.now() - began)
     else:
@@ -294,7 +311,26 @@ def _why(end: Arrival | None) -> str:
     return type(end.error).__name__.lower() if isinstance(end, Failed) else "ended"
 
 
-def _reduced(event: WatchEvent, reduce: Callable[[Object], Object]) -> WatchEvent:
+def _reduced(event: WatchEvent, subject: _Subject, *, listing: bool) -> WatchEvent:
     if isinstance(event, Bookmark):
         return event
+    listed = listing and event.type != "DELETED"
+    reduce = subject.listed if listed else subject.reduce
     return Changed(event.type, reduce(event.object), event.version)
+
+
+def _by_name(event: Snapshot | Changed | Bookmark) -> Snapshot | Changed | Bookmark:
+    """Return a Snapshot of what was told already."""
+    if not isinstance(event, Snapshot):
+        return event
+    return Snapshot((), event.version, frozenset(map(_key, event.items)))
+
+
+def _key(item: Object) -> tuple[str, str]:
+    metadata: Object = item["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def _named(item: Object) -> Object:
+    namespace, name = _key(item)
+    return {"metadata": {"namespace": namespace, "name": name}}

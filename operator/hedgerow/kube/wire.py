@@ -21,7 +21,10 @@ BODY_LIMIT = 3 * 1024 * 1024
 LINE_LIMIT = 16 * 1024 * 1024
 """Bytes of one watch event; etcd holds far less, so a longer line is no event."""
 ANSWER_LIMIT = 32 * 1024 * 1024
-"""Bytes of one answer, unpacked; a page of a list that has more is asked for in smaller pages."""
+"""Bytes of one answer, unpacked."""
+PAGE_LIMIT = 2 * 1024 * 1024
+"""Bytes of a page of a list that may be smaller: all of it is decoded at once, which takes up to
+24 times as much memory, and the event loop for some 50 ms."""
 
 _UNPRINTABLE = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbf[\xbe\xbf]")
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
@@ -31,7 +34,8 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 class Request:
     """One request; `repeatable` when sending it twice does no more than sending it once.
 
-    With a `permit`, see `hedgerow.kube.fence`, its bytes leave only while that gives seconds.
+    With a `permit`, see `hedgerow.kube.fence`, its bytes leave only while that gives seconds. No
+    more than `most` bytes of the answer are read; 0 stands for `ANSWER_LIMIT`.
     """
 
     method: str
@@ -40,6 +44,7 @@ class Request:
     content: bytes = b""
     content_type: str = ""
     repeatable: bool = True
+    most: int = 0
     permit: Callable[[], float] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
