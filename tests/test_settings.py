@@ -50,6 +50,8 @@ class TestValues:
             ("instance", "-", "String should match pattern"),
             ("instance", "a" * 21, "at most 20 characters"),
             ("log_format", "xml", "'auto', 'human' or 'json'"),
+            ("memory_budget", "15Mi", "greater than or equal to"),
+            ("memory_budget", "1.5Gi", "valid integer"),
             ("grace_period", 0, "greater than 0"),
             ("grace_period", "soon", "a number is missing"),
             ("grace_period", float("inf"), "finite number"),
@@ -92,6 +94,13 @@ class TestValues:
     )
     def test_a_duration_is_written_as_in_go(self, told, seconds):
         assert Settings(grace_period=told).grace_period == seconds
+
+    @pytest.mark.parametrize(
+        ("told", "size"),
+        [("32Mi", 2**25), ("1Gi", 2**30), ("20000Ki", 20000 * 1024), ("20000000", 20_000_000)],
+    )
+    def test_a_size_is_written_as_in_kubernetes(self, told, size):
+        assert Settings(memory_budget=told).memory_budget == size
 
 
 class TestTogether:

@@ -10,13 +10,17 @@ import anyio
 import structlog
 
 from hedgerow import __version__
+from hedgerow.core.bounds import readable
 from hedgerow.core.meta import Installation
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.leading import led, margin, present, refuse_company
 from hedgerow.registry import chosen
+from hedgerow.runtime.budget import Budget, most_for_caches
 from hedgerow.runtime.cache import build
+from hedgerow.runtime.cgroups import memory_limit
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.credentials import Credentials
+from hedgerow.runtime.lane import Lanes
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.runtime.observer import Observer
@@ -153,7 +157,10 @@ def _runners(
     settings: Settings, cluster: Cluster, namespaces: Namespaces, meters: Meters
 ) -> list[Runner]:
     installation = Installation(settings.instance)
-    clock = SystemClock()
+    clock, lanes = SystemClock(), Lanes()
+    budget = Budget(settings.memory_budget or most_for_caches(memory_limit()))
+    meters.weighs(budget)
+    log.info("caches are bounded", most=readable(budget.most), object=readable(budget.bound))
     allowance = Allowance(clock) if settings.events == "all" else None
     return [
         Runner(
@@ -161,13 +168,14 @@ def _runners(
             Observer(
                 controller=controller,
                 installation=installation,
-                cache=build(controller, installation, settings.namespaces),
+                cache=build(controller, installation, settings.namespaces, budget),
                 clock=clock,
                 going=namespaces.is_going,
                 claiming=namespaces.allows_claims,
             ),
             meters,
             allowance,
+            lanes,
         )
         for controller in chosen(settings.controllers)
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -12,6 +13,8 @@ from hedgerow.core.cron.durations import nanoseconds
 from hedgerow.serving.addresses import Address
 
 LOOPBACK = "127.0.0.1"
+_SUFFIXES = ("", "Ki", "Mi", "Gi")
+_QUANTITY = re.compile(rf"([0-9]+)({'|'.join(_SUFFIXES)})")
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
@@ -53,6 +56,12 @@ def _parts(value: Any) -> Any:
     )
 
 
+def _bytes(value: Any) -> Any:
+    """Read a number of bytes as Kubernetes writes it, with a binary suffix or none."""
+    found = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    return int(found[1]) * 1024 ** _SUFFIXES.index(found[2]) if found else value
+
+
 def _address(text: str) -> str:
     Address.parse(text)
     return text
@@ -75,6 +84,8 @@ Duration = Annotated[float, BeforeValidator(_seconds), Field(gt=0, allow_inf_nan
 Binding = Annotated[str, AfterValidator(_address)]
 Label = Annotated[str, StringConstraints(pattern=DNS_LABEL, max_length=63)]
 Names = BeforeValidator(_parts)
+SIZE = "a quantity of bytes of at least 16Mi, such as 256Mi or 1Gi"
+Size = Annotated[int, BeforeValidator(_bytes), Field(ge=16 * 1024**2)]
 
 
 def readable(seconds: float) -> str:

@@ -13,11 +13,13 @@ from hedgerow.options import (
     DURATION,
     LOOPBACK,
     NAMESPACE,
+    SIZE,
     Binding,
     Duration,
     Flag,
     Label,
     Names,
+    Size,
     bound,
     readable,
 )
@@ -101,6 +103,18 @@ class Settings(BaseModel):
             takes="all or warnings",
         ),
     ] = "all"
+    memory_budget: Annotated[
+        Size | None,
+        Flag(
+            RUNS,
+            "--memory-budget",
+            "How much memory the cached objects may take, all together; one of them a 24th of it."
+            " What is beyond it is left out, and its resource is Stalled.",
+            metavar="QUANTITY",
+            takes=SIZE,
+            default="what the container's limit leaves, 192Mi of 512Mi; 1Gi without one",
+        ),
+    ] = None
     grace_period: Annotated[
         Duration,
         Flag(

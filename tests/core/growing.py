@@ -19,13 +19,13 @@ from support.counted import Counter, load
 Object = dict[str, Any]
 
 MODULES = (
-    "adopting", "admission", "agreement", "applied", "backlog", "canonical", "child", "claims",
-    "clientside", "conditions", "contested", "contract", "declaration", "difference", "extract",
-    "fieldset", "finalizers", "forecast", "history", "immutable", "installations", "invalid",
-    "lineage", "managed", "merge", "meta", "moves", "news", "owners", "owners_choice", "ownership",
-    "plan", "readiness", "releasing", "remedies", "rollout", "scene", "selector", "shown", "starts",
-    "status", "steps", "terms", "trees", "unmatched", "unproven", "unreadable", "walk",
-    "withdrawing",
+    "adopting", "admission", "agreement", "applied", "backlog", "bounds", "canonical", "child",
+    "claims", "clientside", "conditions", "contested", "contract", "declaration", "difference",
+    "extract", "fieldset", "finalizers", "forecast", "history", "immutable", "installations",
+    "invalid", "lineage", "managed", "merge", "meta", "moves", "news", "owners", "owners_choice",
+    "ownership", "plan", "readiness", "releasing", "remedies", "rollout", "scene", "selector",
+    "shown", "starts", "status", "steps", "terms", "trees", "unmatched", "unproven", "unreadable",
+    "walk", "withdrawing",
 )  # fmt: skip
 CONTROLLERS = ("bluegreen", "cronjob", "memcached")
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -148,6 +148,10 @@ def stock(case: Case) -> Any:
     return counted().lineage.Stock(there)
 
 
+def weights(m: Any, case: Case) -> Any:
+    return {m.bounds.Family("c", f"ns{n % 100}", str(n)): n for n in range(case.size)}
+
+
 def selector(case: Case) -> Any:
     return {
         "matchLabels": {item["name"]: "x" for item in items(case)},
@@ -201,6 +205,14 @@ GATE: dict[str, Function] = {
     "agreement.covers": lambda m, c: m.agreement.covers(c.live, c.live),
     "applied.leave_out": lambda m, c: m.applied.leave_out(c.want, c.verdict.leaves),
     "applied.without_nulls": lambda m, c: m.applied.without_nulls(c.live),
+    "bounds.reduced": lambda m, c: m.bounds.reduced(
+        {**c.live, "metadata": {**c.live["metadata"], "finalizers": elements(c)}},
+        m.bounds.Excess(2, 1, "object"),
+        MANAGER,
+        elements(c)[:1],
+    ),
+    "bounds.excess_of": lambda m, c: m.bounds.excess_of(c.live),
+    "bounds.surplus": lambda m, c: m.bounds.surplus(weights(m, c), weights(m, c), c.size * c.size),
     "canonical.identical": lambda m, c: m.canonical.identical(c.live, c.live),
     "canonical.same": lambda m, c: m.canonical.same(c.live, c.after),
     "canonical.canonical": lambda m, c: m.canonical.canonical(c.live),
@@ -404,6 +416,7 @@ MORE: dict[str, tuple[str, ...]] = {
 EXCEPT: dict[str, str] = {
     **dict.fromkeys(
         (
+            "bounds.problem", "bounds.readable",
             "canonical.builtin", "canonical.quantity", "canonical.time",
             "fieldset.is_list", "fieldset.is_map", "fieldset.parse", "fieldset.remembered",
             "fieldset.show", "invalid.annotation_path", "invalid.cut", "invalid.quoted",

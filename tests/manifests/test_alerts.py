@@ -89,6 +89,9 @@ def requests(code: str) -> str:
 CONTESTED = f'hedgerow_contested_fields{{{JOB},controller="shop",manager="helm"}}'
 CLAIMED = f'hedgerow_forced_claims_total{{{JOB},controller="shop",manager="helm"}}'
 WATCH = f'hedgerow_watch_restarts_total{{{JOB},controller="shop",resource="pods"'
+REDUCED = f'hedgerow_cache_reduced_objects{{{JOB},pod="a",bound="sum"}}'
+WEIGHT = f'hedgerow_cache_weight_bytes{{{JOB},pod="a"}}'
+BUDGET = f'hedgerow_cache_budget_bytes{{{JOB},pod="a"}}'
 LAG = f'hedgerow_loop_lag_seconds{{{JOB},pod="a"}}'
 
 CASES = [
@@ -249,6 +252,31 @@ CASES = [
         "HedgerowLoopLags",
         {LAG: "2 2 2 0 2 2 2 0 2 2 2 0 2"},
         "12m",
+    ),
+    Case(
+        "objects are left out for long",
+        "HedgerowLeavesOut",
+        {REDUCED: "0x5 3x30"},
+        "30m",
+        BOTH | {"bound": "sum"},
+        "3",
+    ),
+    Case(
+        "objects are left out for a moment", "HedgerowLeavesOut", {REDUCED: "0x5 3x5 0x20"}, "30m"
+    ),
+    Case(
+        "the caches are over their budget",
+        "HedgerowCachesOverBudget",
+        {WEIGHT: "120x20", BUDGET: "100x20"},
+        "10m",
+        BOTH | {"pod": "a"},
+        "120%",
+    ),
+    Case(
+        "the caches are within their budget",
+        "HedgerowCachesOverBudget",
+        {WEIGHT: "99x20", BUDGET: "100x20"},
+        "10m",
     ),
 ]
 

@@ -14,6 +14,7 @@ import promql_parser
 import pytest
 import yaml
 
+from hedgerow.runtime.budget import Budget
 from hedgerow.runtime.metrics import Meters
 from hedgerow_schemas.builtin import Deployment
 
@@ -70,6 +71,7 @@ def measured() -> dict[str, set[str]]:
     meter.contest(("ns", "a"), ["helm"])
     meter.conflicted(["helm"])
     meter.claimed(["helm"])
+    meters.weighs(Budget())
     found: dict[str, set[str]] = {"up": set()}
     for metric in meters.registry.collect():
         for sample in metric.samples:

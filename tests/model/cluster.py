@@ -143,10 +143,15 @@ class Cluster:
         page: int = 500,
         reduce: Callable[[Object], Object] = lambda item: item,
     ) -> Listing:
-        """Give all objects that the label selector (equalities and existence) selects."""
+        """Give all objects that the selectors of labels (equalities, existence) and name select."""
         sent = Sent("list", api, namespace, "", {})
         found = await self._ask(sent, lambda: self.model.list(api.group, api.kind, namespace))
-        chosen = tuple(reduce(item) for item in found.items if selects(labels, item))
+        name = fields.removeprefix("metadata.name=")
+        chosen = tuple(
+            reduce(item)
+            for item in found.items
+            if selects(labels, item) and name in {"", item["metadata"]["name"]}
+        )
         return Listing(chosen, found.version)
 
     async def delete(

@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 
+from hedgerow.core import bounds
+from hedgerow.core.bounds import Excess, Family
+from hedgerow.core.starts import START_GUARD
 from hedgerow.kube import errors
 from hedgerow.runtime.applier import Applier
+from hedgerow.runtime.budget import Budget, Scale
 from hedgerow.runtime.finalizers import Finalizers
 from hedgerow.runtime.refusals import Backoff
 from runtime.clockwork import CRONJOBS, MINUTE, Clockwork, calm, guarded_jobs, started
@@ -67,6 +71,36 @@ class TestWhose:
 
         assert await take_off(world) == [f"apply Job default/{world.job(1)}"]
         assert guarded_jobs(world) == []
+
+    async def test_of_a_job_that_is_cached_in_part_all_the_rest_stays(self):
+        world = await guarded()
+        (before,) = world.server.list("batch", "Job").items
+        store = world.cache.child_store("Job", "default")
+        key = ("default", world.job(1))
+        scale = Scale(Budget(), lambda _: Family("cronjob", *key), manager="hedgerow-cronjob")
+        part = bounds.reduced(before, Excess(2, 1, "object"), "hedgerow-cronjob", [START_GUARD])
+        store._scale, store._objects[key] = scale, part
+        world.delete("CronJob")
+        world.deliver(kind="CronJob")
+
+        assert await take_off(world) == [f"apply Job default/{world.job(1)}"]
+        (after,) = world.server.list("batch", "Job").items
+        assert guarded_jobs(world) == []
+        assert after["spec"] == before["spec"]
+        assert after["metadata"]["labels"] == before["metadata"]["labels"]
+
+    async def test_one_that_went_meanwhile_is_no_trouble(self):
+        world = await guarded()
+        (before,) = world.server.list("batch", "Job").items
+        key = ("default", world.job(1))
+        part = bounds.reduced(before, Excess(2, 1, "object"), "hedgerow-cronjob", [START_GUARD])
+        world.cache.child_store("Job", "default")._objects[key] = part
+        world.delete("CronJob")
+        world.deliver(kind="CronJob")
+        world.edit("Job", world.job(1), {"metadata": {"finalizers": None}})
+        world.delete("Job", world.job(1))
+
+        assert await take_off(world) == []
 
     async def test_a_resource_that_is_going_gives_them_up(self):
         world = await guarded()

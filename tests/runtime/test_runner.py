@@ -9,6 +9,8 @@ import anyio
 import pytest
 
 from hedgerow.kube.watch import Bookmark, Changed
+from hedgerow.runtime.budget import HEAVY
+from hedgerow.runtime.cache import Cache
 from hedgerow.runtime.runner import WALL_CHECK, WORKERS
 from model.cluster import Sent
 from runtime.shop import Shop, quiet
@@ -55,6 +57,35 @@ class TestRunning:
             await quiet()
             assert len(shop.writes) == 4
             assert len(shop.logged("caches are filled")) == 1
+
+    async def test_heavy_resources_are_passed_over_one_at_a_time_and_keep_nobody_waiting(
+        self, monkeypatch
+    ):
+        heavy = [f"heavy{number}" for number in range(2 * WORKERS)]
+        monkeypatch.setattr(Cache, "weight", lambda _, key: HEAVY * (key[1] in heavy))
+        shop = Shop()
+        for name in heavy:
+            shop.world.apply(name)
+        shop.world.apply("light")
+        passes: list[str] = []
+        most = 0
+
+        async def slowly(sent: Sent) -> None:
+            nonlocal most
+            if sent.writes and "heavy" in sent.name:
+                passes.append(sent.name)
+                most = max(most, len(passes))
+                await anyio.sleep(10)
+                passes.remove(sent.name)
+
+        shop.cluster.before = slowly
+        async with shop.open():
+            await anyio.sleep(1)
+            assert shop.world.selected("light") == "Blue"
+            await anyio.sleep(3600)
+
+        assert {shop.world.selected(name) for name in heavy} == {"Blue"}
+        assert most == 1
 
     async def test_a_change_of_a_child_leads_to_a_pass_over_its_owner(self):
         shop = Shop()

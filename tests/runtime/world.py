@@ -13,6 +13,7 @@ from structlog.testing import LogCapture
 from hedgerow.controllers import bluegreen
 from hedgerow.core.contract import Controller, Key
 from hedgerow.core.meta import Installation
+from hedgerow.runtime.budget import Budget
 from hedgerow.runtime.cache import build
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observer import Observer
@@ -77,7 +78,9 @@ class World:
         instance: str = "",
         controller: Controller[CustomResource] = CONTROLLER,
         normal_events: int = 0,
+        budget: Callable[[], Budget] | None = None,
     ) -> None:
+        self._budget = budget
         custom = (kinds.bluegreen(), kinds.cronjob(), kinds.memcached())
         self.server = Server((*kinds.BUILTIN, *custom), namespaces=(NS, "other"))
         self.cluster = Cluster(self.server)
@@ -92,10 +95,11 @@ class World:
         self.runner = self._new_life()
 
     def _new_life(self) -> Runner:
+        self.budget = self._budget() if self._budget else None
         observer = Observer(
             controller=self.controller,
             installation=self._installation,
-            cache=build(self.controller, self._installation, self._scope),
+            cache=build(self.controller, self._installation, self._scope, self.budget),
             clock=self.clock,
             going=self.going.__contains__,
             claiming=lambda name: self.claiming.get(name, True),

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 
+USUAL, PATIENT = 10.0, 50.0
+"""Seconds for an apply, all attempts together; the API server itself gives up after 60."""
+
+
 @dataclass(frozen=True, slots=True)
 class Applied:
     """The answer to an apply: the object, and whether it was made, changed or left."""
@@ -73,8 +77,13 @@ class Applier:
         """Give the mark of how the server spells a declaration, as its answer shows it."""
         return normal_form(want, ownership.judge(want, answer, self.field_manager))
 
-    async def apply_status(self, ref: ObjectRef, body: Object, version: str) -> Object:
+    async def apply_status(
+        self, ref: ObjectRef, body: Object, version: str, *, is_large: bool = False
+    ) -> Object:
         """Apply a resource's status, guarded by `version`. Raises KubeError, Stale among others.
+
+        Where the resource is large, the server takes seconds to put the two together: it is waited
+        for, since to ask again is to have it do so twice at a time.
 
         On a custom resource's status the server ignores a wrong uid (tried on 1.36): only the
         version keeps the write from a resource that was made anew under the name.
@@ -82,7 +91,11 @@ class Applier:
         body = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
         try:
             applied = await self._cluster.apply(
-                ref.api, body, manager=self.field_manager, subresource="status"
+                ref.api,
+                body,
+                manager=self.field_manager,
+                subresource="status",
+                timeout=PATIENT if is_large else USUAL,
             )
         except Conflict as error:
             self._meter.conflicted(cause.manager for cause in error.causes)
@@ -98,6 +111,12 @@ class Applier:
         if found:
             self._meter.wrote("deleted")
         return found
+
+    async def find(self, ref: ObjectRef) -> Object | None:
+        """Return an object of that name, or None; the right to list will do. Raises KubeError."""
+        fields = f"metadata.name={ref.name}"
+        found = await self._cluster.list(ref.api, ref.namespace, fields=fields, page=1)
+        return next(iter(found.items), None)
 
     async def read(self, ref: ObjectRef) -> Object | None:
         """Read an object by name, or None. Raises KubeError."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from hedgerow.core.bounds import Family, excess_of
 from hedgerow.core.finalizers import finalizers_of
-from hedgerow.core.meta import CONTROLLER_LABEL, Installation, controller_of
+from hedgerow.core.meta import CONTROLLER_LABEL, Installation, controller_of, metadata
+from hedgerow.runtime.budget import Budget, Scale
 from hedgerow.runtime.store import Index, Store, key_of
 from hedgerow_schemas.base import ApiResource, CustomResource, Object, View
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     from hedgerow.core.contract import Controller, Key, Relation
 
@@ -42,11 +45,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """All that one controller watches."""
+    """All that one controller watches; `budget` is what the caches of the process may take."""
 
     resources: tuple[Source, ...]
     children: tuple[Source, ...]
     related: tuple[Source, ...] = field(default=())
+    controller: str = ""
+    budget: Budget | None = None
 
     def __iter__(self) -> Iterator[Source]:
         """Give every source."""
@@ -55,6 +60,35 @@ class Cache:
     def resource(self, key: Key) -> Object | None:
         """Give the cached resource, or None."""
         return self.resource_store(key[0]).get(key)
+
+    def weight(self, key: Key) -> int:
+        """Return about how many bytes a resource and its children take when they are whole."""
+        return self.budget.of(Family(self.controller, *key)) if self.budget else 0
+
+    def returning(self, key: Key) -> list[tuple[type[View | CustomResource], Object]]:
+        """Return what is lacking of a resource and its children, and may be read again.
+
+        Either there is room for what was left out, or the children may be kept for one pass:
+        until it is `returned`.
+        """
+        live, budget = self.resource(key), self.budget
+        if budget is None or live is None:
+            return []
+        family = Family(self.controller, *key)
+        owned = self.owned(metadata(live)["uid"], key[0])
+        together = [(self.resources[0].kind, live), *owned]
+        left_out = [(kind, obj) for kind, obj in together if _is_left_out(obj)]
+        if left_out and budget.has_room(family):
+            return left_out
+        lacking = [(kind, obj) for kind, obj in owned if excess_of(obj)]
+        if lacking and excess_of(live) is None and budget.lend(family):
+            return [*lacking]
+        return []
+
+    def returned(self, key: Key) -> None:
+        """Keep no more of a resource's children than there is room for."""
+        if self.budget is not None:
+            self.budget.give_back(Family(self.controller, *key))
 
     def resource_keys(self) -> tuple[Key, ...]:
         """Give the keys of all cached resources."""
@@ -107,9 +141,15 @@ class Cache:
 
 
 def build(
-    controller: Controller[CustomResource], installation: Installation, namespaces: Iterable[str]
+    controller: Controller[CustomResource],
+    installation: Installation,
+    namespaces: Iterable[str],
+    budget: Budget | None = None,
 ) -> Cache:
-    """Lay out the stores of a controller: one a kind and namespace, or one a kind for all."""
+    """Lay out the stores of a controller: one a kind and namespace, or one a kind for all.
+
+    With a `budget`, they keep only a part of what is too large.
+    """
     scopes = tuple(dict.fromkeys(namespaces)) or (ALL_NAMESPACES,)
     label = installation.label(controller.name)
     selector = f"{CONTROLLER_LABEL}={label}"
@@ -118,20 +158,45 @@ def build(
         FINALIZED: _finalized(controller),
         UNWATCHED: _unwatched(controller, label),
     }
+
+    def store(
+        kind: type[View | CustomResource],
+        indices: Mapping[str, Index] | None = None,
+        relation: Relation | None = None,
+    ) -> Store:
+        if budget is None:
+            return Store(indices)
+        scale = Scale(
+            budget,
+            partial(_family, controller, kind, relation),
+            manager=installation.field_manager(controller.name),
+            finalizers=controller.finalizers,
+            reducible=relation is None,
+        )
+        return Store(indices, scale)
+
     return Cache(
-        resources=tuple(Source(controller.resource, scope, "", Store()) for scope in scopes),
+        resources=tuple(
+            Source(controller.resource, scope, "", store(controller.resource)) for scope in scopes
+        ),
         children=tuple(
-            Source(kind, scope, selector, Store(indices))
+            Source(kind, scope, selector, store(kind, indices))
             for kind in controller.owns
             for scope in scopes
         ),
         related=tuple(
             Source(
-                relation.kind, scope, relation.labels, Store({CONCERNS: _index(relation)}), relation
+                relation.kind,
+                scope,
+                relation.labels,
+                store(relation.kind, {CONCERNS: _index(relation)}, relation),
+                relation,
             )
             for relation in controller.relates
             for scope in scopes
         ),
+        controller=controller.name,
+        budget=budget,
     )
 
 
@@ -141,11 +206,36 @@ def concerned(controller: Controller[CustomResource], source: Source, obj: Objec
     A child concerns the resource that its controller reference names, whatever the uid: a
     resource made anew waits for what its predecessor left.
     """
-    if source.relation is not None:
-        return tuple(source.relation.of(source.relation.kind(obj)))
-    if source.kind is controller.resource:
+    return _concerned(controller, source.kind, source.relation, obj)
+
+
+def _concerned(
+    controller: Controller[CustomResource],
+    kind: type[View | CustomResource],
+    relation: Relation | None,
+    obj: Object,
+) -> tuple[Key, ...]:
+    if relation is not None:
+        return tuple(relation.of(relation.kind(obj)))
+    if kind is controller.resource:
         return (key_of(obj),)
     return owner_key(controller, obj)
+
+
+def _family(
+    controller: Controller[CustomResource],
+    kind: type[View | CustomResource],
+    relation: Relation | None,
+    obj: Object,
+) -> Family:
+    """Return the resource that an object's weight is put down to; itself if it concerns none."""
+    keys = _concerned(controller, kind, relation, obj) or (key_of(obj),)
+    return Family(controller.name, *keys[0])
+
+
+def _is_left_out(obj: Object) -> bool:
+    excess = excess_of(obj)
+    return excess is not None and excess.of == "sum"
 
 
 def owner_key(controller: Controller[CustomResource], obj: Object) -> tuple[Key, ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hedgerow.core.bounds import excess_of
 from hedgerow.core.finalizers import finalization
-from hedgerow.core.meta import controller_of, is_going, metadata
+from hedgerow.core.meta import ObjectRef, controller_of, is_going, metadata
 from hedgerow.kube.errors import KubeError
 from hedgerow.runtime import refusals
 from hedgerow.runtime.refusals import Backoff, Follow, Refusals, Request
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from hedgerow.core.steps import Write
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache import Cache
-    from hedgerow_schemas.base import CustomResource, Object
+    from hedgerow_schemas.base import ApiResource, CustomResource, Object
 
 
 class Finalizers:
@@ -44,7 +45,7 @@ class Finalizers:
         Raises KubeError when the server cannot be reached.
         """
         known = self._refused.pop(key, None) or Refusals()
-        asked = {write.id: write for write in self._due(key)}
+        asked = {write.id: write for write in await self._due(key)}
         known.keep({child: _mark(write) for child, write in asked.items()})
         try:
             for write in asked.values():
@@ -54,16 +55,26 @@ class Finalizers:
                 self._refused[key] = known
         return known.due_in(self._backoff.now())
 
-    def _due(self, key: Key) -> list[Write]:
+    async def _due(self, key: Key) -> list[Write]:
         live = self._cache.resource(key)
         present = None if live is None or is_going(live) else metadata(live)["uid"]
         manager, ours = self._applier.field_manager, self._controller.finalizers
-        writes = (
-            finalization(kind.api, child, manager, ours)
+        due = [
+            (kind.api, child)
             for kind, child in self._cache.finalized(key)
             if present is None or controller_of(child).get("uid") != present
-        )
+        ]
+        whole = [(api, await self._whole(api, child)) for api, child in due]
+        writes = [finalization(api, child, manager, ours) for api, child in whole if child]
         return [write for write in writes if write is not None]
+
+    async def _whole(self, api: ApiResource, child: Object) -> Object | None:
+        """Return all of a child: what is left out of an apply is removed. Raises KubeError."""
+        if excess_of(child) is None:
+            return child
+        meta = metadata(child)
+        found = await self._applier.read(ObjectRef(api, meta["namespace"], meta["name"]))
+        return found if metadata(found or {}).get("uid") == meta["uid"] else None
 
     async def _take_off(self, key: Key, write: Write, known: Refusals) -> None:
         mark = _mark(write)

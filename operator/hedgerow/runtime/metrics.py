@@ -7,6 +7,7 @@ managers that the cluster brings, each controller names so many; the rest are `o
 from __future__ import annotations
 
 from collections import Counter as Tally
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prometheus_client import (
@@ -24,10 +25,11 @@ from hedgerow.core.starts import SCHEDULED_AT
 from hedgerow_schemas.job import instant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from hedgerow.core.contract import Key
+    from hedgerow.runtime.budget import Budget
     from hedgerow_schemas.base import ApiResource, Object
 
 OUTCOMES = ("success", "retry", "put_off", "failed")
@@ -132,6 +134,17 @@ class Meters:
         self.cache_objects = self._gauge(
             "cache_objects", "Objects in a cache.", "controller resource"
         )
+        self.cache_weight = self._gauge(
+            "cache_weight_bytes", "About how much memory the cached objects take."
+        )
+        self.cache_budget = self._gauge(
+            "cache_budget_bytes", "How much memory the cached objects may take."
+        )
+        self.cache_reduced = self._gauge(
+            "cache_reduced_objects",
+            "Objects of which only a part is cached: too large themselves, or all together.",
+            "bound",
+        )
 
     def of(self, controller: str) -> Meter:
         """Give the part of one controller."""
@@ -149,6 +162,14 @@ class Meters:
     def stalls(self, longest: Callable[[], float]) -> None:
         """Measure from now on the longest that the event loop did not turn of late, in seconds."""
         self.loop_lag_longest.set_function(longest)
+
+    def weighs(self, budget: Budget) -> None:
+        """Measure from now on what the caches take, and what is left out of them."""
+        self.cache_budget.set(budget.most)
+        self.cache_weight.set_function(lambda: float(budget.weight))
+        for bound in budget.reduced:
+            gauge = self.cache_reduced.labels(bound)
+            gauge.set_function(partial(_count, budget.reduced, bound))
 
     def beat(self, lag: float) -> None:
         """Note how late the event loop turned, in seconds."""
@@ -243,6 +264,10 @@ class Meter:
             return OTHER
         self._names.add(manager)
         return manager or UNKNOWN
+
+
+def _count(counts: Mapping[str, int], name: str) -> float:
+    return float(counts[name])
 
 
 def watched(api: ApiResource) -> str:

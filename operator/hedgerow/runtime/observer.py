@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from hedgerow.core import bounds
 from hedgerow.core.conditions import Problem
 from hedgerow.core.contract import Controller, Desired, Key, Observed
 from hedgerow.core.installations import reporters
@@ -26,7 +28,7 @@ from hedgerow.runtime.aside import aside
 from hedgerow_schemas.base import CustomResource, Object, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from hedgerow.core.steps import ChildId
     from hedgerow.runtime.cache import Cache
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 
 MISREAD = "InvalidAnnotation"
+ROOM_AGAIN = timedelta(seconds=60)
+"""How long until it is asked again whether there is room for what was left out of the caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Look:
     desired: Desired
     plan: Plan
     is_readable: bool = True
-    """Whether the resource could be read; otherwise nothing is known of what it declares."""
+    """Whether all of it could be read; otherwise nothing is known of what it declares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +163,13 @@ class Observer:
         """Compose and plan; a thread may do so, and nothing is changed by it."""
         live = seen.live
         scene = self._scene(live, memory)
+        if problems := tuple(self._excesses(seen)):
+            again = ROOM_AGAIN * (0.5 + self.clock.jitter())
+            return _unread(live, scene, problems, again)
         try:
             resource = self._read(live)
         except ValidationError as error:
-            problem = Problem("InvalidSpec", in_a_line(error))
-            as_it_is = Desired(status=kept(live, scene.field_manager))
-            return Look(live, scene, as_it_is, Plan(problems=(problem,)), is_readable=False)
+            return _unread(live, scene, (Problem("InvalidSpec", in_a_line(error)),))
         observed = Observed(
             now=scene.now,
             children=tuple(kind(obj) for kind, obj in seen.owned),
@@ -187,6 +192,19 @@ class Observer:
             writes = tuple(write for write in planned.writes if write.create or write.once)
             planned = replace(planned, writes=writes)
         return Look(live, scene, desired, planned)
+
+    def _excesses(self, seen: _Seen) -> Iterator[Problem]:
+        """Tell what only a part is kept of: once, where it is of all that belongs together."""
+        owner = self._ref(seen.live)
+        refs = [(owner, seen.live)]
+        refs += [
+            (ObjectRef(kind.api, metadata(obj)["namespace"], metadata(obj)["name"]), obj)
+            for kind, obj in seen.owned
+        ]
+        found = [(ref, excess) for ref, obj in refs if (excess := bounds.excess_of(obj))]
+        left_out = [excess for _, excess in found if excess.of == "sum"]
+        yield from (bounds.problem(ref, excess) for ref, excess in found if excess.of == "object")
+        yield from (bounds.problem(owner, excess) for excess in left_out[:1])
 
     def _read(self, live: Object) -> CustomResource:
         """Read the resource; raises ValidationError, but never for the status, which is ours.
@@ -253,6 +271,14 @@ class Observer:
         meta = metadata(live)
         api = self.controller.resource.api
         return ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])
+
+
+def _unread(
+    live: Object, scene: Scene, problems: tuple[Problem, ...], again: timedelta | None = None
+) -> Look:
+    """Return the look at a resource of which nothing is known but that: its status stays."""
+    as_it_is = Desired(status=kept(live, scene.field_manager), requeue_after=again)
+    return Look(live, scene, as_it_is, Plan(problems=problems), is_readable=False)
 
 
 def _came_late(scene: Scene) -> bool:

@@ -25,6 +25,7 @@ from hedgerow.core.terms import CLAIM, YIELD
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing
 from hedgerow.runtime import refusals
 from hedgerow.runtime.aside import aside
+from hedgerow.runtime.budget import HEAVY
 from hedgerow.runtime.cache import owner_key
 from hedgerow.runtime.finalizers import Finalizers
 from hedgerow.runtime.memory import MOST_REPEATS, RECHECK_NAME, Memory
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.announcer import Announcer
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.observer import Look, Observer
+    from hedgerow.runtime.store import Store
 
 MOST_LOOKS = 8
 """Looks at one object in one pass: what changes faster than that is left to the next pass."""
@@ -144,8 +146,15 @@ class Reconciler:
         return Outcome(requeue_after=RECHECK_NAME if self._observer.unwatched(key) else None)
 
     async def _converge(self, made: _Pass) -> Outcome:
+        try:
+            await self._recheck_names(made)
+            await self._take_in(made.key)
+            return await self._looked_at(made)
+        finally:
+            self._cache.returned(made.key)
+
+    async def _looked_at(self, made: _Pass) -> Outcome:
         memory = made.memory
-        await self._recheck_names(made)
         while look := await self._observer.look(made.key, memory, frozenset(made.met)):
             step = self._next(look, made)
             if step is None:
@@ -311,6 +320,15 @@ class Reconciler:
             # Without the right to look, what was known stands.
             return
 
+    async def _take_in(self, key: Key) -> None:
+        """Read what the caches keep but a part of, and that there is room for, if for this pass."""
+        for kind, obj in self._cache.returning(key):
+            meta = metadata(obj)
+            ref = ObjectRef(kind.api, meta.get("namespace", ""), meta["name"])
+            found = await self._applier.find(ref)
+            if found is not None:
+                self._store(ref).adopt(found)
+
     async def _prune(self, deletion: Deletion, memory: Memory) -> None:
         await self._applier.delete(deletion)
         memory.refusals.drop(deletion.id)
@@ -359,7 +377,9 @@ class Reconciler:
             memory.refusals.drop(STATUS)
             return replace(self._outcome(look, made), retry=True)
         try:
-            answer = await self._applier.apply_status(owner, report.body, version)
+            answer = await self._applier.apply_status(
+                owner, report.body, version, is_large=self._cache.weight(made.key) >= HEAVY
+            )
         except KubeError as error:
             if isinstance(error, Invalid) and error.too_large and not memory.brief:
                 memory.brief = True  # what is contested must be told, if not field by field
@@ -399,13 +419,14 @@ class Reconciler:
         )
 
     def _absorb(self, ref: ObjectRef, answer: Object) -> None:
-        kind, cache = ref.api.kind, self._cache
-        if kind == self._controller.resource.api.kind:
-            store, watched = cache.resource_store(ref.namespace), True
-        else:
-            store = cache.child_store(kind, ref.namespace)
-            watched = self._observer.is_watched(answer)
+        is_own = ref.api.kind == self._controller.resource.api.kind
+        store, watched = self._store(ref), is_own or self._observer.is_watched(answer)
         (store.absorb if watched else store.adopt)(answer)
+
+    def _store(self, ref: ObjectRef) -> Store:
+        if ref.api.kind == self._controller.resource.api.kind:
+            return self._cache.resource_store(ref.namespace)
+        return self._cache.child_store(ref.api.kind, ref.namespace)
 
     def _tell(self, action: str, ref: ObjectRef) -> None:
         log.info(action, child=str(ref))

@@ -12,13 +12,16 @@ import anyio.lowlevel
 import structlog
 from structlog.contextvars import bound_contextvars
 
+from hedgerow.core.bounds import excess_of
 from hedgerow.core.meta import metadata
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing, Unauthenticated
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.runtime.announcer import Announcer
 from hedgerow.runtime.applier import Applier
+from hedgerow.runtime.budget import HEAVY
 from hedgerow.runtime.cache import Source, concerned
 from hedgerow.runtime.clock import Wall
+from hedgerow.runtime.lane import Lane, Lanes
 from hedgerow.runtime.metrics import Meters, watched
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.recorder import Allowance, Recorder
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.client import Cluster
     from hedgerow.runtime.observer import Observer
     from hedgerow.runtime.store import Change, Store
-    from hedgerow_schemas.base import ApiResource
+    from hedgerow_schemas.base import ApiResource, Object
 
 WORKERS = 8
 SHARE = WORKERS - 1
@@ -62,8 +65,10 @@ class Runner:
         observer: Observer,
         meters: Meters | None = None,
         allowance: Allowance | None = None,
+        lanes: Lanes | None = None,
     ) -> None:
         self.controller = observer.controller
+        self._lanes = lanes or Lanes()
         self._clock = observer.clock
         self._meter = (meters or Meters()).of(self.controller.name)
         self.queue = WorkQueue(observer.clock, self._meter.waited, self._meter.retried, share=SHARE)
@@ -87,6 +92,8 @@ class Runner:
         self._told: dict[Key | int, str] = {}
         self._told_at: dict[int, float] = {}
         self._refused: dict[int, _Refused] = {}
+        if self._cache.budget is not None:
+            self._cache.budget.heard[self.controller.name] = self.queue.add
         self._measure()
 
     def _measure(self) -> None:
@@ -153,6 +160,7 @@ class Runner:
             reduce=source.reduce,
             on_problem=trouble,
             on_restart=partial(self._meter.rewatched, source.api),
+            on_listed=partial(self._met, source),
         )
         async with aclosing(events):
             async for event in events:
@@ -177,13 +185,17 @@ class Runner:
                 log.info("clock jumped", controller=self.controller.name)
                 self.look_again(())
 
+    def _met(self, source: Source, obj: Object) -> None:
+        change = source.store.meet(obj)
+        self._enqueue(source, (change,) if change else ())
+
     def _take(
         self, source: Source, event: Snapshot | Changed | Bookmark
     ) -> Iterable[Sequence[Change]]:
         store = source.store
         match event:
-            case Snapshot(items=items, version=version):
-                return store.replacing(items, version)
+            case Snapshot(items=items, version=version, told=told):
+                return store.replacing(items, version, told)
             case Bookmark(version=version):
                 store.bookmark(version)
                 return ()
@@ -234,10 +246,23 @@ class Runner:
                 key = await self.queue.get()
             except Closed:
                 return
+            lane = self._lane(key)
+            if lane and not lane.enter(partial(self.queue.add, key), (self, key)):
+                self.queue.done(key)
+                continue
             try:
                 await self._pass(key)
             finally:
                 self.queue.done(key)
+                if lane:
+                    lane.leave()
+
+    def _lane(self, key: Key) -> Lane | None:
+        """Return where a pass waits for its turn; None for what is not heavy, as nearly all."""
+        if self._cache.weight(key) < HEAVY:
+            return None
+        live = self._cache.resource(key)
+        return self._lanes.stalled if excess_of(live or {}) else self._lanes.managed
 
     async def _pass(self, key: Key) -> None:
         began = self._clock.monotonic()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from hedgerow.core.bounds import Excess, excess_of
 from hedgerow.core.meta import metadata
 from hedgerow_schemas.base import Object
 
 if TYPE_CHECKING:
     from hedgerow.core.contract import Key
+    from hedgerow.runtime.budget import Scale
 
 AT_ONCE = 100
 """Objects of a list that are taken in between two turns of the event loop: a few milliseconds."""
@@ -33,6 +35,12 @@ def version_of(obj: Object) -> int:
     return int(text) if text.isdecimal() else 0
 
 
+def _is_news(obj: Object, cached: Object) -> bool:
+    """Return whether an object is newer than the cached one, or the whole of which that is part."""
+    version, before = version_of(obj), version_of(cached)
+    return version > before or (version == before and excess_of(cached) is not None)
+
+
 def _parts(keys: Iterable[Key]) -> Iterator[list[Key]]:
     """Part the keys that there are now."""
     whole = list(keys)
@@ -44,10 +52,14 @@ class Store:
 
     Two sources feed it: the watch, in order, and the answers to our own writes, which may come
     before or after the watch tells of them. `version` is how far the watch has told; an answer
-    at or below it is old news, and an event below what is cached is too.
+    at or below it is old news, and an event below what is cached is too. With a `scale`, objects
+    are weighed, and only a part is kept of those that are too large.
     """
 
-    def __init__(self, indices: Mapping[str, Index] | None = None) -> None:
+    def __init__(
+        self, indices: Mapping[str, Index] | None = None, scale: Scale | None = None
+    ) -> None:
+        self._scale = scale
         self._objects: dict[Key, Object] = {}
         self._indices = dict(indices or {})
         self._indexed: dict[str, dict[Hashable, set[Key]]] = {name: {} for name in self._indices}
@@ -73,8 +85,19 @@ class Store:
         """Take in a whole list: give every difference, deletions that no event told of included."""
         return [change for part in self.replacing(items, version) for change in part]
 
-    def replacing(self, items: Iterable[Object], version: str) -> Iterator[list[Change]]:
+    def meet(self, obj: Object) -> Change | None:
+        """Take in an object of a list that is under way: give the difference, if any.
+
+        How far the watch has told is known only when the list is at its end.
+        """
+        return self._take(obj)
+
+    def replacing(
+        self, items: Iterable[Object], version: str, met: Container[Key] = ()
+    ) -> Iterator[list[Change]]:
         """Take in a whole list part by part, so that other work comes in between.
+
+        `met` are the keys of those that were taken in as they came.
 
         Until it is at its end the watch has told of nothing new: answers to our own writes are
         taken in on the way, as long as they are newer than what is cached.
@@ -84,7 +107,8 @@ class Store:
         for keys in _parts(fresh):
             yield [change for key in keys if (change := self._take(fresh[key]))]
         for keys in _parts(self._objects):
-            yield [change for key in keys if (change := self._drop(key, fresh, told))]
+            gone = (key for key in keys if key not in fresh and key not in met)
+            yield [change for key in gone if (change := self._drop(key, told))]
         self.version = max(self.version, told)
 
     def put(self, obj: Object) -> Change | None:
@@ -124,10 +148,16 @@ class Store:
         if old is not None and metadata(old).get("uid") == uid:
             self._set(key, None)
 
-    def _drop(self, key: Key, fresh: Container[Key], told: int) -> Change | None:
+    def reduce(self, key: Key, excess: Excess) -> None:
+        """Keep a part of a cached object only."""
+        obj = self._objects[key]
+        if self._scale is not None and excess_of(obj) is None:
+            self._objects[key] = self._scale.reduce((self, key), obj, excess)
+
+    def _drop(self, key: Key, told: int) -> Change | None:
         """Drop what a list does not have; what is newer was written by us after it was made."""
         old = self._objects.get(key)
-        if old is None or key in fresh or version_of(old) > told:
+        if old is None or version_of(old) > told:
             return None
         self._set(key, None)
         return old, None
@@ -135,13 +165,15 @@ class Store:
     def _take(self, obj: Object) -> Change | None:
         key = key_of(obj)
         old = self._objects.get(key)
-        if old is not None and version_of(old) >= version_of(obj):
+        if old is not None and not _is_news(obj, old):
             return None
         self._set(key, obj)
-        return old, obj
+        return old, self._objects[key]
 
     def _set(self, key: Key, obj: Object | None) -> None:
         old = self._objects.get(key)
+        if self._scale is not None and obj is not None:
+            obj = self._scale.weigh((self, key), obj)
         for name, index in self._indices.items():
             filed = self._indexed[name]
             for value in set(index(old)) if old is not None else ():
@@ -154,3 +186,5 @@ class Store:
             del self._objects[key]
         else:
             self._objects[key] = obj
+        if self._scale is not None:
+            self._scale.settle((self, key) if obj is None else None)
