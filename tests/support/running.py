@@ -25,13 +25,24 @@ QUIET = ("--events", "warnings")
 class Operator:
     """One operator process; its log is JSON lines in a file."""
 
-    def __init__(self, kubeconfig: Path, log: Path, *flags: str, **environment: str) -> None:
+    def __init__(
+        self,
+        kubeconfig: Path,
+        log: Path,
+        *flags: str,
+        procs: Path | None = None,
+        **environment: str,
+    ) -> None:
+        """Lay it out; with `procs`, its cgroup is the one to which that file belongs."""
         self._log = log
         self._environment = environment
         self._command = [
             *(sys.executable, "-m", "hedgerow", "run", "--log-format", "json"),
             *("--kubeconfig", str(kubeconfig), *PORTLESS, *QUIET, *flags),
         ]
+        if procs:
+            entered = 'echo $$ > "$0" && exec "$@"'
+            self._command = ["sh", "-c", entered, str(procs), *self._command]
         self._process: subprocess.Popen[bytes] | None = None
         self._begins = 0
 
@@ -55,6 +66,14 @@ class Operator:
             yield
         finally:
             process.resume()
+
+    @property
+    def peak(self) -> int:
+        """The most resident memory in bytes that it had since the last start."""
+        assert self._process is not None
+        lines = Path(f"/proc/{self._process.pid}/status").read_text("ascii").splitlines()
+        found = dict(line.split(":", 1) for line in lines)
+        return int(found["VmHWM"].split()[0]) * 1024
 
     @property
     def running(self) -> bool:

@@ -1,0 +1,281 @@
+"""What is too large for the operator's memory: told, left alone, and nobody else's trouble."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Event
+
+import anyio
+import httpx
+import pytest
+
+from hedgerow.sandbox.cluster import Options, Sandbox
+from support import bluegreens, cronjobs
+from support.api import Api, Object
+from support.bluegreens import USER, World, bluegreen, prepare
+from support.clusters import cluster
+from support.confined import Cgroup, confined
+from support.eventually import eventually
+from support.rights import grant
+from support.running import Operator
+from support.stored import Etcd, clone
+
+pytestmark = [pytest.mark.cluster]
+
+MIB = 1024 * 1024
+LIMIT = 512 * MIB
+"""That of the manifests."""
+LARGE, SMALL = 2500, 3
+LARGEST, MOST, ADMITTED = 360_000, 14_000, 5_000
+"""Strings of one letter, or environment variables: as much as etcd stores; below the bound."""
+OWNERS, JOBS = 30, 3000
+DEPLOYMENT = "demoblue-deployment"
+BLUEGREENS = "app.demo.kakao.com/bluegreens"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/hedgerow-system/leases/hedgerow"
+LEADING = {
+    "apiGroups": ["coordination.k8s.io"],
+    "resources": ["leases"],
+    "verbs": ["get", "create", "patch", "delete"],
+}
+METRICS = "127.0.0.1:18431"
+FLAGS = ("--controllers", "bluegreen,cronjob", "--leader-elect", "--metrics-bind-address", METRICS)
+
+
+def env(size: int) -> Object:
+    """Give a PodSpec with so many variables, each a map of its own with an owner of its own."""
+    found = [{"name": f"A{n}", "value": "x"} for n in range(size)]
+    return {"containers": [{"name": "blue", "image": "example/echo:1", "env": found}]}
+
+
+def args(size: int) -> Object:
+    """Give a PodSpec with so many short strings."""
+    return {"containers": [{"name": "blue", "image": "example/echo:1", "args": ["x"] * size}]}
+
+
+@pytest.fixture
+def world(sandbox: Sandbox, namespace: str) -> Iterator[World]:
+    api = Api(sandbox.kubeconfig)
+    prepare(api)
+    yield World(api, namespace)
+    api.close()
+
+
+def declared(world: World) -> int:
+    live = world.get("Deployment", DEPLOYMENT)
+    return len(live["spec"]["template"]["spec"]["containers"][0]["env"]) if live else 0
+
+
+def stalled(world: World, name: str = "demo") -> str:
+    """Give what the condition Stalled says; empty while there is none."""
+    found = world.status(name).get("conditions", [])
+    return next((c["message"] for c in found if c["type"] == "Stalled"), "")
+
+
+class TestTooLarge:
+    def test_it_is_stalled_until_it_is_smaller_and_all_else_goes_on(
+        self, sandbox: Sandbox, world: World, tmp_path: Path
+    ):
+        kubeconfig = anyio.run(sandbox.kubeconfig_for, USER)
+        # One object may take 2 MiB of 48.
+        flags = ("--controllers", "bluegreen", "-n", world.namespace, "--memory-budget", "48Mi")
+        with Operator(kubeconfig, tmp_path / "log", *flags):
+            world.apply(blueSpec=env(SMALL), greenSpec=None)
+            eventually(lambda: declared(world) == SMALL, what="managed")
+
+            world.edit("BlueGreen", "demo", {"spec": {"blueSpec": env(LARGE)}})
+            eventually(lambda: world.condition("Stalled") == "True/TooLarge", what="told")
+            message = stalled(world)
+            assert message.startswith("BlueGreen/demo is too large: it takes about ")
+            assert "2.0 MiB is the most for one object" in message
+            assert world.condition("Ready") == "False/TooLarge"
+
+            world.apply("other")
+            eventually(lambda: world.selected("other") == "Blue", what="another is managed")
+            assert declared(world) == SMALL
+
+            world.edit("BlueGreen", "demo", {"spec": {"blueSpec": env(SMALL + 1)}})
+            eventually(lambda: declared(world) == SMALL + 1, what="managed again")
+            eventually(lambda: not stalled(world), what="not told any more")
+
+            world.edit("BlueGreen", "demo", {"spec": {"blueSpec": env(LARGE)}})
+            eventually(lambda: stalled(world), what="told again")
+            world.delete("BlueGreen", "demo")
+            eventually(lambda: world.get("BlueGreen", "demo") is None, what="gone")
+
+
+@pytest.fixture
+def crowded(kubernetes: str, tmp_path: Path) -> Iterator[Sandbox]:
+    """An API server of its own: what is stored here would weigh on the tests of others."""
+    with cluster(tmp_path / "cluster", Options(kubernetes=kubernetes)) as up:
+        yield up
+
+
+class Neighbour:
+    """A small BlueGreen of another namespace, which somebody switches all the time."""
+
+    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+        self.switches, self.longest = 0, 0.0
+        self._api = Api(kubeconfig)
+        self._world = World(self._api, namespace)
+        self._ended = Event()
+
+    def follow(self) -> None:
+        """Switch it and wait until the Service has followed, again and again."""
+        while not self._ended.is_set():
+            began = time.monotonic()
+            self._switch(("Blue", "Green")[self.switches % 2])
+            self.longest = max(self.longest, time.monotonic() - began)
+            self.switches += 1
+            self._ended.wait(0.2)
+        self._api.close()
+
+    def _switch(self, colour: str) -> None:
+        self._world.apply("small", colour)
+        eventually(lambda: self._world.selected("small") == colour, 60, f"selects {colour}")
+
+    def goes_on(self) -> None:
+        """Wait until it was switched twice more."""
+        before = self.switches
+        eventually(lambda: self.switches >= before + 2, 120, "the neighbour is managed")
+
+    def end(self) -> None:
+        self._ended.set()
+
+
+class Crowd:
+    """What one tenant has: objects as large as etcd stores, and others just below the bound."""
+
+    def __init__(self, sandbox: Sandbox, api: Api, namespace: str) -> None:
+        self.world = World(api, namespace)
+        self._etcd = Etcd(sandbox)
+        shapes = {"args": args(LARGEST), "envs": env(MOST), "many": env(ADMITTED)}
+        made = {
+            name: api.create(bluegreen(namespace, name, blueSpec=spec, greenSpec=None), "user")
+            for name, spec in shapes.items()
+        }
+        self._all = {name: reply.must() for name, reply in made.items()}
+        for shape, count in {"args": 9, "envs": 3, "many": 30}.items():
+            for number in range(count):
+                name = f"{shape}{number}"
+                self._all[name] = clone(self._all[shape], name)
+                self._etcd.put(self._all[name], BLUEGREENS)
+        self.too_large = sum(not name.startswith("many") for name in self._all)
+
+    def cut(self) -> None:
+        """Leave one item of each, all at once; no more is stored after that."""
+        for one in self._all.values():
+            meta = {**one["metadata"], "generation": 2, "managedFields": []}
+            spec = {**one["spec"], "blueSpec": env(1)}
+            self._etcd.put({**one, "metadata": meta, "spec": spec}, BLUEGREENS)
+        self._etcd.close()
+
+    def declared(self) -> dict[str, int]:
+        """Give how many variables the Deployment of each has."""
+        path = f"/apis/apps/v1/namespaces/{self.world.namespace}/deployments"
+        return {
+            one["metadata"]["name"].removesuffix("blue-deployment"): len(
+                one["spec"]["template"]["spec"]["containers"][0].get("env", ())
+            )
+            for one in self.world.api.raw("GET", path).must()["items"]
+        }
+
+    def is_managed(self) -> bool:
+        return self.declared() == dict.fromkeys(self._all, 1)
+
+
+def crowd_of_jobs(sandbox: Sandbox, api: Api, namespace: str) -> None:
+    """Make CronJobs with so many Jobs that have not ended."""
+    world, etcd = cronjobs.World(api, namespace), Etcd(sandbox)
+    for number in range(OWNERS):
+        name = f"c{number:02}"
+        owner = world.apply(name, "0 0 1 1 *", concurrencyPolicy="Allow")
+        world.own(owner, f"{name}-1700000000", cronjobs.FIELD_MANAGER)
+        first = world.get(f"{name}-1700000000", "Job")
+        assert first is not None
+        for minute in range(1, JOBS // OWNERS):
+            etcd.put(clone(first, f"{name}-{1_700_000_000 + 60 * minute}"), "jobs")
+    etcd.close()
+
+
+class TestConfined:
+    """The operator in as much memory as the manifests give it."""
+
+    @pytest.mark.timeout(400)
+    def test_no_tenant_has_it_killed(self, crowded: Sandbox, tmp_path: Path):
+        api = Api(crowded.kubeconfig)
+        prepare(api)
+        cronjobs.prepare(api)
+        grant(api, USER, [*bluegreens.RULES, *cronjobs.RULES, LEADING])
+        names = [f"{name}-{secrets.token_hex(4)}" for name in ("much", "little", "jobs")]
+        much, little, jobs = (api.namespace(name) for name in names)
+        api.namespace("hedgerow-system")
+        kubeconfig = anyio.run(crowded.kubeconfig_for, USER)
+        crowd, neighbour = Crowd(crowded, api, much), Neighbour(crowded.kubeconfig, little)
+        with (
+            confined(LIMIT) as cgroup,
+            Operator(kubeconfig, tmp_path / "log", *FLAGS, procs=cgroup.procs) as operator,
+            ThreadPoolExecutor(1) as threads,
+        ):
+            figures = Figures(operator, cgroup, neighbour)
+            switching = threads.submit(neighbour.follow)
+            try:
+                told = partial(operator.logged, "object is too large")
+                eventually(lambda: len(told()) == crowd.too_large, what="all that is too large")
+                eventually(crowd.declared, 120, "what is not is managed")
+                neighbour.goes_on()
+                figures.tell("begun with objects as large as etcd stores")
+
+                crowd.cut()
+                eventually(crowd.is_managed, 180, "all are managed")
+                neighbour.goes_on()
+                figures.tell("each cut to one item")
+
+                crowd_of_jobs(crowded, api, jobs)
+                counted = cronjobs.World(api, jobs)
+                most = JOBS // OWNERS
+                for number in range(OWNERS):
+                    of = partial(counted.status, f"c{number:02}")
+                    eventually(lambda of=of: of().get("activeCount") == most, 120, "counted")
+                figures.tell("3,000 active Jobs")
+
+                operator.stop()
+                operator.start()
+                neighbour.goes_on()
+                figures.tell("a restart with them")
+            finally:
+                neighbour.end()
+            switching.result(60)
+            lease = api.raw("GET", LEASE).must()["spec"]
+            assert operator.running
+            assert cgroup.killed == 0
+            assert operator.peak < LIMIT
+            # One hand-over: that of the restart.
+            assert lease["leaseTransitions"] == 1
+        api.close()
+
+
+@dataclass
+class Figures:
+    """What was measured so far, for whoever asks for it with `-rP`."""
+
+    operator: Operator
+    cgroup: Cgroup
+    neighbour: Neighbour
+
+    def tell(self, when: str) -> None:
+        own, all_in_all = self.operator.peak / MIB, self.cgroup.peak / MIB
+        lag = httpx.get(f"http://{METRICS}/metrics", trust_env=False).text
+        found = re.search(r"^hedgerow_loop_lag_longest_seconds (\S+)", lag, re.MULTILINE)
+        assert found is not None
+        print(
+            f"{when}: {own:.0f} MiB resident at most, {all_in_all:.0f} MiB of the cgroup,"
+            f" loop held {float(found[1]):.2f} s, neighbour {self.neighbour.longest:.1f} s"
+        )
+        self.neighbour.longest = 0.0
