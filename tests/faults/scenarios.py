@@ -1,0 +1,593 @@
+"""Scenarios: what people and other programs do while the operator works, step by step.
+
+A scenario is data and small functions over `People`, so that it runs on a real API server and on
+the model in memory alike. Nothing here makes pods, rolls Deployments out, ends Jobs or collects
+garbage by itself: where a scenario needs that, a step does it under the name of who would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from hedgerow.core.contract import Controller
+from hedgerow.registry import CONTROLLERS
+
+Object = dict[str, Any]
+
+USER, OTHER = "user", "somebody-else"
+CONTROLLER_MANAGER = "kube-controller-manager"
+YEARLY, EVERY_SECOND = "0 0 1 1 *", "@every 1s"
+
+
+class People(Protocol):
+    """All that anybody but the operator does, in one namespace; objects are named without it."""
+
+    def apply(self, body: Object, by: str, *, subresource: str = "", force: bool = False) -> Object:
+        """Apply server-side as a field manager, and return the object."""
+        ...
+
+    def edit(self, target: Object, patch: Object, by: str, *, subresource: str = "") -> Object:
+        """Change an object by a JSON merge patch, and return it; `scale` takes spec.replicas."""
+        ...
+
+    def delete(self, target: Object) -> None:
+        """Delete an object, if it is there."""
+        ...
+
+    def get(self, target: Object) -> Object | None:
+        """Return an object, or None."""
+        ...
+
+    def every(self, kind: Object) -> list[Object]:
+        """Return all objects of an apiVersion and kind, by name."""
+        ...
+
+    def now(self) -> datetime:
+        """Return the time of the API server, in UTC."""
+        ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that somebody does, and what shows that the operator has answered to it.
+
+    While a step is `moving`, schedules run on, and the operator writes as time passes: only what
+    `seen` looks at can be waited for. After any other step it comes to rest.
+    """
+
+    name: str
+    act: Callable[[People], object]
+    seen: Callable[[People], object]
+    moving: bool = False
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is done to one resource of a controller, from its creation on."""
+
+    name: str
+    controller: str
+    resource: Object
+    steps: tuple[Step, ...]
+
+    @property
+    def declared(self) -> Controller[Any]:
+        """The controller itself."""
+        return CONTROLLERS[self.controller]
+
+    @property
+    def children(self) -> tuple[Object, ...]:
+        """The kinds of the children, as `People.every` takes them."""
+        return tuple(
+            {"apiVersion": kind.api.group_version, "kind": kind.api.kind}
+            for kind in self.declared.owns
+        )
+
+
+def target(version: str, kind: str, name: str) -> Object:
+    """Return the identity of an object."""
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}}
+
+
+def apply(identity: Object, by: str = USER, **spec: Any) -> Callable[[People], object]:
+    """Have a whole spec applied."""
+    return lambda people: people.apply({**identity, "spec": spec}, by)
+
+
+def take(
+    identity: Object, fields: Object, by: str = OTHER, subresource: str = ""
+) -> Callable[[People], object]:
+    """Have fields of an object taken by force, as programs do that know no better."""
+
+    def act(people: People) -> object:
+        assert people.get(identity), "an apply would create it"
+        return people.apply({**identity, **fields}, by, subresource=subresource, force=True)
+
+    return act
+
+
+def give_back(identity: Object, by: str = OTHER, subresource: str = "") -> Callable[..., object]:
+    """Have all fields given up that were taken so."""
+    return lambda people: people.apply(identity, by, subresource=subresource)
+
+
+def both(*looks: Callable[[People], object]) -> Callable[[People], object]:
+    """Look for several facts."""
+    return lambda people: all(look(people) for look in looks)
+
+
+def observed(identity: Object, **wanted: str) -> Callable[[People], object]:
+    """Look for conditions, such as Ready="True/Serving", in a status of the present spec.
+
+    An empty text means that there is no such condition.
+    """
+
+    def look(people: People) -> bool:
+        live = people.get(identity) or {}
+        status = live.get("status", {})
+        found = {c["type"]: f"{c['status']}/{c['reason']}" for c in status.get("conditions", ())}
+        is_new = status.get("observedGeneration") == live.get("metadata", {}).get("generation", 0)
+        return is_new and all(found.get(kind, "") == text for kind, text in wanted.items())
+
+    return look
+
+
+def at(identity: Object, *path: Any, is_: Any) -> Callable[[People], object]:
+    """Look for a value in an object; a number is an index in a list."""
+    return lambda people: _at(people.get(identity), path) == is_
+
+
+def gone(scenario_children: tuple[Object, ...], identity: Object) -> Callable[[People], object]:
+    """Look for nothing: neither the resource nor a child of it."""
+
+    def look(people: People) -> bool:
+        return not people.get(identity) and not any(map(people.every, scenario_children))
+
+    return look
+
+
+def collect(people: People, kinds: tuple[Object, ...]) -> None:
+    """Delete what has owners of which none is there any more, as the garbage collector does."""
+    alive = {
+        controller["metadata"]["uid"]
+        for each in CONTROLLERS.values()
+        for controller in people.every(
+            {
+                "apiVersion": each.resource.api.group_version,
+                "kind": each.resource.api.kind,
+            }
+        )
+    }
+    for kind in kinds:
+        for live in people.every(kind):
+            owners = live["metadata"].get("ownerReferences", ())
+            if owners and not any(owner["uid"] in alive for owner in owners):
+                people.delete({**kind, "metadata": {"name": live["metadata"]["name"]}})
+
+
+def removal(identity: Object, controller: str) -> Step:
+    """Return the step in which a resource is deleted, and its children after it."""
+    kinds = Scenario("", controller, identity, ()).children
+
+    def act(people: People) -> None:
+        people.delete(identity)
+        collect(people, kinds)
+
+    def look(people: People) -> object:
+        collect(people, kinds)  # it comes back for what was on its way
+        return gone(kinds, identity)(people)
+
+    return Step("deleted", act, look)
+
+
+# --- Deployments --------------------------------------------------------------------------------
+
+
+def roll_out(*deployments: Object) -> Callable[[People], None]:
+    """Have Deployments tell that all their pods are available."""
+
+    def act(people: People) -> None:
+        for identity in deployments:
+            live = people.get(identity)
+            if live:
+                people.edit(
+                    identity,
+                    {"status": _rolled_out(live)},
+                    CONTROLLER_MANAGER,
+                    subresource="status",
+                )
+
+    return act
+
+
+def _rolled_out(live: Object) -> Object:
+    names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    available = {
+        "type": "Available",
+        "status": "True",
+        "reason": "MinimumReplicasAvailable",
+        "message": "",
+        "lastUpdateTime": "2026-01-01T00:00:00Z",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    return {
+        "observedGeneration": live["metadata"]["generation"],
+        **dict.fromkeys(names, live["spec"]["replicas"]),
+        "conditions": [available],
+    }
+
+
+def scale(identity: Object, replicas: int, by: str = "kubectl") -> Callable[[People], object]:
+    """Have a Deployment scaled by its subresource, as kubectl and autoscalers do."""
+    patch = {"spec": {"replicas": replicas}}
+    return lambda people: people.edit(identity, patch, by, subresource="scale")
+
+
+# --- Jobs ---------------------------------------------------------------------------------------
+
+JOBS = {"apiVersion": "batch/v1", "kind": "Job"}
+
+
+def jobs(people: People) -> list[Object]:
+    """Return the Jobs that are not on their way out."""
+    return [job for job in people.every(JOBS) if "deletionTimestamp" not in job["metadata"]]
+
+
+def running(people: People) -> list[Object]:
+    """Return those that have not ended."""
+    return [job for job in jobs(people) if "completionTime" not in job.get("status", {})]
+
+
+def finish(people: People) -> None:
+    """Have every Job that runs succeed."""
+    now = people.now()
+    for job in running(people):
+        identity = {**JOBS, "metadata": {"name": job["metadata"]["name"]}}
+        people.edit(identity, {"status": _succeeded(now)}, CONTROLLER_MANAGER, subresource="status")
+
+
+def _succeeded(now: datetime) -> Object:
+    ended = f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    started = f"{now.astimezone(UTC) - timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"
+    conditions = [
+        {
+            "type": kind,
+            "status": "True",
+            "reason": "CompletionsReached",
+            "message": "",
+            "lastProbeTime": ended,
+            "lastTransitionTime": ended,
+        }
+        for kind in ("SuccessCriteriaMet", "Complete")
+    ]
+    return {
+        "startTime": started,
+        "completionTime": ended,
+        "succeeded": 1,
+        "conditions": conditions,
+    }
+
+
+def count(of: Callable[[People], list[Object]], wanted: int) -> Callable[[People], object]:
+    """Look for so many Jobs."""
+    return lambda people: len(of(people)) == wanted
+
+
+# --- BlueGreen ----------------------------------------------------------------------------------
+
+DEMO = target("app.demo.kakao.com/v1", "BlueGreen", "demo")
+BLUE, GREEN = (target("apps/v1", "Deployment", f"demo{c}-deployment") for c in ("blue", "green"))
+ROUTE = target("v1", "Service", "demo")
+_PHASE = ("spec", "selector", "app.kubernetes.io/phase")
+_IMAGE = ("spec", "template", "spec", "containers", 0, "image")
+
+
+def _pods(name: str, image: str = "example/echo:1", **more: Any) -> Object:
+    return {"containers": [{"name": name, "image": image, **more}]}
+
+
+def _port(target_port: int, port: int = 80, name: str = "http") -> Object:
+    return {"name": name, "port": port, "protocol": "TCP", "targetPort": target_port}
+
+
+def _image(identity: Object, container: str, image: str) -> Callable[[People], object]:
+    containers = [{"name": container, "image": image}]
+    return take(identity, {"spec": {"template": {"spec": {"containers": containers}}}})
+
+
+def _bluegreen_flipped() -> Iterator[Step]:
+    spec = {"routeTo": "Blue", "blueSpec": _pods("blue"), "greenSpec": _pods("green")}
+    yield Step(
+        "created",
+        apply(DEMO, **spec),
+        both(observed(DEMO, Ready="False/Unavailable"), at(ROUTE, *_PHASE, is_="Blue")),
+    )
+    yield Step("rolled out", roll_out(BLUE, GREEN), observed(DEMO, Ready="True/Serving"))
+    yield Step(
+        "contested",
+        _image(GREEN, "green", "example/theirs:1"),
+        observed(DEMO, Contested="True/FieldConflict"),
+    )
+    spec = {**spec, "routeTo": "Green"}
+    yield Step(
+        "flipped",
+        apply(DEMO, **spec),
+        both(observed(DEMO), at(DEMO, "status", "routeTo", is_="Green")),
+    )
+    changed = _pods("green", "example/echo:2", env=[{"name": "COLOUR", "value": "green"}])
+    env = (*_IMAGE[:-1], "env", 0, "value")
+    yield Step(
+        "changed under the conflict",
+        apply(DEMO, **{**spec, "greenSpec": changed}),
+        both(observed(DEMO, Contested="True/FieldConflict"), at(GREEN, *env, is_="green")),
+    )
+    yield Step(
+        "given back",
+        give_back(GREEN),
+        both(observed(DEMO, Contested=""), at(GREEN, *_IMAGE, is_="example/echo:2")),
+    )
+    yield Step("rolled out again", roll_out(BLUE, GREEN), observed(DEMO, Ready="True/Serving"))
+
+
+def _bluegreen_changed() -> Iterator[Step]:
+    spec = {
+        "routeTo": "Blue",
+        "promotion": "WhenAvailable",
+        "blueSpec": _pods("blue"),
+        "greenSpec": _pods("green"),
+        "ports": [_port(8080), _port(9000, 9000, "admin")],
+    }
+    yield Step(
+        "created",
+        apply(DEMO, **spec),
+        both(observed(DEMO, Ready="False/Unavailable"), at(ROUTE, *_PHASE, is_="Blue")),
+    )
+    yield Step("blue is rolled out", roll_out(BLUE), observed(DEMO, Ready="True/Serving"))
+    spec = {**spec, "routeTo": "Green"}
+    waits = observed(DEMO, Ready="False/WaitingForAvailability")
+    yield Step("flipped", apply(DEMO, **spec), waits)
+    yield Step("scaled", scale(GREEN, 2), both(waits, at(GREEN, "spec", "replicas", is_=2)))
+    yield Step(
+        "green is rolled out",
+        roll_out(GREEN),
+        both(observed(DEMO, Ready="True/Serving"), at(DEMO, "status", "routeTo", is_="Green")),
+    )
+    yield Step(
+        "contested",
+        take(ROUTE, {"spec": {"ports": [{"port": 80, "protocol": "TCP", "targetPort": 7070}]}}),
+        observed(DEMO, Contested="True/FieldConflict"),
+    )
+    every_field = {
+        "routeTo": "Green",
+        "promotion": "Immediate",
+        "greenSpec": {**_pods("green", "example/echo:2"), "nodeSelector": {"disk": "ssd"}},
+        "ports": [_port(8081), _port(53, 53, "dns")],
+    }
+    yield Step(
+        "changed in every field, blue removed",
+        apply(DEMO, **every_field),
+        both(
+            observed(DEMO, Contested="True/FieldConflict"),
+            at(GREEN, *_IMAGE, is_="example/echo:2"),
+            at(BLUE, is_=None),
+        ),
+    )
+    yield Step(
+        "given back",
+        give_back(ROUTE),
+        both(observed(DEMO, Contested=""), at(ROUTE, "spec", "ports", 0, "targetPort", is_=8081)),
+    )
+    yield removal(DEMO, "bluegreen")
+
+
+# --- Memcached ----------------------------------------------------------------------------------
+
+CACHE = target("memcached.cache.example.com/v1", "Memcached", "cache")
+SERVERS = target("apps/v1", "Deployment", "cache")
+ENTRY = target("v1", "Service", "cache")
+BUDGET = target("policy/v1", "PodDisruptionBudget", "cache")
+
+
+def _memcached_scaled() -> Iterator[Step]:
+    replicas = ("spec", "replicas")
+    yield Step(
+        "created",
+        apply(CACHE, size=2),
+        both(observed(CACHE, Ready="False/Unavailable"), lambda people: people.get(BUDGET)),
+    )
+    yield Step("rolled out", roll_out(SERVERS), observed(CACHE, Ready="True/Serving"))
+    yield Step(
+        "scaled",
+        lambda people: people.edit(CACHE, {"spec": {"size": 3}}, "kubectl"),
+        both(observed(CACHE), at(SERVERS, *replicas, is_=3)),
+    )
+    yield Step("contested", scale(SERVERS, 5), observed(CACHE, Contested="True/FieldConflict"))
+    yielded = {"metadata": {"annotations": {"hedgerow.dev/yield": "Deployment/*: spec.replicas"}}}
+    yield Step(
+        "left to whoever scales it",
+        lambda people: people.edit(CACHE, yielded, "kubectl-annotate"),
+        both(observed(CACHE, Contested=""), at(SERVERS, *replicas, is_=5)),
+    )
+    yield Step("rolled out again", roll_out(SERVERS), observed(CACHE, Ready="True/Serving"))
+    yield Step(
+        "one server is enough",
+        lambda people: people.edit(CACHE, {"spec": {"size": 1}}, "kubectl"),
+        both(observed(CACHE), at(BUDGET, is_=None)),
+    )
+
+
+def _memcached_changed() -> Iterator[Step]:
+    yield Step(
+        "created",
+        apply(CACHE, size=3, image="memcached:1.6-alpine"),
+        both(observed(CACHE, Ready="False/Unavailable"), lambda people: people.get(BUDGET)),
+    )
+    yield Step("rolled out", roll_out(SERVERS), observed(CACHE, Ready="True/Serving"))
+    yield Step(
+        "contested",
+        _image(SERVERS, "memcached", "memcached:theirs"),
+        observed(CACHE, Contested="True/FieldConflict"),
+    )
+    yield Step(
+        "changed in every field",
+        apply(CACHE, size=4, image="memcached:1.6.40", memory=128, maxConnections=2048),
+        both(
+            observed(CACHE, Contested="True/FieldConflict"),
+            at(SERVERS, *_IMAGE[:-1], "command", 2, is_="128"),
+            at(SERVERS, "spec", "replicas", is_=4),
+        ),
+    )
+    yield Step(
+        "its Service deleted",
+        lambda people: people.delete(ENTRY),
+        both(observed(CACHE), lambda people: people.get(ENTRY)),
+    )
+    yield Step(
+        "given back",
+        give_back(SERVERS),
+        both(observed(CACHE, Contested=""), at(SERVERS, *_IMAGE, is_="memcached:1.6.40")),
+    )
+    yield removal(CACHE, "memcached")
+
+
+# --- CronJob ------------------------------------------------------------------------------------
+
+CRON = target("batch.tutorial.kubebuilder.io/v1", "CronJob", "cron")
+
+
+def _template(image: str = "busybox") -> Object:
+    pod = {
+        "restartPolicy": "OnFailure",
+        "containers": [{"name": "hello", "image": image, "args": ["date"]}],
+    }
+    return {
+        "metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}},
+        "spec": {"template": {"spec": pod}},
+    }
+
+
+def _edit(**spec: Any) -> Callable[[People], object]:
+    return lambda people: people.edit(CRON, {"spec": spec}, "kubectl-edit")
+
+
+def _told(people: People) -> bool:
+    """Return whether the status has the newest start, and every Job that runs."""
+    status = (people.get(CRON) or {}).get("status", {})
+    listed = {each["name"] for each in status.get("active", ())}
+    return "lastScheduleTime" in status and listed == {
+        job["metadata"]["name"] for job in running(people)
+    }
+
+
+def _cronjob_forbidding() -> Iterator[Step]:
+    spec = {
+        "schedule": EVERY_SECOND,
+        "concurrencyPolicy": "Forbid",
+        "successfulJobsHistoryLimit": 1,
+        "jobTemplate": _template(),
+    }
+    started = both(count(running, 1), _told)
+    yield Step("created", apply(CRON, **spec), started, moving=True)
+    rests = both(observed(CRON, Ready="True/Scheduled"), _told)
+    yield Step("once a year", _edit(schedule=YEARLY), both(rests, count(running, 1)))
+    yield Step(
+        "contested",
+        take(CRON, {"status": {"activeCount": 7}}, subresource="status"),
+        observed(CRON, Contested="True/FieldConflict"),
+    )
+    success = ("status", "lastSuccessfulTime")
+    yield Step(
+        "succeeded",
+        finish,
+        both(count(running, 0), _told, lambda people: _at(people.get(CRON), success)),
+    )
+    yield Step("every second again", _edit(schedule=EVERY_SECOND), started, moving=True)
+    yield Step("once a year again", _edit(schedule=YEARLY), both(_told, count(jobs, 2)))
+    yield Step("succeeded again", finish, both(_told, count(jobs, 1)))
+    yield Step(
+        "given back",
+        give_back(CRON, subresource="status"),
+        both(observed(CRON, Contested=""), at(CRON, "status", "activeCount", is_=0)),
+    )
+    yield removal(CRON, "cronjob")
+
+
+def _cronjob_guarded() -> Iterator[Step]:
+    spec = {
+        "schedule": EVERY_SECOND,
+        "concurrencyPolicy": "Replace",
+        "startGuard": True,
+        "suspend": True,
+        "startingDeadlineSeconds": 30,
+        "jobTemplate": _template(),
+    }
+    yield Step("created, suspended", apply(CRON, **spec), observed(CRON, Ready="True/Suspended"))
+    yield Step("resumed", _edit(suspend=False), running, moving=True)
+
+    def unguarded(people: People) -> bool:
+        return not any("finalizers" in job["metadata"] for job in people.every(JOBS))
+
+    yield Step(
+        "suspended",
+        _edit(suspend=True),
+        both(observed(CRON, Ready="True/Suspended"), _told, count(running, 1), unguarded),
+    )
+    yield Step(
+        "contested",
+        take(CRON, {"status": {"activeCount": 7}}, subresource="status"),
+        observed(CRON, Contested="True/FieldConflict"),
+    )
+    every_field = {
+        "schedule": YEARLY,
+        "timeZone": "Asia/Tokyo",
+        "startingDeadlineSeconds": 60,
+        "concurrencyPolicy": "Allow",
+        "activeLimit": 2,
+        "suspend": False,
+        "startGuard": False,
+        "successfulJobsHistoryLimit": 0,
+        "failedJobsHistoryLimit": 2,
+        "jobTemplate": _template("busybox:2"),
+    }
+    yield Step(
+        "changed in every field",
+        apply(CRON, **every_field),
+        both(observed(CRON, Contested="True/FieldConflict"), _told),
+    )
+    yield Step(
+        "a schedule that cannot be read",
+        _edit(schedule="61 * * * *"),
+        observed(CRON, Stalled="True/UnparseableSchedule"),
+    )
+    yield Step(
+        "mended, given back",
+        lambda people: (
+            _edit(schedule=YEARLY)(people),
+            give_back(CRON, subresource="status")(people),
+        ),
+        observed(CRON, Ready="True/Scheduled", Contested="", Stalled=""),
+    )
+    yield Step("succeeded, of which none is kept", finish, both(_told, count(jobs, 0)))
+    yield removal(CRON, "cronjob")
+
+
+SCENARIOS = (
+    Scenario("bluegreen-flipped", "bluegreen", DEMO, tuple(_bluegreen_flipped())),
+    Scenario("bluegreen-changed", "bluegreen", DEMO, tuple(_bluegreen_changed())),
+    Scenario("memcached-scaled", "memcached", CACHE, tuple(_memcached_scaled())),
+    Scenario("memcached-changed", "memcached", CACHE, tuple(_memcached_changed())),
+    Scenario("cronjob-forbidding", "cronjob", CRON, tuple(_cronjob_forbidding())),
+    Scenario("cronjob-guarded", "cronjob", CRON, tuple(_cronjob_guarded())),
+)
+
+
+def _at(value: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        if isinstance(step, int):
+            value = value[step] if value and len(value) > step else None
+        else:
+            value = (value or {}).get(step)
+    return value
