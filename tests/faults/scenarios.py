@@ -93,8 +93,8 @@ def target(version: str, kind: str, name: str) -> Object:
 
 
 def apply(identity: Object, by: str = USER, **spec: Any) -> Callable[[People], object]:
-    """Have a whole spec applied."""
-    return lambda people: people.apply({**identity, "spec": spec}, by)
+    """Have a whole spec applied, and what somebody edited meanwhile taken back."""
+    return lambda people: people.apply({**identity, "spec": spec}, by, force=True)
 
 
 def take(
@@ -293,7 +293,7 @@ def _port(target_port: int, port: int = 80, name: str = "http") -> Object:
     return {"name": name, "port": port, "protocol": "TCP", "targetPort": target_port}
 
 
-def _image(identity: Object, container: str, image: str) -> Callable[[People], object]:
+def _take_image(identity: Object, container: str, image: str) -> Callable[[People], object]:
     containers = [{"name": container, "image": image}]
     return take(identity, {"spec": {"template": {"spec": {"containers": containers}}}})
 
@@ -308,7 +308,7 @@ def _bluegreen_flipped() -> Iterator[Step]:
     yield Step("rolled out", roll_out(BLUE, GREEN), observed(DEMO, Ready="True/Serving"))
     yield Step(
         "contested",
-        _image(GREEN, "green", "example/theirs:1"),
+        _take_image(GREEN, "green", "example/theirs:1"),
         observed(DEMO, Contested="True/FieldConflict"),
     )
     spec = {**spec, "routeTo": "Green"}
@@ -325,8 +325,8 @@ def _bluegreen_flipped() -> Iterator[Step]:
         both(observed(DEMO, Contested="True/FieldConflict"), at(GREEN, *env, is_="green")),
     )
     yield Step(
-        "given back",
-        give_back(GREEN),
+        "agreed upon",
+        _take_image(GREEN, "green", "example/echo:2"),
         both(observed(DEMO, Contested=""), at(GREEN, *_IMAGE, is_="example/echo:2")),
     )
     yield Step("rolled out again", roll_out(BLUE, GREEN), observed(DEMO, Ready="True/Serving"))
@@ -428,7 +428,7 @@ def _memcached_changed() -> Iterator[Step]:
     yield Step("rolled out", roll_out(SERVERS), observed(CACHE, Ready="True/Serving"))
     yield Step(
         "contested",
-        _image(SERVERS, "memcached", "memcached:theirs"),
+        _take_image(SERVERS, "memcached", "memcached:theirs"),
         observed(CACHE, Contested="True/FieldConflict"),
     )
     yield Step(
@@ -446,8 +446,8 @@ def _memcached_changed() -> Iterator[Step]:
         both(observed(CACHE), lambda people: people.get(ENTRY)),
     )
     yield Step(
-        "given back",
-        give_back(SERVERS),
+        "agreed upon",
+        _take_image(SERVERS, "memcached", "memcached:1.6.40"),
         both(observed(CACHE, Contested=""), at(SERVERS, *_IMAGE, is_="memcached:1.6.40")),
     )
     yield removal(CACHE, "memcached")
