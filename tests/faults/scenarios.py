@@ -298,6 +298,14 @@ def _take_image(identity: Object, container: str, image: str) -> Callable[[Peopl
     return take(identity, {"spec": {"template": {"spec": {"containers": containers}}}})
 
 
+def _behind(people: People) -> bool:
+    """Return whether the status tells that the Deployment's controller is behind its newest form."""
+    live = people.get(GREEN) or {}
+    generation = live["metadata"]["generation"]
+    conditions = (people.get(DEMO) or {})["status"]["conditions"]
+    return any(f"not seen generation {generation} yet" in c["message"] for c in conditions)
+
+
 def _bluegreen_flipped() -> Iterator[Step]:
     spec = {"routeTo": "Blue", "blueSpec": _pods("blue"), "greenSpec": _pods("green")}
     yield Step(
@@ -349,7 +357,7 @@ def _bluegreen_changed() -> Iterator[Step]:
     spec = {**spec, "routeTo": "Green"}
     waits = observed(DEMO, Ready="False/WaitingForAvailability")
     yield Step("flipped", apply(DEMO, **spec), waits)
-    yield Step("scaled", scale(GREEN, 2), both(waits, at(GREEN, "spec", "replicas", is_=2)))
+    yield Step("scaled", scale(GREEN, 2), both(waits, _behind))
     yield Step(
         "green is rolled out",
         roll_out(GREEN),
@@ -482,6 +490,18 @@ def _told(people: People) -> bool:
     }
 
 
+def _mark(people: People) -> None:
+    """Mark the Jobs that run, to tell others from them."""
+    for job in running(people):
+        identity = {**JOBS, "metadata": {"name": job["metadata"]["name"]}}
+        people.edit(identity, {"metadata": {"annotations": {"marked": "true"}}}, "kubectl-annotate")
+
+
+def _replaced(people: People) -> bool:
+    found = running(people)
+    return bool(found) and not any("marked" in job["metadata"]["annotations"] for job in found)
+
+
 def _cronjob_forbidding() -> Iterator[Step]:
     spec = {
         "schedule": EVERY_SECOND,
@@ -526,6 +546,7 @@ def _cronjob_guarded() -> Iterator[Step]:
     }
     yield Step("created, suspended", apply(CRON, **spec), observed(CRON, Ready="True/Suspended"))
     yield Step("resumed", _edit(suspend=False), running, moving=True)
+    yield Step("replaced", _mark, _replaced, moving=True)
 
     def unguarded(people: People) -> bool:
         return not any("finalizers" in job["metadata"] for job in people.every(JOBS))
