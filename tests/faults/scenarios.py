@@ -299,7 +299,7 @@ def _take_image(identity: Object, container: str, image: str) -> Callable[[Peopl
 
 
 def _behind(people: People) -> bool:
-    """Return whether the status tells that the Deployment's controller is behind its newest form."""
+    """Return whether the status tells that the Deployment has a form not seen yet."""
     live = people.get(GREEN) or {}
     generation = live["metadata"]["generation"]
     conditions = (people.get(DEMO) or {})["status"]["conditions"]
@@ -547,6 +547,9 @@ def _cronjob_guarded() -> Iterator[Step]:
     yield Step("created, suspended", apply(CRON, **spec), observed(CRON, Ready="True/Suspended"))
     yield Step("resumed", _edit(suspend=False), running, moving=True)
     yield Step("replaced", _mark, _replaced, moving=True)
+    # Between a deletion and the start that it makes room for, nothing runs.
+    one = both(count(running, 1), _told)
+    yield Step("not replaced any more", _edit(concurrencyPolicy="Forbid"), one, moving=True)
 
     def unguarded(people: People) -> bool:
         return not any("finalizers" in job["metadata"] for job in people.every(JOBS))
