@@ -548,7 +548,7 @@ def _cronjob_guarded() -> Iterator[Step]:
     yield Step("resumed", _edit(suspend=False), running, moving=True)
     yield Step("replaced", _mark, _replaced, moving=True)
     # Between a deletion and the start that it makes room for, nothing runs.
-    one = both(count(running, 1), _told)
+    one = both(observed(CRON), count(running, 1), _told)
     yield Step("not replaced any more", _edit(concurrencyPolicy="Forbid"), one, moving=True)
 
     def unguarded(people: People) -> bool:
