@@ -103,12 +103,15 @@ def many(number: int, **more: Any) -> tuple[ContestedField, ...]:
 
 
 def said(
-    *contested: ContestedField, before: tuple[ContestedField, ...] = (), count: int = 0
+    *contested: ContestedField,
+    before: tuple[ContestedField, ...] = (),
+    count: int = 0,
+    dated: bool = True,
 ) -> Any:
     """Give the news of these, where a status lists `before` and counts so many."""
     status = {"contested": [old.wire() for old in before], "contestedCount": count or len(before)}
     report = Report(None, contested, listed(contested, before))
-    return list(conflicts(OWNER, report, {"status": status}))
+    return list(conflicts(OWNER, report, {"status": status}, lambda _: dated))
 
 
 class TestConflicts:
@@ -127,6 +130,11 @@ class TestConflicts:
 
     def test_one_of_unknown_age_is_told_too(self):
         (news,) = said(FIELD.model_copy(update={"since": None}))
+
+        assert news.since == ""
+
+    def test_one_whose_holder_has_no_time_is_of_unknown_age(self):
+        (news,) = said(FIELD, dated=False)
 
         assert news.since == ""
 

@@ -17,6 +17,7 @@ from runtime.scenes import (
     SELECTOR,
     everything,
     settled,
+    take_image,
     writes_of,
 )
 from runtime.virtual import run
@@ -167,6 +168,29 @@ class TestCrashes:
         assert len(world.server.list("apps", "Deployment").items) == 2
         assert len(world.server.list("", "Service").items) == 1
         assert len(world.writes) == (5 if when == "before" else 4)
+
+    @pytest.mark.parametrize("number", range(3))
+    async def test_a_crash_before_the_status_tells_of_no_conflict_twice(self, number):
+        world = await settled()
+        take_image(world)
+        # As after a scale, of which the API server notes no time.
+        live = world.the("Deployment", "demoblue-deployment")
+        for entry in live["metadata"]["managedFields"]:
+            entry.pop("time", None)
+        world.server._put(("apps", "Deployment", DEMO[0], "demoblue-deployment"), live, "MODIFIED")
+        world.deliver()
+
+        def crash() -> None:
+            raise Crash
+
+        world.during(number, crash, when="before")
+        with pytest.raises(Crash):
+            await world.work()
+        world.restart()
+        world.server.now += 3
+        await world.settle()
+
+        assert world.events() == ["FieldConflict"] * 2
 
     @settings(max_examples=settings().max_examples // 2)
     @given(st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["before", "after"])), max_size=4))

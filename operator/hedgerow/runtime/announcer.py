@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
 from hedgerow.core.conditions import REWRITTEN
 from hedgerow.core.contract import Notice
+from hedgerow.core.managed import managers
 from hedgerow.core.meta import ObjectRef, metadata
 from hedgerow.core.status import said
 from hedgerow.runtime import admission, notices
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.memory import Memory
     from hedgerow.runtime.observer import Look, Observer
     from hedgerow.runtime.recorder import Recorder
-    from hedgerow_schemas.base import Object
+    from hedgerow_schemas.base import ContestedField, Object
 
 LOGGED = ("", "log")
 """Under what memory keeps that a conflict was told, as the status may be refused for long."""
@@ -88,12 +90,15 @@ class Announcer:
         rewritten: str,
     ) -> None:
         """Warn of what the live status does not say yet, by Events and in the log."""
-        generation = str(metadata(look.live).get("generation", ""))
-        for news in tuple(notices.conflicts(look.scene.owner, report, look.live)):
+        meta = metadata(look.live)
+        generation = str(meta.get("generation", ""))
+        told = notices.conflicts(look.scene.owner, report, look.live, partial(_is_dated, look))
+        for news in tuple(told):
             if not memory.may_tell(LOGGED, news.words, news.since, look.scene.now):
                 continue
             log.warning("field contested", told=news.words)
-            since = news.since or look.scene.now.isoformat()
+            # After a crash the resource is found as it was: the Event gets the same name again.
+            since = news.since or meta["resourceVersion"]
             await self._publish(look, memory, news.notice, since)
             if news.object != str(look.scene.owner):
                 await self._publish(look, memory, news.notice, since, about=news.object)
@@ -191,6 +196,17 @@ class Announcer:
         if live is None or kind not in apis:
             return None
         return ObjectRef(apis[kind], look.scene.owner.namespace, name, metadata(live)["uid"])
+
+
+def _is_dated(look: Look, field: ContestedField) -> bool:
+    """Return whether the API server notes when the holder of a field wrote it: not of a scale."""
+    kind, _, name = field.object.partition("/")
+    live = look.live if field.object == str(look.scene.owner) else look.scene.live.get((kind, name))
+    who = (field.manager, field.operation, field.subresource or "")
+    return any(
+        holder.time and (holder.manager, holder.operation, holder.subresource) == who
+        for holder in managers(live or {})
+    )
 
 
 def _keep(memory: Memory, event: Unsent) -> None:

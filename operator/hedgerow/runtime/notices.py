@@ -57,9 +57,9 @@ def due(
 class News:
     """What is newly contested: the object concerned, the Event, and since when.
 
-    `since` is empty where only the status remembers it, as of a field that nobody holds: until the
-    status is written, each look begins anew. `words` are for the log: the same without what to do
-    about it.
+    `since` is empty where only the status remembers it, as of a field that nobody holds or whose
+    holder has no time: until the status is written, each look begins anew. `words` are for the log:
+    the same without what to do about it.
     """
 
     object: str
@@ -68,11 +68,14 @@ class News:
     words: str
 
 
-def conflicts(owner: ObjectRef, report: Report, live: Object) -> Iterator[News]:
+def conflicts(
+    owner: ObjectRef, report: Report, live: Object, dated: Callable[[ContestedField], bool]
+) -> Iterator[News]:
     """Return what is contested and not told by the live status yet.
 
-    Each field is told once; of more than ten that one field manager holds of one child, and of
-    those that the status does not list, only how many there are.
+    `dated` tells whether the holder of a field has a time. Each field is told once; of more than
+    ten that one field manager holds of one child, and of those that the status does not list, only
+    how many there are.
     """
     before = said(live)
     known = {(old.object, old.path, old.manager) for old in before.contested}
@@ -85,11 +88,12 @@ def conflicts(owner: ObjectRef, report: Report, live: Object) -> Iterator[News]:
             is_known = told[held] > MOST_SINGLE or (told[held] > 0 and was_cut)
             if not is_known and held not in summed:
                 summed.add(held)
-                yield _sum(owner, field, [f for f in report.contested if group(f) == held])
+                fields = [f for f in report.contested if group(f) == held]
+                yield _sum(owner, field, fields, _since(fields, dated))
         elif (field.object, field.path, field.manager) not in known:
-            yield _single(owner, field, live)
+            yield _single(owner, field, live, _since([field], dated))
     if len(report.contested) > len(report.listed) and not was_cut:
-        yield _rest(owner, report)
+        yield _rest(owner, report, _since(report.contested, dated))
 
 
 def settled(contested: Iterable[ContestedField], live: Object) -> tuple[ContestedField, ...]:
@@ -98,35 +102,37 @@ def settled(contested: Iterable[ContestedField], live: Object) -> tuple[Conteste
     return tuple(old for old in said(live).contested if (old.object, old.path) not in still)
 
 
-def _single(owner: ObjectRef, field: ContestedField, live: Object) -> News:
+def _single(owner: ObjectRef, field: ContestedField, live: Object, since: str) -> News:
     words = f"{field.object}: {field.path}: {sentence(field)}; left as it is"
     offered = remedies(owner, metadata(live).get("annotations") or {}, field)
     note = ". ".join((words, *map(str, offered)))
     if not offered or len(note.encode()) > LONGEST_NOTE:
         note = f"{cut(words, LONGEST_NOTE // 2)}. {_overview(owner, field.object)}"
-    return News(field.object, Notice("FieldConflict", note, "Warning"), _since([field]), words)
+    return News(field.object, Notice("FieldConflict", note, "Warning"), since, words)
 
 
-def _sum(owner: ObjectRef, first: ContestedField, fields: Sequence[ContestedField]) -> News:
+def _sum(
+    owner: ObjectRef, first: ContestedField, fields: Sequence[ContestedField], since: str
+) -> News:
     named = ", ".join(cut(field.path, LONGEST_NOTE // 8) for field in fields[:_NAMED])
     held = f"held by {first.manager}" if first.manager else "held by nobody"
     words = f"{first.object}: {len(fields)} fields are {held}, not as declared: {named}, …"
-    return _many(owner, first.object, words, fields)
+    return _many(owner, first.object, words, since)
 
 
-def _rest(owner: ObjectRef, report: Report) -> News:
+def _rest(owner: ObjectRef, report: Report, since: str) -> News:
     counts = f"{len(report.contested)} fields are contested"
     words = f"{counts}, of which status.contested lists {len(report.listed)}"
-    return _many(owner, str(owner), words, report.contested)
+    return _many(owner, str(owner), words, since)
 
 
-def _many(owner: ObjectRef, target: str, words: str, fields: Sequence[ContestedField]) -> News:
+def _many(owner: ObjectRef, target: str, words: str, since: str) -> News:
     note = f"{words}; left as they are. {_overview(owner, target)}"
-    return News(target, Notice("FieldConflict", note, "Warning"), _since(fields), words)
+    return News(target, Notice("FieldConflict", note, "Warning"), since, words)
 
 
-def _since(fields: Iterable[ContestedField]) -> str:
-    held = (field.since for field in fields if field.since and field.manager)
+def _since(fields: Iterable[ContestedField], dated: Callable[[ContestedField], bool]) -> str:
+    held = (field.since for field in fields if field.since and field.manager and dated(field))
     since = min(held, default=None)
     return since.isoformat() if since else ""
 
