@@ -1,0 +1,193 @@
+"""`task faults`: every fault, at every place of every scenario, with a verdict for each run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from faults import table
+from faults.cases import Case, Outcome, cases
+from faults.machine import World, reference
+from faults.nursery import Nursery
+from faults.outages import outages
+from faults.proxy import Proxy
+from faults.scenarios import SCENARIOS
+from hedgerow.sandbox.cluster import Options
+from support.api import Api
+from support.clusters import cluster
+from support.worlds import with_custom_resources
+
+LANES, SLOW_LANES = 10, 8
+TRIES = 3
+"""Times that a run is made whose trouble does not come."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a run came to, as it is listed."""
+
+    fault: str
+    scenario: str
+    where: str
+    passed: bool
+    why: str
+    longest: float
+    busiest: int
+    seconds: float
+
+
+@contextmanager
+def world(directory: Path) -> Iterator[World]:
+    """Bring up what all runs share."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with cluster(directory / "cluster", Options()) as sandbox:
+        api = Api(sandbox.kubeconfig)
+        with_custom_resources(api)
+        api.close()
+        pki = sandbox.directory / "pki"
+        files = (str(pki / name) for name in ("ca.crt", "serving.crt", "serving.key"))
+        with Proxy(sandbox.server, *files) as proxy, Nursery() as nursery:
+            yield World(sandbox, proxy, nursery, directory)
+
+
+def judge(case: Case, among: World) -> Verdict:
+    """Make a run, and say what it came to."""
+    began = time.monotonic()
+    outcome = Outcome(False, "was not tried")
+    for _ in range(TRIES):
+        try:
+            outcome = case.make(among)
+        except Exception as error:  # noqa: BLE001 - a run that breaks is one that failed
+            outcome = Outcome(False, f"{type(error).__name__}: {error}")
+        if outcome.came:
+            break
+    return Verdict(
+        case.fault,
+        case.scenario,
+        case.where,
+        outcome.passed,
+        outcome.why,
+        round(outcome.longest, 1),
+        outcome.busiest,
+        round(time.monotonic() - began, 1),
+    )
+
+
+def run(wanted: Sequence[str], lanes: int, directory: Path, limit: int) -> list[Verdict]:
+    """Make every run whose name holds all the words, and tell of each as it ends."""
+    with world(directory) as among:
+        began = time.monotonic()
+        scenarios = [s for s in SCENARIOS if _is_wanted_scenario(s.name, wanted)]
+        with ThreadPoolExecutor(len(scenarios) or 1) as pool:
+            found = pool.map(lambda scenario: reference(among, scenario), scenarios)
+            references = {known.scenario.name: known for known in found}
+        print(f"{len(references)} scenarios known after {time.monotonic() - began:.0f} s")
+        todo = [case for case in cases(references) if _matches(case, wanted)]
+        counts = Counter(case.fault for case in todo)
+        print(", ".join(f"{fault}: {number}" for fault, number in counts.items()), flush=True)
+        todo = todo[:: max(1, len(todo) // limit)] if limit else todo
+        struck = [
+            [case for case in together if _matches(case, wanted)]
+            for together in outages(references)
+        ]
+        with ThreadPoolExecutor(1) as pool:
+            others = pool.submit(_struck, [each for each in struck if each], directory / "fragile")
+            return [*_all(todo, among, lanes), *others.result()]
+
+
+def _struck(struck: Sequence[Sequence[Case]], directory: Path) -> list[Verdict]:
+    """Make the runs that take an API server away, on one of their own."""
+    if not struck:
+        return []
+    found: list[Verdict] = []
+    with world(directory) as fragile:
+        for together in struck:
+            with ThreadPoolExecutor(len(together)) as pool:
+                verdicts = list(pool.map(lambda case: judge(case, fragile), together))
+            for case, verdict in zip(together, verdicts, strict=True):
+                _tell("  outage", case, verdict)
+            found += verdicts
+    return found
+
+
+def _tell(number: str, case: Case, verdict: Verdict) -> None:
+    said = "ok" if verdict.passed else f"FAILED: {verdict.why}"
+    figures = f"{verdict.longest:5.1f} s {verdict.busiest:3d}/s"
+    print(f"{number} {figures}  {case.name}: {said}", flush=True)
+
+
+def _all(todo: Sequence[Case], among: World, lanes: int) -> list[Verdict]:
+    lock, done = threading.Lock(), 0
+
+    def one(case: Case) -> Verdict:
+        nonlocal done
+        verdict = judge(case, among)
+        with lock:
+            done += 1
+            _tell(f"{done:5d}/{len(todo)}", case, verdict)
+        return verdict
+
+    with ThreadPoolExecutor(SLOW_LANES) as slow, ThreadPoolExecutor(lanes) as pool:
+        futures = [(slow if case.slow else pool).submit(one, case) for case in todo]
+        return [future.result() for future in futures]
+
+
+def _is_wanted_scenario(name: str, words: Sequence[str]) -> bool:
+    names = [s.name for s in SCENARIOS]
+    chosen = [word for word in words if any(word in other for other in names)]
+    return not chosen or any(word in name for word in chosen)
+
+
+def _matches(case: Case, words: Sequence[str]) -> bool:
+    return all(word in case.name for word in words)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; 1 when any run failed, or none was made."""
+    parser = argparse.ArgumentParser("task faults --", description=__doc__)
+    parser.add_argument(
+        "-k", dest="words", action="append", default=[], help="only runs whose name has this"
+    )
+    parser.add_argument("--list", action="store_true", help="name the faults and the scenarios")
+    parser.add_argument("--lanes", type=int, default=LANES, help="runs at once")
+    parser.add_argument("--limit", type=int, default=0, help="make about so many of the runs")
+    parser.add_argument("--output", type=Path, help="write every verdict to this JSON file")
+    parser.add_argument("--table", type=Path, help="print the table of such a file, and end")
+    parser.add_argument("--keep", type=Path, help="leave logs and records in this directory")
+    given = parser.parse_args(arguments)
+    if given.table:
+        print(table.summary(json.loads(given.table.read_text("utf-8"))))
+        return 0
+    if given.list:
+        for scenario in SCENARIOS:
+            print(f"{scenario.name}: {', '.join(step.name for step in scenario.steps)}")
+        return 0
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = given.keep or Path(temporary)
+        directory.mkdir(parents=True, exist_ok=True)
+        verdicts = run(given.words, given.lanes, directory, given.limit)
+    found = [asdict(verdict) for verdict in verdicts]
+    if given.output:
+        given.output.write_text(json.dumps(found, indent=1), "utf-8")
+    print(table.summary(found))
+    failed = [verdict for verdict in verdicts if not verdict.passed]
+    for verdict in failed:
+        print(f"FAILED {verdict.fault} | {verdict.scenario} | {verdict.where}: {verdict.why}")
+    minutes = (time.monotonic() - began) / 60
+    print(f"{len(verdicts)} runs, {len(failed)} failed, in {minutes:.1f} minutes")
+    return 1 if failed or not verdicts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

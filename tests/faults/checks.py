@@ -1,0 +1,146 @@
+"""Checks: what must hold in every run, whatever went wrong in it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from faults.machine import Run
+from faults.proxy import Exchange
+from faults.scenarios import Object
+from faults.signatures import signature
+
+MOST_PER_SECOND = 60
+"""Requests in any second of an operator of one resource, once it has filled its caches."""
+OF_REFUSAL = frozenset({"Refused", "Rejected", "Forbidden"})
+"""Reasons of Warning Events that tell of the trouble itself."""
+START = 2.0
+"""Seconds in which an operator that starts asks for its rights and fills its caches."""
+APPLY = "application/apply-patch+yaml"
+
+
+def broken(run: Run) -> list[str]:
+    """Return what does not hold, a line each."""
+    asked = [one for line in run.lines for one in line.record]
+    return [
+        *_unlawful(asked),
+        *_started_twice(asked),
+        *_spun(run),
+        *_told_twice(run),
+        *_failed(run),
+    ]
+
+
+def busiest(run: Run) -> int:
+    """Return the most requests of one operator in one second."""
+    return max(map(_most_in_a_second, map(list, _begun(run))), default=0)
+
+
+def _unlawful(asked: Iterable[Exchange]) -> Iterator[str]:
+    """Every write is an unforced apply under a manager of ours, or a delete by uid."""
+    for one in asked:
+        if not one.writes:
+            continue
+        if one.method == "DELETE":
+            if not one.json().get("preconditions", {}).get("uid"):
+                yield f"no uid: {one}"
+        elif (
+            one.method != "PATCH"
+            or one.headers.get("content-type") != APPLY
+            or "force" in one.query
+            or not one.query.get("fieldManager", "").startswith("hedgerow")
+        ):
+            yield f"no unforced apply: {one}"
+        elif _is_child(one) and not _is_guarded(one.json()):
+            yield f"neither create-only nor of a uid: {one}"
+
+
+def _is_child(one: Exchange) -> bool:
+    return not (one.of_lease or one.path.endswith("/status") or "/events/" in one.path)
+
+
+def _is_guarded(body: Object) -> bool:
+    metadata = body["metadata"]
+    return bool(metadata.get("uid") or metadata.get("resourceVersion"))
+
+
+def _started_twice(asked: Iterable[Exchange]) -> list[str]:
+    """No start has its Job created twice, under one CronJob."""
+    made = Counter(
+        (one.path, owner)
+        for one in asked
+        if one.method == "PATCH" and "/jobs/" in one.path and one.done == 201
+        for owner in _owners(one.json())
+    )
+    return [f"{count} times made: {path}" for (path, _), count in made.items() if count > 1]
+
+
+def _owners(body: Object) -> list[str]:
+    return [owner["uid"] for owner in body["metadata"].get("ownerReferences", ())]
+
+
+def _spun(run: Run) -> list[str]:
+    most = busiest(run)
+    return [f"{most} requests in one second"] if most > MOST_PER_SECOND else []
+
+
+def _begun(run: Run) -> Iterator[Iterator[float]]:
+    """Give the times of each operator's requests but for those with which a life begins."""
+    for operator in run.operators:
+        record = list(operator.line.record)
+        begins = operator.births
+        yield (
+            one.began
+            for one in record
+            if not any(birth <= one.began < birth + START for birth in begins)
+        )
+
+
+def _most_in_a_second(times: list[float]) -> int:
+    most = first = 0
+    for last, time in enumerate(times):
+        while time - times[first] > 1.0:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
+
+
+def _told_twice(run: Run) -> list[str]:
+    """No Event is there twice: same reason, same note, about the same object.
+
+    What the server refuses is told again under another generation.
+    """
+    kind = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
+    told = Counter(
+        (event.get("reason"), event.get("note"), json.dumps(event.get("regarding"), sort_keys=True))
+        for event in run.people.every(kind)
+        if event.get("reason") not in OF_REFUSAL
+    )
+    return [f"told {count} times: {what[:2]}" for what, count in told.items() if count > 1]
+
+
+def _failed(run: Run) -> list[str]:
+    """No pass ends in an exception, and nothing is logged as an error."""
+    return [
+        f"logged: {entry.get('event')} {entry.get('exception', entry.get('error', ''))}"[:2000]
+        for operator in run.operators
+        for entry in operator.entries()
+        if entry.get("level") in {"error", "critical"}
+    ]
+
+
+def both_at_work(run: Run) -> list[str]:
+    """Of several replicas only the one that has the Lease writes; return what breaks that."""
+    asked = sorted(
+        (one for line in run.lines for one in line.record if one.writes and one.done),
+        key=lambda one: one.ended or one.began,
+    )
+    holder, found = 0, list[str]()
+    for one in asked:
+        if one.of_lease:
+            if one.done < 300 and one.json().get("spec", {}).get("holderIdentity"):
+                holder = one.port
+        elif one.port != holder:
+            found.append(f"not by the leader: {signature(one)}")
+    return found

@@ -1,0 +1,137 @@
+"""People: users and other programs on a real API server, who wait while it is away."""
+
+from __future__ import annotations
+
+import copy
+import json
+import ssl
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from faults.scenarios import Object
+from support.eventually import eventually
+
+PLURALS = {
+    "BlueGreen": "bluegreens",
+    "CronJob": "cronjobs",
+    "Deployment": "deployments",
+    "Event": "events",
+    "Job": "jobs",
+    "Lease": "leases",
+    "Memcached": "memcacheds",
+    "PodDisruptionBudget": "poddisruptionbudgets",
+    "Service": "services",
+}
+PATIENCE = 120.0
+
+
+class Refused(AssertionError):
+    """The API server refused what somebody asked."""
+
+
+class RealPeople:
+    """Those of `faults.scenarios.People`, in one namespace; one object belongs to one thread."""
+
+    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+        config = yaml.safe_load(kubeconfig.read_text("utf-8"))
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        self.namespace = namespace
+        self._http = httpx.Client(
+            base_url=cluster["server"],
+            headers={"Authorization": f"Bearer {user['token']}"},
+            verify=_trust(cluster["certificate-authority"]),
+            timeout=10,
+            trust_env=False,
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+    def apply(self, body: Object, by: str, *, subresource: str = "", force: bool = False) -> Object:
+        params = {"fieldManager": by, "fieldValidation": "Strict"}
+        if force:
+            params["force"] = "true"
+        path = self._path(body, subresource)
+        return self._ask("PATCH", path, self._placed(body), "apply-patch+yaml", params)
+
+    def edit(self, target: Object, patch: Object, by: str, *, subresource: str = "") -> Object:
+        path = self._path(target, subresource)
+        return self._ask("PATCH", path, patch, "merge-patch+json", {"fieldManager": by})
+
+    def delete(self, target: Object) -> None:
+        self._ask("DELETE", self._path(target), {"propagationPolicy": "Background"}, missing=True)
+
+    def get(self, target: Object) -> Object | None:
+        return self._ask("GET", self._path(target), missing=True) or None
+
+    def every(self, kind: Object) -> list[Object]:
+        path = self._path({**kind, "metadata": {"name": ""}}).rstrip("/")
+        found = self._ask("GET", path)["items"]
+        return sorted(found, key=lambda item: item["metadata"]["name"])
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)  # noqa: TID251 - the API server is on this machine
+
+    def version(self) -> str:
+        """Return the version that the API server's store has come to."""
+        path = f"/api/v1/namespaces/{self.namespace}/configmaps"
+        return self._ask("GET", path)["metadata"]["resourceVersion"]
+
+    def open_namespace(self) -> None:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
+        path = f"/api/v1/namespaces/{self.namespace}"
+        self._ask("PATCH", path, body, "apply-patch+yaml", {"fieldManager": "faults"})
+
+    def close_namespace(self) -> None:
+        self._ask("DELETE", f"/api/v1/namespaces/{self.namespace}", missing=True)
+
+    def _placed(self, body: Object) -> Object:
+        placed = copy.deepcopy(body)
+        placed["metadata"]["namespace"] = self.namespace
+        return placed
+
+    def _path(self, target: Object, subresource: str = "") -> str:
+        version = target["apiVersion"]
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        name = "/".join(filter(None, (target["metadata"]["name"], subresource)))
+        return f"{root}/namespaces/{self.namespace}/{PLURALS[target['kind']]}/{name}"
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        content: str = "json",
+        params: dict[str, str] | None = None,
+        *,
+        missing: bool = False,
+    ) -> Object:
+        """Ask, again while there is no server; what is there already is no trouble."""
+
+        def asked() -> httpx.Response | None:
+            try:
+                response = self._http.request(
+                    method,
+                    path,
+                    params=params,
+                    content=None if body is None else json.dumps(body).encode(),
+                    headers={"Content-Type": f"application/{content}"},
+                )
+            except httpx.TransportError:
+                return None
+            return None if response.status_code in {429, 500, 502, 503, 504} else response
+
+        response = eventually(asked, PATIENCE, f"{method} {path}")
+        if response.status_code == 404 and missing:
+            return {}
+        if response.status_code >= 300:
+            raise Refused(f"{method} {path}: {response.status_code} {response.text}")
+        return response.json()
+
+
+def _trust(authority: str) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=authority)
