@@ -9,7 +9,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from hedgerow.kube.errors import Unreachable
+from hedgerow.kube.errors import Forbidden, Unreachable
 from model.answers import Refused
 from model.cluster import Sent
 from runtime.clockwork import (
@@ -217,6 +217,43 @@ async def told(steps: list[Any], **spec: Any) -> Story:
     return story
 
 
+class TestLostAnswers:
+    async def test_with_forbid_nothing_starts_beside_a_job_of_which_no_answer_came(self):
+        world = await started(concurrencyPolicy="Forbid")
+        lost: list[str] = []
+
+        async def hook(sent: Sent) -> None:
+            if sent.writes and sent.api.kind == "Job" and not lost:
+                lost.append(sent.name)
+                world.pass_time(MINUTE)  # it took as long as until the next start
+                raise Unreachable("no answer", sent=True)
+
+        world.cluster.after = hook
+        await world.live_through(3 * MINUTE)  # no watch tells of the Job
+
+        assert world.made == lost == [world.job(1)]
+
+    async def test_without_the_right_to_look_what_the_watch_tells_stands(self):
+        world = await started()
+
+        async def lose(sent: Sent) -> None:
+            if sent.writes and sent.api.kind == "Job":
+                raise Unreachable("no answer", sent=True)
+
+        async def forbid(sent: Sent) -> None:
+            if sent.verb == "read":
+                raise Forbidden("may not", code=403)
+
+        world.cluster.after, world.cluster.before = lose, forbid
+        await world.live_through(MINUTE)
+        world.cluster.after = calm
+        world.deliver()
+        await world.live_through(MINUTE)
+
+        assert world.made == [world.job(1), world.job(2)]
+        assert world.failures == []
+
+
 class TestAnyStory:
     @given(ALL)
     def test_no_start_is_made_twice_but_through_the_one_hole(self, steps):
@@ -251,7 +288,16 @@ class TestAnyStory:
     @settings(max_examples=settings().max_examples // 2)
     @given(
         st.sampled_from(["Forbid", "Replace"]),
-        stories(TIME, WATCHES, JOBS, TOUCHES, step("restart"), CRASHES, meanwhile(JOBS, TOUCHES)),
+        stories(
+            TIME,
+            WATCHES,
+            JOBS,
+            TOUCHES,
+            step("restart"),
+            CRASHES,
+            step("lose_answer", requests, st.just(False)),
+            meanwhile(JOBS, TOUCHES),
+        ),
     )
     def test_no_job_begins_beside_one_that_has_not_ended(self, policy, steps):
         async def example() -> None:

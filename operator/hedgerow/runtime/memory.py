@@ -53,7 +53,8 @@ class Memory:
     and claimed then. `made`: what was written of late to each target, and when. `told`: when Events
     last told of a field and of who had it. `refusals`: the requests that the server refused, and
     when each is sent again. `unsent`: the Events among them, by name. `brief`: the status with all
-    that it is to list was too large for the server, under this declaration.
+    that it is to list was too large for the server, under this declaration. `unsure`: children of
+    which nobody knows whether they were created, as the answer was lost.
     """
 
     uid: str
@@ -72,6 +73,7 @@ class Memory:
     refusals: Refusals = field(default_factory=Refusals)
     unsent: dict[str, Unsent] = field(default_factory=dict[str, "Unsent"])
     brief: bool = False
+    unsure: dict[ChildId, ObjectRef] = field(default_factory=dict[ChildId, "ObjectRef"])
 
     @classmethod
     def of(cls, uid: str, live: Object) -> Memory:

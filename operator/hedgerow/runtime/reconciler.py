@@ -8,6 +8,7 @@ nothing half-known.
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -147,6 +148,7 @@ class Reconciler:
 
     async def _converge(self, made: _Pass) -> Outcome:
         try:
+            await self._make_sure(made)
             await self._recheck_names(made)
             await self._take_in(made.key)
             return await self._looked_at(made)
@@ -247,6 +249,8 @@ class Reconciler:
             except Forbidden as unread:
                 error, rule = unread, refusals.rule(request, unread)
         if rule.follow in (Follow.PUT_OFF, Follow.END):
+            if isinstance(step, Write) and step.create:
+                made.memory.unsure[step.id] = step.ref
             raise error
         problem = Problem(rule.reason, f"{step.ref}: {error.message}", stalled=rule.stalled)
         made.met[step.id] = problem
@@ -307,6 +311,17 @@ class Reconciler:
             store = self._cache.child_store(ref.api.kind, ref.namespace)
             store.forget((ref.namespace, ref.name), ref.uid)
         return found
+
+    async def _make_sure(self, made: _Pass) -> None:
+        """Read what may have been created without an answer: no watch need have told of it yet.
+
+        What is planned without it, such as the next start of a CronJob, could be one too many.
+        """
+        unsure = made.memory.unsure
+        for child, ref in tuple(unsure.items()):
+            with suppress(Forbidden):  # without the right to look, what the watch tells stands
+                await self._read(ref, made.key)
+            del unsure[child]
 
     async def _recheck_names(self, made: _Pass) -> None:
         """Look again, now and then, at what no watch shows."""
