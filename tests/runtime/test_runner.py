@@ -138,6 +138,20 @@ class TestWall:
         assert seen == [("default", "one"), ("default", "two")]
         assert len(shop.logged("clock jumped")) == 1
 
+    async def test_it_is_wrong_for_a_moment_in_which_a_pass_is_made(self, monkeypatch):
+        shop = Shop()
+        shop.world.apply("one")
+        async with shop.open():
+            await quiet()
+            with monkeypatch.context() as wrong:
+                now = VirtualClock.now
+                wrong.setattr(VirtualClock, "now", lambda clock: now(clock) - timedelta(days=365))
+                shop.runner.queue.add(("default", "one"))
+                await quiet()
+            await anyio.sleep(2 * WALL_CHECK)
+
+        assert len(shop.logged("clock jumped")) == 2
+
 
 class TestTaking:
     """What a watch tells goes into its store."""

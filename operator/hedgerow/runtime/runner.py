@@ -86,6 +86,7 @@ class Runner:
             ),
             self._meter,
         )
+        self._wall: Wall | None = None
         self._number = count(1)
         self._unsynced = set(range(len(tuple(self._cache))))
         self._ready = anyio.Event()
@@ -178,12 +179,21 @@ class Runner:
 
         What is to be done at a time is due by the wall; waiting goes by another clock.
         """
-        wall = Wall(self._clock)
         while True:
+            self._mind_the_wall()
             await anyio.sleep(WALL_CHECK)
-            if wall.jumped():
-                log.info("clock jumped", controller=self.controller.name)
-                self.look_again(())
+
+    def _mind_the_wall(self) -> None:
+        """Look at everything anew if the wall clock has jumped since it was last asked for.
+
+        Each pass asks for it as well: one that is wrong for a moment is noticed when it is right
+        again only by who has noticed it before.
+        """
+        if self._wall is None:
+            self._wall = Wall(self._clock)
+        elif self._wall.jumped():
+            log.info("clock jumped", controller=self.controller.name)
+            self.look_again(())
 
     def _met(self, source: Source, obj: Object) -> None:
         change = source.store.meet(obj)
@@ -265,6 +275,7 @@ class Runner:
         return self._lanes.stalled if excess_of(live or {}) else self._lanes.managed
 
     async def _pass(self, key: Key) -> None:
+        self._mind_the_wall()
         began = self._clock.monotonic()
         outcome = "failed"
         with bound_contextvars(**self._named(key)):
