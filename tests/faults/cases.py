@@ -22,6 +22,7 @@ SILENT_PATIENCE = 240.0
 """A watch that says nothing is given up after 90 s."""
 CLOCKS = {"an hour": 3600.0, "a year": 365 * 86400.0}
 REFUSALS_TOTAL = "hedgerow_refusals_total"
+RESTARTS_TOTAL = "hedgerow_watch_restarts_total"
 AFTER_A_WRITE = frozenset({"FieldRestored"})
 """Reasons of Events that tell of a write: a crash right after it leaves nothing to tell."""
 
@@ -271,9 +272,17 @@ def _of_watches(known: Reference) -> Iterator[Case]:
 
 
 def _unrestarted(run: Run) -> list[str]:
-    series = run.operator.measured()
-    found = sum(v for k, v in series.items() if k.startswith("hedgerow_watch_restarts_total"))
-    return [] if found else ["no metric counts a watch that was opened anew"]
+    """Wait until a metric counts a watch that was opened anew; say so if none does."""
+
+    def counted() -> bool:
+        series = run.operator.measured()
+        return any(series[name] for name in series if name.startswith(RESTARTS_TOTAL))
+
+    try:
+        eventually(counted, run.patience)
+    except AssertionError:
+        return ["no metric counts a watch that was opened anew"]
+    return []
 
 
 # --- stale reads --------------------------------------------------------------------------------
@@ -436,7 +445,8 @@ def _finish(run: Run, remade: Remade, wanted: Object | None = None) -> None:
 
 def _of_ending(known: Reference) -> Iterator[Case]:
     for target in known.writes:
-        if target.step != ANY_STEP:
+        # While schedules run on, so does their status: nothing here ends what is in a namespace.
+        if target.step != ANY_STEP and not known.scenario.steps[target.step].moving:
             yield Case("namespace deleted", known.scenario.name, str(target), Ended(known, target))
 
 
