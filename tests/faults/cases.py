@@ -201,7 +201,10 @@ def _of_refusals(known: Reference) -> Iterator[Case]:
                     known,
                     spoilt,
                     target.step,
-                    lambda run, code=code: [*_uncounted(run, code), *_unsaid(run, code)],
+                    lambda run, code=code, target=target: [
+                        *_uncounted(run, code),
+                        *_unsaid(run, code, target),
+                    ],
                 ),
                 slow=True,
             )
@@ -219,10 +222,11 @@ def _uncounted(run: Run, code: str) -> list[str]:
     return [] if counted else [f"no metric counts {code}"]
 
 
-def _unsaid(run: Run, code: str) -> list[str]:
+def _unsaid(run: Run, code: str, target: Target) -> list[str]:
     """Tell whether no line in the log says it; a 409 is usual, and counted at first."""
     series = run.operator.measured()
-    usual = code == "409" and any(series[n] for n in series if n.startswith(REFUSALS_TOTAL))
+    counted = any(series[name] for name in series if name.startswith(REFUSALS_TOTAL))
+    usual = code == "409" and (counted or target.step == ANY_STEP)
     said = usual or run.operator.complaints()
     return (
         [] if said or len(run.operator.births) > 1 else ["no line in the log says what was wrong"]
