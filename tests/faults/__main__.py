@@ -17,11 +17,12 @@ from pathlib import Path
 
 from faults import table
 from faults.cases import Case, Outcome, cases
-from faults.machine import World, reference
+from faults.machine import Reference, World, reference
 from faults.nursery import Nursery
 from faults.outages import outages
 from faults.proxy import Proxy
 from faults.scenarios import SCENARIOS
+from faults.troubles import Target
 from hedgerow.sandbox.cluster import Options
 from support.api import Api
 from support.clusters import cluster
@@ -139,7 +140,12 @@ def _all(todo: Sequence[Case], among: World, lanes: int) -> list[Verdict]:
 
     with ThreadPoolExecutor(SLOW_LANES) as slow, ThreadPoolExecutor(lanes) as pool:
         futures = [(slow if case.slow else pool).submit(one, case) for case in todo]
-        return [future.result() for future in futures]
+        try:
+            return [future.result() for future in futures]
+        except KeyboardInterrupt:
+            for each in (slow, pool):
+                each.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _is_wanted_scenario(name: str, words: Sequence[str]) -> bool:
@@ -150,6 +156,16 @@ def _is_wanted_scenario(name: str, words: Sequence[str]) -> bool:
 
 def _matches(case: Case, words: Sequence[str]) -> bool:
     return all(word in case.name for word in words)
+
+
+def _list() -> None:
+    """Name the faults and the scenarios, as -k finds them."""
+    bare = {s.name: Reference(s, (), (), (Target("a write", 1, 0),)) for s in SCENARIOS}
+    struck = (case for together in outages(bare) for case in together)
+    for fault in dict.fromkeys(case.fault for case in (*cases(bare), *struck)):
+        print(f"fault     {fault}")
+    for scenario in SCENARIOS:
+        print(f"scenario  {scenario.name}: {', '.join(step.name for step in scenario.steps)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -169,8 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(table.summary(json.loads(given.table.read_text("utf-8"))))
         return 0
     if given.list:
-        for scenario in SCENARIOS:
-            print(f"{scenario.name}: {', '.join(step.name for step in scenario.steps)}")
+        _list()
         return 0
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:

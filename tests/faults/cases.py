@@ -480,9 +480,10 @@ class Ended:
 
 
 def _of_replicas(known: Reference) -> Iterator[Case]:
-    for fault in ("killed", "frozen", "cut off", "silent", "its Lease refused"):
+    for fault in ("killed", "frozen", "cut off", "silent", "refused its Lease"):
         case = Replicas(known, fault)
-        yield Case(f"two replicas, the leader {fault}", known.scenario.name, "after a step", case)
+        name = f"two replicas, leader {fault}"
+        yield Case(name, known.scenario.name, "after a step", case)
 
 
 @dataclass(frozen=True)
@@ -496,7 +497,7 @@ class Replicas:
         with prepared(world, self.known.scenario, replicas=2) as run:
             run.reference = self.known
             for operator in run.operators:
-                operator.line.trouble = troubles.Off(leases=self.fault == "its Lease refused")
+                operator.line.trouble = troubles.Off(leases=self.fault == "refused its Lease")
             timers: list[threading.Timer] = []
 
             def between(run: Run, number: int) -> None:

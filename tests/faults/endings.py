@@ -40,7 +40,7 @@ def ending(people: People, scenario: Scenario, namespace: str) -> Object:
 
 
 def warnings(people: People, namespace: str) -> list[tuple[str, str, str]]:
-    """Return the Warning Events there are, as what they regard, the reason and the note."""
+    """Return the Warning Events that are ours, as what they regard, the reason and the note."""
     events = people.every({"apiVersion": "events.k8s.io/v1", "kind": "Event"})
     found: list[tuple[str, str, str]] = []
     for event in events:
@@ -48,7 +48,8 @@ def warnings(people: People, namespace: str) -> list[tuple[str, str, str]]:
         note = _TIME.sub("some time", event.get("note", ""))
         note = _UID.sub("uid", _START.sub(r"\1-start", note)).replace(namespace, "here")
         name = _START.sub(r"\1-start", f"{about.get('kind')}/{about.get('name')}")
-        if event.get("type") == "Warning":
+        ours = event.get("reportingController") == "hedgerow.dev/controller"
+        if ours and event.get("type") == "Warning":
             found.append((name, event.get("reason", ""), note))
     return sorted(found)
 

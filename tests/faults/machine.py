@@ -29,8 +29,8 @@ from support.eventually import eventually
 
 QUIET, LAST_QUIET = 1.0, 1.5
 """Seconds without a write after which nothing more is expected: between steps, and at the end."""
-LOOK_AGAIN = 0.5
-"""Seconds after which a look is taken though nothing has passed."""
+LOOK_SOON, LOOK_AGAIN = 0.2, 0.6
+"""Seconds between two looks: after something has passed, and though nothing has."""
 MOST_RENEWALS = 2
 """Writes of a Lease that trouble is made of, in each scenario."""
 PATIENCE = 90.0
@@ -252,7 +252,7 @@ class Run:
         def looked() -> Any:
             nonlocal known, at
             number, now = sum(len(line.record) for line in self.lines), time.monotonic()
-            if number == known and now < at + LOOK_AGAIN:
+            if now < at + (LOOK_SOON if number != known else LOOK_AGAIN):
                 return None
             known, at = number, now
             return look()

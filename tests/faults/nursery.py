@@ -53,6 +53,7 @@ class Nursery:
         assert self._process.stdin
         self._process.stdin.close()
         self._process.wait(10)
+        self._reader.join(10)
 
     def start(self, arguments: Sequence[str], log: Path, clock: Path | None = None) -> int:
         """Start `hedgerow` with these arguments, and return its pid."""
@@ -73,12 +74,13 @@ class Nursery:
 
     def _listen(self) -> None:
         assert self._process.stdout
-        for text in self._process.stdout:
-            said = json.loads(text)
-            if "number" in said:
-                self._born[said["number"]] = said["pid"]
-            else:
-                self._ended[said["pid"]] = said["code"]
+        with self._process.stdout as heard:
+            for text in heard:
+                said = json.loads(text)
+                if "number" in said:
+                    self._born[said["number"]] = said["pid"]
+                else:
+                    self._ended[said["pid"]] = said["code"]
 
 
 def main() -> None:

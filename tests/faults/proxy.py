@@ -162,6 +162,7 @@ class Proxy:
         self.call(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+        self._loop.close()
 
     def call(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run something on the loop, and return what it returns."""

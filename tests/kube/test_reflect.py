@@ -93,6 +93,19 @@ class TestReflect:
         assert source.asked == [("", True), ("4", False), ("9", False)]
         assert source.closed == 3
 
+    async def test_lists_anew_as_soon_as_versions_go_back(self, clock):
+        why: list[str] = []
+        source = Source(
+            [Bookmark("9", synced=True), changed("MODIFIED", "a", 4), changed("MODIFIED", "b", 5)],
+            [changed("ADDED", "a", 4), Bookmark("6", synced=True)],
+        )
+
+        told = await take(source, 2, clock, on_restart=why.append)
+
+        assert told == [Snapshot((), "9"), Snapshot((config("a", 4),), "6", rewound=True)]
+        assert source.asked == [("", True), ("", True)]
+        assert why == ["rewound"]
+
     async def test_falls_back_to_a_list_without_a_pause(self, clock):
         source = Source(
             [errors.Invalid("forbidden")], Listing((config("a", 1),), "5"), [Bookmark("6")]

@@ -104,6 +104,41 @@ class TestFilling:
         assert phase == Live("7", 3)
 
 
+class TestRewound:
+    """The store behind the server was restored from an older snapshot."""
+
+    ENDS = (Bookmark("5", synced=True), Listing((), "5"))
+
+    @pytest.mark.parametrize("end", ENDS)
+    @pytest.mark.parametrize(
+        "error", [errors.Gone("x"), errors.Silent("x"), errors.Garbled("x"), errors.Missing("x")]
+    )
+    def test_a_snapshot_older_than_what_was_told_says_so(self, end, error):
+        outcomes, _ = run(Live("7"), Failed(error, 0.0), end)
+
+        assert outcomes[-1].event == Snapshot((), "5", rewound=True)
+
+    @pytest.mark.parametrize("end", ENDS)
+    @pytest.mark.parametrize("told", ["5", "4", "", "none"])
+    def test_any_other_does_not(self, end, told):
+        outcomes, _ = run(Filling(told=told), end)
+
+        assert outcomes[-1].event == Snapshot((), "5")
+
+    @pytest.mark.parametrize("end", ENDS)
+    def test_it_is_not_forgotten_while_filling_fails(self, end):
+        failures = (
+            Failed(errors.Invalid("no WatchList"), 0.0),
+            Failed(errors.Unavailable("later", code=503), 0.0),
+            Failed(errors.Dropped("cut"), 0.0),
+            Ended(0.0),
+        )
+
+        outcomes, _ = run(Filling(told="7"), *failures, end)
+
+        assert outcomes[-1].event == Snapshot((), "5", rewound=True)
+
+
 class TestLive:
     @pytest.mark.parametrize("event", [changed("DELETED", "a", 8), Bookmark("8")])
     def test_passes_on_what_happens_and_remembers_how_far_it_came(self, event):
@@ -152,7 +187,30 @@ class TestLive:
         (outcome,), phase = run(Live("7"), Failed(error, 0.0))
 
         assert outcome.wait == pytest.approx(0.1)
-        assert phase == Filling(1, gaps=int(isinstance(error, errors.Gone)))
+        assert phase == Filling(1, gaps=int(isinstance(error, errors.Gone)), told="7")
+
+    @pytest.mark.parametrize(
+        "error",
+        [errors.Unreachable("refused", sent=False), errors.Unavailable("later", code=503)],
+    )
+    def test_fills_anew_once_the_server_was_away_for_long(self, error):
+        away = Failed(error, 0.0)
+
+        assert run(Live("7"), *[away] * PATIENCE)[1] == Live("7", PATIENCE)
+        assert run(Live("7"), *[away] * (PATIENCE + 1))[1] == Filling(PATIENCE + 1, told="7")
+
+    def test_fills_anew_after_a_silence_for_its_version_may_be_one_that_never_was(self):
+        outcomes, phase = run(Live("7"), Failed(errors.Silent("for 90 s"), 90.0))
+
+        assert outcomes == [Outcome(wait=pytest.approx(0.1))]
+        assert phase == Filling(1, told="7")
+
+    @pytest.mark.parametrize("event", [changed("MODIFIED", "a", 6), Bookmark("6")])
+    def test_fills_anew_at_once_when_versions_go_back(self, event):
+        outcomes, phase = run(Live("7"), event)
+
+        assert outcomes == [Outcome(wait=0.0)]
+        assert phase == Filling(told="7")
 
     def test_does_not_spin_when_every_version_is_too_old(self):
         gone = Failed(errors.Gone("too old"), 0.0)

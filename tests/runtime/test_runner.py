@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from hedgerow.kube.watch import Bookmark, Changed
+from hedgerow.kube.watch import Bookmark, Changed, Snapshot
 from hedgerow.runtime.budget import HEAVY
 from hedgerow.runtime.cache import Cache
 from hedgerow.runtime.runner import WALL_CHECK, WORKERS
@@ -171,6 +171,28 @@ class TestTaking:
 
         assert [len(changes) for changes in shop.runner._take(source, event)] == [1]
         assert shop.runner._take(source, event) == ()
+
+
+class TestRewinding:
+    async def test_what_a_restored_store_has_is_taken_and_what_was_done_since_is_done_anew(self):
+        shop = Shop()
+        shop.world.apply("one")
+        async with shop.open():
+            await quiet()
+            source = next(iter(shop.runner._cache))
+            (memory,) = shop.runner._reconciler._memories.values()
+            memory.pruned["Service", "one"] = "a uid"
+            live = source.store.get(("default", "one"))
+            older = {**live, "metadata": {**live["metadata"], "resourceVersion": "1"}}
+            event = Snapshot((older,), "2", rewound=True)
+
+            assert [(live, older)] in list(shop.runner._take(source, event))
+            shop.runner._rewind(source)
+            shop.runner._rewind(source)
+
+            assert len(shop.runner.queue) == 1
+            assert memory.pruned == {}
+            assert len(shop.logged("versions went back: the store was restored")) == 1
 
 
 class TestStopping:

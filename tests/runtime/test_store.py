@@ -186,6 +186,63 @@ class TestLists:
 
         assert stored(old).replace([new], "5") == [(old, new)]
 
+    def test_a_list_of_a_restored_store_is_taken_as_it_is(self):
+        same, newer, gone = thing("same", 2), thing("newer", 8), thing("gone", 9)
+        store, older = stored(same, newer, gone), thing("newer", 3)
+
+        (taken, dropped) = store.replacing([same, older], "5", rewound=True)
+
+        assert (taken, dropped) == ([(newer, older)], [(gone, None)])
+        assert (store.version, store.rewound) == (5, True)
+
+    def test_a_list_that_shows_an_older_form_than_it_has_to_is_of_a_restored_store(self):
+        newer, gone, older = thing("newer", 8), thing("gone", 9), thing("newer", 3)
+        store = stored(newer, gone)
+
+        assert store.replace([older], "12") == [(newer, older), (gone, None)]
+        assert (store.version, store.rewound) == (12, True)
+
+    def test_so_is_one_whose_objects_were_taken_in_as_they_came(self):
+        newer, gone, older = thing("newer", 8), thing("gone", 9), thing("newer", 3)
+        store = stored(newer, gone)
+
+        assert store.meet(older) is None
+        changes = list(store.replacing((), "5", {key_of(older)}, rewound=True))
+        assert changes == [[(newer, older)], [(gone, None)]]
+        assert store.rewound
+
+    def test_of_a_list_that_was_broken_off_nothing_is_believed(self):
+        newer, older = thing("one", 8), thing("one", 3)
+        store = stored(newer)
+        store.meet(older)
+
+        assert list(store.replacing((), "12", frozenset())) == [[(newer, None)]]
+        assert not store.rewound
+
+    def test_an_answer_of_our_own_outlives_a_list_that_was_under_way(self):
+        store = stored(thing(version=1))
+        store.absorb(thing(version=6))
+        store.meet(thing(version=1))
+        list(store.replacing((), "5", {A}))
+
+        assert version_of(store.get(A)) == 6
+        assert not store.rewound
+
+    def test_one_that_was_taken_before_our_own_write_is_not(self):
+        store = stored(thing(version=1))
+        store.absorb(thing(version=6))
+        store.replace([thing(version=1)], "5")
+
+        assert not store.rewound
+
+    def test_after_that_versions_count_from_there(self):
+        store = stored(thing(version=9))
+        list(store.replacing([thing(version=3)], "5", rewound=True))
+        store.absorb(thing(version=6))
+
+        assert version_of(store.get(A)) == 6
+        assert store.put(thing(version=7))
+
     def test_a_list_without_a_version_still_replaces(self):
         store = stored(thing(version=1))
 

@@ -117,6 +117,14 @@ class Dropped(Unreachable):
         super().__init__(message, sent=sent, request=request)
 
 
+class Silent(Dropped):
+    """An open watch said nothing for too long: the connection is half-open, or its version is none.
+
+    A version that the store has not come to, as after it was restored from an older snapshot, is
+    waited for by the server without a word.
+    """
+
+
 class Untrusted(Unreachable):
     """The server's certificate is not signed by the authority that the kubeconfig names."""
 

@@ -17,6 +17,7 @@ from hedgerow.kube.errors import (
     Garbled,
     KubeError,
     Oversized,
+    Silent,
     Unauthenticated,
     Unreachable,
     Untrusted,
@@ -276,9 +277,9 @@ def _lost(error: Exception, server: str, request: Request) -> KubeError:
 
 
 def _dropped(error: Exception, server: str, request: Request, idle: float) -> Dropped:
-    said = f"{server} cut the watch: {str(error) or type(error).__name__}"
     if isinstance(error, httpx.ReadTimeout):
-        said = f"{server} was silent for {idle:.0f} s"
+        return Silent(f"{server} was silent for {idle:.0f} s", request=str(request))
+    said = f"{server} cut the watch: {str(error) or type(error).__name__}"
     return Dropped(said, request=str(request))
 
 

@@ -10,7 +10,17 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never
 
-from hedgerow.kube.errors import Dropped, Garbled, Gone, Invalid, KubeError, Missing
+from hedgerow.kube.errors import (
+    Dropped,
+    Garbled,
+    Gone,
+    Invalid,
+    KubeError,
+    Missing,
+    Silent,
+    Unavailable,
+    Unreachable,
+)
 from hedgerow.kube.retry import Timing, backoff
 from hedgerow_schemas.base import ApiResource, Object
 
@@ -28,11 +38,14 @@ class Snapshot:
     """All objects there are as of `version`; what the consumer has besides is deleted.
 
     `told` are the namespaces and names of those that the consumer was told of as they came.
+    `rewound` when the version is older than what was told before: the store was restored from a
+    snapshot, and versions told since then mean nothing.
     """
 
     items: tuple[Object, ...]
     version: str
     told: frozenset[tuple[str, str]] = frozenset()
+    rewound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +99,14 @@ class Filling:
     """Nothing is told yet: a WatchList when `streaming`, else a paged list comes next.
 
     `items` is filled in place: a copy for each of thousands of initial events would be quadratic.
+    `told` is the version that was told last, if any was.
     """
 
     failures: int = 0
     streaming: bool = True
     items: dict[tuple[str, str], Object] = field(default_factory=dict[tuple[str, str], Object])
     gaps: int = 0
+    told: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +137,8 @@ def step(phase: Phase, arrival: Arrival, draw: float) -> tuple[Outcome, Phase]:
     """Take in one arrival; `draw` from [0, 1) is the jitter of the wait, if one follows."""
     match arrival:
         case Listing(items, version):
-            return Outcome(Snapshot(items, version)), Live(version, phase.failures, phase.gaps)
+            told = Snapshot(items, version, rewound=_is_behind(version, _last(phase)))
+            return Outcome(told), Live(version, phase.failures, phase.gaps)
         case Changed() | Bookmark():
             return _told(phase, arrival)
         case Ended(lasted):
@@ -135,12 +151,15 @@ def step(phase: Phase, arrival: Arrival, draw: float) -> tuple[Outcome, Phase]:
 
 def _told(phase: Phase, arrival: Changed | Bookmark) -> tuple[Outcome, Phase]:
     if isinstance(phase, Live):
+        if _is_behind(arrival.version, phase.version):
+            return Outcome(wait=0.0), Filling(told=phase.version)
         return Outcome(arrival), Live(arrival.version)
     if isinstance(arrival, Bookmark):
         if not arrival.synced:
             return Outcome(), phase
         items = tuple(phase.items.values())
-        return Outcome(Snapshot(items, arrival.version)), Live(arrival.version)
+        told = Snapshot(items, arrival.version, rewound=_is_behind(arrival.version, phase.told))
+        return Outcome(told), Live(arrival.version)
     key = _key(arrival.object)
     if arrival.type == "DELETED":
         phase.items.pop(key, None)
@@ -156,24 +175,39 @@ def _stopped(
     outcome = Outcome(problem=problem, wait=backoff(failures, draw))
     if isinstance(phase, Live):
         return outcome, Live(phase.version, failures)
-    return outcome, Filling(failures, streaming=False)
+    return outcome, Filling(failures, streaming=False, told=phase.told)
 
 
 def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[Outcome, Phase]:
     # A server that answers 410 is back: an outage before it is no reason to wait any longer.
     gaps = (phase.gaps if before else 0) + 1 if isinstance(error, Gone) else 0
     failures = gaps or before + 1
+    if isinstance(error, Silent) and isinstance(phase, Live):
+        return Outcome(wait=backoff(failures, draw)), Filling(failures, told=phase.version)
     if isinstance(error, Dropped):
         return _stopped(phase, failures, draw, error if failures > PATIENCE else None)
     if isinstance(phase, Filling) and phase.streaming and isinstance(error, Invalid):
         # The server does not know sendInitialEvents, or its feature gate is off.
-        return Outcome(wait=0.0), Filling(before, streaming=False)
+        return Outcome(wait=0.0), Filling(before, streaming=False, told=phase.told)
     routine = isinstance(error, Gone) and failures <= PATIENCE
     outcome = Outcome(None, None if routine else error, backoff(failures, draw, error.after))
-    if isinstance(phase, Live) and not isinstance(error, (Gone, Garbled, Invalid, Missing)):
+    # A server that was away for long may come back with a store that was restored.
+    away = isinstance(error, (Unreachable, Unavailable)) and failures > PATIENCE
+    worthless = away or isinstance(error, (Gone, Garbled, Invalid, Missing))
+    if isinstance(phase, Live) and not worthless:
         return outcome, Live(phase.version, failures)
     streaming = isinstance(phase, Live) or phase.streaming
-    return outcome, Filling(failures, streaming=streaming, gaps=gaps)
+    return outcome, Filling(failures, streaming=streaming, gaps=gaps, told=_last(phase))
+
+
+def _last(phase: Phase) -> str:
+    """Return the version that was told last."""
+    return phase.version if isinstance(phase, Live) else phase.told
+
+
+def _is_behind(version: str, told: str) -> bool:
+    """Return whether a version is older than one that was told; they are comparable (KEP-5504)."""
+    return version.isdecimal() and told.isdecimal() and int(version) < int(told)
 
 
 class Source(Protocol):
@@ -272,6 +306,8 @@ async def reflect(
                     on_problem(outcome.problem)
                 if outcome.event is not None:
                     yield _by_name(outcome.event) if on_listed else outcome.event
+                if outcome.wait is not None:
+                    break
         if outcome.wait is not None:
             on_restart(_why(arrival))
             await timing.sleep(outcome.wait)
@@ -308,7 +344,9 @@ async def _arrivals(
 
 
 def _why(end: Arrival | None) -> str:
-    return type(end.error).__name__.lower() if isinstance(end, Failed) else "ended"
+    if isinstance(end, Failed):
+        return type(end.error).__name__.lower()
+    return "ended" if isinstance(end, Ended) else "rewound"
 
 
 def _reduced(event: WatchEvent, subject: _Subject, *, listing: bool) -> WatchEvent:
@@ -323,7 +361,7 @@ def _by_name(event: Snapshot | Changed | Bookmark) -> Snapshot | Changed | Bookm
     """Return a Snapshot of what was told already."""
     if not isinstance(event, Snapshot):
         return event
-    return Snapshot((), event.version, frozenset(map(_key, event.items)))
+    return Snapshot((), event.version, frozenset(map(_key, event.items)), event.rewound)
 
 
 def _key(item: Object) -> tuple[str, str]:

@@ -52,6 +52,10 @@ class Announcer:
         self._observer = observer
         self._recorder = recorder
 
+    def rewind(self) -> None:
+        """Forget which Events are told."""
+        self._recorder.rewind()
+
     async def of_write(self, look: Look, write: Write, memory: Memory) -> None:
         """Tell of the fields that a write put back, and of those that it took by force.
 

@@ -120,6 +120,15 @@ class Reconciler:
         again = _soonest(outcome.requeue_after, guarded_for)
         return replace(outcome, requeue_after=again, refused=True)
 
+    def rewind(self) -> None:
+        """Forget which children were deleted and which Events are told: they may be undone.
+
+        What was created once stays known, so that no start of a CronJob is made again.
+        """
+        for memory in self._memories.values():
+            memory.pruned.clear()
+        self._announcer.rewind()
+
     async def _pass(self, key: Key, live: Object) -> Outcome:
         memory = self._memory(key, live)
         terms = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"

@@ -94,6 +94,10 @@ class Recorder:
             return error
         return None
 
+    def rewind(self) -> None:
+        """Forget which Events were published."""
+        self._told.clear()
+
     def is_told(self, name: str) -> bool:
         """Return whether an Event of that name was published, as far back as is remembered."""
         return name in self._told

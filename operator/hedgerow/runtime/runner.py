@@ -170,6 +170,7 @@ class Runner:
                     await anyio.lowlevel.checkpoint()
                 self._recovered(number, source)
                 if isinstance(event, Snapshot):
+                    self._rewind(source)
                     self._unsynced.discard(number)
                     if not self._unsynced:
                         self._ready.set()
@@ -204,8 +205,8 @@ class Runner:
     ) -> Iterable[Sequence[Change]]:
         store = source.store
         match event:
-            case Snapshot(items=items, version=version, told=told):
-                return store.replacing(items, version, told)
+            case Snapshot(items=items, version=version, told=told, rewound=rewound):
+                return store.replacing(items, version, told, rewound=rewound)
             case Bookmark(version=version):
                 store.bookmark(version)
                 return ()
@@ -214,6 +215,20 @@ class Runner:
             case _:
                 change = store.put(event.object)
         return ((change,),) if change else ()
+
+    def _rewind(self, source: Source) -> None:
+        """Forget what was done since the snapshot that the API server's store was restored from."""
+        if not source.store.rewound:
+            return
+        source.store.rewound = False
+        log.warning(
+            "versions went back: the store was restored",
+            controller=self.controller.name,
+            watched=source.api.plural,
+            namespace=source.namespace or "*",
+        )
+        self._reconciler.rewind()
+        self.look_again(())
 
     def _enqueue(self, source: Source, changes: Iterable[Change]) -> None:
         for change in changes:

@@ -52,8 +52,9 @@ class Store:
 
     Two sources feed it: the watch, in order, and the answers to our own writes, which may come
     before or after the watch tells of them. `version` is how far the watch has told; an answer
-    at or below it is old news, and an event below what is cached is too. With a `scale`, objects
-    are weighed, and only a part is kept of those that are too large.
+    at or below it is old news, and an event below what is cached is too. `rewound` when a list has
+    shown that the API server's store was restored, until somebody takes note. With a `scale`,
+    objects are weighed, and only a part is kept of those that are too large.
     """
 
     def __init__(
@@ -63,7 +64,10 @@ class Store:
         self._objects: dict[Key, Object] = {}
         self._indices = dict(indices or {})
         self._indexed: dict[str, dict[Hashable, set[Key]]] = {name: {} for name in self._indices}
+        self._older: dict[Key, Object] = {}
+        """Of a list that is under way: what is not as it is cached, and older."""
         self.version = 0
+        self.rewound = False
 
     def __len__(self) -> int:
         """Count the cached objects."""
@@ -88,27 +92,49 @@ class Store:
     def meet(self, obj: Object) -> Change | None:
         """Take in an object of a list that is under way: give the difference, if any.
 
-        How far the watch has told is known only when the list is at its end.
+        How far the watch has told is known only when the list is at its end. Until then it cannot
+        be said of one that is older than what is cached, by our own write or by a store that was
+        restored, which of the two it is.
         """
-        return self._take(obj)
+        key = key_of(obj)
+        self._older.pop(key, None)
+        change = self._take(obj)
+        if change is None and obj != self._objects[key]:
+            self._older[key] = obj
+        return change
 
     def replacing(
-        self, items: Iterable[Object], version: str, met: Container[Key] = ()
+        self,
+        items: Iterable[Object],
+        version: str,
+        met: Container[Key] = (),
+        *,
+        rewound: bool = False,
     ) -> Iterator[list[Change]]:
         """Take in a whole list part by part, so that other work comes in between.
 
         `met` are the keys of those that were taken in as they came.
 
         Until it is at its end the watch has told of nothing new: answers to our own writes are
-        taken in on the way, as long as they are newer than what is cached.
+        taken in on the way, as long as they are newer than what is cached. Where versions were
+        `rewound`, those of what is cached tell nothing: the list is taken as it is, and `rewound`
+        stays noted. So it is where the list shows an older form than it would have to.
         """
-        told = max(self.version, int(version) if version.isdecimal() else 0)
-        fresh = {key_of(item): item for item in items}
+        told = int(version) if version.isdecimal() else 0
+        fresh = {key: item for key, item in self._older.items() if key in met}
+        fresh |= {key_of(item): item for item in items}
+        self._older = {}
+        rewound = rewound or any(self._outlives(item, told) for item in fresh.values())
+        if rewound:
+            self.rewound, self.version = True, 0
+        told = max(self.version, told)
         for keys in _parts(fresh):
-            yield [change for key in keys if (change := self._take(fresh[key]))]
+            taken = (self._take(fresh[key], anyway=rewound) for key in keys)
+            yield [change for change in taken if change]
         for keys in _parts(self._objects):
             gone = (key for key in keys if key not in fresh and key not in met)
-            yield [change for key in gone if (change := self._drop(key, told))]
+            dropped = (self._drop(key, None if rewound else told) for key in gone)
+            yield [change for change in dropped if change]
         self.version = max(self.version, told)
 
     def put(self, obj: Object) -> Change | None:
@@ -154,18 +180,24 @@ class Store:
         if self._scale is not None and excess_of(obj) is None:
             self._objects[key] = self._scale.reduce((self, key), obj, excess)
 
-    def _drop(self, key: Key, told: int) -> Change | None:
+    def _outlives(self, item: Object, told: int) -> bool:
+        """Return whether a newer form is cached that a list of the version `told` has to show."""
+        old = self._objects.get(key_of(item))
+        return old is not None and version_of(item) < version_of(old) <= told
+
+    def _drop(self, key: Key, told: int | None) -> Change | None:
         """Drop what a list does not have; what is newer was written by us after it was made."""
         old = self._objects.get(key)
-        if old is None or version_of(old) > told:
+        if old is None or (told is not None and version_of(old) > told):
             return None
         self._set(key, None)
         return old, None
 
-    def _take(self, obj: Object) -> Change | None:
+    def _take(self, obj: Object, *, anyway: bool = False) -> Change | None:
+        """Take in what is newer than what is cached, or anything that is not the same."""
         key = key_of(obj)
         old = self._objects.get(key)
-        if old is not None and not _is_news(obj, old):
+        if old is not None and (old == obj if anyway else not _is_news(obj, old)):
             return None
         self._set(key, obj)
         return old, self._objects[key]

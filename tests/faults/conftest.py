@@ -1,0 +1,24 @@
+"""Conftest: what the quick share of the runs has in common."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from faults.__main__ import world as brought_up
+from faults.machine import World
+from hedgerow.sandbox.cluster import Options
+from support import binaries
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what is missing now: it takes longer than a test may."""
+    names = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if "faulty_world" in names and not session.config.option.collectonly:
+        binaries.find(Options(), binaries.telling(session.config))
+
+
+@pytest.fixture(scope="session")
+def faulty_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """An API server with a proxy before it, and operators that start at once."""
+    with brought_up(tmp_path_factory.mktemp("faults")) as world:
+        yield world

@@ -1,0 +1,143 @@
+"""Checks fail where they have to: each is given a run that breaks its rule."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from faults import checks, table
+from faults.endings import difference
+from faults.proxy import Exchange
+from faults.signatures import signature
+from faults.troubles import ANY_STEP, Target
+
+JOBS = "/apis/batch/v1/namespaces/here/jobs"
+BODY = {"metadata": {"name": "cron-1795337413", "resourceVersion": "1"}}
+
+
+def asked(method: str = "PATCH", path: str = f"{JOBS}/cron-1795337413", **more: Any) -> Exchange:
+    given = {
+        "number": 0,
+        "port": 1,
+        "method": method,
+        "path": path,
+        "query": {"fieldManager": "hedgerow-cronjob"},
+        "headers": {"content-type": checks.APPLY},
+        "body": json.dumps(more.pop("body", BODY)).encode(),
+        "began": 0.0,
+        "done": 201,
+    }
+    return Exchange(**{**given, **more})
+
+
+def run(*record: Exchange, births: tuple[float, ...] = (), other: tuple[Exchange, ...] = ()) -> Any:
+    """Give what checks look at of a run: a line for each operator, and no Events or logs."""
+    lines = [SimpleNamespace(record=list(each)) for each in (record, other)]
+    operators = [
+        SimpleNamespace(line=line, births=list(births), entries=list[Any]) for line in lines
+    ]
+    return SimpleNamespace(
+        lines=lines, operators=operators, people=SimpleNamespace(every=lambda _kind: [])
+    )
+
+
+class TestWrites:
+    def test_an_unforced_guarded_apply_is_lawful(self):
+        assert checks.broken(run(asked())) == []
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"method": "PUT"},
+            {"method": "POST"},
+            {"headers": {"content-type": "application/merge-patch+json"}},
+            {"query": {"fieldManager": "hedgerow-cronjob", "force": "true"}},
+            {"query": {"fieldManager": "kubectl"}},
+            {"body": {"metadata": {"name": "a"}}},
+            {"method": "DELETE", "body": {"preconditions": {}}},
+        ],
+        ids=str,
+    )
+    def test_anything_else_is_told(self, wrong):
+        assert len(checks.broken(run(asked(**wrong)))) == 1
+
+    def test_a_delete_of_a_uid_is_lawful(self):
+        gone = asked("DELETE", body={"preconditions": {"uid": "u"}})
+
+        assert checks.broken(run(gone)) == []
+
+
+class TestStarts:
+    def owned(self, uid: str) -> Any:
+        return {"metadata": {**BODY["metadata"], "ownerReferences": [{"uid": uid}]}}
+
+    def test_a_job_that_is_made_twice_is_told(self):
+        twice = [asked(body=self.owned("u")), asked(body=self.owned("u"))]
+
+        assert len(checks.broken(run(*twice))) == 1
+
+    def test_a_job_of_a_resource_made_anew_is_another(self):
+        assert checks.broken(run(asked(body=self.owned("u")), asked(body=self.owned("v")))) == []
+
+    def test_what_was_refused_was_not_made(self):
+        again = [asked(body=self.owned("u"), done=409), asked(body=self.owned("u"))]
+
+        assert checks.broken(run(*again)) == []
+
+
+class TestSpinning:
+    def reads(self, number: int) -> list[Exchange]:
+        return [asked("GET", began=10 + each / number) for each in range(number)]
+
+    def test_too_many_requests_in_a_second_are_told(self):
+        assert len(checks.broken(run(*self.reads(checks.MOST_PER_SECOND + 1)))) == 1
+
+    def test_those_of_a_start_do_not_count(self):
+        asked_then = self.reads(checks.MOST_PER_SECOND + 1)
+
+        assert checks.broken(run(*asked_then, births=(9.5,))) == []
+
+
+class TestLeaders:
+    LEASE = "/apis/coordination.k8s.io/v1/namespaces/here/leases/hedgerow"
+
+    def lease(self, at: float, port: int) -> Exchange:
+        body = {"metadata": {"name": "hedgerow"}, "spec": {"holderIdentity": str(port)}}
+        return asked(path=self.LEASE, body=body, port=port, began=at, done=200)
+
+    def test_a_write_after_another_got_the_lease_is_told(self):
+        one = (self.lease(1, 1), asked(began=2), asked(began=4))
+
+        assert len(checks.both_at_work(run(*one, other=(self.lease(3, 2),)))) == 1
+
+    def test_who_has_it_may_write(self):
+        one = (self.lease(1, 1), asked(began=2))
+        other = (self.lease(3, 2), asked(began=4, port=2))
+
+        assert checks.both_at_work(run(*one, other=other)) == []
+
+
+class TestTelling:
+    def test_a_difference_is_told_by_its_path(self):
+        wanted, found = {"a": [{"b": 1}], "c": 2}, {"a": [{"b": 3}]}
+
+        assert difference(wanted, found) == [
+            ".a[0].b: wanted 1, found 3",
+            ".c: wanted 2, found null",
+        ]
+
+    def test_a_write_has_the_same_name_in_every_run(self):
+        assert signature(asked()) == "apply jobs/cron-N"
+        assert Target("apply jobs/cron-N", 1, 0).fits(asked())
+        assert not Target("apply jobs/cron-N", 1, 1).fits(asked())
+        assert Target("apply jobs/cron-N", 1, ANY_STEP).fits(asked(step=3))
+
+    def test_the_table_has_a_row_for_each_fault_and_one_for_all(self):
+        verdict = {"fault": "cut", "passed": True, "longest": 2.0, "busiest": 7}
+
+        lines = table.summary([verdict, {**verdict, "passed": False, "longest": 9.5}]).splitlines()
+
+        assert lines[2:] == ["| cut | 2 | 1 | 9.5 s | 7 |", "| **all** | 2 | 1 | 9.5 s | 7 |"]

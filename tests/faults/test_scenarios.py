@@ -1,0 +1,39 @@
+"""Scenarios cover what there is: every controller, and what is to happen to each."""
+
+from __future__ import annotations
+
+import pytest
+
+from faults.people import PLURALS
+from faults.scenarios import SCENARIOS
+from hedgerow.registry import CONTROLLERS
+
+WORDS = ("created", "contested", "changed", "deleted")
+
+
+@pytest.mark.parametrize("controller", CONTROLLERS)
+def test_every_controller_has_a_scenario_with_all_that_is_to_happen(controller):
+    steps = " ".join(step.name for s in SCENARIOS if s.controller == controller for step in s.steps)
+
+    assert [word for word in WORDS if word not in steps] == []
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+class TestEach:
+    def test_a_field_is_contested_in_the_middle(self, scenario):
+        names = [step.name for step in scenario.steps]
+
+        assert 0 < names.index("contested") < len(names) - 1
+
+    def test_its_steps_are_told_apart_by_name(self, scenario):
+        names = [step.name for step in scenario.steps]
+
+        assert len(set(names)) == len(names)
+
+    def test_people_know_where_its_kinds_are_served(self, scenario):
+        kinds = [scenario.resource["kind"], *(kind["kind"] for kind in scenario.children)]
+
+        assert [kind for kind in kinds if kind not in PLURALS] == []
+
+    def test_it_begins_and_ends_at_rest(self, scenario):
+        assert not scenario.steps[-1].moving
