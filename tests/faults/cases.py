@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from faults import troubles
-from faults.checks import OF_REFUSAL, both_at_work, broken, busiest
+from faults.checks import OF_TROUBLE, both_at_work, broken, busiest
 from faults.endings import warnings
 from faults.machine import Reference, Run, World, prepared
 from faults.proxy import Reply, Trouble
@@ -135,7 +135,7 @@ def untold(run: Run, last: int) -> list[str]:
     known = {reason for _, reason, _ in wanted}
     return [
         *(f"no Event {e}" for e in sorted(wanted - found) if e[1] not in run.unheard),
-        *(f"an Event {e}" for e in sorted(found - wanted) if e[1] not in OF_REFUSAL | known),
+        *(f"an Event {e}" for e in sorted(found - wanted) if e[1] not in OF_TROUBLE | known),
     ]
 
 

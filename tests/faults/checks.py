@@ -13,7 +13,7 @@ from faults.signatures import signature
 
 MOST_PER_SECOND = 60
 """Requests in any second of an operator of one resource, once it has filled its caches."""
-OF_REFUSAL = frozenset({"Refused", "Rejected", "Forbidden"})
+OF_TROUBLE = frozenset({"Refused", "Rejected", "Forbidden", "TooManyMissedTimes"})
 """Reasons of Warning Events that tell of the trouble itself."""
 START = 2.0
 """Seconds in which an operator that starts asks for its rights and fills its caches."""
@@ -115,7 +115,7 @@ def _told_twice(run: Run) -> list[str]:
     told = Counter(
         (event.get("reason"), event.get("note"), json.dumps(event.get("regarding"), sort_keys=True))
         for event in run.people.every(kind)
-        if event.get("reason") not in OF_REFUSAL
+        if event.get("reason") not in OF_TROUBLE
     )
     return [f"told {count} times: {what[:2]}" for what, count in told.items() if count > 1]
 
