@@ -158,11 +158,16 @@ def _matches(case: Case, words: Sequence[str]) -> bool:
     return all(word in case.name for word in words)
 
 
-def _list() -> None:
-    """Name the faults and the scenarios, as -k finds them."""
+def faults() -> list[str]:
+    """Return the name of every fault."""
     bare = {s.name: Reference(s, (), (), (Target("a write", 1, 0),)) for s in SCENARIOS}
     struck = (case for together in outages(bare) for case in together)
-    for fault in dict.fromkeys(case.fault for case in (*cases(bare), *struck)):
+    return list(dict.fromkeys(case.fault for case in (*cases(bare), *struck)))
+
+
+def _list() -> None:
+    """Name the faults and the scenarios, as -k finds them."""
+    for fault in faults():
         print(f"fault     {fault}")
     for scenario in SCENARIOS:
         print(f"scenario  {scenario.name}: {', '.join(step.name for step in scenario.steps)}")
@@ -195,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = [asdict(verdict) for verdict in verdicts]
     if given.output:
         given.output.write_text(json.dumps(found, indent=1), "utf-8")
-    print(table.summary(found))
+    print(table.by_scenario(found), table.summary(found), sep="\n\n")
     failed = [verdict for verdict in verdicts if not verdict.passed]
     for verdict in failed:
         print(f"FAILED {verdict.fault} | {verdict.scenario} | {verdict.where}: {verdict.why}")

@@ -1,26 +1,53 @@
-"""Table: what the runs came to, by fault, as the README has it."""
+"""Table: what the runs came to, by fault, as the README has it, and by fault and scenario."""
 
 from __future__ import annotations
 
 from typing import Any
 
+Verdicts = list[dict[str, Any]]
 
-def summary(verdicts: list[dict[str, Any]]) -> str:
+
+def summary(verdicts: Verdicts) -> str:
     """Return a Markdown table: for each fault, runs, passed, the slowest and the busiest."""
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for verdict in verdicts:
-        rows.setdefault(verdict["fault"], []).append(verdict)
-    lines = [
-        "| Fault | Runs | Passed | Slowest step | Most requests in a second |",
-        "|---|--:|--:|--:|--:|",
-        *(_row(fault, found) for fault, found in rows.items()),
-        _row("**all**", verdicts),
-    ]
+    return "\n".join(
+        [
+            "| Fault | Runs | Passed | Slowest step | Most requests in a second |",
+            "|---|--:|--:|--:|--:|",
+            *(_row(fault, found) for fault, found in _by("fault", verdicts).items()),
+            _row("**all**", verdicts),
+        ]
+    )
+
+
+def by_scenario(verdicts: Verdicts) -> str:
+    """Return a Markdown table: for each fault and scenario, passed of the runs, and the slowest."""
+    scenarios = list(_by("scenario", verdicts))
+    lines = [f"| Fault | {' | '.join(scenarios)} |", f"|---|{'--:|' * len(scenarios)}"]
+    for fault, found in _by("fault", verdicts).items():
+        cells = _by("scenario", found)
+        lines.append(f"| {fault} | {' | '.join(_cell(cells.get(s, [])) for s in scenarios)} |")
     return "\n".join(lines)
 
 
-def _row(name: str, found: list[dict[str, Any]]) -> str:
-    passed = sum(verdict["passed"] for verdict in found)
-    longest = max((verdict["longest"] for verdict in found), default=0)
-    busiest = max((verdict["busiest"] for verdict in found), default=0)
-    return f"| {name} | {len(found)} | {passed} | {longest:.1f} s | {busiest} |"
+def _by(key: str, verdicts: Verdicts) -> dict[str, Verdicts]:
+    groups: dict[str, Verdicts] = {}
+    for verdict in verdicts:
+        groups.setdefault(verdict[key], []).append(verdict)
+    return groups
+
+
+def _row(name: str, found: Verdicts) -> str:
+    longest, busiest = _most("longest", found), _most("busiest", found)
+    return f"| {name} | {len(found)} | {_passed(found)} | {longest:.1f} s | {busiest} |"
+
+
+def _cell(found: Verdicts) -> str:
+    return f"{_passed(found)}/{len(found)}, {_most('longest', found):.1f} s" if found else ""
+
+
+def _passed(found: Verdicts) -> int:
+    return sum(verdict["passed"] for verdict in found)
+
+
+def _most(key: str, found: Verdicts) -> Any:
+    return max((verdict[key] for verdict in found), default=0)

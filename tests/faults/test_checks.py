@@ -121,6 +121,13 @@ class TestLeaders:
 
 
 class TestTelling:
+    PASSED = {"fault": "cut", "scenario": "one", "passed": True, "longest": 2.0, "busiest": 7}
+    VERDICTS = [
+        PASSED,
+        {**PASSED, "scenario": "two", "passed": False, "longest": 9.5},
+        {**PASSED, "fault": "lost", "scenario": "two"},
+    ]
+
     def test_a_difference_is_told_by_its_path(self):
         wanted, found = {"a": [{"b": 1}], "c": 2}, {"a": [{"b": 3}]}
 
@@ -136,8 +143,20 @@ class TestTelling:
         assert Target("apply jobs/cron-N", 1, ANY_STEP).fits(asked(step=3))
 
     def test_the_table_has_a_row_for_each_fault_and_one_for_all(self):
-        verdict = {"fault": "cut", "passed": True, "longest": 2.0, "busiest": 7}
+        lines = table.summary(self.VERDICTS).splitlines()
 
-        lines = table.summary([verdict, {**verdict, "passed": False, "longest": 9.5}]).splitlines()
+        assert lines[2:] == [
+            "| cut | 2 | 1 | 9.5 s | 7 |",
+            "| lost | 1 | 1 | 2.0 s | 7 |",
+            "| **all** | 3 | 2 | 9.5 s | 7 |",
+        ]
 
-        assert lines[2:] == ["| cut | 2 | 1 | 9.5 s | 7 |", "| **all** | 2 | 1 | 9.5 s | 7 |"]
+    def test_the_other_table_has_a_column_for_each_scenario(self):
+        lines = table.by_scenario(self.VERDICTS).splitlines()
+
+        assert lines == [
+            "| Fault | one | two |",
+            "|---|--:|--:|",
+            "| cut | 1/1, 2.0 s | 0/1, 9.5 s |",
+            "| lost |  | 1/1, 2.0 s |",
+        ]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from faults.__main__ import faults
 from faults.people import PLURALS
 from faults.scenarios import SCENARIOS
 from hedgerow.registry import CONTROLLERS
@@ -16,6 +19,13 @@ def test_every_controller_has_a_scenario_with_all_that_is_to_happen(controller):
     steps = " ".join(step.name for s in SCENARIOS if s.controller == controller for step in s.steps)
 
     assert [word for word in WORDS if word not in steps] == []
+
+
+def test_the_readme_has_the_figures_of_every_fault():
+    text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    rows = text.partition("<!-- faults -->")[2].partition("<!-- /faults -->")[0].splitlines()[3:]
+
+    assert {row.split(" | ")[0].removeprefix("| ") for row in rows} == {*faults(), "**all**"}
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
