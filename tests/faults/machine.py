@@ -204,7 +204,8 @@ class Run:
     def settle(self, number: int, step: Step) -> None:
         """Wait until a step is answered."""
         if step.moving:
-            self.until(self.after_news(lambda: step.seen(self.people)), step.name)
+            look = self.after_news(lambda: step.seen(self.people))
+            self.until(look, step.name, self.patience)
             self.endings.append({})
             self.told.append(())
         elif self.reference is None:
