@@ -61,6 +61,14 @@ class TestVanished:
 
         assert [leaf.path for leaf in only_write(made).restores] == [".data.a"]
 
+    def test_what_was_restored_under_a_clock_that_was_ahead_is_restored_again(self):
+        ahead = NOW + timedelta(days=365)
+        past = replace(settled_past(), restored={".data.a": ahead})
+
+        made = planned(scene(removed(WANT, "data", "a"), past=past, now=NOW))
+
+        assert [leaf.path for leaf in only_write(made).restores] == [".data.a"]
+
     def test_what_the_status_reports_as_gone_stays_left_alone_after_a_restart(self):
         made = planned(scene(removed(WANT, "data", "a"), reported=(nobodys(),)))
 

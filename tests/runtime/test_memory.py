@@ -65,6 +65,12 @@ class TestNames:
         assert known.may_read_names(NOW + RECHECK_NAME)
         assert not known.may_read_names(NOW + RECHECK_NAME)
 
+    def test_a_clock_that_was_ahead_for_a_while_does_not_keep_them_from_being_read(self):
+        known = memory()
+        assert known.may_read_names(NOW + timedelta(days=365))
+
+        assert known.may_read_names(NOW)
+
     def test_taken_names_are_told(self):
         known = memory()
         known.past = {DEMO: Past(taken=True), ("Service", "other"): Past()}
@@ -153,6 +159,9 @@ class TestRepetition:
     def test_after_a_while_it_may_be_made_again(self):
         assert not self.tired().is_tired(DEMO, "g", NOW + REPEATED_WITHIN)
 
+    def test_what_was_made_under_a_clock_that_was_ahead_does_not_count(self):
+        assert not self.tired().is_tired(DEMO, "g", NOW - timedelta(days=365))
+
     def test_another_write_is_counted_by_itself_and_ends_no_count(self):
         known = self.tired()
 
@@ -216,6 +225,12 @@ class TestTelling:
         assert known.may_tell(DEMO, ".a", "helm", NOW)
         assert not known.may_tell(DEMO, ".a", "helm", NOW + REPEATED_WITHIN - timedelta(seconds=1))
         assert known.may_tell(DEMO, ".a", "helm", NOW + REPEATED_WITHIN)
+
+    def test_what_was_told_under_a_clock_that_was_ahead_is_told_again(self):
+        known = memory()
+        assert known.may_tell(DEMO, ".a", "helm", NOW + timedelta(days=365))
+
+        assert known.may_tell(DEMO, ".a", "helm", NOW)
 
     def test_another_field_holder_or_child_is_told_by_itself(self):
         known = memory()

@@ -226,7 +226,7 @@ class ChildPlanner:
     def _is_abandoned(self, leaf: Leaf) -> bool:
         """Tell whether a vanished leaf was restored before, to no avail."""
         restored = self.past.restored.get(leaf.path)
-        recently = restored is not None and self.scene.now - restored < RESTORE_ONCE_IN
+        recently = restored is not None and abs(self.scene.now - restored) < RESTORE_ONCE_IN
         given_up = recently or self._is_reported(leaf) or is_scaled_away(leaf)
         return given_up and not self._is_claimed(leaf)
 

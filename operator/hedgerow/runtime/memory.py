@@ -90,7 +90,7 @@ class Memory:
 
     def may_read_names(self, now: datetime) -> bool:
         """Tell whether taken names are due for another look; note that it is taken."""
-        due = self.names_read is None or now - self.names_read >= RECHECK_NAME
+        due = self.names_read is None or not _is_near(self.names_read, now, RECHECK_NAME)
         if due:
             self.names_read = now
         return due
@@ -116,7 +116,8 @@ class Memory:
         self.made[target] = (*self._recent(target, now), Made(gist, now))[-MOST_MADE:]
 
     def _recent(self, target: ChildId, now: datetime) -> tuple[Made, ...]:
-        return tuple(m for m in self.made.get(target, ()) if now - m.time < REPEATED_WITHIN)
+        made = self.made.get(target, ())
+        return tuple(each for each in made if _is_near(each.time, now, REPEATED_WITHIN))
 
     def may_tell(self, child: ChildId, path: str, manager: str, now: datetime) -> bool:
         """Tell whether an Event about a field and its holder is due; note that it is told.
@@ -125,7 +126,7 @@ class Memory:
         """
         key = (child, path, manager)
         last = self.told.get(key)
-        if last is not None and now - last < REPEATED_WITHIN:
+        if last is not None and _is_near(last, now, REPEATED_WITHIN):
             return False
         self.told.pop(key, None)
         self.told[key] = now
@@ -163,3 +164,11 @@ class Memory:
         past = self.past.get(write.id, Past())
         restored = {**past.restored, **{leaf.path: now for leaf in write.restores}}
         self.past[write.id] = replace(past, restored=restored)
+
+
+def _is_near(time: datetime, now: datetime, span: timedelta) -> bool:
+    """Return whether a time that was noted is less than a span away from now.
+
+    One that lies further ahead was noted by a clock that was wrong, and has been set back since.
+    """
+    return abs(now - time) < span
