@@ -1,0 +1,164 @@
+"""Changes: one spec after another, valid and invalid, in the manner of Acto.
+
+Whatever was declared before, the last valid spec ends as a fresh deployment of it does; what is
+not valid is refused by the server or told by the status, and does not stay in the way.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from controllers.subject import Subject
+from faults.inmemory.machine import Machine
+from faults.inmemory.people import ModelPeople
+from faults.inmemory.story import everything, is_write
+from faults.scenarios import USER
+from hedgerow.core.terms import YIELD
+from model.answers import Refused
+from model.schema import Object
+
+REST, LONG = 2.0, 400.0
+"""Seconds without a write after which a change has come to rest, one that was refused meanwhile."""
+NEVER = {"schedule": "0 0 30 2 *"}
+"""A schedule without any start: what was started before is no part of what is declared."""
+JUNK: tuple[Any, ...] = ({"x": 1}, [[]], "no such thing", -7, 10**12, True)
+_GENERATION = re.compile(r"generation \d+")
+_PULL = re.compile(r'"imagePullPolicy": "\w+"')
+"""The server chooses it when a Deployment is created, and never again (Kubernetes, Images)."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One spec that a user applies, with the annotations that come with it."""
+
+    spec: Object
+    annotations: Object
+    valid: bool
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What came of some changes."""
+
+    left: str
+    """All there is in the end."""
+    untold: tuple[Object, ...]
+    """The invalid specs that were neither refused nor told of."""
+    taken: bool
+    """Whether the server took the last one: an apply that empties a map may be refused there."""
+    wrong: tuple[str, ...]
+
+
+def changes(subject: Subject, *, longest: int = 4) -> st.SearchStrategy[list[Change]]:
+    """Give sequences of changes, of which the last is valid."""
+    return st.builds(
+        lambda before, last: [*before, last],
+        st.lists(st.one_of(_valid(subject), _invalid(subject)), max_size=longest - 1),
+        _valid(subject),
+    )
+
+
+def _valid(subject: Subject) -> st.SearchStrategy[Change]:
+    never = NEVER if subject.lasting else {}
+    return subject.resources.map(lambda drawn: Change({**drawn["spec"], **never}, {}, True))
+
+
+@st.composite
+def _invalid(draw: st.DrawFn, subject: Subject) -> Change:
+    """Give a valid spec with one field that is missing, or of a wrong type, or unknown."""
+    spec = dict(draw(_valid(subject)).spec)
+    fields = sorted(field.alias or name for name, field in _fields(subject).items())
+    name = draw(st.sampled_from([*fields, "noSuchField", YIELD]))
+    if name == YIELD:
+        return Change(spec, {YIELD: "Deployment"}, False)
+    if name in spec and draw(st.booleans()):
+        del spec[name]
+    else:
+        spec[name] = draw(st.sampled_from(JUNK))
+    return Change(spec, {}, _is_valid(subject, spec))
+
+
+def _fields(subject: Subject) -> Any:
+    spec = subject.controller.resource.model_fields["spec"].annotation
+    return spec.model_fields  # type: ignore[union-attr]
+
+
+def _is_valid(subject: Subject, spec: Object) -> bool:
+    try:
+        subject.controller.resource.model_validate(_resource(subject, Change(spec, {}, True)))
+    except ValidationError:
+        return False
+    return True
+
+
+def _resource(subject: Subject, change: Change) -> Object:
+    api = subject.controller.resource.api
+    metadata: Object = {"name": "cron", "namespace": "default"}
+    if change.annotations:
+        metadata["annotations"] = change.annotations
+    body = {"apiVersion": api.group_version, "kind": api.kind, "metadata": metadata}
+    return {**body, "spec": change.spec}
+
+
+def made(subject: Subject, sequence: list[Change]) -> Changed:
+    """Apply one change after another, each once the last has come to rest."""
+    machine = Machine(controllers=(subject.controller.name,))
+    people = ModelPeople(machine.api.store)
+    untold: list[Object] = []
+    taken = False
+
+    async def main() -> None:
+        nonlocal taken
+        people.settle_in()
+        await anyio.sleep(1)
+        for change in sequence:
+            body = _resource(subject, change)
+            taken = False
+            try:
+                machine.api.store.apply(body, USER, force=True)
+            except Refused:
+                continue
+            taken = True
+            await _rest(machine, REST)
+            if not change.valid and not _told(people.get(body)):
+                untold.append(change.spec)
+        await _rest(machine, LONG)
+
+    machine.run(main)
+    failed = [str(e) for e in machine.logs if e["event"] == "pass failed"]
+    left = _GENERATION.sub("generation N", everything(machine.api.store.all()))
+    left = _PULL.sub("PULL", left)
+    return Changed(left, tuple(untold), taken, (*failed, *map(repr, machine.processes[0].ends)))
+
+
+async def _rest(machine: Machine, quiet: float) -> None:
+    began = anyio.current_time()
+    with anyio.move_on_after(10 * LONG):
+        while True:
+            exchanges = reversed(machine.api.exchanges)
+            last = max(began, next((e.sent for e in exchanges if is_write(e)), 0.0))
+            if anyio.current_time() >= last + quiet:
+                return
+            await anyio.sleep(last + quiet - anyio.current_time())
+
+
+def _told(live: Object | None) -> bool:
+    conditions = (live or {}).get("status", {}).get("conditions", [])
+    states = {condition["type"]: condition["status"] for condition in conditions}
+    return states.get("Stalled") == "True" or states.get("Ready") == "False"
+
+
+def wrong(subject: Subject, sequence: list[Change]) -> list[str]:
+    """Tell what must not be."""
+    changed, fresh = made(subject, sequence), made(subject, sequence[-1:])
+    found = [*changed.wrong]
+    if changed.taken and changed.left != fresh.left:
+        found.append(f"{changed.left} instead of {fresh.left}")
+    found += [f"not told: {spec}" for spec in changed.untold]
+    return found

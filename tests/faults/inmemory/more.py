@@ -1,0 +1,113 @@
+"""More: scenarios of what takes minutes, which only a virtual clock has time for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from faults.scenarios import (
+    BLUE,
+    CRON,
+    DEMO,
+    GREEN,
+    OTHER,
+    ROUTE,
+    Object,
+    People,
+    Scenario,
+    Step,
+    apply,
+    both,
+    count,
+    jobs,
+    observed,
+)
+
+LABEL = "hedgerow.dev/controller"
+EVERY = 600
+"""Seconds between two starts of the CronJob here."""
+
+
+def _pods(name: str) -> Object:
+    return {"containers": [{"name": name, "image": "example/echo:1"}]}
+
+
+def _is_ours(identity: Object) -> Callable[[People], object]:
+    def look(people: People) -> bool:
+        live = people.get(identity) or {"metadata": {}}
+        labels = live["metadata"].get("labels", {})
+        return bool(live["metadata"].get("ownerReferences")) and labels.get(LABEL) == "bluegreen"
+
+    return look
+
+
+def _names() -> Iterator[Step]:
+    """Names that somebody else has, and a child that no watch shows."""
+    theirs = {"spec": {"ports": [{"port": 1, "protocol": "TCP"}]}}
+    yield Step(
+        "somebody has the name",
+        lambda people: people.apply({**ROUTE, **theirs}, OTHER),
+        lambda people: people.get(ROUTE),
+    )
+    spec = {"routeTo": "Green", "greenSpec": _pods("green")}
+    yield Step("created", apply(DEMO, **spec), observed(DEMO, Ready="False/NameTaken"))
+    yield Step(
+        "the name is free",
+        lambda people: people.delete(ROUTE),
+        both(observed(DEMO, Ready="False/Unavailable"), _is_ours(ROUTE)),
+    )
+    mine = {"metadata": {"labels": {LABEL: "mine"}}}
+    yield Step(
+        "the label of a child is another's",
+        lambda people: people.edit(GREEN, mine, OTHER),
+        observed(DEMO, Contested="True/FieldConflict"),
+    )
+    yield Step(
+        "the child is deleted, and no watch tells",
+        lambda people: people.delete(GREEN),
+        both(observed(DEMO, Contested=""), _is_ours(GREEN)),
+    )
+
+
+def _lost() -> Iterator[Step]:
+    """Children that somebody deletes, one after another, and one that is wanted no more."""
+    spec = {"routeTo": "Green", "greenSpec": _pods("green"), "blueSpec": _pods("blue")}
+    yield Step("created", apply(DEMO, **spec), observed(DEMO, Ready="False/Unavailable"))
+    for number, child in enumerate((ROUTE, GREEN, ROUTE, BLUE, ROUTE, GREEN)):
+
+        def lose(people: People, child: Object = child) -> None:
+            people.delete(child)
+
+        yield Step(f"deleted for the {number + 1}. time", lose, _is_ours(child))
+    del spec["blueSpec"]
+    yield Step("wanted no more", apply(DEMO, **spec), lambda people: not people.get(BLUE))
+    yield Step("and wanted again", apply(DEMO, **spec, blueSpec=_pods("blue")), _is_ours(BLUE))
+
+
+def _on_time() -> Iterator[Step]:
+    """A schedule, minute after minute."""
+    template = {
+        "spec": {
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "c", "image": "example/hello:1"}],
+                }
+            }
+        }
+    }
+    spec = {"schedule": "*/10 * * * *", "startGuard": True, "jobTemplate": template}
+    yield Step("created", apply(CRON, **spec), observed(CRON, Ready="True/Scheduled"))
+    yield Step("a start", lambda _people: None, count(jobs, 1), moving=True)
+    yield Step("the next one", lambda _people: None, count(jobs, 2), moving=True)
+    yield Step(
+        "suspended",
+        lambda people: people.edit(CRON, {"spec": {"suspend": True}}, "kubectl-edit"),
+        observed(CRON, Ready="True/Suspended"),
+    )
+
+
+SCENARIOS = (
+    Scenario("bluegreen-names", "bluegreen", DEMO, tuple(_names())),
+    Scenario("bluegreen-lost", "bluegreen", DEMO, tuple(_lost())),
+    Scenario("cronjob-on-time", "cronjob", CRON, tuple(_on_time())),
+)

@@ -1,0 +1,266 @@
+"""Mutants: faults put into the operator on purpose, each of which the quick share has to catch."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import signal
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from inspect import getsource
+from types import CodeType, FunctionType
+
+from coverage import Coverage
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault in one function: `old` stands once in the module's source."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+MUTANTS = (
+    Mutant(
+        "a refused status is never tried again",
+        "hedgerow.runtime.reconciler",
+        "waits = memory.refusals.waiting(STATUS, version, look.scene.now)",
+        "waits = STATUS in memory.refusals",
+    ),
+    Mutant(
+        "an adopted object is never read again",
+        "hedgerow.runtime.reconciler",
+        "recheck = RECHECK_NAME if unseen else None",
+        "recheck = None",
+    ),
+    Mutant(
+        "a start is dated in the future",
+        "hedgerow.controllers.cronjob",
+        "due = None if cj.spec.suspend else plan.due",
+        "due = None if cj.spec.suspend else plan.upcoming",
+    ),
+    Mutant(
+        "a start is named after the second in which it is made",
+        "hedgerow.controllers.cronjob",
+        "starts.creation(cj, due)",
+        "starts.creation(cj, now)",
+    ),
+    Mutant(
+        "a time to look again is forgotten",
+        "hedgerow.runtime.runner",
+        "if outcome.requeue_after is not None:",
+        "if outcome.requeue_after is not None and not outcome.refused:",
+    ),
+    Mutant(
+        "a pass that is put off is not made again",
+        "hedgerow.runtime.workqueue",
+        "self._on_retry()\n        self.add_after(key, delay)",
+        "self._on_retry()",
+    ),
+    Mutant(
+        "passes are put off for ever so short a time",
+        "hedgerow.runtime.workqueue",
+        "FIRST_RETRY * 2 ** min(failures, 16)",
+        "FIRST_RETRY",
+    ),
+    Mutant(
+        "a refused request is sent each second",
+        "hedgerow.runtime.refusals",
+        "2.0 ** min(attempts - 1, 16)",
+        "1.0",
+    ),
+    Mutant(
+        "a deletion is taken for done before it is",
+        "hedgerow.runtime.reconciler",
+        "await self._applier.delete(deletion)\n",
+        "memory.pruned[deletion.id] = deletion.ref.uid\n"
+        "        await self._applier.delete(deletion)\n",
+    ),
+    Mutant(
+        "an Event that was refused is taken for told",
+        "hedgerow.runtime.recorder",
+        "del self._told[name]",
+        "return None",
+    ),
+    Mutant(
+        "a version that is too old is asked for for ever",
+        "hedgerow.kube.watch",
+        "(Gone, Garbled, Invalid, Missing)",
+        "(Garbled, Invalid, Missing)",
+    ),
+    Mutant(
+        "a watch is opened again without a pause",
+        "hedgerow.kube.watch",
+        "outcome = Outcome(None, None if routine else error, backoff(failures, draw, error.after))",
+        "outcome = Outcome(None, None if routine else error, 0.0)",
+    ),
+    Mutant(
+        "a watch that is silent is waited for",
+        "hedgerow.kube.session",
+        "call = login.call(request, read=idle, watch=True)",
+        "call = login.call(request, read=1e9, watch=True)",
+    ),
+    Mutant(
+        "what a list does not have stays in the cache",
+        "hedgerow.runtime.store",
+        "if old is None or key in fresh or version_of(old) > told:",
+        "if old is None or key in fresh or version_of(old) > 0:",
+    ),
+    Mutant(
+        "an older event overwrites what is newer",
+        "hedgerow.runtime.store",
+        "if old is not None and version_of(old) >= version_of(obj):",
+        "if old is not None and version_of(old) == version_of(obj):",
+    ),
+    Mutant(
+        "an old deletion takes what was made anew",
+        "hedgerow.runtime.store",
+        "if old is None or version_of(old) > version:",
+        "if old is None:",
+    ),
+    Mutant(
+        "answers to writes are not taken in",
+        "hedgerow.runtime.store",
+        "if version_of(obj) > self.version:",
+        "if version_of(obj) < 0:",
+    ),
+    Mutant(
+        "a change during a pass is missed",
+        "hedgerow.runtime.workqueue",
+        "if key in self._again:",
+        "if key in self._delayed:",
+    ),
+    Mutant(
+        "a leader does not notice that its lease is over",
+        "hedgerow.runtime.election",
+        "self._until = max(self._until, sent + self._timing.deadline)",
+        "self._until = max(self._until, sent + 3600)",
+    ),
+    Mutant(
+        "a lease is taken from who holds it",
+        "hedgerow.runtime.election",
+        "self._free_from = now if vacant else self._expires",
+        "self._free_from = now",
+    ),
+    Mutant(
+        "a start guard is never taken off",
+        "hedgerow.controllers.cronjob",
+        "if told and START_GUARD in job.finalizers:",
+        "if told and job.going:",
+    ),
+    Mutant(
+        "fields are taken by force",
+        "hedgerow.runtime.applier",
+        "force=bool(write.claims)",
+        "force=not write.create",
+    ),
+    Mutant(
+        "a refused name is never looked at",
+        "hedgerow.runtime.reconciler",
+        "if rule.follow is Follow.LOOK and made.may_look(step.id):",
+        "if rule.follow is Follow.LOOK and not made.looks:",
+    ),
+)
+
+
+LONGEST = 60.0
+"""Seconds of CPU after which a share that does not end has caught its mutant."""
+
+
+class Anchor(Exception):
+    """The text that a mutant replaces is not there exactly once, or its change changes nothing."""
+
+
+def caught(mutant: Mutant, share: Callable[[], Iterator[str]]) -> str:
+    """Tell the first thing that the share finds wrong with a mutant; nothing for a survivor.
+
+    The share runs in a child process, so that the mutant dies with it. Raises Anchor.
+    """
+    changes = list(_changes(mutant))
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        _in_child(changes, share, writing)
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        found = told.read()
+    os.waitpid(child, 0)
+    return found
+
+
+def _in_child(
+    changes: list[tuple[FunctionType, CodeType]], share: Callable[[], Iterator[str]], writing: int
+) -> None:
+    said = ""
+
+    def stop(*_: object) -> None:
+        os.write(writing, b"it does not come to an end")
+        os._exit(0)
+
+    signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST)
+    try:
+        measured = Coverage.current()
+        if measured:
+            measured.stop()
+        for function, code in changes:
+            function.__code__ = code
+        said = next(share(), "")
+    except BaseException:  # noqa: BLE001 - what it dies of catches it
+        said = traceback.format_exc(limit=-3)
+    finally:
+        os.write(writing, said.encode()[:4000])
+        os._exit(0)
+
+
+def _changes(mutant: Mutant) -> Iterator[tuple[FunctionType, CodeType]]:
+    """Give each function that a mutant changes, and its new code."""
+    module = importlib.import_module(mutant.module)
+    source = getsource(module)
+    if source.count(mutant.old) != 1:
+        raise Anchor(f"{mutant.old!r} stands {source.count(mutant.old)} times in {mutant.module}")
+    file = str(module.__file__)
+    before = {
+        code.co_qualname: code for code in _codes(compile(source, file, "exec", dont_inherit=True))
+    }
+    mutated = source.replace(mutant.old, mutant.new)
+    after = {
+        code.co_qualname: code for code in _codes(compile(mutated, file, "exec", dont_inherit=True))
+    }
+    changed = {
+        name: code
+        for name, code in after.items()
+        if code.co_code != before[name].co_code
+        or _plain(code.co_consts) != _plain(before[name].co_consts)
+        or code.co_names != before[name].co_names
+    }
+    found = [
+        (function, changed[function.__code__.co_qualname])
+        for function in gc.get_objects()
+        if isinstance(function, FunctionType)
+        and function.__module__ == mutant.module
+        and function.__code__.co_qualname in changed
+    ]
+    if not found:
+        raise Anchor(f"{mutant} changes no function of {mutant.module}")
+    yield from found
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes(constant)
+
+
+def _plain(constants: tuple[object, ...]) -> list[object]:
+    return [repr(c) for c in constants if not isinstance(c, CodeType)]
