@@ -24,7 +24,7 @@ from hedgerow.core.meta import digest
 
 LEASE_WRITES = 8
 """Writes of the Lease that faults are tried at: later ones are like these."""
-QUICK = 90
+QUICK = 120
 """Cases of the quick share."""
 
 

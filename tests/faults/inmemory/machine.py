@@ -2,7 +2,7 @@
 
 A process is `hedgerow.app.run` itself, from settings to a clean stop: leader election, watches,
 queue, passes and retries are the operator's own. What is replaced is the way to the cluster
-(`connect`), the clock and the receiver of signals.
+(`connect`), the clock and the receiver of signals; the election's thread is the same loop.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
+from math import inf
 from signal import SIGTERM, Signals
 from typing import Any
 
@@ -25,17 +26,19 @@ import httpx
 import structlog
 
 from faults.inmemory.apiserver import EPOCH, ApiServer
-from hedgerow import app
+from hedgerow import app, leading
 from hedgerow.kube import client
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.retry import Timing
 from hedgerow.kube.session import Session, unheard
 from hedgerow.kube.wire import Request
+from hedgerow.runtime import apart, lease
 from hedgerow.runtime import clock as clocks
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving import pulse
 from hedgerow.settings import Settings
 from runtime.virtual import run as virtually
+from support.inline import inline
 
 RESTART = 2.0
 """Seconds until a process that ended is started again, as a kubelet does."""
@@ -43,7 +46,7 @@ SELDOM = 600.0
 """Seconds between two beats of the pulse: a loop whose time jumps is never late."""
 SYSTEM = "hedgerow-system"
 _current: ContextVar[Process] = ContextVar("process")
-_connect, _receiver = client.connect, anyio.open_signal_receiver
+_connect, _apart, _receiver = client.connect, apart.apart, anyio.open_signal_receiver
 
 
 class Login:
@@ -222,7 +225,9 @@ def _replaced(machine: Machine) -> Iterator[None]:
         setattr(module, name, ours)
     app.Meters = _meters  # type: ignore[misc,assignment]
     anyio.open_signal_receiver = _open_signal_receiver  # type: ignore[assignment]
-    beat, pulse.BEAT = pulse.BEAT, SELDOM
+    beats = pulse.BEAT, leading.BEAT, lease.DEAD
+    pulse.BEAT = leading.BEAT = SELDOM
+    lease.DEAD = inf
 
     def note(_logger: Any, level: str, entry: Any) -> Any:
         process = _current.get(None)
@@ -241,7 +246,7 @@ def _replaced(machine: Machine) -> Iterator[None]:
     finally:
         structlog.configure(**before)
         anyio.open_signal_receiver = _receiver
-        pulse.BEAT = beat
+        pulse.BEAT, leading.BEAT, lease.DEAD = beats
         app.Meters = Meters
         for module, name, real, _ in places:
             setattr(module, name, real)
@@ -250,7 +255,7 @@ def _replaced(machine: Machine) -> Iterator[None]:
 @cache
 def _places() -> list[tuple[Any, str, Any, Any]]:
     """Find where the real ones were imported."""
-    ours = {id(_connect): connect, id(clocks.SystemClock): Clock}
+    ours = {id(_connect): connect, id(clocks.SystemClock): Clock, id(_apart): inline}
     return [
         (module, name, value, ours[id(value)])
         for path, module in list(sys.modules.items())

@@ -115,34 +115,10 @@ MUTANTS = (
         "if old is None or key in fresh or version_of(old) > 0:",
     ),
     Mutant(
-        "an older event overwrites what is newer",
-        "hedgerow.runtime.store",
-        "if old is not None and version_of(old) >= version_of(obj):",
-        "if old is not None and version_of(old) == version_of(obj):",
-    ),
-    Mutant(
-        "an old deletion takes what was made anew",
-        "hedgerow.runtime.store",
-        "if old is None or version_of(old) > version:",
-        "if old is None:",
-    ),
-    Mutant(
         "answers to writes are not taken in",
         "hedgerow.runtime.store",
         "if version_of(obj) > self.version:",
         "if version_of(obj) < 0:",
-    ),
-    Mutant(
-        "a change during a pass is missed",
-        "hedgerow.runtime.workqueue",
-        "if key in self._again:",
-        "if key in self._delayed:",
-    ),
-    Mutant(
-        "a leader does not notice that its lease is over",
-        "hedgerow.runtime.election",
-        "self._until = max(self._until, sent + self._timing.deadline)",
-        "self._until = max(self._until, sent + 3600)",
     ),
     Mutant(
         "a lease is taken from who holds it",
@@ -157,16 +133,34 @@ MUTANTS = (
         "if told and job.going:",
     ),
     Mutant(
+        "a deletion is of whatever has the name",
+        "hedgerow.runtime.applier",
+        "uid=ref.uid, version=deletion.version",
+        'uid="", version=deletion.version',
+    ),
+    Mutant(
+        "what is new asks for no pass",
+        "hedgerow.runtime.runner",
+        "for obj in change:",
+        "for obj in change[:1]:",
+    ),
+    Mutant(
+        "a pass that the server did not answer is not made again",
+        "hedgerow.runtime.runner",
+        "delay = self.queue.retry(key, least=error.after)",
+        "delay = error.after",
+    ),
+    Mutant(
+        "a status tells of an earlier generation",
+        "hedgerow.core.status",
+        '"observed_generation": generation,',
+        '"observed_generation": max(generation - 1, 1),',
+    ),
+    Mutant(
         "fields are taken by force",
         "hedgerow.runtime.applier",
         "force=bool(write.claims)",
         "force=not write.create",
-    ),
-    Mutant(
-        "a refused name is never looked at",
-        "hedgerow.runtime.reconciler",
-        "if rule.follow is Follow.LOOK and made.may_look(step.id):",
-        "if rule.follow is Follow.LOOK and not made.looks:",
     ),
 )
 
