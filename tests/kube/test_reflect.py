@@ -98,13 +98,14 @@ class TestReflect:
         source = Source(
             [Bookmark("9", synced=True), changed("MODIFIED", "a", 4), changed("MODIFIED", "b", 5)],
             [changed("ADDED", "a", 4), Bookmark("6", synced=True)],
+            Listing((config("a", 4),), "6"),
         )
 
         told = await take(source, 2, clock, on_restart=why.append)
 
         assert told == [Snapshot((), "9"), Snapshot((config("a", 4),), "6", rewound=True)]
-        assert source.asked == [("", True), ("", True)]
-        assert why == ["rewound"]
+        assert source.asked == [("", True), ("", True), "list"]
+        assert why == ["behind", "behind"]
 
     async def test_falls_back_to_a_list_without_a_pause(self, clock):
         source = Source(

@@ -109,14 +109,19 @@ class TestRewound:
 
     ENDS = (Bookmark("5", synced=True), Listing((), "5"))
 
-    @pytest.mark.parametrize("end", ENDS)
     @pytest.mark.parametrize(
         "error", [errors.Gone("x"), errors.Silent("x"), errors.Garbled("x"), errors.Missing("x")]
     )
-    def test_a_snapshot_older_than_what_was_told_says_so(self, end, error):
-        outcomes, _ = run(Live("7"), Failed(error, 0.0), end)
+    def test_a_list_older_than_what_was_told_says_so(self, error):
+        outcomes, _ = run(Live("7"), Failed(error, 0.0), Listing((), "5"))
 
         assert outcomes[-1].event == Snapshot((), "5", rewound=True)
+
+    def test_initial_events_older_than_that_are_not_believed_before_a_list(self):
+        outcomes, phase = run(Filling(told="7"), changed("ADDED", "a", 1), self.ENDS[0])
+
+        assert outcomes == [Outcome(), Outcome(wait=0.0)]
+        assert phase == Filling(streaming=False, told="7")
 
     @pytest.mark.parametrize("end", ENDS)
     @pytest.mark.parametrize("told", ["5", "4", "", "none"])
@@ -125,8 +130,7 @@ class TestRewound:
 
         assert outcomes[-1].event == Snapshot((), "5")
 
-    @pytest.mark.parametrize("end", ENDS)
-    def test_it_is_not_forgotten_while_filling_fails(self, end):
+    def test_it_is_not_forgotten_while_filling_fails(self):
         failures = (
             Failed(errors.Invalid("no WatchList"), 0.0),
             Failed(errors.Unavailable("later", code=503), 0.0),
@@ -134,7 +138,7 @@ class TestRewound:
             Ended(0.0),
         )
 
-        outcomes, _ = run(Filling(told="7"), *failures, end)
+        outcomes, _ = run(Filling(told="7"), *failures, Listing((), "5"))
 
         assert outcomes[-1].event == Snapshot((), "5", rewound=True)
 

@@ -157,9 +157,12 @@ def _told(phase: Phase, arrival: Changed | Bookmark) -> tuple[Outcome, Phase]:
     if isinstance(arrival, Bookmark):
         if not arrival.synced:
             return Outcome(), phase
+        if _is_behind(arrival.version, phase.told):
+            # A server that lags behind, or a store that was restored: a list tells, as it is read
+            # from the store itself.
+            return Outcome(wait=0.0), Filling(phase.failures, streaming=False, told=phase.told)
         items = tuple(phase.items.values())
-        told = Snapshot(items, arrival.version, rewound=_is_behind(arrival.version, phase.told))
-        return Outcome(told), Live(arrival.version)
+        return Outcome(Snapshot(items, arrival.version)), Live(arrival.version)
     key = _key(arrival.object)
     if arrival.type == "DELETED":
         phase.items.pop(key, None)
@@ -346,7 +349,7 @@ async def _arrivals(
 def _why(end: Arrival | None) -> str:
     if isinstance(end, Failed):
         return type(end.error).__name__.lower()
-    return "ended" if isinstance(end, Ended) else "rewound"
+    return "ended" if isinstance(end, Ended) else "behind"
 
 
 def _reduced(event: WatchEvent, subject: _Subject, *, listing: bool) -> WatchEvent:
