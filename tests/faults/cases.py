@@ -432,14 +432,11 @@ def _finish(run: Run, remade: Remade, wanted: Object | None = None) -> None:
         return True
 
     if steps[remade.step].moving:
-        run.until(run.after_news(lambda: steps[remade.step].seen(run.people)), "starts again")
+        seen = steps[remade.step].seen
+        run.until(run.after_news(lambda: collected() and seen(run.people)), "starts again")
     for number in range(remade.step + 1, remade.last + 1):
         run.world.proxy.begin(run.line, number)
         steps[number].act(run.people)
-        run.until(
-            run.after_news(lambda n=number: collected() and steps[n].seen(run.people)),
-            steps[number].name,
-        )
     if wanted is None:
         run.until(lambda: collected() and run.silent() > 2.0, "no more writes")
     else:

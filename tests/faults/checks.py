@@ -25,6 +25,7 @@ def broken(run: Run) -> list[str]:
     asked = [one for line in run.lines for one in line.record]
     return [
         *_unlawful(asked),
+        *_careless(asked),
         *_started_twice(asked),
         *_spun(run),
         *_told_twice(run),
@@ -54,6 +55,16 @@ def _unlawful(asked: Iterable[Exchange]) -> Iterator[str]:
             yield f"no unforced apply: {one}"
         elif _is_child(one) and not _is_guarded(one.json()):
             yield f"neither create-only nor of a uid: {one}"
+
+
+def _careless(asked: Iterable[Exchange]) -> Iterator[str]:
+    """No list is one that a server may give from a cache that lags behind."""
+    for one in asked:
+        version = one.query.get("resourceVersion", "")
+        if one.method == "GET" and version and not one.watches:
+            yield f"a list of a version: {one}"
+        elif version and one.query.get("sendInitialEvents"):
+            yield f"initial events of a version: {one}"
 
 
 def _is_child(one: Exchange) -> bool:

@@ -11,6 +11,7 @@ from faults.scenarios import Object, People, Scenario
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _START = re.compile(r"\b(\w+)-(\d{10})\b")
+_GENERATION = re.compile(r"generation \d+")
 _ADDRESSES = ("clusterIP", "clusterIPs")
 _COUNTS = ("missed",)
 """What goes on with time alone."""
@@ -33,6 +34,7 @@ def ending(people: People, scenario: Scenario, namespace: str) -> Object:
     text = text.replace(namespace, "here")
     text = _UID.sub("uid of what is gone", text)
     text = _TIME.sub("some time", text)
+    text = _GENERATION.sub("some generation", text)
     starts = sorted({match.group(2) for match in _START.finditer(text)}, key=int)
     for number, start in enumerate(starts, 1):
         text = text.replace(start, f"start {number}")

@@ -70,6 +70,23 @@ class TestWrites:
         assert checks.broken(run(gone)) == []
 
 
+class TestReads:
+    @pytest.mark.parametrize(
+        "query",
+        [
+            {"resourceVersion": "0"},
+            {"watch": "1", "sendInitialEvents": "true", "resourceVersion": "0"},
+        ],
+    )
+    def test_a_list_from_a_cache_is_told(self, query):
+        assert len(checks.broken(run(asked("GET", JOBS, query=query)))) == 1
+
+    def test_a_watch_goes_on_from_a_version(self):
+        watch = asked("GET", JOBS, query={"watch": "1", "resourceVersion": "7"})
+
+        assert checks.broken(run(watch)) == []
+
+
 class TestStarts:
     def owned(self, uid: str) -> Any:
         return {"metadata": {**BODY["metadata"], "ownerReferences": [{"uid": uid}]}}
