@@ -336,8 +336,8 @@ def reference(world: World, scenario: Scenario) -> Reference:
     lines = difference(list(one.endings), list(other.endings))
     if lines:
         raise Wrong("; ".join([f"{scenario.name} does not end alike", *lines[:6]]))
-    both = [target for target in one.writes if target in other.writes and _is_wanted(target)]
-    return replace(one, writes=tuple(both))
+    both = (target for target in one.writes if target in other.writes)
+    return replace(one, writes=tuple(target for target in both if _is_wanted(scenario, target)))
 
 
 def _reference(world: World, scenario: Scenario) -> Reference:
@@ -348,9 +348,11 @@ def _reference(world: World, scenario: Scenario) -> Reference:
         return Reference(scenario, tuple(run.endings), tuple(run.told), run.writes())
 
 
-def _is_wanted(target: Target) -> bool:
-    """Tell whether trouble is worth while: a Lease is renewed for as long as a run lasts."""
-    return target.step != ANY_STEP or target.number <= MOST_RENEWALS
+def _is_wanted(scenario: Scenario, target: Target) -> bool:
+    """Tell whether a write comes in every run, while a Lease or a schedule goes on with time."""
+    if target.step == ANY_STEP:
+        return target.number <= MOST_RENEWALS
+    return not scenario.steps[target.step].moving or target.number == 1
 
 
 def _free_port() -> int:
