@@ -303,7 +303,11 @@ def _of_staleness(known: Reference) -> Iterator[Case]:
 
 @dataclass(frozen=True)
 class Older:
-    """A run in which the operator is shown what there was a step ago."""
+    """A run in which the operator is shown what there was a step ago.
+
+    No API server shows that to who asks as hedgerow does; what comes of it must be right all the
+    same, but for an Event that tells of a write.
+    """
 
     known: Reference
     step: int
@@ -312,7 +316,7 @@ class Older:
     def __call__(self, world: World) -> Outcome:
         last = self.known.last(self.step)
         with prepared(world, self.known.scenario) as run:
-            run.reference = self.known
+            run.reference, run.unheard = self.known, AFTER_A_WRITE
             trouble = run.line.trouble = troubles.Stale()
             versions = {-1: _version(run)}
 
