@@ -10,6 +10,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -331,8 +332,8 @@ def prepared(world: World, scenario: Scenario, replicas: int = 1) -> Iterator[Ru
 
 def reference(world: World, scenario: Scenario) -> Reference:
     """Run a scenario without any trouble, as far as that is the same in two runs."""
-    found = [_reference(world, scenario) for _ in range(2)]
-    one, other = found
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(lambda _: _reference(world, scenario), range(2))
     lines = difference(list(one.endings), list(other.endings))
     if lines:
         raise Wrong("; ".join([f"{scenario.name} does not end alike", *lines[:6]]))
