@@ -314,7 +314,10 @@ class TestMany:
         assert all(entry["live"] == "theirs" for entry in status["contested"])
         assert "(and 1149 more)" in world.message("BlueGreen", "demo", "Contested")
         eventually(lambda: self.events(world))
-        eventually(world.rolled_out, within=120)  # Available follows it
+        eventually(world.rolled_out, within=120)
+        # Available follows it, as late as the API server takes for so large a resource.
+        available = "True/Serving"
+        eventually(lambda: world.said("BlueGreen", "demo", "Available") == available, within=120)
         silence = Silence.fallen(nodes_audit, 2, user=USER, namespace=world.namespace)
         told = self.events(world)
         assert len(told) == 3
