@@ -5,8 +5,11 @@ from __future__ import annotations
 from itertools import islice
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from faults.inmemory.catalogue import quick
+from faults.inmemory.combinations import cases
 from faults.inmemory.interludes import RESTORED, Interlude, interludes
 from faults.inmemory.measured import unmeasured
 from faults.inmemory.trial import BY_NAME, calm, wrong
@@ -34,7 +37,15 @@ class TestInterludes:
 
         assert found == {}
 
-    @pytest.mark.xfail(reason="a watch goes on from a version that is no more, and hears nothing")
     def test_versions_that_go_back_are_noticed(self):
         with unmeasured():
             assert Interlude("bluegreen-flipped", RESTORED, "before", 6).run() == []
+
+
+class TestSeveralFaults:
+    @settings(max_examples=settings().max_examples // 10)
+    @given(data=st.data())
+    def test_together_they_end_as_without(self, data):
+        case = data.draw(cases())
+
+        assert case.run() == []

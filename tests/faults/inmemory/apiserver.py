@@ -8,6 +8,7 @@ request through.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -33,6 +34,8 @@ EPOCH = 1_767_225_600
 """2026-01-01T00:00:00Z, the beginning of every run."""
 BOOKMARKS = 60.0
 """Seconds between two bookmarks of a watch."""
+COLLECTED = 1.0
+"""Seconds until what was made for an owner that is gone goes too."""
 LATENCY = 0.01
 """Seconds that a request takes there and back, unless a test says otherwise."""
 KEPT_EVENTS = 2000
@@ -322,6 +325,17 @@ class ApiServer:
     def _told(self, entry: Entry) -> None:
         for stream in self.streams:
             stream.tell(entry)
+        if entry.type == "ADDED" and entry.object["metadata"].get("ownerReferences"):
+            asyncio.get_running_loop().call_later(COLLECTED, self._collect, entry.object)
+
+    def _collect(self, obj: Object) -> None:
+        """Delete what was made for an owner that is gone, as the garbage collector does."""
+        meta, live = obj["metadata"], self.store.peek(obj)
+        if live is None or live["metadata"]["uid"] != meta["uid"]:
+            return
+        there = {other["metadata"]["uid"] for other in self.store.all().values()}
+        if not any(owner["uid"] in there for owner in meta["ownerReferences"]):
+            self.store.delete(obj, uid=meta["uid"])
 
     @asynccontextmanager
     async def call(

@@ -172,7 +172,10 @@ class Injector:
         if fault.what in STREAMS:
             self._trouble(fault)
         elif fault.what in OUTAGES:
-            self._away(fault)
+            self.away(fault.seconds or 1.0)
+            if fault.what == "API server restarted":
+                # What happened before is in no cache of it any more.
+                self.machine.api.compacted = self.machine.api.store.version + 1
         elif fault.what in _AHEAD:
             self._set_clocks(fault)
         elif fault.what in REPLICAS:
@@ -217,14 +220,11 @@ class Injector:
 
     # --- the server, clocks and replicas ------------------------------------------------------
 
-    def _away(self, fault: Fault) -> None:
+    def away(self, seconds: float) -> None:
         """Have the API server go away with all its connections."""
-        self._away_until = anyio.current_time() + (fault.seconds or 1.0)
+        self._away_until = anyio.current_time() + seconds
         for stream in list(self.machine.api.streams):
             stream.cut()
-        if fault.what == "API server restarted":
-            # What happened before is in no cache of it any more.
-            self.machine.api.compacted = self.machine.api.store.version + 1
 
     def _set_clocks(self, fault: Fault) -> None:
         """Set the clocks of the processes, and right again after a while."""

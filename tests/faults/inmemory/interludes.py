@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import anyio
+import httpx
 
 from faults.inmemory.injector import Fault, Injector
 from faults.inmemory.machine import Machine
@@ -25,6 +26,8 @@ from model.schema import Object
 
 SOON = 1.0
 """Seconds until the garbage collector, or the end of a namespace, comes."""
+RESTORING = 20.0
+"""Seconds that the API server is away while etcd is restored."""
 ANEW = "resource made anew"
 NAMESPACE = "namespace deleted and made anew"
 RESTORED = "etcd restored"
@@ -70,7 +73,7 @@ class Interlude:
         async def main() -> list[str]:
             nonlocal applied, left
             teller = Teller(machine, scenario)
-            stage = _Stage(machine, scenario, teller.people)
+            stage = _Stage(machine, scenario, teller.people, injector)
             injector.interludes[fault.what] = stage.acts[self.what]
             await _play(teller, lambda: bool(injector.met))
             found = [*teller.ending.wrong]
@@ -109,8 +112,11 @@ async def _play(teller: Teller, stop: Callable[[], bool]) -> None:
 class _Stage:
     """What somebody does, and what is to come of it."""
 
-    def __init__(self, machine: Machine, scenario: Scenario, people: ModelPeople) -> None:
+    def __init__(
+        self, machine: Machine, scenario: Scenario, people: ModelPeople, injector: Injector
+    ) -> None:
         self._machine, self._scenario, self._people = machine, scenario, people
+        self._injector = injector
         self._store = machine.api.store
         self.applied = ""
         """The resource that was applied anew."""
@@ -150,11 +156,11 @@ class _Stage:
             self._apply(live)
 
     def restore(self) -> None:
-        """Go back to a version of some writes ago, with every connection cut."""
+        """Go back to a version of some writes ago, while the API server is away."""
         versions = [entry.version for entry in self._store.log if entry.key[1] != "Lease"]
         self._store.restore(versions[max(0, len(versions) - 4)])
-        for stream in list(self._machine.api.streams):
-            stream.cut()
+        self._injector.away(RESTORING)
+        raise httpx.ReadError("connection reset by peer")
 
     def _apply(self, live: Object) -> None:
         meta = live["metadata"]
