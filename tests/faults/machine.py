@@ -40,6 +40,8 @@ PATIENCE = 90.0
 """Seconds for one step to come to where it came without trouble."""
 LEASE = ("--lease-duration", "3s", "--renew-deadline", "2s", "--retry-period", "500ms")
 FLAGS = ("--events", "warnings", "--log-format", "json", "--health-probe-bind-address", "0")
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
+"""Seconds between two lives of an operator that ends at once: they double."""
 MOST_LIVES = 12
 """Times that an operator may end in one run before nobody starts it again."""
 
@@ -95,8 +97,10 @@ class Operator:
         return bool(self.pid) and self._world.nursery.ended(self.pid) is None
 
     def revive(self) -> None:
-        """Start it again if it has ended, as a kubelet does."""
-        if not self.running:
+        """Start it again if it has ended, as a kubelet does: later each time."""
+        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (len(self.births) - 1))
+        last = max([-pause, *self.births[-1:]])
+        if not self.running and time.monotonic() - last >= pause:
             if len(self.births) >= MOST_LIVES:
                 raise Wrong(f"the operator ended {len(self.births)} times")
             self.start()

@@ -195,7 +195,11 @@ class TestLive:
 
     @pytest.mark.parametrize(
         "error",
-        [errors.Unreachable("refused", sent=False), errors.Unavailable("later", code=503)],
+        [
+            errors.Unreachable("refused", sent=False),
+            errors.Unavailable("later", code=503),
+            errors.Dropped("taken by a proxy"),
+        ],
     )
     def test_fills_anew_once_the_server_was_away_for_long(self, error):
         away = Failed(error, 0.0)

@@ -187,15 +187,16 @@ def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[O
     failures = gaps or before + 1
     if isinstance(error, Silent) and isinstance(phase, Live):
         return Outcome(wait=backoff(failures, draw)), Filling(failures, told=phase.version)
-    if isinstance(error, Dropped):
+    if isinstance(error, Dropped) and (isinstance(phase, Filling) or failures <= PATIENCE):
         return _stopped(phase, failures, draw, error if failures > PATIENCE else None)
     if isinstance(phase, Filling) and phase.streaming and isinstance(error, Invalid):
         # The server does not know sendInitialEvents, or its feature gate is off.
         return Outcome(wait=0.0), Filling(before, streaming=False, told=phase.told)
     routine = isinstance(error, Gone) and failures <= PATIENCE
     outcome = Outcome(None, None if routine else error, backoff(failures, draw, error.after))
-    # A server that was away for long may come back with a store that was restored.
-    away = isinstance(error, (Unreachable, Unavailable)) and failures > PATIENCE
+    # A server that was away for long may come back with a store that was restored. A proxy in
+    # front of it still takes connections, and drops them.
+    away = isinstance(error, (Dropped, Unreachable, Unavailable)) and failures > PATIENCE
     worthless = away or isinstance(error, (Gone, Garbled, Invalid, Missing))
     if isinstance(phase, Live) and not worthless:
         return outcome, Live(phase.version, failures)
