@@ -10,10 +10,11 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from hedgerow import app, leading
+from hedgerow import app
 from hedgerow.kube import errors
+from hedgerow.process import leadership
 from hedgerow.registry import CONTROLLERS
-from hedgerow.runtime.presence import Presence
+from hedgerow.runtime.leaderelection.presence import Presence
 from support.inline import inline
 from support.operating import BLUEGREEN, Process, quiet
 
@@ -99,7 +100,7 @@ class TestBeginning:
 
         places = {
             "version": (process.cluster, "get"),
-            "leader": (leading, "live_leader"),
+            "leader": (leadership, "live_leader"),
             "presence": (Presence, "look"),
         }
         if waits_for == "login":
@@ -124,8 +125,8 @@ class TestBeginning:
             await anyio.sleep_forever()
             yield
 
-        monkeypatch.setattr(leading, "apart", inline)
-        monkeypatch.setattr(leading, "connect", connect)
+        monkeypatch.setattr(leadership, "apart", inline)
+        monkeypatch.setattr(leadership, "connect", connect)
         with capture_logs() as logs, anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(app.run, quiet(leader_elect=True))

@@ -12,12 +12,13 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from hedgerow import app, leading, preflight
+from hedgerow import app
 from hedgerow.cli import main
 from hedgerow.cli import run as command
 from hedgerow.kube.errors import Unreachable
-from hedgerow.runtime.election import LEASES
-from hedgerow.runtime.lease import LeadershipLost
+from hedgerow.process import leadership, preflight
+from hedgerow.runtime.leaderelection.elector import LeadershipLost
+from hedgerow.runtime.leaderelection.record import LEASES
 from model.cluster import Cluster, Sent
 from runtime.virtual import BACKEND, VirtualClock, VirtualLoop
 from runtime.watched import Watched
@@ -46,8 +47,8 @@ class Replica(Process):
         self.lease_cluster = Cluster(self.server)
         self.fenced: Watched | None = None
         self.wrote = anyio.Event()
-        monkeypatch.setattr(leading, "connect", self._connect)
-        monkeypatch.setattr(leading, "apart", inline)
+        monkeypatch.setattr(leadership, "connect", self._connect)
+        monkeypatch.setattr(leadership, "apart", inline)
         monkeypatch.setattr(app, "SystemClock", VirtualClock)
         monkeypatch.setattr(self.cluster, "fenced", self._fence, raising=False)
 

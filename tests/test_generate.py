@@ -9,7 +9,7 @@ from typer import Typer
 from typer.testing import CliRunner
 
 from hedgerow import generate
-from hedgerow.install import packaged_document
+from hedgerow.cli.install.definitions import packaged_document
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import render
 

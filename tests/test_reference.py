@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hedgerow.reference import settings_page
+from hedgerow.generate import settings_page
 from hedgerow.settings import flags
 
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from hedgerow.core.meta import Installation
-from hedgerow.options import readable
-from hedgerow.settings import Settings, default, flags
+from hedgerow.objects import Installation
+from hedgerow.settings import Settings, default, flags, readable
 
 
 class TestDefaults:

@@ -10,24 +10,23 @@ import anyio
 import structlog
 
 from hedgerow import __version__
-from hedgerow.core.bounds import readable
-from hedgerow.core.meta import Installation
 from hedgerow.kube.client import Cluster, connect
-from hedgerow.leading import led, margin, present, refuse_company
+from hedgerow.objects import Installation
+from hedgerow.plan.oversized import readable
+from hedgerow.process.leadership import led, margin, present, refuse_company
+from hedgerow.process.services import Services
+from hedgerow.process.stopping import Stop
 from hedgerow.registry import chosen
-from hedgerow.runtime.budget import Budget, most_for_caches
-from hedgerow.runtime.cache import build
-from hedgerow.runtime.cgroups import memory_limit
+from hedgerow.runtime.cache.budget import Budget, memory_limit, most_for_caches
+from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.clock import SystemClock
+from hedgerow.runtime.controller import Runner
 from hedgerow.runtime.credentials import Credentials
-from hedgerow.runtime.lane import Lanes
+from hedgerow.runtime.events.recorder import Allowance
+from hedgerow.runtime.heavy import Lanes
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
-from hedgerow.runtime.observer import Observer
-from hedgerow.runtime.recorder import Allowance
-from hedgerow.runtime.runner import Runner
-from hedgerow.services import Services
-from hedgerow.stopping import Stop
+from hedgerow.runtime.observation import Observer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection

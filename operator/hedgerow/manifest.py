@@ -130,7 +130,7 @@ _Loader.add_constructor(_BOOL, _boolean)
 
 
 def to_yaml(*objects: Mapping[str, Any]) -> str:
-    """Give one or more objects as YAML documents, keys in the order given."""
+    """Return one or more objects as YAML documents, keys in the order given."""
     return yaml.dump_all(
         [dict(obj) for obj in objects],
         Dumper=_Dumper,

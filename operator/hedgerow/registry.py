@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from hedgerow.controllers import bluegreen, cronjob, memcached
+from hedgerow.controllers import bluegreen, memcached
+from hedgerow.controllers.cronjob import controller as cronjob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hedgerow.core.contract import Controller
+    from hedgerow.contract import Controller
     from hedgerow_schemas.base import CustomResource
 
 CONTROLLERS = {
@@ -22,5 +23,5 @@ CONTROLLERS = {
 
 
 def chosen(names: Iterable[str]) -> tuple[Controller[CustomResource], ...]:
-    """Give the controllers of these names, each once; all of them for none."""
+    """Return the controllers of these names, each once; all of them for none."""
     return tuple(CONTROLLERS[name] for name in dict.fromkeys(names or CONTROLLERS))

@@ -48,7 +48,7 @@ class Model(BaseModel):
     )
 
     def wire(self) -> Object:
-        """Give the JSON form: camelCase, no nulls (server-side apply would own a null)."""
+        """Return the JSON form: camelCase, no nulls (server-side apply would own a null)."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
@@ -188,7 +188,7 @@ class View:
         self.raw = raw
 
     def at(self, *path: str) -> Any:
-        """Give the value below `path`, or None when any step is missing or no map."""
+        """Return the value below `path`, or None when any step is missing or no map."""
         value: Any = self.raw
         for step in path:
             if not isinstance(value, Mapping):
@@ -197,22 +197,22 @@ class View:
         return value  # pyright: ignore[reportUnknownVariableType]
 
     def text(self, *path: str) -> str:
-        """Give the string below `path`, or an empty one."""
+        """Return the string below `path`, or an empty one."""
         value = self.at(*path)
         return value if isinstance(value, str) else ""
 
     def number(self, *path: str) -> int:
-        """Give the integer below `path`, or 0."""
+        """Return the integer below `path`, or 0."""
         value = self.at(*path)
         return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
     def mapping(self, *path: str) -> Mapping[str, Any]:
-        """Give the map below `path`, or an empty one."""
+        """Return the map below `path`, or an empty one."""
         value = self.at(*path)
         return value if isinstance(value, Mapping) else {}  # pyright: ignore[reportUnknownVariableType]
 
     def items(self, *path: str) -> tuple[Any, ...]:
-        """Give the list below `path` as a tuple, or an empty one."""
+        """Return the list below `path` as a tuple, or an empty one."""
         value = self.at(*path)
         return tuple(value) if isinstance(value, list) else ()  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 

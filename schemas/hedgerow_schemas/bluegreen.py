@@ -120,7 +120,7 @@ class BlueGreenSpec(Model):
     )
 
     def phases(self) -> tuple[tuple[Phase, Object], ...]:
-        """Give the colours that have a pod specification, Blue first."""
+        """Return the colours that have a pod specification, Blue first."""
         pairs: tuple[tuple[Phase, Object | None], ...] = (
             ("Blue", self.blue_spec),
             ("Green", self.green_spec),

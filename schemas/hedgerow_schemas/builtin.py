@@ -15,7 +15,7 @@ POD_IDENTITY = ("name", "namespace", "uid", "resourceVersion", "deletionTimestam
 
 
 def _entry(entries: tuple[Any, ...], key: str, value: str | bool) -> Object:
-    """Give the first list item whose `key` holds `value`, or an empty map."""
+    """Return the first list item whose `key` holds `value`, or an empty map."""
     for entry in entries:
         if isinstance(entry, dict):
             item = cast("Object", entry)
@@ -36,7 +36,7 @@ class WithConditions(View):
     __slots__ = ()
 
     def condition(self, kind: str) -> str:
-        """Give the status of a condition (`True`, `False`, `Unknown`); empty when it is absent."""
+        """Return a condition's status (`True`, `False`, `Unknown`); empty when it is absent."""
         return View(_entry(self.items("status", "conditions"), "type", kind)).text("status")
 
 
@@ -121,7 +121,7 @@ class Pod(WithConditions):
 
     @staticmethod
     def reduced(pod: Object) -> Object:
-        """Give what this view reads of a pod: caches hold pods by the thousand."""
+        """Return what this view reads of a pod: caches hold pods by the thousand."""
         view = View(pod)
         kept = {key: view.at("metadata", key) for key in POD_IDENTITY}
         owner = _entry(view.items("metadata", "ownerReferences"), "controller", True)

@@ -21,14 +21,14 @@ LABELS: Mapping[str, str] = {"app.kubernetes.io/part-of": "hedgerow"}
 
 
 def crd_name(resource: type[CustomResource]) -> str:
-    """Give the name that the API server asks of a CRD: `<plural>.<group>`."""
+    """Return the name that the API server asks of a CRD: `<plural>.<group>`."""
     return f"{resource.api.plural}.{resource.api.group}"
 
 
 def render(
     resource: type[CustomResource], document: Mapping[str, Any], *, describe: bool
 ) -> Object:
-    """Give the CustomResourceDefinition of a resource.
+    """Return the CustomResourceDefinition of a resource.
 
     `document` is the OpenAPI document that Kubernetes's own types are taken from, `describe`
     whether their descriptions come along. Raises SchemaError when the document lacks a type or

@@ -28,7 +28,7 @@ class Column:
     priority: int = 0
 
     def wire(self) -> dict[str, Any]:
-        """Give the entry of `additionalPrinterColumns`."""
+        """Return the entry of `additionalPrinterColumns`."""
         column: dict[str, Any] = {
             "name": self.name,
             "type": self.type,
@@ -50,7 +50,7 @@ class Scale:
     selector: str
 
     def wire(self) -> dict[str, Any]:
-        """Give the entry of `subresources`."""
+        """Return the entry of `subresources`."""
         return {
             "specReplicasPath": self.spec_replicas,
             "statusReplicasPath": self.status_replicas,
@@ -85,7 +85,7 @@ class Rule:
     editor: Mapping[str, Any] | None = None
 
     def wire(self) -> dict[str, Any]:
-        """Give the entry of `x-kubernetes-validations`."""
+        """Return the entry of `x-kubernetes-validations`."""
         rule: dict[str, Any] = {"message": self.message, "reason": self.reason}
         if self.path:
             rule["fieldPath"] = self.path
@@ -95,7 +95,7 @@ class Rule:
 
 
 def named_after(what: str, longest: int) -> Rule:
-    """Give the rule for the name of a resource that a Service is named after (RFC 1035).
+    """Return the rule for the name of a resource that a Service is named after (RFC 1035).
 
     It holds on creation only; `what` names the objects that are named so.
     """
@@ -117,12 +117,12 @@ def named_after(what: str, longest: int) -> Rule:
 
 
 def rules(*given: Rule) -> dict[str, Any]:
-    """Give the `json_schema_extra` of a model or field that these rules hold for."""
+    """Return the `json_schema_extra` of a model or field that these rules hold for."""
     extra: dict[str, Any] = {"x-kubernetes-validations": [rule.wire() for rule in given]}
     editors = [dict(rule.editor) for rule in given if rule.editor]
     return {**extra, EDITOR: {"allOf": editors}} if editors else extra
 
 
 def list_map(*keys: str) -> dict[str, Any]:
-    """Give the `json_schema_extra` of a list whose items are told apart by these fields."""
+    """Return the `json_schema_extra` of a list whose items are told apart by these fields."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}

@@ -22,7 +22,7 @@ OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 def editor_schema(resource: type[CustomResource], document: Mapping[str, Any]) -> Schema:
-    """Give the JSON Schema of a resource's manifests.
+    """Return the JSON Schema of a resource's manifests.
 
     `document` is the OpenAPI document that Kubernetes's own types are taken from.
     """
@@ -51,7 +51,7 @@ def _refer(name: str) -> Schema:
 
 
 def _plain(node: Any) -> Any:
-    """Give a structural schema in the words of JSON Schema alone."""
+    """Return a structural schema in the words of JSON Schema alone."""
     if isinstance(node, list):
         return [_plain(value) for value in cast("list[Any]", node)]
     if not isinstance(node, dict):

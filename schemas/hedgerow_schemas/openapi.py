@@ -64,7 +64,7 @@ class Upstream:
         self._describe = describe
 
     def inline(self, name: str) -> Schema:
-        """Give a type with every type that it refers to written out in place.
+        """Return a type with every type that it refers to written out in place.
 
         Raises SchemaError when a type refers to itself: a structural schema is finite.
         """
@@ -80,7 +80,7 @@ class Upstream:
         return self._named(name, refer, keys)
 
     def definitions(self, names: Iterable[str], refer: Refer) -> dict[str, Schema]:
-        """Give the named types and all that they refer to, each once, by full name."""
+        """Return the named types and all that they refer to, each once, by full name."""
         wanted = sorted(closure(self._types, names))
         return {name: self._named(name, refer, frozenset()) for name in wanted}
 
@@ -134,14 +134,14 @@ class Upstream:
 
 
 def excerpt(document: Mapping[str, Any], names: Iterable[str]) -> Schema:
-    """Give a document of the named types and what they refer to, without any description."""
+    """Return a document of the named types and what they refer to, without any description."""
     types = document["components"]["schemas"]
     schemas = {name: _bare(types[name]) for name in sorted(closure(types, names))}
     return {"info": document["info"], "components": {"schemas": schemas}}
 
 
 def closure(types: Mapping[str, Schema], names: Iterable[str]) -> frozenset[str]:
-    """Give the names and every name reachable from them.
+    """Return the names and every name reachable from them.
 
     Raises SchemaError when one of them is not among the types.
     """
@@ -182,7 +182,7 @@ def _references(node: Any) -> Iterator[str]:
 
 
 def _bare(node: Any) -> Any:
-    """Give a schema without descriptions; a property that is named so stays."""
+    """Return a schema without descriptions; a property that is named so stays."""
     if isinstance(node, dict):
         return {
             word: _bare(value)

@@ -43,7 +43,7 @@ _PRESERVED: Schema = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 def structural(model: type[BaseModel], upstream: Callable[[str], Schema]) -> Schema:
-    """Give a model's schema, every `$ref` written out; `upstream` gives Kubernetes's own types.
+    """Return a model's schema, every `$ref` written out; `upstream` gives Kubernetes's own types.
 
     Descriptions are the models' docstrings and `Field(description=…)`. JSON Schema that is meant
     for editors alone stays in place: `without_editor` takes it out.
@@ -65,7 +65,7 @@ def upstream_types(model: type[BaseModel]) -> frozenset[str]:
 
 
 def without_editor(node: Any) -> Any:
-    """Give a schema without what only editors read."""
+    """Return a schema without what only editors read."""
     if isinstance(node, dict):
         return {k: without_editor(v) for k, v in node.items() if k != EDITOR}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(node, list):
@@ -81,7 +81,7 @@ class _Translation:
         self._upstream = upstream
 
     def node(self, node: Schema) -> Schema:
-        """Give the structural form of one node.
+        """Return the structural form of one node.
 
         What stands beside a reference has the last word, a field's description foremost.
         """
@@ -124,7 +124,7 @@ class _Translation:
 
 
 def _default(value: Any) -> Schema:
-    """Give the default that the server may set: scalars that say something.
+    """Return the default that the server may set: scalars that say something.
 
     A list or map that the server defaults belongs to no field manager: its items would stay
     beside what somebody applies later.

@@ -25,12 +25,12 @@ def project() -> dict:
 
 
 def lines(lock: Path) -> list[str]:
-    """Give a lock file's lines, each with its hashes."""
+    """Return a lock file's lines, each with its hashes."""
     return lock.read_text("utf-8").replace("\\\n", "").splitlines()
 
 
 def pins(lock: Path = LOCKS[0]) -> dict[str, Requirement]:
-    """Give what a lock file pins, by name."""
+    """Return what a lock file pins, by name."""
     found = [Requirement(line.partition("--hash")[0]) for line in lines(lock)]
     return {requirement.name.lower().replace("_", "-"): requirement for requirement in found}
 
@@ -90,14 +90,14 @@ class TestReadme:
 
 
 def about(pattern: str, lines: int) -> bool:
-    """Tell whether so many lines, give or take a quarter, are in these files."""
+    """Return whether so many lines, give or take a quarter, are in these files."""
     glob = pattern if pattern.endswith(".py") else f"{pattern}/**/*.py"
     real = sum(len(path.read_text("utf-8").splitlines()) for path in ROOT.glob(glob))
     return abs(real - lines) <= real / 4
 
 
 def readme_block(name: str) -> list[str]:
-    """Give the lines of the code block that a comment in the README marks by name."""
+    """Return the lines of the code block that a comment in the README marks by name."""
     found = re.search(rf"<!-- {name} -->\n+```sh\n(.*?)```", README, re.DOTALL)
     assert found, f"no block marked {name!r}"
     commands = [line.partition("#")[0].strip() for line in found[1].splitlines()]
@@ -160,7 +160,7 @@ class TestLinks:
 
 
 def links(path: Path) -> list[tuple[str, str]]:
-    """Give where a document's links into the repository lead: paths below its root, and anchors."""
+    """Return where a document's links lead in the repository: paths below its root, anchors."""
     text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     targets = re.findall(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)", text, re.MULTILINE)
     found: list[tuple[str, str]] = []
@@ -173,7 +173,7 @@ def links(path: Path) -> list[tuple[str, str]]:
 
 
 def anchors(path: Path) -> set[str]:
-    """Give the anchors of a document's headings, as Git hosts make them."""
+    """Return the anchors of a document's headings, as Git hosts make them."""
     text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

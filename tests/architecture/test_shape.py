@@ -26,7 +26,7 @@ def test_every_module_says_in_one_sentence_what_it_promises():
 
 
 def promises(module: Module) -> bool:
-    """Tell whether the docstring begins `Noun: what it promises.`; marker files are empty."""
+    """Return whether the docstring begins `Noun: what it promises.`; marker files are empty."""
     if not module.text:
         return True
     first = (ast.get_docstring(module.tree) or "").partition("\n\n")[0].replace("\n", " ")

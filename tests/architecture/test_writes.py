@@ -64,16 +64,16 @@ class TestWrites:
         words = ("rehearse_create", "rehearse_patch")
         named = {m.name for m in modules() for word in words if word in m.text}
 
-        assert named == {CLIENT, "hedgerow/planning/submission.py"}
+        assert named == {CLIENT, "hedgerow/cli/plan/submission.py"}
 
     def test_only_the_command_that_adopts_sends_it(self):
         words = ("replace_managed_fields", "kube.adoption", "import adoption")
         named = {word: [m.name for m in modules() if word in m.text] for word in words}
 
         assert named == {
-            "replace_managed_fields": ["hedgerow/cli/fields/adopt.py", CLIENT],
+            "replace_managed_fields": ["hedgerow/cli/adopt/command.py", CLIENT],
             "kube.adoption": [
-                "hedgerow/cli/fields/release.py",
+                "hedgerow/cli/release/command.py",
                 CLIENT,
             ],  # its name as field manager
             "import adoption": [CLIENT],

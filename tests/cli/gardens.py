@@ -111,7 +111,7 @@ class Garden(Cluster):
         self.model.apply({**RESOURCE, "status": status}, manager, subresource="status")
 
     def noted(self, field: str) -> tuple[Any, set[str]]:
-        """Give a field of the resource's status, and everyone who holds it."""
+        """Return a field of the resource's status, and everyone who holds it."""
         live = self.model.get(RESOURCE) or {}
         holders = {
             entry["manager"]
@@ -132,6 +132,6 @@ class Garden(Cluster):
         return found
 
     def held(self, last: str) -> set[str]:
-        """Give everyone whose entry has a leaf of that name."""
+        """Return everyone whose entry has a leaf of that name."""
         entries = self.live["metadata"].get("managedFields", [])
         return {entry["manager"] for entry in entries if f'"f:{last}"' in json.dumps(entry)}

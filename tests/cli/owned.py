@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hedgerow.cli.owners.page import Page, page
-from hedgerow.core.owners import owners
-from hedgerow.core.owners_choice import choose
+from hedgerow.cli.owners.selection import choose
+from hedgerow.fields.owners import owners
 from support.judged import Object, item
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -16,7 +16,7 @@ SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 @pytest.fixture
 def programs(tmp_path: Path) -> dict[str, str]:
-    """Give an environment in which each of our programs is the one of this source."""
+    """Return an environment in which each of our programs is the one of this source."""
     place = tmp_path / "bin"
     place.mkdir()
     for name, target in SCRIPTS.items():

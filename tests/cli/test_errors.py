@@ -7,8 +7,8 @@ import typer
 
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
+from hedgerow.cli.install.definitions import InstallError
 from hedgerow.demo import DemoError
-from hedgerow.install import InstallError
 from hedgerow.kube import errors as kube
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.settings import Settings

@@ -12,9 +12,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hedgerow import app, preflight
+from hedgerow import app
 from hedgerow.cli import main, run
 from hedgerow.cli.commands import Lazy
+from hedgerow.process import preflight
 from hedgerow.settings import Settings, default, flags
 
 

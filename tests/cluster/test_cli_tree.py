@@ -88,7 +88,7 @@ def members(told: tuple[int, str, str]) -> dict[str, Object]:
 
 
 def lines(told: tuple[int, str, str]) -> list[str]:
-    """Give the lines of a tree below its headings, blanks run together."""
+    """Return the lines of a tree below its headings, blanks run together."""
     assert (told[0], told[2]) == (0, "")
     return [re.sub(" +", " ", line) for line in told[1].splitlines()[3:]]
 
@@ -330,7 +330,7 @@ class TestWatch:
 
 
 def reading(kinds: dict[str, list[str]]) -> list[Object]:
-    """Give the rules of those who may read these."""
+    """Return the rules of those who may read these."""
     return [{"apiGroups": [g], "resources": r, "verbs": READ} for g, r in kinds.items()]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from hedgerow.core.terms import CLAIM, YIELD
+from hedgerow.plan.policy import CLAIM, YIELD
 from hedgerow.sandbox.cluster import Sandbox
 from support import bluegreens, memcacheds
 from support.api import Api
@@ -57,7 +57,7 @@ class Looks(World):
     """A namespace, looked at by situation."""
 
     def told(self, kind: str, name: str) -> tuple[Contested, ...]:
-        """Give what the resource's status says is contested."""
+        """Return what the resource's status says is contested."""
         status = (self.get(kind, name) or {}).get("status", {})
         return tuple(
             (f["object"], f["path"], *(f.get(k) for k in ("manager", "operation", "subresource")))
@@ -80,7 +80,7 @@ class Looks(World):
         self.edit("BlueGreen", name, {"metadata": {"annotations": annotations}}, "annotator")
 
     def regarded(self, reason: str) -> set[str]:
-        """Give the objects that Events of that reason are about, as `Kind/name`."""
+        """Return the objects that Events of that reason are about, as `Kind/name`."""
         found = self.api.raw("GET", f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
         return {
             f"{event['regarding']['kind']}/{event['regarding']['name']}"
@@ -394,7 +394,7 @@ def holders(world: Looks) -> set[str]:
 
 
 def fresh(world: Looks, body: dict[str, Any]) -> dict[str, Any]:
-    """Give a body at the object's present version."""
+    """Return a body at the object's present version."""
     live = world.get("Deployment", body["metadata"]["name"])
     version = live["metadata"]["resourceVersion"]
     return {**body, "metadata": {**body["metadata"], "resourceVersion": version}}

@@ -15,8 +15,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from hedgerow.cli.install.definitions import packaged_document, size
 from hedgerow.generate import sandbox_document
-from hedgerow.install import packaged_document, size
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name, render
@@ -404,7 +404,7 @@ def identity(given):
 
 
 def without_rules(crd):
-    """Give a definition in which every CEL rule is missing."""
+    """Return a definition in which every CEL rule is missing."""
 
     def strip(node):
         if isinstance(node, dict):

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from hedgerow.closing import close, is_closed, reopen
-from hedgerow.install import FIELD_MANAGER, InstallError, install, packaged_document, uninstall
+from hedgerow.cli.install.definitions import (
+    FIELD_MANAGER,
+    InstallError,
+    close,
+    install,
+    is_closed,
+    packaged_document,
+    reopen,
+    uninstall,
+)
 from hedgerow.kube.client import connect
 from hedgerow.kube.retry import Timing
 from hedgerow_schemas.base import ApiResource

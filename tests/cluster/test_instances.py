@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.runtime.roster import NAME
+from hedgerow.runtime.leaderelection.roster import NAME
 from support.api import Api, Object
 from support.bluegreens import FIELD_MANAGER, World
 from support.eventually import eventually, throughout
@@ -94,7 +94,7 @@ def everything(world: World) -> list[Object | None]:
 
 
 def holders(world: World) -> set[str]:
-    """Give every field manager of the resource and of its children."""
+    """Return every field manager of the resource and of its children."""
     return {
         entry["manager"]
         for obj in everything(world)

@@ -15,9 +15,9 @@ import pytest
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.kube.errors import Conflict, KubeError, NotLeading, Stale
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.election import LEASES, Take, seen
-from hedgerow.runtime.leader import Leader, live_leader
-from hedgerow.runtime.lease import Leadership, LeadershipLost
+from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost
+from hedgerow.runtime.leaderelection.other_leader import Leader, live_leader
+from hedgerow.runtime.leaderelection.record import LEASES, Take, seen
 from hedgerow.sandbox.cluster import Sandbox
 from runtime.leases import Server
 from support.api import Api, Object
@@ -118,7 +118,7 @@ class Ledger:
 
 
 def replaced(entry: Object) -> int:
-    """Give the version that an apply took the place of: of each there is one that got through."""
+    """Return the version that an apply took the place of: of each there is one that got through."""
     return int(entry["requestObject"]["metadata"].get("resourceVersion", 0))
 
 
@@ -472,7 +472,7 @@ class TestTheModel:
         assert (Conflict in told[0]) is edited
 
     async def story(self, apply: Any, edit: Any) -> list[Any]:
-        """Give the outcome of each apply: what is read of it, or the error's class."""
+        """Return the outcome of each apply: what is read of it, or the error's class."""
         told: list[Any] = []
         live: Object = {"metadata": {"uid": "none", "resourceVersion": "1"}}
 

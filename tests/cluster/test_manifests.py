@@ -79,7 +79,7 @@ def api(applied: list[str], empty: Sandbox) -> Iterator[Api]:
 
 
 def documents(text: str) -> dict[tuple[str, str, str], Object]:
-    """Give YAML documents by kind, namespace and name."""
+    """Return YAML documents by kind, namespace and name."""
     found = [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
     named = {
         (obj["kind"], obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj

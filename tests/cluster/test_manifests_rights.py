@@ -13,9 +13,9 @@ import httpx
 import pytest
 import yaml
 
-from hedgerow.core.terms import CLAIM
 from hedgerow.deploy.overlays import CONTROLLERS, Overlay, parts
 from hedgerow.deploy.rights import of_cluster, of_controllers
+from hedgerow.plan.policy import CLAIM
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.sandbox.ports import choose
 from hedgerow_schemas.resources import RESOURCES
@@ -165,12 +165,12 @@ def free_port() -> int:
 
 
 def arguments(overlay: Overlay, *namespaces: str) -> list[str]:
-    """Give what the Deployment's pods are run with."""
+    """Return what the Deployment's pods are run with."""
     return container(overlay, *namespaces)["args"][1:]
 
 
 def environment(overlay: Overlay) -> dict[str, str]:
-    """Give the variables that they have, but for what only a pod knows."""
+    """Return the variables that they have, but for what only a pod knows."""
     return {one["name"]: one["value"] for one in container(overlay)["env"] if "value" in one}
 
 
@@ -186,13 +186,13 @@ def addresses(port: int) -> list[str]:
 
 
 def is_operators(role: Object) -> bool:
-    """Tell whether a role is bound to the ServiceAccount, and not one of people."""
+    """Return whether a role is bound to the ServiceAccount, and not one of people."""
     bindings = of_kinds(("RoleBinding", "ClusterRoleBinding"), "cluster")
     return role["metadata"]["name"] in {binding["roleRef"]["name"] for binding in bindings}
 
 
 def abandoned_lease() -> Object:
-    """Give a Lease that no replica of ours wrote, and nobody renews."""
+    """Return a Lease that no replica of ours wrote, and nobody renews."""
     spec = {"holderIdentity": "gone", "leaseDurationSeconds": 1}
     metadata = {"name": "hedgerow", "namespace": "hedgerow-system"}
     version = "coordination.k8s.io/v1"
@@ -207,7 +207,7 @@ def unasked(manifest: Object) -> Object:
 
 
 def trusted_everywhere(api: Api) -> str:
-    """Give the authorities in the configurations, once every webhook has them; else nothing."""
+    """Return the authorities in the configurations, once every webhook has them; else nothing."""
     live = [api.get(manifest).must() for manifest in of_kinds(CONFIGURATIONS, "cluster")]
     bundles = {h["clientConfig"].get("caBundle", "") for obj in live for h in obj["webhooks"]}
     return b64decode(next(iter(bundles))).decode() if len(bundles) == 1 else ""
@@ -225,7 +225,7 @@ def scrape(sandbox: Sandbox, port: int, trust: str) -> None:
 
 
 def bearer(sandbox: Sandbox, name: str) -> dict[str, str]:
-    """Give the header of a ServiceAccount, of which the reader is bound to the ClusterRole."""
+    """Return the header of a ServiceAccount, of which the reader is bound to the ClusterRole."""
     api = Api(sandbox.kubeconfig)
     identity = {"apiVersion": "v1", "kind": "ServiceAccount"}
     api.apply({**identity, "metadata": {"name": name, "namespace": "default"}}, "test").must()
@@ -299,7 +299,7 @@ def pods() -> Object:
 
 
 def child(world: bluegreens.World, kind: str, name: str, fields: Object) -> Object:
-    """Give what looks like a child of the BlueGreen that it never declared."""
+    """Return what looks like a child of the BlueGreen that it never declared."""
     owner = world.get("BlueGreen", "demo") or {}
     reference = {
         "apiVersion": owner["apiVersion"],

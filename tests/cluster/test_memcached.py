@@ -339,6 +339,6 @@ class TestSilence:
 
 
 def settled(world: World, name: str, size: int) -> bool:
-    """Tell whether a rollout has ended and the status knows of it."""
+    """Return whether a rollout has ended and the status knows of it."""
     nodes = world.status(name).get("nodes", [])
     return world.rolled_out() and nodes == world.pods(name) and len(nodes) == size

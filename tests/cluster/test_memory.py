@@ -49,13 +49,13 @@ FLAGS = ("--controllers", "bluegreen,cronjob", "--leader-elect", "--metrics-bind
 
 
 def env(size: int) -> Object:
-    """Give a PodSpec with so many variables, each a map of its own with an owner of its own."""
+    """Return a PodSpec with so many variables, each a map of its own with an owner of its own."""
     found = [{"name": f"A{n}", "value": "x"} for n in range(size)]
     return {"containers": [{"name": "blue", "image": "example/echo:1", "env": found}]}
 
 
 def args(size: int) -> Object:
-    """Give a PodSpec with so many short strings."""
+    """Return a PodSpec with so many short strings."""
     return {"containers": [{"name": "blue", "image": "example/echo:1", "args": ["x"] * size}]}
 
 
@@ -73,7 +73,7 @@ def declared(world: World) -> int:
 
 
 def stalled(world: World, name: str = "demo") -> str:
-    """Give what the condition Stalled says; empty while there is none."""
+    """Return what the condition Stalled says; empty while there is none."""
     found = world.status(name).get("conditions", [])
     return next((c["message"] for c in found if c["type"] == "Stalled"), "")
 
@@ -177,7 +177,7 @@ class Crowd:
         self._etcd.close()
 
     def declared(self) -> dict[str, int]:
-        """Give how many variables the Deployment of each has."""
+        """Return how many variables the Deployment of each has."""
         path = f"/apis/apps/v1/namespaces/{self.world.namespace}/deployments"
         return {
             one["metadata"]["name"].removesuffix("blue-deployment"): len(

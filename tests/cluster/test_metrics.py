@@ -16,7 +16,7 @@ from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.metrics import Meters
 from hedgerow.sandbox.cluster import Sandbox
-from hedgerow.serving.access import Access
+from hedgerow.serving.authorization import Access
 from hedgerow.serving.metrics import metrics_app
 from serving.serving import pair, served
 from support.api import Api, Object
@@ -65,7 +65,7 @@ def people(sandbox: Sandbox, namespace: str) -> Iterator[People]:
 
 @pytest.fixture
 def operator(sandbox: Sandbox, people: People) -> Any:
-    """Give the operator's own kubeconfig: an account that may ask for reviews and nothing else."""
+    """Return the operator's own kubeconfig: an account that may ask for reviews alone."""
     people.account("operator", REVIEWS)
     return lambda: sandbox.kubeconfig_for_service_account(people.namespace, "operator")
 

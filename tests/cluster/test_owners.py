@@ -30,7 +30,7 @@ def api(sandbox) -> Iterator[Api]:
 
 
 def everything(api: Api) -> Iterator[Object]:
-    """Give every object of the cluster, in every version that the server serves."""
+    """Yield every object of the cluster, in every version that the server serves."""
     groups = api.raw("GET", "/apis").must()["groups"]
     versions = [version["groupVersion"] for group in groups for version in group["versions"]]
     for version in ("v1", *versions):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.core.ownership import Verdict, judge, leave_out, residual
+from hedgerow.fields.ownership import Verdict, judge, leave_out, residual
 from support.api import Api, Reply
 from support.cases import Case, Field, Object
 from support.edits import at, having, only, reversed_lists

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.core.managed import entry, managers
-from hedgerow.core.ownership import judge, leave_out, residual
+from hedgerow.fields.managed import entry, managers
+from hedgerow.fields.ownership import judge, leave_out, residual
 from model.programs import World
 from support.api import Object
 from support.facts import (

@@ -74,7 +74,7 @@ def actions(resource: Object) -> dict[str, str]:
 
 
 def fields(resource: Object, name: str) -> dict[str, Object]:
-    """Give the lines of one object by path."""
+    """Return the lines of one object by path."""
     found = [o for o in resource["objects"] if f"{o['kind']}/{o['name']}" == name]
     return {line["path"]: line for o in found for line in o["fields"]}
 

@@ -17,10 +17,10 @@ from hypothesis.internal.conjecture import providers
 
 from controllers.subject import Subject
 from controllers.worlds import SUBJECTS
-from hedgerow.core.meta import ObjectRef, metadata
-from hedgerow.core.terms import CLAIM, YIELD
+from hedgerow.cli.plan.planner import Applier, Planner
 from hedgerow.kube.client import connect
-from hedgerow.planning.planner import Applier, Planner
+from hedgerow.objects import ObjectRef, metadata
+from hedgerow.plan.policy import CLAIM, YIELD
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Sandbox
 from support.api import Api, Object

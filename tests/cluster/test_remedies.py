@@ -13,8 +13,8 @@ from typing import Any
 import anyio
 import pytest
 
-from hedgerow.core.remedies import CLAIMABLE
-from hedgerow.core.terms import CLAIM
+from hedgerow.plan.policy import CLAIM
+from hedgerow.plan.remedies import CLAIMABLE
 from hedgerow.sandbox.cluster import Sandbox
 from support import bluegreens, memcacheds
 from support.api import Api
@@ -189,7 +189,7 @@ class Shell(World):
         return any((c["type"], c["status"]) == ("Ready", "True") for c in found)
 
     def remedies(self, target: str) -> dict[str, str]:
-        """Give the commands that `owners` prints for an object, by what they do."""
+        """Return the commands that `owners` prints for an object, by what they do."""
         lines = self.type(f"hedgerow owners {target} --contested -n {self.namespace}").splitlines()
         effects = (LEAVE, TAKE, REMOVE, RESTORE, WRITE)
         return {

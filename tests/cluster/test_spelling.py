@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hedgerow.core.canonical import canonical_object, quantity
-from hedgerow.core.ownership import judge
+from hedgerow.fields.canonical import canonical_object, quantity
+from hedgerow.fields.ownership import judge
 from support.api import Api, Object
 from support.cases import container, pod, workload
 from support.hedge import CUSTOM, HEDGE

@@ -285,7 +285,7 @@ def defaults(api: Api, place: str, name: str) -> Object:
 
 
 def undefaulted(api: Api, place: str) -> bool:
-    """Tell whether the schema itself gives defaults: nobody is asked in another namespace."""
+    """Return whether the schema itself gives defaults: nobody is asked in another namespace."""
     reply = api.raw(
         "POST",
         f"/apis/{VERSION}/namespaces/default/cronjobs",

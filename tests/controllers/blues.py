@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hedgerow.core.contract import Apply, Desired, Keep, Observed
+from hedgerow.contract import Apply, Desired, Keep, Observed
 from hedgerow_schemas.base import View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Pod, Service

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hedgerow.core.contract import Apply, Desired, Observed
+from hedgerow.contract import Apply, Desired, Observed
 from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import Deployment, Pod, Service
 from hedgerow_schemas.memcached import Memcached
@@ -76,7 +76,7 @@ def observed(*views: View) -> Observed:
 
 
 def applied(desired: Desired) -> dict[str, Object]:
-    """Give what is declared, by kind; each child is named as the Memcached."""
+    """Return what is declared, by kind; each child is named as the Memcached."""
     assert {child.name for child in desired.children} == {"cache"}
     return {c.kind.api.kind: c.fields["spec"] for c in desired.children if isinstance(c, Apply)}
 

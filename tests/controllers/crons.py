@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hedgerow.controllers.cronjob import START_GUARD, compose
-from hedgerow.core.contract import Create, Desired, Finalized, Keep, Notice, Observed
-from hedgerow.core.starts import SCHEDULED_AT
+from hedgerow.contract import Create, Desired, Finalized, Keep, Notice, Observed
+from hedgerow.controllers.cronjob.controller import START_GUARD, compose
+from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.job import Job
 
@@ -112,7 +112,7 @@ def told(desired: Desired) -> list[tuple[str, str]]:
 
 
 def remarks(desired: Desired) -> list[Notice]:
-    """Give the Events but for those that tell of a Job that started or ended as it should."""
+    """Return the Events but for those that tell of a Job that started or ended as it should."""
     return [notice for notice in desired.events if notice.reason not in PROGRESS]
 
 

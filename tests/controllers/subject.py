@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hedgerow.core.contract import Controller, Observed
+from hedgerow.contract import Controller, Observed
 from hedgerow_schemas.base import CustomResource, View
 
 Object = dict[str, Any]

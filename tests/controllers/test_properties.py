@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from controllers.subject import NOW, Subject
 from controllers.worlds import SUBJECTS
-from hedgerow.core import ownership
-from hedgerow.core.contract import Apply, Create, Desired, Observed
-from hedgerow.core.declaration import normal_form, with_normal_form
-from hedgerow.core.meta import Installation, ObjectRef
-from hedgerow.core.plan import Past, Scene, plan
-from hedgerow.core.steps import Write
+from hedgerow.contract import Apply, Create, Desired, Observed
+from hedgerow.fields import ownership
+from hedgerow.objects import Installation, ObjectRef
+from hedgerow.plan.input import Past, Scene
+from hedgerow.plan.plan import plan
+from hedgerow.plan.writes import Write, normal_form, with_normal_form
 from hedgerow_schemas.base import CustomResource
 from model import kinds
 from model.server import Server

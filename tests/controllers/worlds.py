@@ -10,9 +10,10 @@ from typing import Any, cast
 from hypothesis import strategies as st
 
 from controllers.subject import Subject
-from hedgerow.controllers import bluegreen, cronjob, memcached
-from hedgerow.core.contract import Controller
-from hedgerow.core.starts import SCHEDULED_AT
+from hedgerow.contract import Controller
+from hedgerow.controllers import bluegreen, memcached
+from hedgerow.controllers.cronjob import controller
+from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow_schemas.base import CustomResource
 from hedgerow_schemas.bluegreen import LONGEST_NAME, BlueGreen
 from hedgerow_schemas.cronjob import CronJob
@@ -148,7 +149,7 @@ def cronjobs(draw: st.DrawFn) -> Object:
 
 SUBJECTS = (
     Subject(
-        cast("Controller[CustomResource]", cronjob.CONTROLLER),
+        cast("Controller[CustomResource]", controller.CONTROLLER),
         cronjobs(),
         lambda name: (
             *(f"{name}-{second}" for second in (0, 1_767_265_200, 1_767_268_800, 10**12)),

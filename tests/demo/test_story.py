@@ -57,7 +57,7 @@ def stage(shown, tmp_path):
 
 
 def typed(shown) -> list[str]:
-    """Give the lines that were typed, those in one piece that were broken to fit the page."""
+    """Return the lines that were typed, those in one piece that were broken to fit the page."""
     lines = re.sub(r" \\\n +", " ", shown.getvalue()).splitlines()
     return [line.removeprefix("    $ ") for line in lines if line.startswith("    $ ")]
 

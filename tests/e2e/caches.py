@@ -33,20 +33,20 @@ class Cache:
         return eventually(lambda: self._addresses(size), _SOON, f"{size} addresses")
 
     def live(self) -> Object:
-        """Give the Memcached."""
+        """Return the Memcached."""
         return self._api.get(self.target).must()
 
     def status(self) -> Object:
-        """Give its status; empty when there is none."""
+        """Return its status; empty when there is none."""
         return self.live().get("status", {})
 
     def condition(self, kind: str) -> str:
-        """Give `status/reason` of a condition; empty when it is absent."""
+        """Return `status/reason` of a condition; empty when it is absent."""
         found = (c for c in self.status().get("conditions", []) if c["type"] == kind)
         return next((f"{c['status']}/{c['reason']}" for c in found), "")
 
     def _addresses(self, size: int) -> list[str]:
-        """Give the addresses as DNS would, if there are so many."""
+        """Return the addresses as DNS would, if there are so many."""
         path = f"/apis/discovery.k8s.io/v1/namespaces/{self._namespace}/endpointslices"
         params = {"labelSelector": f"kubernetes.io/service-name={self._name}"}
         slices = self._api.raw("GET", path, params=params).must()["items"]

@@ -21,11 +21,11 @@ class Caller(Background):
         super().__init__(lambda _: self.answers.append(ask(address, port)), _EVERY)
 
     def heard(self, answer: str, times: int) -> bool:
-        """Tell whether the latest answers, so many, were this one."""
+        """Return whether the latest answers, so many, were this one."""
         return self.answers[-times:] == [answer] * times
 
     def story(self) -> list[tuple[str, int]]:
-        """Give the answers in their order, and how many times each came in a row."""
+        """Return the answers in their order, and how many times each came in a row."""
         return [(answer, len(list(run))) for answer, run in groupby(self.answers)]
 
 

@@ -27,7 +27,7 @@ http.server.ThreadingHTTPServer(("", 8080), Colour).serve_forever()
 
 
 def colour(name: str, idle: int = 0) -> Object:
-    """Give pods that answer with a colour, after that many seconds in which they do not."""
+    """Return pods that answer with a colour, after that many seconds in which they do not."""
     said = [{"name": "COLOUR", "value": name}, {"name": "IDLE", "value": str(idle)}]
     probe = {"httpGet": {"path": "/", "port": TARGET}, "periodSeconds": 1, "timeoutSeconds": 10}
     command = ("python3", "-c", _SERVE)
@@ -53,6 +53,6 @@ class Coloured(World):
         return address
 
     def available(self, deployment: str) -> int:
-        """Give how many replicas of a Deployment are available."""
+        """Return how many replicas of a Deployment are available."""
         live = self.get("Deployment", deployment) or {}
         return live.get("status", {}).get("availableReplicas", 0)

@@ -18,7 +18,7 @@ _SOON = 90.0
 
 
 def is_answering(address: str) -> bool:
-    """Tell whether somebody takes connections to a Service's port 443."""
+    """Return whether somebody takes connections to a Service's port 443."""
     try:
         with socket.create_connection((address, 443), timeout=2):
             return True
@@ -45,7 +45,7 @@ class Deployment:
         return made
 
     def images(self, overlay: str) -> list[str]:
-        """Give the images that an overlay names."""
+        """Return the images that an overlay names."""
         printed = self.node.kubectl("kustomize", str(ROOT / "manifests" / overlay))
         lines = (line.strip().removeprefix("- ") for line in printed.splitlines())
         return [line.removeprefix("image: ") for line in lines if line.startswith("image: ")]
@@ -59,14 +59,14 @@ class Deployment:
             eventually(lambda: is_answering(address), _SOON, "the webhooks' Service")
 
     def pods(self) -> list[Object]:
-        """Give the operator's live pods that are not being deleted."""
+        """Return the operator's live pods that are not being deleted."""
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
         params = {"labelSelector": f"app.kubernetes.io/name={NAME}"}
         listed = self.api.raw("GET", path, params=params).must()["items"]
         return [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
 
     def lease(self) -> Object:
-        """Give the Lease."""
+        """Return the Lease."""
         path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
         return self.api.raw("GET", path).body
 

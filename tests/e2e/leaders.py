@@ -40,7 +40,7 @@ class Term:
         return self.holder.rpartition("_")[0]
 
     def permits(self, write: Write) -> bool:
-        """Tell whether a write is this process's, all of it within the term."""
+        """Return whether a write is this process's, all of it within the term."""
         alive = self.gone is None or write.asked <= self.gone
         within = self.since <= write.asked and write.answered <= self.until
         return write.pod == self.pod and within and alive
@@ -57,13 +57,13 @@ class Write:
 
 
 def claims(entries: Iterable[Entry]) -> list[Claim]:
-    """Give what was made of the operator's Lease, oldest first."""
+    """Return what was made of the operator's Lease, oldest first."""
     found = [_claim(entry) for entry in entries if _is_claim(entry)]
     return sorted(found, key=lambda claim: claim.at)
 
 
 def terms(claimed: Sequence[Claim]) -> list[Term]:
-    """Give who held the Lease, each until another did, it was given up, or it had run out."""
+    """Return who held the Lease, each until another did, it was given up, or it had run out."""
     found: list[Term] = []
     for claim in claimed:
         last = found[-1] if found else None
@@ -79,12 +79,12 @@ def terms(claimed: Sequence[Claim]) -> list[Term]:
 
 
 def ended(given: Iterable[Term], holder: str, at: datetime) -> list[Term]:
-    """Give the terms, knowing that a process was gone at that time."""
+    """Return the terms, knowing that a process was gone at that time."""
     return [replace(term, gone=at) if term.holder == holder else term for term in given]
 
 
 def stolen(claimed: Sequence[Claim]) -> list[Claim]:
-    """Give the claims on a Lease that another still held, and had not given up."""
+    """Return the claims on a Lease that another still held, and had not given up."""
     pairs = pairwise(claimed)
     return [
         claim
@@ -96,12 +96,12 @@ def stolen(claimed: Sequence[Claim]) -> list[Claim]:
 
 
 def writes(entries: Iterable[Entry]) -> list[Write]:
-    """Give what only the leader may write: no Lease, certificate or review, and no dry run."""
+    """Return what only the leader may write: no Lease, certificate or review, and no dry run."""
     return [_write(entry) for entry in entries if _is_leaders(entry)]
 
 
 def strays(made: Iterable[Write], held: Sequence[Term]) -> list[Write]:
-    """Give the writes of pods that did not hold the Lease throughout them."""
+    """Return the writes of pods that did not hold the Lease throughout them."""
     return [write for write in made if not any(term.permits(write) for term in held)]
 
 

@@ -103,7 +103,7 @@ class Load:
         assert not self._left()
 
     def uids(self) -> dict[str, str]:
-        """Give the uid of each child."""
+        """Return the uid of each child."""
         return {
             f"{kind}/{name}": self._child(kind, name)["metadata"]["uid"]
             for kind, name in self._children()
@@ -171,7 +171,7 @@ def asking(node: Node, namespace: str, answers: Answers) -> Writer:
 
 
 def cronjob(namespace: str) -> Object:
-    """Give a CronJob that starts nothing for a long time."""
+    """Return a CronJob that starts nothing for a long time."""
     pod = {"spec": user(container(PYTHON))}
     return {
         "apiVersion": "batch.tutorial.kubebuilder.io/v1",
@@ -182,7 +182,7 @@ def cronjob(namespace: str) -> Object:
 
 
 def _current(live: Object, wanted: Object) -> bool:
-    """Tell whether the live object is what is wanted, and its status has seen that."""
+    """Return whether the live object is what is wanted, and its status has seen that."""
     key = "routeTo" if wanted["kind"] == "BlueGreen" else "size"
     same = live.get("spec", {}).get(key) == wanted["spec"][key]
     seen = live.get("status", {}).get("observedGeneration")

@@ -7,7 +7,7 @@ _PATIENCE = 5.0
 
 
 def version(address: str) -> str:
-    """Give the server's version, such as 1.6.38."""
+    """Return the server's version, such as 1.6.38."""
     return _said(address, "version").removeprefix("VERSION ")
 
 
@@ -18,7 +18,7 @@ def put(address: str, key: str, value: str) -> None:
 
 
 def look_up(address: str, key: str) -> str | None:
-    """Give the value of a key, or None if the server has none."""
+    """Return the value of a key, or None if the server has none."""
     first, *rest = _said(address, f"get {key}", end="END").split("\r\n")
     return rest[0] if first.startswith(f"VALUE {key} ") else None
 

@@ -46,7 +46,7 @@ def user(*containers: Object, **more: Any) -> Object:
 
 
 def pod(namespace: str, name: str, declared: Object) -> Object:
-    """Give a whole manifest."""
+    """Return a whole manifest."""
     metadata = {"namespace": namespace, "name": name}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": declared}
 
@@ -66,6 +66,6 @@ def finished(node: Node, api: Api, manifest: Object) -> tuple[str, str]:
 
 
 def is_ready(live: Object) -> bool:
-    """Tell whether a pod's condition Ready is True."""
+    """Return whether a pod's condition Ready is True."""
     conditions = live.get("status", {}).get("conditions", [])
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)

@@ -18,13 +18,13 @@ _SOON = 60.0
 
 
 def address(api: Api) -> str:
-    """Give the address of the Service: there is no DNS that would know its name."""
+    """Return the address of the Service: there is no DNS that would know its name."""
     path = f"/api/v1/namespaces/{NAMESPACE}/services/hedgerow-metrics"
     return api.raw("GET", path).must()["spec"]["clusterIP"]
 
 
 def authority(api: Api) -> str:
-    """Give the authorities that the operator publishes, once every webhook is told of the same."""
+    """Return the authorities that the operator publishes, once all webhooks have the same."""
 
     def published() -> str:
         lists = (
@@ -50,7 +50,7 @@ def scrape(host: str, trusted: str, token: str = "") -> httpx.Response:
 
 
 def told(host: str, trusted: str, token: str) -> str:
-    """Give the metrics if they are served: for ten seconds a refusal is remembered."""
+    """Return the metrics if they are served: for ten seconds a refusal is remembered."""
     try:
         answer = scrape(host, trusted, token)
     except httpx.ConnectError:

@@ -44,7 +44,7 @@ class Certificates:
 
 
 def stored(api: Api) -> x509.Certificate | None:
-    """Give the certificate in the Secret; None without a Secret."""
+    """Return the certificate in the Secret; None without a Secret."""
     reply = api.raw("GET", f"/api/v1/namespaces/{NAMESPACE}/secrets/{SECRET}")
     if reply.status == 404:
         return None
@@ -52,20 +52,20 @@ def stored(api: Api) -> x509.Certificate | None:
 
 
 def shown(address: str) -> int:
-    """Give the serial number of the certificate that a pod shows to a new connection."""
+    """Return the serial number of the certificate that a pod shows to a new connection."""
     pem = ssl.get_server_certificate((address, PORT), timeout=_PATIENCE)
     return x509.load_pem_x509_certificate(pem.encode()).serial_number
 
 
 def configuration(api: Api, kind: str) -> Object:
-    """Give a webhook configuration of the operator's."""
+    """Return a webhook configuration of the operator's."""
     metadata = {"name": "hedgerow"}
     version = "admissionregistration.k8s.io/v1"
     return api.get({"apiVersion": version, "kind": kind, "metadata": metadata}).must()
 
 
 def trusted_by(hook: Object) -> bytes:
-    """Give the authorities that the API server trusts when it calls a webhook, as PEM."""
+    """Return the authorities that the API server trusts when it calls a webhook, as PEM."""
     return b64decode(hook["clientConfig"].get("caBundle", ""))
 
 

@@ -82,7 +82,7 @@ class TestDefaulting:
 
 
 def cronjob(namespace: str, name: str, **more: Any) -> Object:
-    """Give a CronJob that never starts anything."""
+    """Return a CronJob that never starts anything."""
     pods = user(container(PYTHON, command=("true",)))
     spec = {"schedule": "0 0 30 2 *", "jobTemplate": {"spec": {"template": {"spec": pods}}}}
     metadata = {"name": name, "namespace": namespace}
@@ -120,14 +120,14 @@ def replace_versions(api: Api, crd: Object) -> None:
 
 
 def patch_of_dry_run(node: Node, api: Api, body: Object) -> list[Object]:
-    """Give what the mutating webhook adds to an object that is not stored."""
+    """Return what the mutating webhook adds to an object that is not stored."""
     mark = node.audit.mark()
     create(api, body, dryRun="All").must()
     return patched(node, mark)
 
 
 def patched(node: Node, mark: int) -> list[Object]:
-    """Give the patch of our mutating webhook to the CronJob created since, by the audit log."""
+    """Return the patch of our mutating webhook to the CronJob created since, by the audit log."""
     created = node.audit.since(mark, verbs={"create"}, resource="cronjobs")
     notes: dict[str, str] = created[-1].get("annotations", {})
     told = (from_json(n) for name, n in notes.items() if name.startswith("patch.webhook."))

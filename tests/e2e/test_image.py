@@ -123,7 +123,7 @@ class TestSupplyChain:
 
 
 def told(images: Images, what: str) -> Object:
-    """Give what `task image` has written beside the image."""
+    """Return what `task image` has written beside the image."""
     (file,) = images.told.glob(f"hedgerow-*.{what}.json")
     return json.loads(file.read_text("utf-8"))
 

@@ -31,7 +31,7 @@ class Scene:
     ends: dict[str, datetime] = field(default_factory=dict[str, datetime])
 
     def leader(self) -> tuple[Object, str, psutil.Process]:
-        """Give the leader's pod, its name as a holder, and its own process."""
+        """Return the leader's pod, its name as a holder, and its own process."""
         pod = self.deployment.leader()
         found = [psutil.Process(pid) for pid in self.node.pids(pod)]
         (process,) = [one for one in found if "run" in one.cmdline()]

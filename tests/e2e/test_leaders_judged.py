@@ -18,7 +18,7 @@ def at(seconds: float) -> datetime:
 
 
 def entry(pod: str, seconds: float, reference: dict[str, str], **more: Any) -> dict[str, Any]:
-    """Give an entry as the API server writes it."""
+    """Return an entry as the API server writes it."""
     return {
         "stage": "ResponseComplete",
         "verb": "patch",

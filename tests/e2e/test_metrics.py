@@ -101,7 +101,7 @@ class TestMetrics:
 
 
 def sample(text: str, name: str) -> float:
-    """Give the sum of a metric's samples."""
+    """Return the sum of a metric's samples."""
     families = text_string_to_metric_families(text)
     return sum(s.value for family in families for s in family.samples if s.name == name)
 
@@ -142,7 +142,7 @@ def asked(replica: Object, path: str) -> tuple[int, str]:
 
 
 def waits(api: Api, declared: Object) -> str:
-    """Give what a pod says of itself once it says that it is not ready."""
+    """Return what a pod says of itself once it says that it is not ready."""
     live = api.get(declared).must()
     assert live["status"]["phase"] in ("Pending", "Running"), live["status"]
     if "podIP" not in live["status"]:

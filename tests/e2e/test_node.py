@@ -130,7 +130,7 @@ class TestEnd:
 
 
 def hardware(node: Node) -> str:
-    """Give the bridge's hardware address."""
+    """Return the bridge's hardware address."""
     return node.inside("ip", "-brief", "link", "show", POD_BRIDGE).stdout.split()[2]
 
 

@@ -72,12 +72,12 @@ class TestRights:
 
 
 def refused(asked: Iterable[Entry]) -> list[tuple[str, str, str]]:
-    """Give what was denied, but for writes that met a namespace's end: those are no right's."""
+    """Return what was denied, but for writes that met a namespace's end: those are no right's."""
     return [found for found in denied(asked) if "because it is being terminated" not in found[2]]
 
 
 def review(api: Api, account: str, namespace: str) -> Object:
-    """Give what `kubectl auth can-i --list --as=ACCOUNT` prints."""
+    """Return what `kubectl auth can-i --list --as=ACCOUNT` prints."""
     reply = api.raw(
         "POST",
         "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
@@ -94,12 +94,12 @@ def review(api: Api, account: str, namespace: str) -> Object:
 
 
 def allowed(api: Api, account: str, namespace: str) -> frozenset[Right]:
-    """Give an account's rights in a namespace, those in the whole cluster among them."""
+    """Return an account's rights in a namespace, those in the whole cluster among them."""
     return granted([{"rules": review(api, account, namespace)["resourceRules"]}])
 
 
 def paths(api: Api, account: str) -> set[tuple[str, str]]:
-    """Give what an account may ask for that is no resource."""
+    """Return what an account may ask for that is no resource."""
     rules = review(api, account, NAMESPACE)["nonResourceRules"]
     return {(verb, p) for rule in rules for verb in rule["verbs"] for p in rule["nonResourceURLs"]}
 
@@ -157,7 +157,7 @@ def bluegreens_at_work(world: Coloured) -> None:
 
 
 def squatting(world: Coloured, name: str) -> Object:
-    """Give a Deployment that is nobody's."""
+    """Return a Deployment that is nobody's."""
     labels = {"app": "squatter"}
     template = {"metadata": {"labels": labels}, "spec": colour("Red")}
     spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
@@ -165,7 +165,7 @@ def squatting(world: Coloured, name: str) -> Object:
 
 
 def stray(world: Coloured) -> Object:
-    """Give what looks like a child of the BlueGreen that it never declared."""
+    """Return what looks like a child of the BlueGreen that it never declared."""
     owner = world.get("BlueGreen", "demo") or {}
     named: Object = {key: owner[key] for key in ("apiVersion", "kind")}
     uid = owner["metadata"]["uid"]

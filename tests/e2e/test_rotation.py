@@ -76,7 +76,7 @@ def configure(deployment: Deployment, setting: str) -> None:
 
 
 def restarts(deployment: Deployment) -> dict[str, int]:
-    """Give each pod's count of restarts."""
+    """Return each pod's count of restarts."""
     found = deployment.pods()
     return {
         p["metadata"]["uid"]: p["status"]["containerStatuses"][0]["restartCount"] for p in found

@@ -162,13 +162,13 @@ class TestCronJob:
 
 
 def running(world: cronjobs.World) -> Object:
-    """Give the status once it tells of a Job that runs."""
+    """Return the status once it tells of a Job that runs."""
     status = world.status("tick")
     return status if status.get("active") else {}
 
 
 def complete(world: cronjobs.World) -> Object:
-    """Give the Job once it has succeeded."""
+    """Return the Job once it has succeeded."""
     (job,) = world.jobs("tick")
     assert not ended(job, "Failed"), job["status"]
     return job if ended(job, "Complete") else {}

@@ -12,7 +12,7 @@ from typing import Any
 from faults import troubles
 from faults.checks import OF_TROUBLE, both_at_work, broken, busiest
 from faults.endings import warnings
-from faults.machine import Reference, Run, World, prepared
+from faults.machine import QUIET, Reference, Run, World, prepared
 from faults.proxy import Reply, Trouble
 from faults.scenarios import CRON, EVERY_SECOND, Object, Scenario, apply, collect, jobs
 from faults.troubles import ANY_STEP, LONG_OUTAGE, OUTAGE, REFUSALS, Target
@@ -211,7 +211,7 @@ def _of_refusals(known: Reference) -> Iterator[Case]:
 
 
 def _uncounted(run: Run, code: str) -> list[str]:
-    """Tell whether no metric says that there was such an answer; one that ended has none."""
+    """Return whether no metric says that there was such an answer; one that ended has none."""
     if len(run.operator.births) > 1:
         return []
     code = "<error>" if code == "dropped" else code
@@ -223,7 +223,7 @@ def _uncounted(run: Run, code: str) -> list[str]:
 
 
 def _unsaid(run: Run, code: str, target: Target) -> list[str]:
-    """Tell whether no line in the log says it; a 409 is usual, and counted at first."""
+    """Return whether no line in the log says it; a 409 is usual, and counted at first."""
     series = run.operator.measured()
     counted = any(series[name] for name in series if name.startswith(REFUSALS_TOTAL))
     usual = code == "409" and (counted or target.step == ANY_STEP)
@@ -332,6 +332,8 @@ class Older:
                     trouble.expire()
                     world.proxy.cut(run.line)
                 run.until(lambda: trouble.fired, "what there was is asked for")
+                # What it does while it believes in that is done before anybody goes on.
+                run.until(lambda: run.silent() >= QUIET, "it has caught up")
 
             run.between = between
             run.operator.start()
@@ -432,8 +434,7 @@ def _finish(run: Run, remade: Remade, wanted: Object | None = None) -> None:
     steps = run.scenario.steps
 
     def collected() -> bool:
-        collect(run.people, run.scenario.children)
-        return True
+        return collect(run.people, run.scenario.children)
 
     if steps[remade.step].moving:
         seen = steps[remade.step].seen

@@ -97,7 +97,7 @@ def _spun(run: Run) -> list[str]:
 
 
 def _begun(run: Run) -> Iterator[Iterator[float]]:
-    """Give the times of each operator's requests but for those with which a life begins."""
+    """Yield the times of each operator's requests but for those with which a life begins."""
     for operator in run.operators:
         record = list(operator.line.record)
         begins = operator.births

@@ -354,7 +354,7 @@ def _reference(world: World, scenario: Scenario) -> Reference:
 
 
 def _is_wanted(scenario: Scenario, target: Target) -> bool:
-    """Tell whether a write comes in every run, while a Lease or a schedule goes on with time."""
+    """Return whether a write comes in every run, while a Lease or a schedule goes on with time."""
     if target.step == ANY_STEP:
         return target.number <= MOST_RENEWALS
     return not scenario.steps[target.step].moving or target.number == 1

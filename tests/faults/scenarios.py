@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
-from hedgerow.core.contract import Controller
+from hedgerow.contract import Controller
 from hedgerow.registry import CONTROLLERS
 
 Object = dict[str, Any]
@@ -149,8 +149,12 @@ def gone(scenario_children: tuple[Object, ...], identity: Object) -> Callable[[P
     return look
 
 
-def collect(people: People, kinds: tuple[Object, ...]) -> None:
-    """Delete what has owners of which none is there any more, as the garbage collector does."""
+def collect(people: People, kinds: tuple[Object, ...]) -> bool:
+    """Delete what has owners of which none is there any more, as the garbage collector does.
+
+    Return whether nothing had to be deleted.
+    """
+    clean = True
     alive = {
         controller["metadata"]["uid"]
         for each in CONTROLLERS.values()
@@ -166,6 +170,8 @@ def collect(people: People, kinds: tuple[Object, ...]) -> None:
             owners = live["metadata"].get("ownerReferences", ())
             if owners and not any(owner["uid"] in alive for owner in owners):
                 people.delete({**kind, "metadata": {"name": live["metadata"]["name"]}})
+                clean = False
+    return clean
 
 
 def removal(identity: Object, controller: str) -> Step:
@@ -494,7 +500,12 @@ def _mark(people: People) -> None:
     """Mark the Jobs that run, to tell others from them."""
     for job in running(people):
         identity = {**JOBS, "metadata": {"name": job["metadata"]["name"]}}
-        people.edit(identity, {"metadata": {"annotations": {"marked": "true"}}}, "kubectl-annotate")
+        mark = {"metadata": {"annotations": {"marked": "true"}}}
+        try:
+            people.edit(identity, mark, "kubectl-annotate")
+        except Exception:
+            if people.get(identity) is not None:
+                raise  # else it has just been replaced
 
 
 def _replaced(people: People) -> bool:

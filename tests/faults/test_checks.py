@@ -34,7 +34,7 @@ def asked(method: str = "PATCH", path: str = f"{JOBS}/cron-1795337413", **more: 
 
 
 def run(*record: Exchange, births: tuple[float, ...] = (), other: tuple[Exchange, ...] = ()) -> Any:
-    """Give what checks look at of a run: a line for each operator, and no Events or logs."""
+    """Return what checks look at of a run: a line for each operator, and no Events or logs."""
     lines = [SimpleNamespace(record=list(each)) for each in (record, other)]
     operators = [
         SimpleNamespace(line=line, births=list(births), entries=list[Any]) for line in lines

@@ -18,7 +18,7 @@ LANES = 8
 
 
 def first_of_each_controller() -> list[str]:
-    """Give the names of the first scenarios."""
+    """Return the names of the first scenarios."""
     return list({s.controller: s.name for s in reversed(SCENARIOS)}.values())
 
 

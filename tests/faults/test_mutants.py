@@ -12,7 +12,7 @@ from faults.inmemory.trial import BY_NAME, calm, tried, wrong
 
 
 def share() -> Iterator[str]:
-    """Give what the quick share finds, one thing after another."""
+    """Yield what the quick share finds, one thing after another."""
     for case in quick():
         yield from (f"{case}: {problem}" for problem in case.run())
 
@@ -36,13 +36,13 @@ class TestMutants:
 
 class TestAnchors:
     def test_a_mutant_whose_text_is_not_there_once_is_an_error(self):
-        lost = Mutant("lost", "hedgerow.runtime.store", "no such text", "")
+        lost = Mutant("lost", "hedgerow.runtime.cache.store", "no such text", "")
 
         with pytest.raises(Anchor, match="0 times"):
             caught(lost, share)
 
     def test_a_mutant_that_changes_nothing_is_an_error(self):
-        idle = Mutant("idle", "hedgerow.runtime.store", "AT_ONCE = 100", "AT_ONCE = 101")
+        idle = Mutant("idle", "hedgerow.runtime.cache.store", "AT_ONCE = 100", "AT_ONCE = 101")
 
         with pytest.raises(Anchor, match="changes no function"):
             caught(idle, share)
@@ -50,7 +50,7 @@ class TestAnchors:
     def test_the_operator_as_it_is_survives(self):
         same = Mutant(
             "same",
-            "hedgerow.runtime.store",
+            "hedgerow.runtime.cache.store",
             "return len(self._objects)",
             "return self._objects.__len__()",
         )

@@ -71,7 +71,7 @@ class Target:
         return f"{step}{self.signature}{f' #{self.number}' if self.number > 1 else ''}"
 
     def fits(self, asked: Exchange) -> bool:
-        """Tell whether a request writes the same, in the same step."""
+        """Return whether a request writes the same, in the same step."""
         fits = asked.writes and self.step in {asked.step, ANY_STEP}
         return fits and signature(asked) == self.signature
 

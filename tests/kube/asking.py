@@ -33,7 +33,7 @@ async def never(_: httpx.Request) -> httpx.Response:
 
 
 def distrusted() -> httpx.ConnectError:
-    """Give the error that httpx makes of a certificate that is not trusted."""
+    """Return the error that httpx makes of a certificate that is not trusted."""
     error = httpx.ConnectError("handshake")
     error.__cause__ = ssl.SSLCertVerificationError("self-signed certificate")
     return error

@@ -44,7 +44,7 @@ def kubeconfig(tmp_path: Path) -> Path:
 def connected(
     server: Server, clock: Clock, kubeconfig: Path
 ) -> Callable[..., AbstractAsyncContextManager[Cluster]]:
-    """Give `connect`, on the scripted server and the clock."""
+    """Return `connect`, on the scripted server and the clock."""
 
     def connected(**more: Any) -> AbstractAsyncContextManager[Cluster]:
         given = {"kubeconfig": str(kubeconfig), "timing": clock.timing, **more}
@@ -55,7 +55,7 @@ def connected(
 
 @pytest.fixture
 def temporary(monkeypatch, tmp_path) -> Path:
-    """Give the only place where temporary files can appear."""
+    """Return the only place where temporary files can appear."""
     directory = tmp_path / "temporary"
     directory.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(directory))

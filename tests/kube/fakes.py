@@ -90,11 +90,11 @@ def write_kubeconfig(
 
 
 def reply(code: int = 200, body: Any = None, **headers: str) -> httpx.Response:
-    """Give an answer with a JSON body; without one, that of a small object."""
+    """Return an answer with a JSON body; without one, that of a small object."""
     found = {"metadata": {"name": "x", "uid": "u"}} if body is None else body
     return httpx.Response(code, json=found, headers=headers)
 
 
 def status(code: int, reason: str = "", **headers: str) -> httpx.Response:
-    """Give a refusal with a Status body."""
+    """Return a refusal with a Status body."""
     return reply(code, {"kind": "Status", "code": code, "reason": reason}, **headers)

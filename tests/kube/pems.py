@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 
 
 def certificate() -> tuple[bytes, bytes]:
-    """Give a self-signed certificate and its key, as PEM."""
+    """Return a self-signed certificate and its key, as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "someone")])
     begin = datetime(2020, 1, 1, tzinfo=UTC)

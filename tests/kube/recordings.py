@@ -52,7 +52,7 @@ class Recording:
         return errors.from_answer(self.code, self.content, request=request)
 
     def leaned_on(self) -> tuple[object, ...]:
-        """Give what hedgerow decides by: all that must still hold with another server."""
+        """Return what hedgerow decides by: all that must still hold with another server."""
         if self.code < 300:
             return self.code, sorted(self.headers)
         error = self.error()

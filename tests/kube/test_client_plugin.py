@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("temporary")]
 
 
 def plugin(path: Path, status: Any, *, code: int = 0, hint: str = "") -> dict[str, Any]:
-    """Give an exec plugin that counts its runs beside `path` and answers with `status`."""
+    """Return an exec plugin that counts its runs beside `path` and answers with `status`."""
     lines = [
         "import sys",
         f"open({str(path.with_suffix('.runs'))!r}, 'a').write('x')",

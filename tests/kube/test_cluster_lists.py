@@ -29,7 +29,7 @@ def page(*names: str, version: str = "9", token: str = "") -> httpx.Response:
 
 
 async def endless(code: int) -> httpx.Response:
-    """Give an answer that goes on for ever."""
+    """Return an answer that goes on for ever."""
     return httpx.Response(code, stream=Endless())
 
 

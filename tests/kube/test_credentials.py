@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def sent(bearer: Bearer) -> str | None:
-    """Give the header that a request leaves with."""
+    """Return the header that a request leaves with."""
     flow = bearer.async_auth_flow(httpx.Request("GET", "https://server"))
     request = await anext(flow)
     await flow.aclose()

@@ -290,7 +290,7 @@ class TestWrong:
 
 @pytest.fixture
 def pod(monkeypatch, tmp_path) -> Path:
-    """Give the directory of a pod's service account."""
+    """Return the directory of a pod's service account."""
     directory = tmp_path / "serviceaccount"
     directory.mkdir()
     (directory / "token").write_text("of-the-pod\n")

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def rotating(tmp_path):
-    """Give a kubeconfig with a token file, and the file."""
+    """Return a kubeconfig with a token file, and the file."""
     token = tmp_path / "token"
     token.write_text("old")
     return write_kubeconfig(tmp_path / "rotating", user={"tokenFile": "token"}), token

@@ -54,7 +54,7 @@ class World:
 
 @asynccontextmanager
 async def reflected(cluster: Any, namespace: str, **more: Any) -> AsyncGenerator[World]:
-    """Give a world that is kept up to date, from its first snapshot on."""
+    """Return a world that is kept up to date, from its first snapshot on."""
     world = World()
 
     async def keep() -> None:

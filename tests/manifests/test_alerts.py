@@ -41,7 +41,7 @@ class Case:
     value: str = ""
 
     def expected(self) -> dict[str, Any]:
-        """Give what promtool is to find: nothing for an alert that is quiet."""
+        """Return what promtool is to find: nothing for an alert that is quiet."""
         rule = ALERTS[self.alert]
         if self.labels is None:
             return {"eval_time": self.at, "alertname": self.alert, "exp_alerts": []}

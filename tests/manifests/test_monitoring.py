@@ -14,7 +14,8 @@ import promql_parser
 import pytest
 import yaml
 
-from hedgerow.runtime.budget import Budget
+from hedgerow.registry import CONTROLLERS
+from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.metrics import Meters
 from hedgerow_schemas.builtin import Deployment
 
@@ -40,6 +41,14 @@ class Query:
     text: str
 
 
+def all_meters() -> Meters:
+    """Return everything that is measured with every controller at work."""
+    meters = Meters("1")
+    for controller in CONTROLLERS.values():
+        meters.of(controller.name, controller.lag)
+    return meters
+
+
 def promql() -> Iterator[Query]:
     for alert in ALERTS:
         yield Query(alert["alert"], alert["expr"])
@@ -61,8 +70,8 @@ QUERIES = list(promql())
 
 @pytest.fixture(scope="module")
 def measured() -> dict[str, set[str]]:
-    """Give the labels of every series by its name."""
-    meters = Meters("1")
+    """Return the labels of every series by its name."""
+    meters = all_meters()
     meter = meters.of("shop")
     meters.exchanged("get", 200, 0.1)
     meter.rewatched(Deployment.api, "ended")
@@ -194,7 +203,7 @@ class TestGuide:
 
 
 def _families() -> list[Any]:
-    meters = Meters("1")
+    meters = all_meters()
     return [m for m in meters.registry.collect() if m.name.startswith("hedgerow_")]
 
 
@@ -204,6 +213,6 @@ def _name(metric: Any) -> str:
 
 def _row(metric: Any) -> str:
     """Write a metric as the guide does."""
-    collector = Meters("1").registry._names_to_collectors[_name(metric)]
+    collector = all_meters().registry._names_to_collectors[_name(metric)]
     labels = ", ".join(f"`{label}`" for label in collector._labelnames) or "none"
     return f"| `{_name(metric)}` | {metric.type} | {labels} | {metric.documentation} |"

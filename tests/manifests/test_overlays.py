@@ -11,11 +11,11 @@ import yaml
 from hedgerow.deploy.names import HEALTH, METRICS, WEBHOOK, Names
 from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.workload import GRACE, PAUSE
-from hedgerow.runtime.apart import LEAVE, PATIENCE
-from hedgerow.runtime.lease import DEAD, RELEASE
-from hedgerow.serving import server as served
-from hedgerow.serving.addresses import Address
-from hedgerow.serving.pulse import TOO_LATE
+from hedgerow.runtime.leaderelection.elector import DEAD, RELEASE
+from hedgerow.runtime.leaderelection.thread import LEAVE, PATIENCE
+from hedgerow.serving.httpserver import server as served
+from hedgerow.serving.httpserver.addresses import Address
+from hedgerow.serving.loop_latency import TOO_LATE
 from hedgerow.settings import Settings
 
 ROOT = Path(__file__).parents[2]

@@ -31,7 +31,7 @@ def objects(overlay: str, kinds: tuple[str, ...] = ()) -> list[dict]:
 
 
 def bound(overlay: str, kind: str) -> set[tuple[str, str]]:
-    """Give namespace and name of the roles bound to the operator by bindings of that kind."""
+    """Return namespace and name of the roles bound to the operator by bindings of that kind."""
     return {
         (binding["metadata"].get("namespace", ""), binding["roleRef"]["name"])
         for binding in objects(overlay, (kind,))

@@ -13,7 +13,7 @@ KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSec
 
 
 def created(kind: Kind, body: Object, *, uid: str, stamp: str, number: int) -> Object:
-    """Give the object that a create stores, without managed fields; raises Refused."""
+    """Return the object that a create stores, without managed fields; raises Refused."""
     _refuse(_nulls(kind, body))
     new = {**kind.schema.normal(body), "kind": kind.api.kind, "apiVersion": kind.api.group_version}
     metadata = {k: v for k, v in new["metadata"].items() if k not in {"resourceVersion", *KEPT}}
@@ -29,7 +29,7 @@ def created(kind: Kind, body: Object, *, uid: str, stamp: str, number: int) -> O
 
 
 def updated(kind: Kind, live: Object, body: Object, subresource: str) -> Object:
-    """Give the object that an update stores, without managed fields; raises Refused."""
+    """Return the object that an update stores, without managed fields; raises Refused."""
     old = bare(live)
     _refuse(_nulls(kind, body))
     new = kind.schema.normal(body)
@@ -71,7 +71,7 @@ def patched(live: Any, patch: Any) -> Any:
 
 
 def bare(live: Object) -> Object:
-    """Give an object without its managed fields."""
+    """Return an object without its managed fields."""
     metadata = {k: v for k, v in live["metadata"].items() if k != "managedFields"}
     return {**live, "metadata": metadata}
 

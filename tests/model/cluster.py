@@ -70,7 +70,7 @@ class Cluster:
         self.unanswered: Callable[[], object] = list
 
     def fenced(self, permit: Callable[[], float], unanswered: Callable[[], object]) -> Cluster:
-        """Give the same cluster with writes bound to a permit, of seconds that are left."""
+        """Return the same cluster with writes bound to a permit, of seconds that are left."""
         fenced = copy(self)
         fenced.permit, fenced.unanswered = permit, unanswered
         return fenced
@@ -121,13 +121,13 @@ class Cluster:
         return Applied(live, False)
 
     async def allowed(self, *_what: Any, **_more: Any) -> bool:
-        """Tell whether this user may; every one of the model may do all."""
+        """Return whether this user may; every one of the model may do all."""
         return True
 
     async def read(
         self, api: ApiResource, name: str, namespace: str = "", *, timeout: float = 10.0
     ) -> Object | None:
-        """Give the object, or None."""
+        """Return the object, or None."""
         target = _target(api, name, namespace)
         sent = Sent("read", api, namespace, name, {})
         return await self._ask(sent, lambda: self.model.get(target))
@@ -143,7 +143,7 @@ class Cluster:
         page: int = 500,
         reduce: Callable[[Object], Object] = lambda item: item,
     ) -> Listing:
-        """Give all objects that the selectors of labels (equalities, existence) and name select."""
+        """Return all objects that the selectors of labels and name select."""
         sent = Sent("list", api, namespace, "", {})
         found = await self._ask(sent, lambda: self.model.list(api.group, api.kind, namespace))
         name = fields.removeprefix("metadata.name=")
@@ -200,7 +200,7 @@ class Cluster:
 
 
 def selects(labels: str, item: Object) -> bool:
-    """Tell whether a label selector of equalities and existence selects an object."""
+    """Return whether a label selector of equalities and existence selects an object."""
     have = item["metadata"].get("labels", {})
     for requirement in filter(None, labels.split(",")):
         name, equals, value = requirement.partition("=")

@@ -74,7 +74,7 @@ class Kind:
         return self.api.group, self.api.kind
 
     def unwritten(self, subresource: str) -> frozenset[tuple[str, ...]]:
-        """Give the paths that an endpoint leaves as they are, and never books on anyone."""
+        """Return the paths that an endpoint leaves as they are, and never books on anyone."""
         if subresource == "status":
             return frozenset(self.status_keeps)
         return frozenset({("f:status",)} if self.status and not subresource else ())

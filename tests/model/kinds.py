@@ -6,7 +6,7 @@ import json
 from functools import cache
 from importlib.resources import files
 
-from hedgerow.core.canonical import time
+from hedgerow.fields.canonical import time
 from hedgerow_schemas import crd
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -267,14 +267,14 @@ def _unroutable(bluegreen: Object) -> Wrong:
 
 @cache
 def bluegreen() -> Kind:
-    """Give BlueGreen as its own CRD describes it."""
+    """Return BlueGreen as its own CRD describes it."""
     document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
     return custom(crd.render(BlueGreen, document, describe=False), refuses=_unroutable)
 
 
 @cache
 def memcached() -> Kind:
-    """Give Memcached as its own CRD describes it."""
+    """Return Memcached as its own CRD describes it."""
     document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
     return custom(crd.render(Memcached, document, describe=False))
 
@@ -290,7 +290,7 @@ def _untimely(cronjob: Object) -> Wrong:
 
 @cache
 def cronjob() -> Kind:
-    """Give CronJob as its own CRD describes it."""
+    """Return CronJob as its own CRD describes it."""
     document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
     return custom(crd.render(CronJob, document, describe=False), refuses=_untimely)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hedgerow.core.canonical import quantity
+from hedgerow.fields.canonical import quantity
 from model.schema import Atomic, Items, Keyed, Map, Object, Scalar, Struct
 
 QUANTITY: Final = Scalar(spell=quantity)
@@ -159,7 +159,7 @@ POD_SPEC: Final = Struct(
 
 
 def wrong(spec: Object) -> dict[str, str]:
-    """Tell what the server would refuse of a pod template's spec, as far as it is modelled."""
+    """Return what the server would refuse of a pod template's spec, as far as it is modelled."""
     found: dict[str, str] = {}
     if not spec.get("containers"):
         found["spec.template.spec.containers"] = "Required value"

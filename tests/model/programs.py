@@ -44,7 +44,7 @@ class Outcome:
 
 
 def refused(code: int, status: Object) -> Outcome:
-    """Give the outcome that a Status object tells of."""
+    """Return the outcome that a Status object tells of."""
     causes = status.get("details", {}).get("causes", [])
     fields = {c["field"] for c in causes if c["reason"] == "FieldManagerConflict"}
     error = errors.from_status({**status, "code": code})
@@ -179,13 +179,13 @@ Request = Apply | Put | Merge | Delete
 
 
 def laid(target: Object, body: Object) -> Object:
-    """Give a body the identity of a target."""
+    """Return a body the identity of a target."""
     metadata = {**body.get("metadata", {}), **target["metadata"]}
     return {**copy.deepcopy(body), **target, "metadata": metadata}
 
 
 def nested(path: tuple[Any, ...], value: Any) -> Any:
-    """Give the configuration that declares one place, and the list keys on the way to it."""
+    """Return the configuration that declares one place, and the list keys on the way to it."""
     if not path:
         return value
     below = nested(path[1:], value)

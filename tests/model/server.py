@@ -131,7 +131,7 @@ class Server:
         return len(orphans)
 
     def fork(self) -> Server:
-        """Give a copy that goes its own way from here, to ask what would happen."""
+        """Return a copy that goes its own way from here, to ask what would happen."""
         other = copy.copy(self)
         other._objects, other._events = dict(self._objects), list(self._events)
         other._namespaces = dict(self._namespaces)
@@ -148,11 +148,11 @@ class Server:
     # --- reads --------------------------------------------------------------------------------
 
     def get(self, target: Object) -> Object | None:
-        """Give the object of the target's kind, namespace and name."""
+        """Return the object of the target's kind, namespace and name."""
         return copy.deepcopy(self._objects.get(self._key(target)))
 
     def list(self, group: str, kind: str, namespace: str = "") -> Listing:
-        """Give all objects of a kind, of one namespace or of all, by namespace and name."""
+        """Return all objects of a kind, of one namespace or of all, by namespace and name."""
         found = [
             copy.deepcopy(live)
             for key, live in sorted(self._objects.items())
@@ -161,7 +161,7 @@ class Server:
         return Listing(tuple(found), str(self.version))
 
     def events_since(self, version: int | str, kind: str = "") -> tuple[Changed, ...]:
-        """Give every event after a resource version, in order; of one kind if named."""
+        """Return every event after a resource version, in order; of one kind if named."""
         return tuple(
             copy.deepcopy(event)
             for event in self._events
@@ -206,7 +206,7 @@ class Server:
     def _base(
         self, kind: Kind, live: Object | None, who: Manager
     ) -> tuple[Object, dict[Identity, Entry]]:
-        """Give the object to merge into, and its entries; an untracked one's are booked first."""
+        """Return the object to merge into, and its entries; an untracked one's are booked first."""
         if live is None:
             return dict(kind.empty), {}
         base, entries = admission.bare(live), self._entries(live)

@@ -24,7 +24,7 @@ def shape(schema: Object) -> Schema:
 
 
 def wrong(schema: Object, value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Tell what the schema forbids: a required field missing, a value outside its enum."""
+    """Yield what the schema forbids: a required field missing, a value outside its enum."""
     if isinstance(value, dict):
         for name in schema.get("required", ()):
             if value.get(name) is None:

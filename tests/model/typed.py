@@ -56,7 +56,7 @@ def from_tree(tree: Object, above: Path = ()) -> Fields:
 
 
 def child(schema: Schema, element: str) -> Schema | None:
-    """Give the schema below one element."""
+    """Return the schema below one element."""
     if isinstance(schema, Struct):
         return schema.fields.get(element[2:])
     if isinstance(schema, Map):
@@ -67,7 +67,7 @@ def child(schema: Schema, element: str) -> Schema | None:
 
 
 def element_of(schema: Keyed | SetOf, item: Any) -> str:
-    """Give the element of a list item, keys defaulted."""
+    """Return the element of a list item, keys defaulted."""
     if isinstance(schema, SetOf):
         return "v:" + json.dumps(item, ensure_ascii=False)
     if not isinstance(item, dict):
@@ -96,7 +96,7 @@ def check(schema: Schema, value: Any, *, doubles: bool = False) -> None:
 
 
 def fields_of(schema: Schema, value: Any, path: Path = ()) -> Fields:
-    """Give what an applied configuration owns (`ToFieldSet`)."""
+    """Return what an applied configuration owns (`ToFieldSet`)."""
     if isinstance(schema, Scalar | Atomic):
         return frozenset({path} - {()})
     found: set[Path] = set()

@@ -6,16 +6,16 @@ import math
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from hedgerow.controllers import cronjob
-from hedgerow.core.contract import Controller
+from hedgerow.contract import Controller
+from hedgerow.controllers.cronjob import controller
 from hedgerow_schemas.base import CustomResource
 from model.cluster import Sent
 from runtime.world import NS, World
 
 Object = dict[str, Any]
 
-CRONJOBS = cast("Controller[CustomResource]", cronjob.CONTROLLER)
-GUARD = cronjob.START_GUARD
+CRONJOBS = cast("Controller[CustomResource]", controller.CONTROLLER)
+GUARD = controller.START_GUARD
 POD: Object = {
     "restartPolicy": "Never",
     "containers": [{"name": "c", "image": "example/hello:1"}],
@@ -97,7 +97,7 @@ class Clockwork(World):
 
 
 def guarded_jobs(world: Clockwork) -> list[str]:
-    """Give the names of the Jobs that carry our finalizer."""
+    """Return the names of the Jobs that carry our finalizer."""
     jobs = world.server.list("batch", "Job").items
     return [j["metadata"]["name"] for j in jobs if GUARD in j["metadata"].get("finalizers", ())]
 
@@ -107,7 +107,7 @@ async def calm(_sent: Sent) -> None:
 
 
 async def started(**spec: Any) -> Clockwork:
-    """Give a world with a CronJob that the operator knows."""
+    """Return a world with a CronJob that the operator knows."""
     world = Clockwork(normal_events=100)
     world.apply(**spec)
     world.deliver()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from hedgerow.core.contract import Key
+from hedgerow.contract import Key
 from hedgerow.kube.watch import Changed, Snapshot
-from hedgerow.runtime.cache import Source
-from hedgerow.runtime.store import key_of
+from hedgerow.runtime.cache.caches import Source
+from hedgerow.runtime.cache.store import key_of
 from model.cluster import selects
 from model.server import Server
 
@@ -32,7 +32,7 @@ class Feed:
         return Snapshot(tuple(map(self._source.reduce, items)), found.version)
 
     def step(self) -> Changed | None:
-        """Give the next event that the selector lets through, if there is one."""
+        """Return the next event that the selector lets through, if there is one."""
         for event in self._server.events_since(self._position, self._source.api.kind):
             self._position = int(event.version)
             told = self._through(event)

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from hedgerow.controllers.cronjob import START_GUARD
+from hedgerow.controllers.cronjob.controller import START_GUARD
 from model.server import Server
 
 Object = dict[str, Any]
@@ -34,14 +34,14 @@ class Ledger:
         self.lost[name].append(self.server.version)
 
     def creations(self) -> dict[Start, list[int]]:
-        """Give the versions at which each start's Job was created."""
+        """Return the versions at which each start's Job was created."""
         found: dict[Start, list[int]] = defaultdict(list)
         for event in self._events("Job", "ADDED"):
             found[_start(event.object)].append(int(event.version))
         return found
 
     def doubles(self) -> list[tuple[Start, int, int]]:
-        """Give each start of which a Job was created once more, and these two versions."""
+        """Return each start of which a Job was created once more, and these two versions."""
         return [
             (start, earlier, later)
             for start, versions in self.creations().items()
@@ -49,7 +49,7 @@ class Ledger:
         ]
 
     def is_excused(self, double: tuple[Start, int, int]) -> bool:
-        """Tell whether a double went through the one hole.
+        """Return whether a double went through the one hole.
 
         The process ended, or the answer to the create was lost, after the Job was created without
         guard, and the Job was gone before any status had its start.
@@ -59,7 +59,7 @@ class Ledger:
         return forgotten and not self._guarded(earlier) and not self._recorded(uid, name, later)
 
     def companions(self) -> list[tuple[str, str]]:
-        """Give each Job that was created beside another that had not ended and was not going."""
+        """Return each Job that was created beside another that had not ended and was not going."""
         live: dict[str, Object] = {}
         found: list[tuple[str, str]] = []
         for event in self._events("Job"):
@@ -72,7 +72,7 @@ class Ledger:
         return found
 
     def records(self) -> dict[str, list[datetime]]:
-        """Give what `lastScheduleTime` said, in order, of each CronJob by uid."""
+        """Return what `lastScheduleTime` said, in order, of each CronJob by uid."""
         found: dict[str, list[datetime]] = defaultdict(list)
         for event in self._events("CronJob"):
             last = event.object.get("status", {}).get("lastScheduleTime")

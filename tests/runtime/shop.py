@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import anyio
 
-from hedgerow.core.contract import Desired
-from hedgerow.core.meta import Installation
-from hedgerow.runtime.cache import build
+from hedgerow.contract import Desired
+from hedgerow.objects import Installation
+from hedgerow.runtime.cache.caches import build
+from hedgerow.runtime.controller import Runner
 from hedgerow.runtime.metrics import Meters
-from hedgerow.runtime.observer import Observer
-from hedgerow.runtime.runner import Runner
+from hedgerow.runtime.observation import Observer
 from runtime.virtual import VirtualClock
 from runtime.watched import Watched
 from runtime.world import CONTROLLER, World

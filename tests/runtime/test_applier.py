@@ -7,11 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from hedgerow.core.contract import Apply, Desired
-from hedgerow.core.meta import NORMAL_FORM_ANNOTATION, Installation, ObjectRef
-from hedgerow.core.plan import Scene, plan
-from hedgerow.core.steps import Deletion, Write
+from hedgerow.contract import Apply, Desired
 from hedgerow.kube import errors
+from hedgerow.objects import NORMAL_FORM_ANNOTATION, Installation, ObjectRef
+from hedgerow.plan.input import Scene
+from hedgerow.plan.plan import plan
+from hedgerow.plan.writes import Deletion, Write
 from hedgerow.runtime.applier import Applier
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment

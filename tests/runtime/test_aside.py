@@ -9,7 +9,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from hedgerow.runtime.aside import LARGE, aside, is_large
+from hedgerow.runtime.heavy import LARGE, aside, is_large
 
 pytestmark = pytest.mark.anyio
 

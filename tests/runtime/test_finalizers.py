@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from hedgerow.core import bounds
-from hedgerow.core.bounds import Excess, Family
-from hedgerow.core.starts import START_GUARD
+from hedgerow.controllers.cronjob.starts import START_GUARD
 from hedgerow.kube import errors
+from hedgerow.plan import oversized
+from hedgerow.plan.oversized import Excess, Family
 from hedgerow.runtime.applier import Applier
-from hedgerow.runtime.budget import Budget, Scale
+from hedgerow.runtime.cache.budget import Budget, Scale
 from hedgerow.runtime.finalizers import Finalizers
 from hedgerow.runtime.refusals import Backoff
 from runtime.clockwork import CRONJOBS, MINUTE, Clockwork, calm, guarded_jobs, started
@@ -26,7 +26,7 @@ HOLD = {"metadata": {"finalizers": ["example.com/hold"]}}
 
 
 async def guarded() -> Clockwork:
-    """Give a world in which the first Job carries its guard still: the status does not know it."""
+    """Return a world in which the first Job still has its guard, unknown to the status."""
     world = await started(startGuard=True)
 
     def crash() -> None:
@@ -78,7 +78,7 @@ class TestWhose:
         store = world.cache.child_store("Job", "default")
         key = ("default", world.job(1))
         scale = Scale(Budget(), lambda _: Family("cronjob", *key), manager="hedgerow-cronjob")
-        part = bounds.reduced(before, Excess(2, 1, "object"), "hedgerow-cronjob", [START_GUARD])
+        part = oversized.reduced(before, Excess(2, 1, "object"), "hedgerow-cronjob", [START_GUARD])
         store._scale, store._objects[key] = scale, part
         world.delete("CronJob")
         world.deliver(kind="CronJob")
@@ -93,7 +93,7 @@ class TestWhose:
         world = await guarded()
         (before,) = world.server.list("batch", "Job").items
         key = ("default", world.job(1))
-        part = bounds.reduced(before, Excess(2, 1, "object"), "hedgerow-cronjob", [START_GUARD])
+        part = oversized.reduced(before, Excess(2, 1, "object"), "hedgerow-cronjob", [START_GUARD])
         world.cache.child_store("Job", "default")._objects[key] = part
         world.delete("CronJob")
         world.deliver(kind="CronJob")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hedgerow.runtime.lane import Lane
+from hedgerow.runtime.heavy import Lane
 
 
 class TestLane:

@@ -9,6 +9,7 @@ import anyio
 import pytest
 from prometheus_client import generate_latest
 
+from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.kube import errors
 from hedgerow.runtime.metrics import ACTIONS, MANAGERS, OTHER, OUTCOMES, Meter, Meters
 from hedgerow_schemas.builtin import Deployment
@@ -135,6 +136,10 @@ class TestContested:
 
 
 class TestStarts:
+    @pytest.fixture
+    def meter(self, meters: Meters) -> Meter:
+        return meters.of("cronjob", cronjob.CONTROLLER.lag)
+
     def job(self, scheduled: str) -> Any:
         notes = {"batch.tutorial.kubebuilder.io/scheduled-at": scheduled}
         return {"metadata": {"name": "x", "annotations": notes}}

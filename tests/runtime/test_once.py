@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hedgerow.core.meta import NORMAL_FORM_ANNOTATION
 from hedgerow.kube import errors
+from hedgerow.objects import NORMAL_FORM_ANNOTATION
 from model.cluster import Sent
 from runtime.clockwork import MINUTE, POD, Clockwork, calm, started
 from runtime.scenes import refuse

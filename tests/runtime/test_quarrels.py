@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from hedgerow.contract import Apply, Controller, Desired
 from hedgerow.controllers import bluegreen
-from hedgerow.core.contract import Apply, Controller, Desired
-from hedgerow.core.terms import CLAIM
-from hedgerow.runtime.memory import MOST_REPEATS
+from hedgerow.plan.policy import CLAIM
+from hedgerow.runtime.state import MOST_REPEATS
 from hedgerow_schemas.base import CustomResource
 from hedgerow_schemas.builtin import Deployment
 from model.cluster import Cluster

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.core.meta import CONTROLLER_LABEL
+from hedgerow.objects import CONTROLLER_LABEL
 from model.cluster import Cluster
 from runtime.scenes import BLUE, settled
 from runtime.world import World
@@ -23,7 +23,7 @@ CHILDREN = (
 
 
 def beside(world: World, instance: str = "two") -> World:
-    """Give another installation's operator on the same cluster, just started."""
+    """Return another installation's operator on the same cluster, just started."""
     other = World(instance=instance)
     other.server, other.clock = world.server, world.clock
     other.cluster = Cluster(world.server)

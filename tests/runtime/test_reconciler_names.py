@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.runtime import observer
+from hedgerow.runtime import observation
 from model.cluster import Sent
 from runtime.scenes import (
     BLUE,
@@ -167,7 +167,7 @@ class TestNames:
             store.adopt(service)  # as a watch does while a thread works
             return work(*args)
 
-        monkeypatch.setattr(observer, "aside", late)
+        monkeypatch.setattr(observation, "aside", late)
         look = await reconciler._observer.look(key, reconciler._memories[key], frozenset())
 
         assert look

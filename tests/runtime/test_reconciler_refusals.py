@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hedgerow.kube import errors
-from hedgerow.runtime.memory import MOST_REPEATS
+from hedgerow.runtime.state import MOST_REPEATS
 from model.cluster import Sent
 from runtime.scenes import (
     BLUE,

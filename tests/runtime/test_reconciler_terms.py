@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hedgerow.core.terms import CLAIM, YIELD
-from hedgerow.runtime.memory import MOST_REPEATS
+from hedgerow.plan.policy import CLAIM, YIELD
+from hedgerow.runtime.state import MOST_REPEATS
 from runtime.scenes import IMAGE, settled, take_image, writes_of
 from runtime.world import World, pods
 
@@ -30,7 +30,7 @@ def image(world: World) -> str:
 
 
 def holders(world: World, kind: str = "Deployment", name: str = BLUE) -> dict[str, str]:
-    """Tell who has the image in his entry."""
+    """Return who has the image in his entry."""
     found = {}
     for entry in world.the(kind, name)["metadata"]["managedFields"]:
         containers = (

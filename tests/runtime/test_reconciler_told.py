@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hedgerow.kube import errors
-from hedgerow.runtime import aside
-from hedgerow.runtime.memory import MOST_REPEATS
+from hedgerow.runtime import heavy
+from hedgerow.runtime.state import MOST_REPEATS
 from model.cluster import Sent
 from runtime.scenes import settled, take_image, writes_of
 from runtime.world import World
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(autouse=True)
 def _on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work on large objects here: time that jumps does not wait for threads."""
-    monkeypatch.setattr(aside, "LARGE", sys.maxsize)
+    monkeypatch.setattr(heavy, "LARGE", sys.maxsize)
 
 
 NAME = "demoblue-deployment"
@@ -35,7 +35,7 @@ def env(value: str, number: int) -> Object:
 
 
 async def contested_many(number: int) -> World:
-    """Give a world where another manager took so many fields of one Deployment."""
+    """Return a world where another manager took so many fields of one Deployment."""
     world = await settled(blueSpec=env("ours", number))
     body = {
         **world.target("Deployment", NAME),
@@ -80,7 +80,7 @@ class TestBounds:
 
 class TestTooLarge:
     async def refused(self, number: int) -> World:
-        """Give a world whose server stores no status that lists anything."""
+        """Return a world whose server stores no status that lists anything."""
 
         async def hook(sent: Sent) -> None:
             if sent.subresource == "status" and sent.body["status"].get("contested"):

@@ -11,15 +11,14 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from hedgerow.core.conditions import Problem
-from hedgerow.core.contract import Notice
-from hedgerow.core.meta import ObjectRef
+from hedgerow.contract import Notice
 from hedgerow.kube import errors
 from hedgerow.kube.errors import Cause, KubeError
+from hedgerow.objects import ObjectRef
+from hedgerow.plan.conditions import Problem
 from hedgerow.runtime import refusals
-from hedgerow.runtime.announcer import MOST_ATTEMPTS, MOST_UNSENT, Announcer
-from hedgerow.runtime.memory import Memory, Unsent
-from hedgerow.runtime.recorder import Recorder
+from hedgerow.runtime.events.publisher import MOST_ATTEMPTS, MOST_UNSENT, Announcer
+from hedgerow.runtime.events.recorder import Recorder
 from hedgerow.runtime.refusals import (
     EVENTS,
     FIRST_WAIT,
@@ -32,6 +31,7 @@ from hedgerow.runtime.refusals import (
     Request,
     Rule,
 )
+from hedgerow.runtime.state import Memory, Unsent
 from hedgerow_schemas.bluegreen import BlueGreen
 from model.cluster import Sent
 from runtime.scenes import everything, settled, take_image

@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
+from hedgerow.contract import Desired, Observed
 from hedgerow.controllers import bluegreen
-from hedgerow.core.contract import Desired, Observed
 from hedgerow.kube import errors
 from model.cluster import Sent
 from runtime.shop import Shop, quiet

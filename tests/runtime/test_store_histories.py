@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow.runtime.store import Store, key_of
+from hedgerow.runtime.cache.store import Store, key_of
 from runtime.things import Object, contents, owners, thing
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from hedgerow.core.contract import Key
+from hedgerow.contract import Key
 from hedgerow.runtime.workqueue import FIRST_RETRY, LONGEST_RETRY, Closed, WorkQueue
 from runtime.virtual import VirtualClock
 
@@ -22,7 +22,7 @@ def queue() -> WorkQueue:
 
 
 async def soon(queue: WorkQueue) -> Key | None:
-    """Give the key that is to be had without waiting, or None."""
+    """Return the key that is to be had without waiting, or None."""
     with anyio.move_on_after(0.001):
         return await queue.get()
     return None

@@ -10,7 +10,7 @@ import anyio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow.core.contract import Key
+from hedgerow.contract import Key
 from hedgerow.runtime.workqueue import Closed, WorkQueue
 from runtime.virtual import VirtualClock, run
 

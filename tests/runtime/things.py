@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hedgerow.runtime.store import Store
+from hedgerow.runtime.cache.store import Store
 
 Object = dict[str, Any]
 

@@ -10,7 +10,7 @@ import anyio
 
 from hedgerow.kube.errors import KubeError
 from hedgerow.kube.watch import Bookmark, Changed, WatchEvent
-from hedgerow.runtime.cache import Source
+from hedgerow.runtime.cache.caches import Source
 from hedgerow_schemas.base import ApiResource
 from model.cluster import Cluster
 from model.server import Server

@@ -10,15 +10,15 @@ import structlog
 from structlog.contextvars import merge_contextvars
 from structlog.testing import LogCapture
 
+from hedgerow.contract import Controller, Key
 from hedgerow.controllers import bluegreen
-from hedgerow.core.contract import Controller, Key
-from hedgerow.core.meta import Installation
-from hedgerow.runtime.budget import Budget
-from hedgerow.runtime.cache import build
+from hedgerow.objects import Installation
+from hedgerow.runtime.cache.budget import Budget
+from hedgerow.runtime.cache.caches import build
+from hedgerow.runtime.controller import Runner
+from hedgerow.runtime.events.recorder import Allowance
 from hedgerow.runtime.metrics import Meters
-from hedgerow.runtime.observer import Observer
-from hedgerow.runtime.recorder import Allowance
-from hedgerow.runtime.runner import Runner
+from hedgerow.runtime.observation import Observer
 from hedgerow_schemas.base import CustomResource
 from model import kinds
 from model.cluster import Cluster, Sent
@@ -253,7 +253,7 @@ class World:
         return self.the(self.controller.resource.api.kind, name).get("status", {})
 
     def condition(self, kind: str, name: str = "demo") -> str:
-        """Give a condition as status/reason; empty when it is absent."""
+        """Return a condition as status/reason; empty when it is absent."""
         for condition in self.status(name).get("conditions", []):
             if condition["type"] == kind:
                 return f"{condition['status']}/{condition['reason']}"
@@ -272,5 +272,5 @@ class World:
 
 
 def pods(name: str, image: str = "example/echo:1", **more: Any) -> Object:
-    """Give a PodSpec of one container, named so that every field has one path."""
+    """Return a PodSpec of one container, named so that every field has one path."""
     return {"containers": [{"name": name, "image": image}], **more}

@@ -46,14 +46,14 @@ class World:
             Fakes(entry, names=[name])
 
     def downloaded(self) -> list[str]:
-        """Give the names of what was downloaded into the cache."""
+        """Return the names of what was downloaded into the cache."""
         entries = self.cache.root.glob("*-downloaded")
         return sorted(p.name for e in entries for p in e.iterdir() if not p.suffix)
 
     async def find(
         self, *names: str, exact: bool = False, build: bool = False, origins: Origins | None = None
     ) -> dict[str, str]:
-        """Give for each name the part of the world it was found in; no project answers."""
+        """Return for each name the part of the world it was found in; no project answers."""
         search = Binaries(
             *(RELEASE, self.told.append),
             exact=exact,

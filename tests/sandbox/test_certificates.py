@@ -22,7 +22,7 @@ def authority(tmp_path: Path) -> Authority:
 
 
 def handshake(root: Path, serving: Pair, *, client: Pair | None, name: str = "127.0.0.1") -> bool:
-    """Tell whether a server that requires certificates of `root`'s ca lets the client in."""
+    """Return whether a server that requires certificates of `root`'s ca lets the client in."""
     accepting = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=root / "ca.crt")
     accepting.load_cert_chain(serving.certificate, serving.key)
     accepting.verify_mode = ssl.CERT_REQUIRED

@@ -328,7 +328,7 @@ class Interrupted:
 
 
 async def interrupted(action: Any, at: int) -> bool:
-    """Tell whether cancelling at the n-th suspension cut the action short."""
+    """Return whether cancelling at the n-th suspension cut the action short."""
     with anyio.CancelScope() as scope:
         await Interrupted(action, scope, at)
     return scope.cancelled_caught

@@ -64,7 +64,7 @@ class World:
         return self.cache.downloads(RELEASE.module(name)) / name
 
     def notices(self, part: str) -> list[str]:
-        """Give the lines that stay with this in them."""
+        """Return the lines that stay with this in them."""
         return [line for line in self.told if isinstance(line, Notice) and part in line]
 
     def nothing_half_done(self) -> bool:

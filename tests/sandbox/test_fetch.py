@@ -152,7 +152,7 @@ async def pieces(*chunks: bytes):
 
 
 def leading(where: str):
-    """Give a server that redirects to one place, which answers."""
+    """Return a server that redirects to one place, which answers."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         if str(request.url) == where:

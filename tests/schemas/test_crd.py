@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hedgerow.install import packaged_document
+from hedgerow.cli.install.definitions import packaged_document
 from hedgerow_schemas.base import ApiResource, CustomResource, Model, Status
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name, render
@@ -46,7 +46,7 @@ def root(crd):
 
 
 def nodes(schema, path=""):
-    """Give every schema below one, itself first, with its path."""
+    """Yield every schema below one, itself first, with its path."""
     yield path, schema
     for name, field in schema.get("properties", {}).items():
         yield from nodes(field, f"{path}.{name}")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from jsonschema import Draft7Validator
 
-from hedgerow.install import packaged_document
+from hedgerow.cli.install.definitions import packaged_document
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.editor import DRAFT, editor_schema
 from support.specimen import specimen

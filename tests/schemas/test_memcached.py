@@ -6,7 +6,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from hedgerow.install import packaged_document
+from hedgerow.cli.install.definitions import packaged_document
 from hedgerow_schemas.crd import render
 from hedgerow_schemas.definition import EDITOR
 from hedgerow_schemas.memcached import LARGEST, Memcached, MemcachedSpec, MemcachedStatus

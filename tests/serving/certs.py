@@ -10,14 +10,14 @@ from typing import Any
 
 from cryptography import x509
 
-from hedgerow.core.webhooks import MUTATING, VALIDATING
 from hedgerow.kube.cluster import Applied
 from hedgerow.kube.errors import Cause, Conflict, KubeError, Stale, Unavailable
-from hedgerow.serving.bundles import Bundles
-from hedgerow.serving.material import Material, certificates, signed
-from hedgerow.serving.rotation import Rules
-from hedgerow.serving.secret import SECRET, SecretStore
-from hedgerow.serving.shared import SharedCertificates
+from hedgerow.serving.admission.configuration import MUTATING, VALIDATING
+from hedgerow.serving.certificates.ca_bundles import Bundles
+from hedgerow.serving.certificates.issuing import Material, certificates, signed
+from hedgerow.serving.certificates.rotation import Rules
+from hedgerow.serving.certificates.secret import SECRET, SecretStore
+from hedgerow.serving.certificates.self_signed import SharedCertificates
 from runtime.virtual import VirtualClock
 
 Object = dict[str, Any]
@@ -89,7 +89,7 @@ class Server:
         return certificates(b64decode(hook["clientConfig"]["caBundle"]), "caBundle")
 
     def trusts(self, served: x509.Certificate) -> bool:
-        """Tell whether the API server would take this certificate from both webhooks."""
+        """Return whether the API server would take this certificate from both webhooks."""
         for kind in (VALIDATING, MUTATING):
             good = [ca for ca in self.bundle(kind) if signed(served, ca)]
             if not good:
@@ -136,7 +136,7 @@ class Replica(SharedCertificates):
 
 
 def shown(context: ssl.SSLContext) -> x509.Certificate:
-    """Give the certificate that a client meets at a server with this context."""
+    """Return the certificate that a client meets at a server with this context."""
     client = ssl.create_default_context()
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     into, out = ssl.MemoryBIO(), ssl.MemoryBIO()

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from starlette.types import ASGIApp
 
-from hedgerow.serving.addresses import Address
-from hedgerow.serving.limits import REVIEWS, Bounds
-from hedgerow.serving.server import serve
+from hedgerow.serving.httpserver.addresses import Address
+from hedgerow.serving.httpserver.limits import REVIEWS, Bounds
+from hedgerow.serving.httpserver.server import serve
 
 LOCAL = Address("127.0.0.1", 0)
 

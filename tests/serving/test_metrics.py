@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from hedgerow.runtime.metrics import Meters
-from hedgerow.serving.access import Access, Verdict
+from hedgerow.serving.authorization import Access, Verdict
 from hedgerow.serving.metrics import metrics_app
 
 pytestmark = pytest.mark.anyio

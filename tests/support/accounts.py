@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from hedgerow.core.owners import Node, Ownership, owners
-from hedgerow.core.shown import HIDDEN
+from hedgerow.fields.owners import Node, Ownership, owners
+from hedgerow.fields.redaction import HIDDEN
 
 Object = dict[str, Any]
 Steps = tuple[str, ...]
@@ -26,7 +26,7 @@ def must_account(live: Object) -> Ownership:
 
 
 def claims(live: Object) -> tuple[set[Claim], set[Claim]]:
-    """Give every claim whose place the object has, and those whose place it does not have."""
+    """Return every claim whose place the object has, and those whose place it does not have."""
     there: set[Claim] = set()
     elsewhere: set[Claim] = set()
     for entry in live["metadata"].get("managedFields") or ():
@@ -42,7 +42,7 @@ def rebuilt(found: Ownership) -> Object:
 
 
 def readable(live: Object) -> Object:
-    """Give the object as it may be shown: without managed fields and without secrets."""
+    """Return the object as it may be shown: without managed fields and without secrets."""
     shown = json.loads(json.dumps(live))
     shown["metadata"].pop("managedFields", None)
     if shown["kind"] == "Secret" and shown["apiVersion"] == "v1":

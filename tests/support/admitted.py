@@ -13,22 +13,23 @@ import anyio
 from cryptography import x509
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hedgerow.controllers import bluegreen, cronjob, memcached
-from hedgerow.core.contract import Controller
-from hedgerow.core.webhooks import configurations, webhook_names
+from hedgerow.contract import Controller
+from hedgerow.controllers import bluegreen, memcached
+from hedgerow.controllers.cronjob import controller
 from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.serving.addresses import Address
-from hedgerow.serving.bundles import Bundles
-from hedgerow.serving.rotation import Rules
-from hedgerow.serving.secret import SecretStore
-from hedgerow.serving.server import serve
-from hedgerow.serving.shared import SharedCertificates
-from hedgerow.serving.webhooks import webhook_app
+from hedgerow.serving.admission.configuration import configurations, webhook_names
+from hedgerow.serving.admission.handlers import webhook_app
+from hedgerow.serving.certificates.ca_bundles import Bundles
+from hedgerow.serving.certificates.rotation import Rules
+from hedgerow.serving.certificates.secret import SecretStore
+from hedgerow.serving.certificates.self_signed import SharedCertificates
+from hedgerow.serving.httpserver.addresses import Address
+from hedgerow.serving.httpserver.server import serve
 from support.api import Api, Object
 
 CONTROLLERS = cast(
-    "list[Controller[Any]]", [bluegreen.CONTROLLER, cronjob.CONTROLLER, memcached.CONTROLLER]
+    "list[Controller[Any]]", [bluegreen.CONTROLLER, controller.CONTROLLER, memcached.CONTROLLER]
 )
 USER = "hedgerow-webhooks-under-test"
 MANAGER = "hedgerow-certificates"

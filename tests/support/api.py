@@ -109,7 +109,7 @@ class Api:
         return name
 
     def path(self, target: Object, subresource: str = "") -> str:
-        """Give the URL path of an object, from its manifest."""
+        """Return the URL path of an object, from its manifest."""
         root, plural, namespaced = self._plural(target["apiVersion"], target["kind"])
         namespace = target["metadata"].get("namespace")
         scope = f"/namespaces/{namespace}" if namespaced and namespace else ""
@@ -153,7 +153,7 @@ class Api:
         return Reply(response.status_code, response.json())
 
     def _asked(self, method: str, path: str, **more: Any) -> httpx.Response | None:
-        """Give the answer, unless it is to ask again later: every client of Kubernetes does so."""
+        """Return the answer; ask again where it says to do so later, as all clients do."""
         response = self._http.request(method, path, **more)
         is_early = response.status_code == HTTPStatus.TOO_MANY_REQUESTS
         return None if is_early and "Retry-After" in response.headers else response

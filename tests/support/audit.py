@@ -18,7 +18,7 @@ class Audit:
         self.path = path
 
     def mark(self) -> int:
-        """Give the present end of the log, to ask later what came `since`."""
+        """Return the present end of the log, to ask later what came `since`."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     def since(
@@ -31,7 +31,7 @@ class Audit:
         resource: str = "",
         namespace: str = "",
     ) -> list[Entry]:
-        """Give the finished requests (stage ResponseComplete) after a mark, oldest first.
+        """Return the finished requests (stage ResponseComplete) after a mark, oldest first.
 
         `agent` is how the user agent begins; `user` and `resource` (a plural) are exact; `verbs`
         are Kubernetes' own, such as WRITES. A request's body, if it was a write, is its
@@ -45,12 +45,12 @@ class Audit:
         ]
 
     def writes(self, mark: int = 0, **filters: str) -> list[Entry]:
-        """Give the writes after a mark; Lease renewals and virtual reviews are left out."""
+        """Return the writes after a mark; Lease renewals and virtual reviews are left out."""
         found = self.since(mark, verbs=WRITES, **filters)
         return [entry for entry in found if not _is_exempt(_reference(entry))]
 
     def entries(self, mark: int = 0) -> list[Entry]:
-        """Give all entries that were begun after a mark, those of watches under way included."""
+        """Return all entries that were begun after a mark, those of watches under way included."""
         with self.path.open("rb") as file:
             file.seek(max(mark - 1, 0))
             whole = file.read().rpartition(b"\n")[0]
@@ -85,7 +85,7 @@ def _matches(entry: Entry, wanted: dict[str, str], verbs: Collection[str]) -> bo
 
 
 def _is_exempt(reference: Entry) -> bool:
-    """Tell whether nothing persists of a request, or it renews a Lease."""
+    """Return whether nothing persists of a request, or it renews a Lease."""
     virtual = ("authorization.k8s.io", "authentication.k8s.io")
     return reference.get("resource") == "leases" or reference.get("apiGroup") in virtual
 

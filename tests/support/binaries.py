@@ -17,7 +17,7 @@ from hedgerow.sandbox.pins import pick, releases
 
 
 def release_named(wanted: str) -> str:
-    """Give the pinned version for "oldest", "" for "newest"; others stand for themselves."""
+    """Return the pinned version for "oldest", "" for "newest"; others stand for themselves."""
     return {"oldest": releases()[-1].version, "newest": ""}.get(wanted, wanted)
 
 
@@ -31,7 +31,7 @@ def find(options: Options, progress: Progress) -> None:
 
 
 def telling(config: pytest.Config) -> Progress:
-    """Give what shows a line at once, of one worker where there are several."""
+    """Return what shows a line at once, of one worker where there are several."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
         return reporter.write_line

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from hedgerow.core.terms import ALLOW_CLAIMS
+from hedgerow.plan.policy import ALLOW_CLAIMS
 from support.api import Api, Object
 from support.rights import grant
 
@@ -42,12 +42,12 @@ def prepare(api: Api) -> None:
 
 
 def pods(name: str, image: str = "example/echo:1", **more: Any) -> Object:
-    """Give a PodSpec of one container."""
+    """Return a PodSpec of one container."""
     return {"containers": [{"name": name, "image": image}], **more}
 
 
 def bluegreen(namespace: str, name: str = "demo", route_to: str = "Blue", **spec: Any) -> Object:
-    """Give a BlueGreen; both colours have pods unless the spec says otherwise."""
+    """Return a BlueGreen; both colours have pods unless the spec says otherwise."""
     full = {"routeTo": route_to, "blueSpec": pods("blue"), "greenSpec": pods("green"), **spec}
     return {
         "apiVersion": "app.demo.kakao.com/v1",
@@ -74,13 +74,13 @@ class World:
         self.api.delete(self.target(kind, name)).must()
 
     def target(self, kind: str, name: str) -> Object:
-        """Give the identity of an object."""
+        """Return the identity of an object."""
         versions = {"Deployment": "apps/v1", "BlueGreen": "app.demo.kakao.com/v1"}
         metadata = {"name": name, "namespace": self.namespace}
         return {"apiVersion": versions.get(kind, "v1"), "kind": kind, "metadata": metadata}
 
     def get(self, kind: str, name: str) -> Object | None:
-        """Give an object, or None."""
+        """Return an object, or None."""
         reply = self.api.get(self.target(kind, name))
         return None if reply.status == 404 else reply.must()
 
@@ -107,33 +107,33 @@ class World:
         return self.api.merge(target, {"spec": {"replicas": replicas}}, "kubectl", "scale").must()
 
     def status(self, name: str = "demo") -> Object:
-        """Give a BlueGreen's status; empty when there is none."""
+        """Return a BlueGreen's status; empty when there is none."""
         return (self.get("BlueGreen", name) or {}).get("status", {})
 
     def condition(self, kind: str, name: str = "demo") -> str:
-        """Give `status/reason` of a condition; empty when it is absent."""
+        """Return `status/reason` of a condition; empty when it is absent."""
         for condition in self.status(name).get("conditions", []):
             if condition["type"] == kind:
                 return f"{condition['status']}/{condition['reason']}"
         return ""
 
     def selected(self, name: str = "demo") -> str:
-        """Give the colour that the Service selects; empty when there is none."""
+        """Return the colour that the Service selects; empty when there is none."""
         service = self.get("Service", name) or {}
         return service.get("spec", {}).get("selector", {}).get("app.kubernetes.io/phase", "")
 
     def rolled_out(self) -> bool:
-        """Tell whether every Deployment here has rolled out, so that its status moves no more."""
+        """Return whether every Deployment here has rolled out, so that its status moves no more."""
         path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments"
         return all(map(_rolled_out, self.api.raw("GET", path).must()["items"]))
 
     def image(self, deployment: str) -> str:
-        """Give the image of a Deployment's first container."""
+        """Return the image of a Deployment's first container."""
         live = self.get("Deployment", deployment)
         return live["spec"]["template"]["spec"]["containers"][0]["image"] if live else ""
 
     def events(self, name: str = "demo") -> list[Object]:
-        """Give the Events on a BlueGreen that the operator published."""
+        """Return the Events on a BlueGreen that the operator published."""
         found = self.api.raw("GET", f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
         return [
             event

@@ -27,7 +27,7 @@ class Case:
     fields: tuple[Field, ...] = ()
 
     def named(self, name: str, namespace: str) -> Object:
-        """Give the manifest as one particular object."""
+        """Return the manifest as one particular object."""
         metadata = {**self.manifest.get("metadata", {}), "name": name, "namespace": namespace}
         if self.manifest["kind"] == "ValidatingWebhookConfiguration":
             del metadata["namespace"]

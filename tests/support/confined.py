@@ -55,7 +55,7 @@ class Cgroup:
 
 @contextmanager
 def confined(limit: int) -> Iterator[Cgroup]:
-    """Give a fresh cgroup; the test is skipped where this user can make none."""
+    """Return a fresh cgroup; the test is skipped where this user can make none."""
     above = _V1 if _V1.is_dir() else _ROOT
     path = above / f"hedgerow-test-{secrets.token_hex(4)}"
     try:

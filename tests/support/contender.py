@@ -20,9 +20,9 @@ import anyio
 
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.kube.errors import KubeError, NotLeading
-from hedgerow.runtime.apart import apart
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.lease import Leadership, LeadershipLost, Timing
+from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, Timing
+from hedgerow.runtime.leaderelection.thread import apart
 from hedgerow_schemas.base import ApiResource
 from support.eventually import eventually
 
@@ -34,7 +34,7 @@ PAUSE = 0.01
 
 
 def agent(name: str) -> str:
-    """Give the user agent of a contender, as the audit log tells it."""
+    """Return the user agent of a contender, as the audit log tells it."""
     return f"contender/{name}/"
 
 

@@ -35,7 +35,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-PACKAGES = ("hedgerow.core", "hedgerow.controllers", "hedgerow_schemas")
+PACKAGES = (
+    "hedgerow.cli", "hedgerow.contract", "hedgerow.controllers", "hedgerow.fields",
+    "hedgerow.objects", "hedgerow.plan", "hedgerow.serving.admission", "hedgerow.validation",
+    "hedgerow_schemas",
+)  # fmt: skip
 _COUNTER = "_counter_"
 _SIZED = (list, tuple, dict, set, frozenset, deque, KeysView, ValuesView, ItemsView)
 _LAZY = (map, zip, filter, enumerate, reversed, chain, islice)
@@ -171,7 +175,7 @@ def _deep(value: Any) -> int:
 
 
 def _compared(left: Any, right: Any) -> int:
-    """Give at how many places two values are compared, if they are equal."""
+    """Return at how many places two values are compared, if they are equal."""
     if left is right or type(left) is not type(right):
         return 1
     if isinstance(left, _SIZED) and len(left) != len(right):
@@ -231,7 +235,7 @@ class _Rewrite(ast.NodeTransformer):
         return _asked("call", node.func, *node.args, keywords=keywords)
 
     def _counts_itself(self, function: ast.expr) -> bool:
-        """Tell of functions of ours, whose first step is counted, and of what is done at once."""
+        """Return of functions of ours, whose first step is counted, and of what is done at once."""
         match function:
             case ast.Name(name):
                 return name in _AT_ONCE or name in self._ours or name == "super"
@@ -354,13 +358,13 @@ class _Finder(MetaPathFinder):
 
 
 def rewritten(source: str) -> ast.Module:
-    """Give a module's source with everything counted."""
+    """Return a module's source with everything counted."""
     tree = ast.parse(source)
     return ast.fix_missing_locations(_Rewrite(frozenset(_functions(tree))).visit(tree))
 
 
 def _functions(tree: ast.Module) -> Iterator[str]:
-    """Give the names by which a module calls functions of ours."""
+    """Yield the names by which a module calls functions of ours."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             yield node.name
@@ -370,7 +374,7 @@ def _functions(tree: ast.Module) -> Iterator[str]:
 
 def run(source: str, counter: Counter) -> dict[str, Any]:
     """Run a module's source with everything counted; give its names."""
-    names: dict[str, Any] = {_COUNTER: counter, "__name__": "hedgerow.core.made_up"}
+    names: dict[str, Any] = {_COUNTER: counter, "__name__": "hedgerow.plan.made_up"}
     exec(compile(rewritten(source), "<counted>", "exec"), names)  # noqa: S102 - our own source
     return names
 

@@ -45,7 +45,7 @@ def prepare(api: Api) -> None:
 
 
 def template(runs_for: float = 0, **spec: Any) -> Object:
-    """Give a Job template whose pod runs for so many seconds."""
+    """Return a Job template whose pod runs for so many seconds."""
     pod: Object = {
         "spec": {
             "restartPolicy": "OnFailure",
@@ -101,13 +101,13 @@ class World:
         self.api.apply({**job, "spec": template(runs_for)["spec"]}, manager).must()
 
     def target(self, name: str, kind: str = "CronJob") -> Object:
-        """Give the identity of an object."""
+        """Return the identity of an object."""
         version = VERSION if kind == "CronJob" else "batch/v1"
         metadata = {"name": name, "namespace": self.namespace}
         return {"apiVersion": version, "kind": kind, "metadata": metadata}
 
     def get(self, name: str, kind: str = "CronJob") -> Object | None:
-        """Give an object, or None."""
+        """Return an object, or None."""
         reply = self.api.get(self.target(name, kind))
         return None if reply.status == 404 else reply.must()
 
@@ -116,33 +116,33 @@ class World:
         self.api.delete(self.target(name, kind)).must()
 
     def status(self, name: str) -> Object:
-        """Give a CronJob's status; empty when there is none."""
+        """Return a CronJob's status; empty when there is none."""
         return (self.get(name) or {}).get("status", {})
 
     def condition(self, kind: str, name: str) -> str:
-        """Give `status/reason` of a condition; empty when it is absent."""
+        """Return `status/reason` of a condition; empty when it is absent."""
         for condition in self.status(name).get("conditions", []):
             if condition["type"] == kind:
                 return f"{condition['status']}/{condition['reason']}"
         return ""
 
     def message(self, kind: str, name: str) -> str:
-        """Give a condition's message; empty when it is absent."""
+        """Return a condition's message; empty when it is absent."""
         found = self.status(name).get("conditions", [])
         return next((c["message"] for c in found if c["type"] == kind), "")
 
     def jobs(self, name: str) -> list[Object]:
-        """Give the Jobs of a CronJob, oldest start first."""
+        """Return the Jobs of a CronJob, oldest start first."""
         found = self.api.raw("GET", f"/apis/batch/v1/namespaces/{self.namespace}/jobs").must()
         ours = [job for job in found["items"] if job["metadata"]["name"].startswith(f"{name}-")]
         return sorted(ours, key=lambda job: job["metadata"]["name"])
 
     def names(self, name: str) -> list[str]:
-        """Give the names of the Jobs of a CronJob, oldest start first."""
+        """Return the names of the Jobs of a CronJob, oldest start first."""
         return [job["metadata"]["name"] for job in self.jobs(name)]
 
     def running(self, name: str) -> list[str]:
-        """Give the names of the Jobs that have neither ended nor begun to go."""
+        """Return the names of the Jobs that have neither ended nor begun to go."""
         return [
             job["metadata"]["name"]
             for job in self.jobs(name)
@@ -150,7 +150,7 @@ class World:
         ]
 
     def events(self, name: str, reason: str) -> list[str]:
-        """Give the notes of a CronJob's Events of that reason."""
+        """Return the notes of a CronJob's Events of that reason."""
         found = self.api.raw("GET", f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
         return [
             event["note"]
@@ -160,7 +160,7 @@ class World:
 
 
 def ended(job: Object, kind: str = "") -> bool:
-    """Tell whether a Job has ended: `Complete` or `Failed`, or any way."""
+    """Return whether a Job has ended: `Complete` or `Failed`, or any way."""
     return any(
         condition["status"] == "True" and condition["type"] in ({kind} if kind else ENDINGS)
         for condition in job.get("status", {}).get("conditions", [])
@@ -171,10 +171,10 @@ ENDINGS = {"Complete", "Failed"}
 
 
 def created(obj: Object) -> datetime:
-    """Give when an object was created."""
+    """Return when an object was created."""
     return datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
 
 
 def seconds_of(job_name: str) -> int:
-    """Give the scheduled second that a Job is named after."""
+    """Return the scheduled second that a Job is named after."""
     return int(job_name.rpartition("-")[2])

@@ -9,14 +9,14 @@ from support.cases import Object, Path
 
 
 def at(value: Any, path: Path) -> Any:
-    """Give the value at a path, or None."""
+    """Return the value at a path, or None."""
     for step in path:
         value = _item(value, step) if isinstance(step, dict) else (value or {}).get(step)
     return value
 
 
 def having(manifest: Object, path: Path, value: Any) -> Object:
-    """Give a copy with another value at a path; None takes the field away."""
+    """Return a copy with another value at a path; None takes the field away."""
     edited = copy.deepcopy(manifest)
     inner = at(edited, path[:-1])
     if value is None:
@@ -27,7 +27,7 @@ def having(manifest: Object, path: Path, value: Any) -> Object:
 
 
 def only(manifest: Object, path: Path, value: Any) -> Object:
-    """Give a manifest that declares this one field, and the list keys on the way to it."""
+    """Return a manifest that declares this one field, and the list keys on the way to it."""
     metadata = manifest["metadata"]
     named = {name: metadata[name] for name in ("name", "namespace") if name in metadata}
     body = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": named}
@@ -35,7 +35,7 @@ def only(manifest: Object, path: Path, value: Any) -> Object:
 
 
 def reversed_lists(value: Any) -> Any:
-    """Give a copy with every list the other way round."""
+    """Return a copy with every list the other way round."""
     if isinstance(value, dict):
         return {k: v if k == "managedFields" else reversed_lists(v) for k, v in value.items()}
     return [reversed_lists(v) for v in reversed(value)] if isinstance(value, list) else value

@@ -12,7 +12,7 @@ _PAUSE = threading.Event()
 
 
 def eventually(look: Callable[[], T], within: float = 30.0, what: str = "") -> T:
-    """Give the first truthy answer of `look`; fail with its last answer after the deadline."""
+    """Return the first truthy answer of `look`; fail with its last answer after the deadline."""
     deadline = time.monotonic() + within
     while True:
         last = look()

@@ -22,7 +22,7 @@ NUMBERS = itertools.count()
 
 
 def open_world(request: pytest.FixtureRequest) -> World:
-    """Give the model or the real server, as the fixture's parameter says."""
+    """Return the model or the real server, as the fixture's parameter says."""
     if request.param == "model":
         return ModelWorld(Server((*BUILTIN, bluegreen()), [NAMESPACE]))
     api = with_custom_resources(Api(request.getfixturevalue("sandbox").kubeconfig))
@@ -51,7 +51,7 @@ def blue() -> Object:
 
 
 def named(api_version: str, kind: str, body: Object) -> Object:
-    """Give a body a name that no other has."""
+    """Return a body a name that no other has."""
     metadata = {"name": f"fact-{next(NUMBERS)}", "namespace": NAMESPACE}
     return laid({"apiVersion": api_version, "kind": kind, "metadata": metadata}, body)
 
@@ -69,7 +69,7 @@ def status(body: Object, value: Object, **metadata: Any) -> Object:
 
 
 def visible(live: Object) -> Object:
-    """Give all of an object that anyone can see but its version, and its entries' times and order.
+    """Return all of an object but its version, and its entries' times and order.
 
     Storage may be rewritten for a spelling that is never shown (a claim's `1024Mi`), or because
     the entry of an apply that changes nothing is stamped anew and takes another place by that: a

@@ -144,7 +144,7 @@ class Fakes:
         return log.read_text(encoding="utf-8").count(f"{name} ") if log.exists() else 0
 
     def builds(self) -> list[dict[str, object]]:
-        """Give what `go build` was asked, in order."""
+        """Return what `go build` was asked, in order."""
         log = self.directory / "builds"
         lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
         return [json.loads(line) for line in lines]

@@ -13,7 +13,7 @@ EVERYBODY = ("selfsubjectaccessreviews",)
 
 
 def granted(roles: Iterable[Object]) -> frozenset[Right]:
-    """Give every right that these Roles and ClusterRoles grant."""
+    """Return every right that these Roles and ClusterRoles grant."""
     return frozenset(
         Right(group, resource, verb, name)
         for role in roles
@@ -26,12 +26,12 @@ def granted(roles: Iterable[Object]) -> frozenset[Right]:
 
 
 def requests(audit: Audit, mark: int, user: str) -> list[Entry]:
-    """Give all that a user asked after a mark, watches under way included."""
+    """Return all that a user asked after a mark, watches under way included."""
     return [entry for entry in audit.entries(mark) if entry["user"]["username"] == user]
 
 
 def denied(entries: Iterable[Entry]) -> list[tuple[str, str, str]]:
-    """Give what was refused for want of a right, or otherwise forbidden."""
+    """Return what was refused for want of a right, or otherwise forbidden."""
     return [
         (entry["verb"], entry["requestURI"], entry["responseStatus"].get("message", ""))
         for entry in entries
@@ -41,7 +41,7 @@ def denied(entries: Iterable[Entry]) -> list[tuple[str, str, str]]:
 
 
 def used(entries: Iterable[Entry], rights: Iterable[Right]) -> frozenset[Right]:
-    """Give those of the rights that the requests made use of."""
+    """Return those of the rights that the requests made use of."""
     asked = {ask for entry in entries for ask in _asks(entry)}
     return frozenset(
         right

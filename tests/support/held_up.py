@@ -12,7 +12,7 @@ import anyio
 
 from hedgerow import app
 from hedgerow.cli.errors import explain
-from hedgerow.runtime import lease
+from hedgerow.runtime.leaderelection import elector
 from hedgerow.settings import Settings
 from support.contender import SHORT, Started
 
@@ -64,7 +64,7 @@ def stand_still(until: signal.Signals) -> Callable[[], None]:
 
 def main(kubeconfig: str, namespace: str, dead: str) -> int:
     """Operate; give the exit code."""
-    lease.DEAD = float(dead)
+    elector.DEAD = float(dead)
     try:
         anyio.run(_operate, kubeconfig, namespace)
     except Exception as error:  # noqa: BLE001 - told as the command line does

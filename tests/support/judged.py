@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hedgerow.core.ownership import Leaf, Verdict
+from hedgerow.fields.ownership import Leaf, Verdict
 
 Object = dict[str, Any]
 OURS, OTHER = "hedgerow-test", "other"

@@ -9,7 +9,7 @@ from support.eventually import eventually
 
 
 def leftovers(directory: Path) -> list[str]:
-    """Give the command lines that name the directory; zombies and this program do not count."""
+    """Return the command lines that name the directory; zombies and this program do not count."""
     found: list[str] = []
     for process in psutil.process_iter():
         try:

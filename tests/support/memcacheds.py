@@ -89,7 +89,7 @@ class World(bluegreens.World):
         return super().condition(kind, name)
 
     def pods(self, name: str = "cache") -> list[str]:
-        """Give the names of a Memcached's pods that are not on their way out."""
+        """Return the names of a Memcached's pods that are not on their way out."""
         found = self.api.raw("GET", f"/api/v1/namespaces/{self.namespace}/pods").must()["items"]
         return sorted(
             pod["metadata"]["name"]
@@ -99,7 +99,7 @@ class World(bluegreens.World):
         )
 
     def contested(self, name: str = "cache") -> set[str]:
-        """Give what is reported as contested, as `object: path`."""
+        """Return what is reported as contested, as `object: path`."""
         return {f"{f['object']}: {f['path']}" for f in self.status(name).get("contested", ())}
 
     def let_original_work(self, name: str, labels: Object, *, size: int = 3) -> None:
@@ -153,7 +153,7 @@ class World(bluegreens.World):
 
 
 def originals(labels: Object, size: int, name: str) -> tuple[Object, Object]:
-    """Give the Deployment and the Service of the original operator, without their identity."""
+    """Return the Deployment and the Service of the original operator, without their identity."""
     container = {
         "name": "memcached",
         "image": "memcached:1.4.36-alpine",

@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from hedgerow import app
-from hedgerow.runtime.election import LEASES
+from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.settings import Settings
 from model import kinds
 from model.cluster import Sent
@@ -30,7 +30,7 @@ BLUEGREEN = {
 
 
 def quiet(**given: Any) -> Settings:
-    """Give settings that open no port and publish no Normal Events, which are writes too."""
+    """Return settings that open no port and publish no Normal Events, which are writes too."""
     usual = {"metrics_bind_address": "0", "health_probe_bind_address": "0", "events": "warnings"}
     return Settings(**{**usual, **given})
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
-from hedgerow.core.contract import Controller
-from hedgerow.core.difference import Kind, Line, difference
-from hedgerow.core.forecast import PLACEHOLDER, Forecast
-from hedgerow.core.meta import Installation, controller_of, metadata
-from hedgerow.core.status import said
+from hedgerow.cli.plan.forecast import PLACEHOLDER, Forecast
+from hedgerow.contract import Controller
+from hedgerow.fields.diff import Kind, Line, difference
 from hedgerow.kube.client import Cluster
-from hedgerow.runtime.announcer import Announcer
+from hedgerow.objects import Installation, controller_of, metadata
+from hedgerow.plan.status import said
 from hedgerow.runtime.applier import Applier
-from hedgerow.runtime.cache import Cache, build
-from hedgerow.runtime.observer import Observer
+from hedgerow.runtime.cache.caches import Cache, build
+from hedgerow.runtime.events.publisher import Announcer
+from hedgerow.runtime.events.recorder import Recorder
+from hedgerow.runtime.observation import Observer
 from hedgerow.runtime.reconciler import Reconciler
-from hedgerow.runtime.recorder import Recorder
 from hedgerow_schemas.base import CustomResource
 
 Object = dict[str, Any]
@@ -96,7 +96,7 @@ class Operator:
         raise AssertionError(f"{name} does not settle")
 
     async def children(self, uid: str) -> dict[str, Object]:
-        """Give the resource's children as they are, by kind and name."""
+        """Return the resource's children as they are, by kind and name."""
         found: dict[str, Object] = {}
         for kind in self.controller.owns:
             listing = await self.cluster.list(kind.api, self.namespace)
@@ -121,7 +121,7 @@ def str_of(obj: Object) -> str:
 
 
 def foretold(forecast: Forecast, uid: str) -> Told:
-    """Tell what a plan says; `uid` is the resource's, as far as it had one."""
+    """Return what a plan says; `uid` is the resource's, as far as it had one."""
     return Told(
         {
             str(found.ref): (found.action, _lines(found.lines, PLACEHOLDER, uid))
@@ -136,7 +136,7 @@ def foretold(forecast: Forecast, uid: str) -> Told:
 def happened(
     before: dict[str, Object], after: dict[str, Object], resource: Object, managers: dict[str, str]
 ) -> Told:
-    """Tell what became of objects; `managers` names by kind whose applies are looked at."""
+    """Return what became of objects; `managers` names by kind whose applies are looked at."""
     uid = metadata(resource)["uid"]
     objects: dict[str, tuple[str, frozenset[Any]]] = {}
     for name in (*before, *(name for name in after if name not in before)):

@@ -39,7 +39,7 @@ class Impersonated(Api):
 
 @contextmanager
 def policed(sandbox: Sandbox) -> Generator[Api]:
-    """Give the connection of a user with every right who is held to the policy."""
+    """Return the connection of a user with every right who is held to the policy."""
     admin, api = Api(sandbox.kubeconfig), Impersonated(sandbox.kubeconfig, USER)
     grant(admin, USER, ALL)
     with in_force(admin, sandbox.kubeconfig, USER):
@@ -65,7 +65,7 @@ def in_force(admin: Api, kubeconfig: Path, user: str) -> Generator[None]:
 
 
 def rendered(user: str) -> list[Object]:
-    """Give the committed policy and its binding for another user, under that user's name."""
+    """Return the committed policy and its binding for another user, under that user's name."""
     texts = [(DIRECTORY / f"{name}.yaml").read_text("utf-8") for name in ("policy", "binding")]
     policy, binding = [yaml.safe_load(text.replace(ACCOUNT, user)) for text in texts]
     policy["metadata"]["name"] = binding["metadata"]["name"] = user
@@ -74,7 +74,7 @@ def rendered(user: str) -> list[Object]:
 
 
 def _stray(api: Api) -> str:
-    """Give what the server says to a write under a field manager that is not ours."""
+    """Return what the server says to a write under a field manager that is not ours."""
     service = manifest("Service", "default", spec={"ports": [{"port": 1}]})
     reply = api.apply(service, "stray", dry_run=True)
     return reply.body.get("message", "")
@@ -108,7 +108,7 @@ def must_refuse(reply: Reply, *words: str) -> None:
 
 
 def entries(live: Object) -> list[Object]:
-    """Give who holds what, without when."""
+    """Return who holds what, without when."""
     held = live["metadata"]["managedFields"]
     return [{key: value for key, value in entry.items() if key != "time"} for entry in held]
 

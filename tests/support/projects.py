@@ -30,7 +30,7 @@ CUT, SILENT, HELD, WRONG = "cut", "silent", "held", "wrong"
 
 
 def script(binary: str) -> bytes:
-    """Give what stands in for a binary: it runs, and says where it is from."""
+    """Return what stands in for a binary: it runs, and says where it is from."""
     return f"#!/bin/sh\necho {binary} as published\n".encode() + b"#" * 50_000
 
 
@@ -101,7 +101,7 @@ class Projects:
         return found
 
     def digest(self, binary: str) -> str:
-        """Give the SHA-256 of what is published."""
+        """Return the SHA-256 of what is published."""
         return sha256(self.files[_path(self.asset(binary).url)])
 
     def publish(self, binary: str, content: bytes, digest: str = "") -> None:
@@ -205,7 +205,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 def nowhere() -> Origins:
-    """Give hosts that refuse every connection."""
+    """Return hosts that refuse every connection."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         base = f"http://127.0.0.1:{taken.getsockname()[1]}"
     return Origins(base, base, base)

@@ -11,7 +11,7 @@ GROUP = "rbac.authorization.k8s.io"
 
 
 def account(namespace: str, name: str) -> str:
-    """Give the user that a ServiceAccount is."""
+    """Return the user that a ServiceAccount is."""
     return f"system:serviceaccount:{namespace}:{name}"
 
 
@@ -61,7 +61,7 @@ def _identity(kind: str, name: str, namespace: str) -> Object:
 
 
 def _attributes(rule: Object, namespace: str) -> dict[str, str]:
-    """Give the first thing that a rule allows."""
+    """Return the first thing that a rule allows."""
     verb = rule["verbs"][0]
     if "nonResourceURLs" in rule:
         return {"path": rule["nonResourceURLs"][0], "verb": verb}

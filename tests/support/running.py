@@ -102,16 +102,16 @@ class Operator:
         return self._process.wait(60)
 
     def logged(self, event: str) -> list[dict[str, Any]]:
-        """Give the log's entries of that event since the last start."""
+        """Return the log's entries of that event since the last start."""
         return [entry for entry in self.entries() if entry.get("event") == event]
 
     def entries(self) -> list[dict[str, Any]]:
-        """Give every log entry since the last start."""
+        """Return every log entry since the last start."""
         lines = self._text()[self._begins :].splitlines()
         return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
     def complaints(self) -> list[dict[str, Any]]:
-        """Give what was logged as a warning or worse since the last start."""
+        """Return what was logged as a warning or worse since the last start."""
         return [entry for entry in self.entries() if entry.get("level") not in ("info", "debug")]
 
     def _ended(self) -> bool:

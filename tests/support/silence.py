@@ -33,7 +33,7 @@ class Silence:
         return silence
 
     def broken(self) -> list[str]:
-        """Give what was written since it began."""
+        """Return what was written since it began."""
         found = self._audit.writes(self._mark, **self._filters)
         return [f"{entry['verb']} {entry['requestURI']}" for entry in found]
 

@@ -65,7 +65,7 @@ def containers(world: World, name: str) -> list[str]:
 
 
 def blue(**container: Any) -> Object:
-    """Give a template with the container of ours."""
+    """Return a template with the container of ours."""
     return {"template": {"spec": {"containers": [{"name": "blue", **container}]}}}
 
 

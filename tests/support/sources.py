@@ -61,7 +61,7 @@ def functions() -> Iterator[Function]:
 
 
 def committed(*suffixes: str) -> list[Path]:
-    """Give the files that belong in the repository; a machine that tests it may have no git."""
+    """Return the files that belong in the repository; a machine that tests it may have no git."""
     found: list[Path] = []
     for directory, folders, files in os.walk(ROOT):
         folders[:] = [name for name in folders if name not in IGNORED]

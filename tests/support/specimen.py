@@ -9,7 +9,7 @@ SCALARS = {"integer": 1, "number": 1, "boolean": True, "string": "x", "object": 
 
 
 def specimen(document: Object, name: str) -> Any:
-    """Give a value of the named type, with every field set, written independently of hedgerow."""
+    """Return a value of the named type, with every field set, written independently of hedgerow."""
     types = document["components"]["schemas"]
 
     def value(node: Object) -> Any:
@@ -35,7 +35,7 @@ def specimen(document: Object, name: str) -> Any:
 
 
 def paths(value: Any, path: str = "") -> list[str]:
-    """Give the path of every leaf, so that a difference names what was lost."""
+    """Return the path of every leaf, so that a difference names what was lost."""
     if isinstance(value, dict) and value:
         return [leaf for key, inner in value.items() for leaf in paths(inner, f"{path}.{key}")]
     if isinstance(value, list) and value:

@@ -54,7 +54,7 @@ class Etcd:
 
 
 def clone(obj: Object, name: str, **meta: Any) -> Object:
-    """Give an object like another one, as if it had been made in the same way."""
+    """Return an object like another one, as if it had been made in the same way."""
     fresh = copy.deepcopy(obj)
     fresh["metadata"] |= {"name": name, "uid": str(UUID(bytes=secrets.token_bytes(16))), **meta}
     return fresh

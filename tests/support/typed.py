@@ -29,7 +29,7 @@ class Answer:
         return json.loads(self.out)
 
     def rows(self) -> dict[str, str]:
-        """Give each move that was told as JSON: path to `fate` and who has it."""
+        """Return each move that was told as JSON: path to `fate` and who has it."""
         return {m["path"]: " ".join((m["fate"], *m["to"])) for m in self.json["moves"]}
 
 
@@ -37,7 +37,7 @@ Typing = Callable[..., Answer]
 
 
 def typing(kubeconfig: Path, namespace: str, capsys: pytest.CaptureFixture[str]) -> Typing:
-    """Give the way to type a command in a namespace."""
+    """Return the way to type a command in a namespace."""
 
     def typed(*words: str, kubeconfig: Path = kubeconfig) -> Answer:
         return answer(capsys, *words, "-n", namespace, "--kubeconfig", str(kubeconfig))
@@ -133,13 +133,13 @@ class Garden:
         return self.api.get(self.owner_target).must()["metadata"].get("annotations", {})
 
     def held(self, last: str, live: Object | None = None) -> set[str]:
-        """Give everyone whose entry has a leaf of that name."""
+        """Return everyone whose entry has a leaf of that name."""
         entries = (live or self.live())["metadata"].get("managedFields", [])
         return {e["manager"] for e in entries if _has(e["fieldsV1"], f"f:{last}")}
 
 
 def body(live: Object) -> Object:
-    """Give all of an object but who holds what, and its version."""
+    """Return all of an object but who holds what, and its version."""
     meta = {
         k: v for k, v in live["metadata"].items() if k not in ("managedFields", "resourceVersion")
     }

@@ -15,8 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+LEFT_OUT = ("hedgerow.demo", "hedgerow.sandbox")
+"""What the operator's image is made without (see .dockerignore)."""
+ELSEWHERE = "`hedgerow {}` is not part of the operator's image: run it from a checkout"
 COMMAND_PATH = "command_path"
 """Of an error that has no context: the command that it is about."""
+
+
+class LeftOutError(Exception):
+    """A command that this installation was made without."""
+
+    explains_itself = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +39,19 @@ class Lazy:
     """Whether SIGTERM ends it with 0 from the start, as it does once it is at work."""
 
     def stub(self, name: str) -> Any:
-        """Give a command that can be listed and nothing more."""
+        """Return a command that can be listed and nothing more."""
         listed = typer.Typer(add_completion=False)
         listed.command(name, help=self.help)(_nothing)
         return typer.main.get_command(listed)
 
     def load(self, name: str) -> Any:
-        """Import the command."""
-        found = getattr(import_module(self.module), self.name)
+        """Import the command; raises LeftOutError where the image was made without it."""
+        try:
+            found = getattr(import_module(self.module), self.name)
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith(LEFT_OUT):
+                raise
+            raise LeftOutError(ELSEWHERE.format(name)) from None
         if isinstance(found, typer.Typer):
             command = typer.main.get_group(found)
             command.name = name
@@ -53,10 +67,12 @@ LAZY: Mapping[str, Lazy] = {
     ),
     "sandbox": Lazy("hedgerow.cli.sandbox", "app", "A throwaway cluster of real servers, here."),
     "install": Lazy(
-        "hedgerow.cli.install", "install_command", "Install the custom resources in a cluster."
+        "hedgerow.cli.install.command",
+        "install_command",
+        "Install the custom resources in a cluster.",
     ),
     "uninstall": Lazy(
-        "hedgerow.cli.install", "uninstall_command", "Remove the custom resources again."
+        "hedgerow.cli.install.command", "uninstall_command", "Remove the custom resources again."
     ),
     "manifests": Lazy(
         "hedgerow.cli.manifests", "manifests_command", "Print what an installation consists of."
@@ -68,12 +84,14 @@ LAZY: Mapping[str, Lazy] = {
         "hedgerow.cli.tree.command", "tree_command", "Show resources and what is made of them."
     ),
     "release": Lazy(
-        "hedgerow.cli.fields.release",
+        "hedgerow.cli.release.command",
         "release_command",
         "Give up fields, so that others have them.",
     ),
     "adopt": Lazy(
-        "hedgerow.cli.fields.adopt", "adopt_command", "Move fields over from another field manager."
+        "hedgerow.cli.adopt.command",
+        "adopt_command",
+        "Move fields over from another field manager.",
     ),
     "plan": Lazy(
         "hedgerow.cli.plan.command", "plan_command", "Show what applying would do; write nothing."
@@ -121,5 +139,5 @@ class Commands(TyperGroup):
             raise
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the library's signature
-        """Give the names in the order that a newcomer needs them."""
+        """Return the names in the order that a newcomer needs them."""
         return list(self.commands)

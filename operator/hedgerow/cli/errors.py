@@ -10,17 +10,8 @@ from pydantic import ValidationError
 
 from hedgerow.cli.commands import COMMAND_PATH
 from hedgerow.cli.exits import Exit
-from hedgerow.core.unreadable import field_errors, in_a_line
-from hedgerow.demo import DemoError
-from hedgerow.install import InstallError
 from hedgerow.kube import errors as kube
-from hedgerow.leading import CompanyError
-from hedgerow.runtime.lease import LeadershipLost
-from hedgerow.sandbox.errors import SandboxError
-from hedgerow.serving.listening import ListenError
-
-_PLAIN = (SandboxError, InstallError, DemoError, ListenError, CompanyError, LeadershipLost)
-"""Errors whose text says all that there is to say."""
+from hedgerow.validation import field_errors, in_a_line
 
 _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
     (kube.ConfigError, Exit.USAGE, ""),
@@ -51,13 +42,14 @@ _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
 
 
 def explain(error: BaseException) -> tuple[str, int]:
-    """Give an error as one line with its remedy, and the exit code that goes with it.
+    """Return an error as one line with its remedy, and the exit code that goes with it.
 
-    Where a component failed, the last lines of its log follow.
+    An error whose class has `explains_itself` is one line already, with its remedy. Where a
+    component failed, the last lines of its log follow: the notes of such an error.
     """
     cause = _first(error)
     line, code = _explained(cause)
-    notes: list[str] = getattr(cause, "__notes__", []) if isinstance(cause, SandboxError) else []
+    notes: list[str] = getattr(cause, "__notes__", []) if _explains_itself(cause) else []
     return "\n".join([kube.one_line(line, 2000), *(f"  | {note}" for note in notes)]), code
 
 
@@ -65,7 +57,7 @@ def _explained(error: BaseException) -> tuple[str, Exit]:
     match error:
         case typer.Abort():
             return "interrupted", Exit.INTERRUPTED
-        case _ if isinstance(error, _PLAIN):
+        case _ if _explains_itself(error):
             return str(error), Exit.FAILED
         case kube.KubeError():
             code, remedy = next((c, r) for kind, c, r in _REMEDIES if isinstance(error, kind))
@@ -80,6 +72,10 @@ def _explained(error: BaseException) -> tuple[str, Exit]:
             told = f"{type(error).__name__}: {error}"
             line, code = f"{told}; this is a mistake in hedgerow: --debug shows where", Exit.FAILED
     return line, code
+
+
+def _explains_itself(error: BaseException) -> bool:
+    return getattr(error, "explains_itself", False)
 
 
 def _first(error: BaseException) -> BaseException:

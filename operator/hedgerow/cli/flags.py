@@ -17,7 +17,7 @@ COMMAND = "command"
 
 
 def with_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
-    """Give the command an option for every setting, and the settings that were given.
+    """Return the command an option for every setting, and the settings that were given.
 
     An option wins over its environment variable. Raises ValidationError for what will not do.
     """
@@ -58,7 +58,7 @@ def _option(name: str, kind: Any, flag: Flag) -> Any:
 
 
 def _type(name: str, kind: Any) -> Any:
-    """Give the type that the command line reads; the settings themselves judge the value."""
+    """Return the type that the command line reads; the settings themselves judge the value."""
     if kind is bool:
         return bool | None
     if get_origin(kind) is tuple:

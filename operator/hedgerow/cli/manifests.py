@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hedgerow import __version__
+from hedgerow.cli.install.definitions import packaged_document
 from hedgerow.deploy.names import APP, Names, clashes
 from hedgerow.deploy.overlays import Overlay, parts
-from hedgerow.install import packaged_document
 from hedgerow.manifest import to_yaml
 from hedgerow.settings import Settings
 from hedgerow_schemas.crd import render
@@ -88,13 +88,13 @@ def manifests_command(
 def printed(
     image: str, overlay: Overlay, namespaces: Sequence[str], instance: str, *, crds: bool
 ) -> list[Object]:
-    """Give what is printed, in the order in which it is to be applied."""
+    """Return what is printed, in the order in which it is to be applied."""
     made = parts(overlay, image, names=Names(instance), namespaces=tuple(namespaces))
     objects = [obj for part in made for obj in part.objects]
     return [*(definitions() if crds else ()), *objects]
 
 
 def definitions() -> Iterator[Object]:
-    """Give the CustomResourceDefinitions, without descriptions of Kubernetes's own types."""
+    """Return the CustomResourceDefinitions, without descriptions of Kubernetes's own types."""
     document = packaged_document()
     return (render(resource, document, describe=False) for resource in RESOURCES)

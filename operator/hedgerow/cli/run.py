@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import anyio
 import typer
 
-from hedgerow import app, preflight
+from hedgerow import app
 from hedgerow.cli.errors import environment
 from hedgerow.cli.flags import with_settings
+from hedgerow.process import preflight
 from hedgerow.registry import CONTROLLERS
 from hedgerow.runtime.logs import configure
 from hedgerow.settings import flags

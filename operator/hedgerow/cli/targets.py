@@ -9,9 +9,9 @@ import typer
 
 from hedgerow import __version__
 from hedgerow.cli.exits import Exit
-from hedgerow.core.installations import installation_of
-from hedgerow.core.meta import Installation, controller_of, metadata
 from hedgerow.kube.discovery import find, spelled
+from hedgerow.objects import Installation, controller_of, metadata
+from hedgerow.plan.installations import installation_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hedgerow.core.cron.durations import nanoseconds
+from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
 
 if TYPE_CHECKING:
     from datetime import tzinfo

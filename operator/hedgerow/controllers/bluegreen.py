@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hedgerow.core import conditions, selector
-from hedgerow.core.contract import Apply, Controller, Desired, Keep, Notice, Observed, Relation
-from hedgerow.core.invalid import FieldError
-from hedgerow.core.rollout import waits_for
+from hedgerow.contract import Apply, Controller, Desired, Keep, Notice, Observed, Relation
+from hedgerow.controllers import workloads
+from hedgerow.controllers.workloads import waits_for
+from hedgerow.plan import conditions
+from hedgerow.validation import FieldError
 from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus, Phase
 from hedgerow_schemas.builtin import Deployment, Pod, Service
 
@@ -39,7 +40,7 @@ def compose(bg: BlueGreen, observed: Observed) -> Desired:
 
 
 def labels(bg: BlueGreen, phase: Phase) -> dict[str, str]:
-    """Give the labels of a colour's pods; they are its Deployment's and the Service's selector."""
+    """Return the labels of a colour's pods: the selector of its Deployment and of the Service."""
     return {
         "app.kubernetes.io/managed-by": MANAGED_BY,
         NAMED_BY: bg.metadata.name,
@@ -48,7 +49,7 @@ def labels(bg: BlueGreen, phase: Phase) -> dict[str, str]:
 
 
 def deployment_name(bg: BlueGreen, phase: Phase) -> str:
-    """Give the name the original operator gave: no hyphen before the colour."""
+    """Return the name the original operator gave: no hyphen before the colour."""
     return f"{bg.metadata.name}{phase.lower()}-deployment"
 
 
@@ -68,7 +69,7 @@ def service(bg: BlueGreen, phase: Phase) -> Apply:
 
 
 def routed(bg: BlueGreen, observed: Observed) -> Phase | None:
-    """Give the colour that the live Service really selects, or None."""
+    """Return the colour that the live Service really selects, or None."""
     live = observed.child(Service, bg.metadata.name)
     if live is None:
         return None
@@ -76,7 +77,7 @@ def routed(bg: BlueGreen, observed: Observed) -> Phase | None:
 
 
 def destination(bg: BlueGreen, observed: Observed) -> Phase:
-    """Give the colour to declare: the chosen one, or the present one until that is available."""
+    """Return the colour to declare: the chosen one, or the present one until that is available."""
     # A Service made anew goes where the last one went.
     last: Phase | None = next((p for p in PHASES if p == bg.status.route_to), None)
     present, chosen = routed(bg, observed) or last, bg.spec.route_to
@@ -114,7 +115,7 @@ def health(bg: BlueGreen, observed: Observed) -> tuple[Condition, ...]:
 
 
 def remarks(bg: BlueGreen, selected: Phase | None) -> Iterator[Notice]:
-    """Tell of a switch that the status does not show yet."""
+    """Yield of a switch that the status does not show yet."""
     if selected and bg.status.route_to not in (None, "", selected):
         yield Notice("Switched", f"the Service selects {selected} now, {bg.status.route_to} before")
 
@@ -131,7 +132,7 @@ CONTROLLER = Controller(
     BlueGreen,
     compose,
     owns=(Deployment, Service),
-    relates=(Relation(Pod, SELECTED, selector.names(NAMED_BY), Pod.reduced),),
+    relates=(Relation(Pod, SELECTED, workloads.names(NAMED_BY), Pod.reduced),),
     child_names={Deployment: ("{}blue-deployment", "{}green-deployment")},
     validate=errors,
 )

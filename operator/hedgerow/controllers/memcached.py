@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
-from hedgerow.core import conditions, pods, selector
-from hedgerow.core.canonical import quantity
-from hedgerow.core.contract import Apply, Controller, Desired, Observed, Relation
-from hedgerow.core.immutable import degraded, fixed
-from hedgerow.core.rollout import ONE_BY_ONE, replicas_of, waits_for
+from hedgerow.contract import Apply, Controller, Desired, Observed, Relation
+from hedgerow.controllers import workloads
+from hedgerow.controllers.workloads import ONE_BY_ONE, replicas_of, waits_for
+from hedgerow.fields.canonical import quantity
+from hedgerow.plan import conditions
+from hedgerow.plan.immutable import degraded, fixed
 from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import Deployment, Pod, PodDisruptionBudget, Service
 from hedgerow_schemas.memcached import Memcached, MemcachedSpec, MemcachedStatus
@@ -42,14 +43,14 @@ def compose(mc: Memcached, observed: Observed) -> Desired:
         nodes=tuple(node.name for node in nodes),
         replicas=servers.status_replicas if servers else 0,
         ready_replicas=servers.ready_replicas if servers else 0,
-        selector=selector.text(chosen),
+        selector=workloads.text(chosen),
         conditions=(health(mc, servers, nodes), *degraded(kept)),
     )
     return Desired(children=tuple(children), status=status)
 
 
 def labels(mc: Memcached) -> dict[str, str]:
-    """Give the labels of the pods, as the original operator gave them."""
+    """Return the labels of the pods, as the original operator gave them."""
     return {"app": "memcached", NAMED_BY: mc.metadata.name}
 
 
@@ -58,8 +59,8 @@ def deployment(mc: Memcached, chosen: Object) -> Apply:
     spec = {
         "automountServiceAccountToken": False,
         "containers": [container(mc.spec)],
-        "securityContext": pods.unprivileged(USER),
-        "topologySpreadConstraints": pods.spread_over_nodes(chosen),
+        "securityContext": workloads.unprivileged(USER),
+        "topologySpreadConstraints": workloads.spread_over_nodes(chosen),
     }
     selected = View(chosen).mapping("matchLabels")
     template = {"metadata": {"labels": {**labels(mc), **selected}}, "spec": spec}
@@ -77,15 +78,15 @@ def container(spec: MemcachedSpec) -> Object:
         "command": ["memcached", *options.split()],
         "ports": [{"name": "memcached", "containerPort": PORT, "protocol": "TCP"}],
         "resources": {"requests": {"cpu": "50m", "memory": memory}, "limits": {"memory": memory}},
-        "readinessProbe": pods.answers(PORT, every=5, failures=3),
+        "readinessProbe": workloads.answers(PORT, every=5, failures=3),
         # A restart empties the cache, so it takes a minute of silence.
-        "livenessProbe": pods.answers(PORT, every=10, failures=6),
-        "securityContext": dict(pods.CONFINED),
+        "livenessProbe": workloads.answers(PORT, every=10, failures=6),
+        "securityContext": dict(workloads.CONFINED),
     }
 
 
 def footprint(spec: MemcachedSpec) -> str:
-    """Give a container's memory: -m, headroom of a quarter or 48 MiB, 16 KiB a connection.
+    """Return a container's memory: -m, headroom of a quarter or 48 MiB, 16 KiB a connection.
 
     Each of some forty slab classes may take one page of 1 MiB beyond -m, and a busy connection
     borrows a read buffer of 16 KiB (memcached 1.6: slabs.c, memcached.h).
@@ -123,5 +124,5 @@ CONTROLLER = Controller(
     Memcached,
     compose,
     owns=(Deployment, Service, PodDisruptionBudget),
-    relates=(Relation(Pod, NAMED_BY, selector.names(NAMED_BY), Pod.reduced),),
+    relates=(Relation(Pod, NAMED_BY, workloads.names(NAMED_BY), Pod.reduced),),
 )

@@ -4,6 +4,8 @@
 class DemoError(Exception):
     """A problem and what to look at, as one line."""
 
+    explains_itself = True
+
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(f"{problem}; {remedy}")
 

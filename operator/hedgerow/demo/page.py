@@ -93,7 +93,7 @@ class Page:
         return self._console.is_terminal
 
     def _now_and_then(self) -> Progress:
-        """Give what says each step once, and how far it is twice a minute."""
+        """Return what says each step once, and how far it is twice a minute."""
         told: dict[str, float] = {}
 
         def tell(line: str) -> None:

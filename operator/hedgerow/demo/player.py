@@ -81,7 +81,7 @@ def _entries(log: Path) -> list[dict[str, Any]]:
 
 
 def _last(log: Path) -> str:
-    """Give the operator's last words: the event it logged, or the line it died with."""
+    """Return the operator's last words: the event it logged, or the line it died with."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() or ["nothing"]
     entries = _entries(log)
     return str(entries[-1].get("event")) if lines[-1].startswith("{") and entries else lines[-1]

@@ -42,7 +42,7 @@ def write(directory: Path) -> None:
 
 
 def container() -> tuple[str, str]:
-    """Give the name and the image of the green container."""
+    """Return the name and the image of the green container."""
     green = _container(sample())
     return green["name"], green["image"]
 

@@ -46,7 +46,7 @@ class Shell:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Give the environment of a command."""
+        """Return the environment of a command."""
         return {**self.inherited, **self.exports}
 
     async def run(self, line: str) -> str:

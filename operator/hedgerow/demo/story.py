@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from pydantic_core import from_json
 
-from hedgerow.core.managed import managers
 from hedgerow.demo import acts
 from hedgerow.demo.errors import DemoError
 from hedgerow.demo.player import LOG, operator
 from hedgerow.demo.stage import AUDIT, PATIENCE, Stage, Target, folder, given, sandboxed
 from hedgerow.demo.witness import NAME, Witness, deployment_name
+from hedgerow.fields.managed import managers
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
 from hedgerow_schemas.crd import CRD, crd_name

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hedgerow.core.managed import entries
 from hedgerow.demo.errors import DemoError
+from hedgerow.fields.managed import entries
 from hedgerow.sandbox.pauses import until
 from hedgerow_schemas.base import View
 from hedgerow_schemas.bluegreen import BlueGreen, Phase
@@ -30,26 +30,26 @@ class Witness:
     stage: Stage
 
     async def bluegreen(self) -> BlueGreen:
-        """Give the BlueGreen; raises DemoError when somebody deleted it."""
+        """Return the BlueGreen; raises DemoError when somebody deleted it."""
         live = await self.live(BlueGreen.api, NAME)
         if not live:
             raise DemoError(f"the BlueGreen {NAME} is gone", "somebody deleted it: start again")
         return BlueGreen.model_validate(live)
 
     async def service(self) -> Service:
-        """Give the Service, an empty one when it is not there."""
+        """Return the Service, an empty one when it is not there."""
         return Service(await self.live(Service.api, NAME))
 
     async def deployment(self, phase: Phase) -> Deployment:
-        """Give a colour's Deployment, an empty one when it is not there."""
+        """Return a colour's Deployment, an empty one when it is not there."""
         return Deployment(await self.live(Deployment.api, deployment_name(phase)))
 
     async def live(self, api: ApiResource, name: str) -> Object:
-        """Give an object as it is now, an empty map when it is not there."""
+        """Return an object as it is now, an empty map when it is not there."""
         return await self.stage.cluster.read(api, name, self.stage.namespace) or {}
 
     async def events(self, reason: str) -> list[str]:
-        """Give the notes of the BlueGreen's Events for a reason."""
+        """Return the notes of the BlueGreen's Events for a reason."""
         path = f"/apis/events.k8s.io/v1/namespaces/{self.stage.namespace}/events"
         params = {"fieldSelector": f"reason={reason}"}
         listed = await self.stage.cluster.get(path, params=params)
@@ -98,12 +98,12 @@ def deployment_name(phase: Phase) -> str:
 
 
 def selected(service: Service) -> str:
-    """Give the colour that a Service selects; empty when there is none."""
+    """Return the colour that a Service selects; empty when there is none."""
     return str(service.selector.get("app.kubernetes.io/phase", ""))
 
 
 def condition(bg: BlueGreen, kind: str) -> Condition | None:
-    """Give a condition of the BlueGreen that is about its present spec, or None."""
+    """Return a condition of the BlueGreen that is about its present spec, or None."""
     fitting = (
         c
         for c in bg.status.conditions

@@ -38,18 +38,18 @@ def role(names: Names, granted: Rights, suffix: str = "", namespace: str = "") -
 
 
 def metrics_reader() -> Object:
-    """Give the ClusterRole of those who may scrape; to be bound to whoever does."""
+    """Return the ClusterRole of those who may scrape; to be bound to whoever does."""
     made = Names().cluster_wide(VERSION, "ClusterRole", f"{APP}-{METRICS_READER}")
     return made | {"rules": [{"nonResourceURLs": [METRICS_PATH], "verbs": ["get"]}]}
 
 
 def viewer(resources: Iterable[type[CustomResource]]) -> Object:
-    """Give the ClusterRole of those who may look; it is part of `view`."""
+    """Return the ClusterRole of those who may look; it is part of `view`."""
     return _aggregated(VIEWER, ("view",), of_viewers(resources))
 
 
 def editor(resources: Iterable[type[CustomResource]]) -> Object:
-    """Give the ClusterRole of those who may change; it is part of `edit` and `admin`."""
+    """Return the ClusterRole of those who may change; it is part of `edit` and `admin`."""
     return _aggregated(EDITOR, ("edit", "admin"), of_editors(resources))
 
 

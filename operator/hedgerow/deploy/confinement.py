@@ -15,7 +15,7 @@ from hedgerow.deploy.names import CHILDREN, Names
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hedgerow.core.contract import Controller
+    from hedgerow.contract import Controller
     from hedgerow_schemas.base import CustomResource, Object, View
 
 VERSION = "admissionregistration.k8s.io/v1"

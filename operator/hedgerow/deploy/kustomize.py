@@ -21,7 +21,7 @@ EXAMPLE = ("default",)
 
 
 def files(version: str) -> dict[Path, str]:
-    """Give every file's text by its path in the repository, for an image of this version."""
+    """Return every file's text by its path in the repository, for an image of this version."""
     texts: dict[Path, str] = {}
     for overlay in OVERLAYS:
         namespaces = EXAMPLE if overlay == "namespaced" else ()
@@ -37,7 +37,7 @@ def files(version: str) -> dict[Path, str]:
 
 
 def kustomization(resources: Iterable[str]) -> Object:
-    """Give a kustomization of these files and directories."""
+    """Return a kustomization of these files and directories."""
     return {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",

@@ -24,7 +24,7 @@ RESERVED = frozenset(
 
 
 def clashes(instance: str) -> bool:
-    """Tell whether an instance's objects would have the names of another's: `a-webhook`, of `a`."""
+    """Return whether an instance's objects would have another's names: `a-webhook` those of `a`."""
     return any(f"-{instance}".endswith(f"-{suffix}") for suffix in RESERVED)
 
 

@@ -21,12 +21,12 @@ address. Without a client's certificate anybody may ask; an answer changes nothi
 
 
 def metrics_service(names: Names) -> Object:
-    """Give the Service that is scraped."""
+    """Return the Service that is scraped."""
     return _service(names, METRICS, "https", 8080)
 
 
 def webhook_service(names: Names) -> Object:
-    """Give the Service that the API server calls."""
+    """Return the Service that the API server calls."""
     return _service(names, WEBHOOK, "https", 443)
 
 
@@ -37,7 +37,7 @@ def _service(names: Names, target: str, name: str, port: int) -> Object:
 
 
 def policy(names: Names) -> Object:
-    """Give what all replicas need: scrapes in, the API server and DNS out, nothing else."""
+    """Return what all replicas need: scrapes in, the API server and DNS out, nothing else."""
     out = [
         {"ports": [_port(port) for port in API_SERVER]},
         {"ports": [_port(DNS, "UDP"), _port(DNS)]},
@@ -48,7 +48,7 @@ def policy(names: Names) -> Object:
 
 
 def webhook_policy(names: Names) -> Object:
-    """Give what webhooks need besides."""
+    """Return what webhooks need besides."""
     spec = {"policyTypes": ["Ingress"], "ingress": [{"ports": [_port(WEBHOOK)]}]}
     return _policy(names, WEBHOOK, spec)
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
-from hedgerow.core.webhooks import configurations
 from hedgerow.deploy import access, confinement, network, policy, rights, workload
 from hedgerow.deploy.names import METRICS_AUTH, PUBLISHER, SYSTEM, Names
 from hedgerow.registry import chosen
+from hedgerow.serving.admission.configuration import configurations
 from hedgerow_schemas.resources import RESOURCES
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Part:
 def parts(
     overlay: Overlay, image: str, *, names: Names | None = None, namespaces: tuple[str, ...] = ()
 ) -> list[Part]:
-    """Give an overlay's files but for the CustomResourceDefinitions.
+    """Return an overlay's files but for the CustomResourceDefinitions.
 
     `namespaces` are those that `namespaced` keeps to, and no other overlay has any.
     """

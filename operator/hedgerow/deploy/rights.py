@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hedgerow.core.contract import Controller
+    from hedgerow.contract import Controller
     from hedgerow_schemas.base import ApiResource, CustomResource, Object
 
 READ = ("get", "list", "watch")
@@ -39,12 +39,12 @@ Rights = frozenset[Right]
 
 
 def rights(group: str, resource: str, verbs: Iterable[str], name: str = "") -> Rights:
-    """Give the rights to these verbs on one resource."""
+    """Return the rights to these verbs on one resource."""
     return frozenset(Right(group, resource, verb, name) for verb in verbs)
 
 
 def of_controllers(controllers: Iterable[Controller[CustomResource]]) -> Rights:
-    """Give what the controllers' passes need wherever their resources are.
+    """Return what the controllers' passes need wherever their resources are.
 
     A resource is watched and its status applied. A child is read by name too: the one whose name
     somebody else's object has is in no watch. Events are applied, create-only.
@@ -62,7 +62,7 @@ def of_controllers(controllers: Iterable[Controller[CustomResource]]) -> Rights:
 
 
 def of_cluster() -> Rights:
-    """Give what it asks of the whole cluster when it is told of no namespaces.
+    """Return what it asks of the whole cluster when it is told of no namespaces.
 
     Which namespaces are going, and who may have rewritten what it applied.
     """
@@ -72,12 +72,12 @@ def of_cluster() -> Rights:
 
 
 def of_namespace(name: str) -> Rights:
-    """Give what it asks of a namespace that it is told of: whether it is there."""
+    """Return what it asks of a namespace that it is told of: whether it is there."""
     return rights("", "namespaces", ("get",), name)
 
 
 def of_installation(base: str) -> Rights:
-    """Give what a replica needs in the operator's own namespace, by name.
+    """Return what a replica needs in the operator's own namespace, by name.
 
     An apply's name is authorized, when it creates as well: no other Lease and no other Secret can
     be made or read.
@@ -88,25 +88,25 @@ def of_installation(base: str) -> Rights:
 
 
 def of_publishing(base: str) -> Rights:
-    """Give what tells the API server whom to trust: `caBundle` in the two configurations."""
+    """Return what tells the API server whom to trust: `caBundle` in the two configurations."""
     found = (rights(ADMISSION, kind, ("get", "patch"), base) for kind in WEBHOOKS)
     return frozenset[Right]().union(*found)
 
 
 def of_reviews() -> Rights:
-    """Give what it takes to ask who scrapes the metrics, and whether they may."""
+    """Return what it takes to ask who scrapes the metrics, and whether they may."""
     return rights("authentication.k8s.io", "tokenreviews", ("create",)) | rights(
         "authorization.k8s.io", "subjectaccessreviews", ("create",)
     )
 
 
 def of_viewers(resources: Iterable[type[CustomResource]]) -> Rights:
-    """Give what people need to look at the custom resources."""
+    """Return what people need to look at the custom resources."""
     return _of_people(resources, READ, READ[:1], READ[:1])
 
 
 def of_editors(resources: Iterable[type[CustomResource]]) -> Rights:
-    """Give what people need to change the custom resources; their status is the operator's."""
+    """Return what people need to change the custom resources; their status is the operator's."""
     return _of_people(resources, VERBS, READ[:1], ("get", "patch"))
 
 

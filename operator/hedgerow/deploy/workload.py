@@ -39,7 +39,7 @@ class Program:
 
 
 def namespace(name: str) -> Object:
-    """Give the operator's namespace; what is in it has to be confined."""
+    """Return the operator's namespace; what is in it has to be confined."""
     labels = {
         f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")
     }
@@ -47,12 +47,12 @@ def namespace(name: str) -> Object:
 
 
 def service_account(names: Names) -> Object:
-    """Give the ServiceAccount; only the operator's own pods mount its token."""
+    """Return the ServiceAccount; only the operator's own pods mount its token."""
     return names.object("v1", "ServiceAccount") | {"automountServiceAccountToken": False}
 
 
 def disruption_budget(names: Names) -> Object:
-    """Give the budget: evictions take one replica at a time, and a broken one holds up none."""
+    """Return the budget: evictions take one replica at a time, and a broken one holds up none."""
     spec = {
         "maxUnavailable": 1,
         "unhealthyPodEvictionPolicy": "AlwaysAllow",
@@ -62,7 +62,7 @@ def disruption_budget(names: Names) -> Object:
 
 
 def deployment(program: Program) -> Object:
-    """Give the Deployment: a leader and a standby, and a third while they are replaced."""
+    """Return the Deployment: a leader and a standby, and a third while they are replaced."""
     names = program.names
     spec: Object = {
         "replicas": REPLICAS,
@@ -109,7 +109,7 @@ def _spread(names: Names, key: str) -> Object:
 
 
 def _environment(program: Program) -> list[Object]:
-    """Give what a user may set otherwise in an overlay: an argument would win over it."""
+    """Return what a user may set otherwise in an overlay: an argument would win over it."""
     own: Object = {"fieldRef": {"fieldPath": "metadata.namespace"}}
     return [
         {"name": "HEDGEROW_SYSTEM_NAMESPACE", "valueFrom": own},

@@ -28,7 +28,7 @@ _ENTRIES = "/metadata/managedFields"
 def request(
     api: ApiResource, live: Object, edits: Mapping[int, Mapping[str, Any] | None]
 ) -> Request:
-    """Give the request that has entries of a live object go, or keep only part of their fields.
+    """Return the request that has entries of a live object go, or keep only part of their fields.
 
     `edits` give, by index, the fieldsV1 tree that an entry keeps, None for none. The server refuses
     it unless uid, version and each of these entries are as in `live`. Raises ValueError when there
@@ -73,7 +73,7 @@ def _change(index: int, entry: Object, tree: Mapping[str, Any] | None) -> Object
 
 
 def _is_part(tree: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
-    """Tell whether a tree is part of another; a bare leaf where branches were would be more."""
+    """Return whether a tree is part of another; a bare leaf where branches were would be more."""
     return all(
         element in whole and bool(below) == bool(whole[element]) and _is_part(below, whole[element])
         for element, below in tree.items()

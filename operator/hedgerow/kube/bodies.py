@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from hedgerow.kube import wire
-from hedgerow.kube.errors import Invalid
+from hedgerow.kube import errors, wire
+from hedgerow.kube.errors import Garbled, Invalid, Oversized
+from hedgerow.kube.watch import Bookmark, Changed, WatchEvent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hedgerow_schemas.base import ApiResource
+    from hedgerow.kube.wire import Answer, Request
+    from hedgerow_schemas.base import ApiResource, Object
 
 
 def whole(api: ApiResource, body: Mapping[str, Any]) -> bytes:
@@ -40,3 +42,53 @@ def delete(uid: str, version: str, propagation: str) -> bytes:
             "propagationPolicy": propagation,
         }
     )
+
+
+_CHANGES = {"ADDED", "MODIFIED", "DELETED"}
+_SYNCED = "k8s.io/initial-events-end"
+
+
+def json(answer: Answer, request: Request) -> Any:
+    """Read a JSON answer; raises Garbled."""
+    try:
+        return wire.decode(answer.content)
+    except ValueError as error:
+        raise Garbled(f"the answer is no JSON: {error}", request=str(request)) from error
+
+
+def kubernetes(answer: Answer, request: Request) -> Object:
+    """Read an object or a list of objects; raises Garbled."""
+    body = json(answer, request)
+    if not isinstance(body, dict) or not isinstance(cast("Object", body).get("metadata"), dict):
+        raise Garbled("the answer is no Kubernetes object", request=str(request))
+    return cast("Object", body)
+
+
+def lines(splitter: wire.Lines, chunk: bytes, request: Request) -> list[bytes]:
+    """Return the lines that a chunk of a watch completes; raises Oversized."""
+    try:
+        return splitter.feed(chunk)
+    except wire.LineError as error:
+        raise Oversized(f"the watch sent {error}", request=str(request)) from error
+
+
+def event(line: bytes, request: Request) -> WatchEvent:
+    """Read one line of a watch; raises Garbled, and what an ERROR event stands for."""
+    try:
+        return _event(wire.decode(line), request)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Garbled(f"the watch sent no event: {line[:80]!r}", request=str(request)) from error
+
+
+def _event(told: Object, request: Request) -> WatchEvent:
+    kind, found = told["type"], told["object"]
+    if kind == "ERROR":
+        raise errors.from_status(found, request=str(request))
+    metadata: Object = found["metadata"]
+    version = str(metadata["resourceVersion"])
+    if kind == "BOOKMARK":
+        annotations: Object = metadata.get("annotations") or {}
+        return Bookmark(version, synced=annotations.get(_SYNCED) == "true")
+    if kind not in _CHANGES:
+        raise ValueError(kind)
+    return Changed(kind, found, version)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from hedgerow.kube import adoption, answers, bodies, clientside, fence, reviews, wire
+from hedgerow.kube import adoption, bodies, clientside, fence, reviews, wire
 from hedgerow.kube.errors import Gone, Invalid, Missing, Oversized, Stale
 from hedgerow.kube.watch import Listing, WatchEvent
 from hedgerow.kube.wire import APPLY, JSON, Request
@@ -47,7 +47,7 @@ class Cluster:
         self._writes = writes or session
 
     def fenced(self, permit: fence.Permit, unanswered: fence.Hook = fence.unheard) -> Cluster:
-        """Give the same cluster with every write but a dry run bound to a permit, by a Fence."""
+        """Return the same cluster with every write but a dry run bound to a permit, by a Fence."""
         return Cluster(self._session, fence.Fence(self._session, permit, unanswered))
 
     @property
@@ -94,7 +94,7 @@ class Cluster:
         sender = self._session if dry_run else self._writes
         answer = await sender.send(request, seconds=timeout)
         return Applied(
-            answers.kubernetes(answer, request), answer.code == HTTPStatus.CREATED, answer.warnings
+            bodies.kubernetes(answer, request), answer.code == HTTPStatus.CREATED, answer.warnings
         )
 
     async def rehearse_create(
@@ -112,7 +112,7 @@ class Cluster:
 
     async def _rehearsed(self, request: Request) -> Applied:
         answer = await self._session.send(request, seconds=REHEARSAL_SECONDS)
-        return Applied(answers.kubernetes(answer, request), False, answer.warnings)
+        return Applied(bodies.kubernetes(answer, request), False, answer.warnings)
 
     async def replace_managed_fields(
         self,
@@ -134,7 +134,7 @@ class Cluster:
                 # All that a server says of a test that fails.
                 raise Stale("it changed in the meantime", request=str(request)) from error
             raise
-        return answers.kubernetes(answer, request)
+        return bodies.kubernetes(answer, request)
 
     async def read(
         self,
@@ -144,10 +144,10 @@ class Cluster:
         *,
         timeout: float = 10.0,  # noqa: ASYNC109
     ) -> Object | None:
-        """Give the object, or None; raises Missing when the server does not know the kind."""
+        """Return the object, or None; raises Missing when the server does not know the kind."""
         request = Request("GET", wire.path(api, namespace, name))
         try:
-            return answers.kubernetes(await self._session.send(request, seconds=timeout), request)
+            return bodies.kubernetes(await self._session.send(request, seconds=timeout), request)
         except Missing as error:
             if error.served:
                 return None
@@ -164,7 +164,7 @@ class Cluster:
         page: int = 500,
         reduce: Callable[[Object], Object] = _whole,
     ) -> Listing:
-        """Give all objects as of one version, page by page, each reduced as its page arrives.
+        """Return all objects as of one version, page by page, each reduced as its page arrives.
 
         With `version`, not older than that one. When it takes so long that the continue token
         expires, the list is taken again in one piece, as client-go does.
@@ -197,7 +197,7 @@ class Cluster:
                     raise
                 params = {**params, "limit": str(max(1, limit // SMALLER))}
                 continue
-            body = answers.kubernetes(answer, request)
+            body = bodies.kubernetes(answer, request)
             items += [reduce({**identity, **item}) for item in body.get("items") or ()]
             metadata: Object = body["metadata"]
             if not metadata.get("continue"):
@@ -217,7 +217,7 @@ class Cluster:
         seconds: int = 290,
         idle: float = 90.0,
     ) -> AsyncGenerator[WatchEvent]:
-        """Tell what happens after version `since`, for `seconds`; ends when the server says so.
+        """Yield what happens after version `since`, for `seconds`; ends when the server says so.
 
         With `initial`, first every object as ADDED and a Bookmark that is `synced` (a WatchList).
         Raises Gone when `since` is too old, Dropped when the stream is cut or silent for `idle`
@@ -233,8 +233,8 @@ class Cluster:
         lines = wire.Lines()
         async with self._session.stream(request, idle=idle) as chunks:
             async for chunk in chunks:
-                for line in answers.lines(lines, chunk, request):
-                    yield answers.event(line, request)
+                for line in bodies.lines(lines, chunk, request):
+                    yield bodies.event(line, request)
 
     async def delete(
         self,
@@ -279,7 +279,7 @@ class Cluster:
         answer = await self._session.send(request, seconds=timeout)
         if not answer.content_type.startswith(JSON):
             return answer.content.decode("utf-8", "replace")
-        return answers.json(answer, request)
+        return bodies.json(answer, request)
 
     async def resource(self, group_version: str, kind: str) -> ApiResource:
         """Look a kind up in the server's discovery; raises Missing when it is not served."""
@@ -313,9 +313,9 @@ class Cluster:
         *,
         timeout: float = 10.0,  # noqa: ASYNC109
     ) -> Object:
-        """Give the status of one of `hedgerow.kube.reviews`; nothing is stored by it."""
+        """Return the status of one of `hedgerow.kube.reviews`; nothing is stored by it."""
         request = reviews.request(kind, spec)
-        answer = answers.kubernetes(await self._session.send(request, seconds=timeout), request)
+        answer = bodies.kubernetes(await self._session.send(request, seconds=timeout), request)
         return answer.get("status") or {}
 
 

@@ -46,7 +46,7 @@ class Bearer(httpx.Auth):
 
 
 async def read(file: anyio.Path) -> str:
-    """Give the token in `file`; empty when there is none to read."""
+    """Return the token in `file`; empty when there is none to read."""
     try:
         return (await file.read_text("ascii")).strip()
     except (OSError, ValueError):

@@ -37,7 +37,7 @@ class _Kind:
     short: frozenset[str]
 
     def rank(self, name: str) -> int | None:
-        """Give 0 for a real name, 1 for a short one, None where it is neither."""
+        """Return 0 for a real name, 1 for a short one, None where it is neither."""
         if name in self.names:
             return 0
         return 1 if name in self.short else None
@@ -77,7 +77,7 @@ def _unknown(word: str, name: str, kinds: Iterable[_Kind], failed: Sequence[str]
 
 
 async def _versions(cluster: Cluster) -> list[str]:
-    """Give every group version, the core ones first, of each group the preferred one first."""
+    """Return every group version, the core ones first, of each group the preferred one first."""
     core, groups = View(await cluster.get("/api")), View(await cluster.get("/apis"))
     found = [str(version) for version in core.items("versions")]
     for group in map(View, groups.items("groups")):

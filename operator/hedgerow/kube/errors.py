@@ -87,7 +87,7 @@ class KubeError(Exception):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        """Give one line: the request, then what was wrong."""
+        """Return one line: the request, then what was wrong."""
         return f"{self.request}: {self.message}" if self.request else self.message
 
     @property
@@ -242,7 +242,7 @@ def from_status(status: Object, *, after: float = 0.0, request: str = "") -> Kub
 
 
 def one_line(text: str, limit: int = 500) -> str:
-    """Give `text` with every run of blanks and line ends as one blank, cut at `limit`."""
+    """Return `text` with every run of blanks and line ends as one blank, cut at `limit`."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 

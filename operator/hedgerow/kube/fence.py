@@ -63,7 +63,7 @@ class Fence:
 
 
 def check(request: Request, permit: Permit) -> float:
-    """Give the seconds that are left for a request; raises NotLeading without any."""
+    """Return the seconds that are left for a request; raises NotLeading without any."""
     left = permit()
     if left <= 0:
         raise NotLeading(
@@ -73,7 +73,7 @@ def check(request: Request, permit: Permit) -> float:
 
 
 def at_the_wire(request: Request) -> dict[str, Any]:
-    """Give the httpcore extensions that check a request's permit when its bytes are to be sent.
+    """Return the httpcore extensions that check a request's permit when its bytes are to be sent.
 
     Without its body the server does not carry a request out; what is raised here closes the
     connection (https://www.encode.io/httpcore/extensions/#trace).

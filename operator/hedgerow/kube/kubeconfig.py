@@ -181,7 +181,7 @@ async def _user(merged: _Merged, user: Object, cluster: Object) -> Object:
 
 
 async def _credential(merged: _Merged, entry: Object, key: str) -> Object:
-    """Give the file or the inline data under `key`; inline wins, as for kubectl."""
+    """Return the file or the inline data under `key`; inline wins, as for kubectl."""
     inline = f"{key}-data"
     if entry.get(inline):
         try:

@@ -32,7 +32,7 @@ class Timing:
 
 
 def backoff(failures: int, draw: float, after: float = 0.0) -> float:
-    """Give the seconds to wait after so many failures in a row.
+    """Return the seconds to wait after so many failures in a row.
 
     They double up to `LONGEST`, of which the half is jitter; never less than `after`, which the
     server asked for.
@@ -44,7 +44,7 @@ def backoff(failures: int, draw: float, after: float = 0.0) -> float:
 def pause(
     error: KubeError, attempt: int, *, repeatable: bool, remaining: float, draw: float
 ) -> float | None:
-    """Give the seconds until the next attempt, or None when there must be none.
+    """Return the seconds until the next attempt, or None when there must be none.
 
     None also when the wait would not leave any of the `remaining` seconds.
     """

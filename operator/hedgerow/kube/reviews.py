@@ -59,7 +59,7 @@ class _Status(BaseModel):
 
 
 async def authenticate(cluster: Cluster, token: str) -> User | None:
-    """Give the user whose token it is, or None; for the API server's own audiences.
+    """Return the user whose token it is, or None; for the API server's own audiences.
 
     Needs `create` on `tokenreviews.authentication.k8s.io`. Raises KubeError.
     """
@@ -70,7 +70,7 @@ async def authenticate(cluster: Cluster, token: str) -> User | None:
 
 
 async def authorize(cluster: Cluster, user: User, verb: str, path: str) -> bool:
-    """Tell whether somebody may `verb` a path that is no resource.
+    """Return whether somebody may `verb` a path that is no resource.
 
     Needs `create` on `subjectaccessreviews.authorization.k8s.io`. Raises KubeError.
     """
@@ -78,7 +78,7 @@ async def authorize(cluster: Cluster, user: User, verb: str, path: str) -> bool:
 
 
 async def may(cluster: Cluster, user: User, verb: str, api: ApiResource, namespace: str) -> bool:
-    """Tell whether somebody may `verb` each object of a kind in a namespace.
+    """Return whether somebody may `verb` each object of a kind in a namespace.
 
     Needs `create` on `subjectaccessreviews.authorization.k8s.io`. Raises KubeError.
     """

@@ -263,7 +263,7 @@ def _refused(response: httpx.Response, content: bytes, request: Request) -> Kube
 
 
 def _lost(error: Exception, server: str, request: Request) -> KubeError:
-    """Tell a lost exchange by whether it may have reached the server."""
+    """Return a lost exchange by whether it may have reached the server."""
     said = str(error) or type(error).__name__
     if isinstance(error, httpx.DecodingError):
         return Garbled(f"{server} sent an undecodable answer: {said}", request=str(request))

@@ -17,7 +17,7 @@ the API server, a leader's last write would arrive long after another has begun 
 
 
 def options(unacknowledged: float) -> list[Option]:
-    """Give the options of connections whose bytes must not arrive later than so many seconds.
+    """Return the options of connections whose bytes must not arrive later than so many seconds.
 
     0 for no limit. The kernel sees to it, for a process that is stopped as well, tcp(7); elsewhere
     than on Linux there is only what closing does.

@@ -286,7 +286,7 @@ async def reflect(
     idle: float = 90.0,
     timing: Timing | None = None,
 ) -> AsyncGenerator[Snapshot | Changed | Bookmark]:
-    """Tell for ever what there is and what happens; raises no KubeError.
+    """Yield for ever what there is and what happens; raises no KubeError.
 
     After a gap that the server cannot fill comes a new Snapshot: whoever compares it with what it
     has misses no deletion. `reduce` is applied to each object as it arrives and must keep

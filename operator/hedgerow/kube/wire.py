@@ -85,7 +85,7 @@ def decode(content: bytes) -> Any:
 
 
 def path(api: ApiResource, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """Give the URL path of a collection, an object or its subresource.
+    """Return the URL path of a collection, an object or its subresource.
 
     Raises ValueError for an object of a namespaced kind without its namespace.
     """
@@ -98,7 +98,7 @@ def path(api: ApiResource, namespace: str = "", name: str = "", subresource: str
 
 
 def warnings(headers: Iterable[str]) -> tuple[str, ...]:
-    """Give the texts of `Warning` headers, each once, as the server wrote them (RFC 7234)."""
+    """Return the texts of `Warning` headers, each once, as the server wrote them (RFC 7234)."""
     texts = (text for header in headers for text in _WARNING.findall(header))
     return tuple(dict.fromkeys(re.sub(r"\\(.)", r"\1", text) for text in texts))
 
@@ -122,7 +122,7 @@ class Lines:
         self._size = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Give the lines that `chunk` completes; raises LineError past `LINE_LIMIT`."""
+        """Return the lines that `chunk` completes; raises LineError past `LINE_LIMIT`."""
         *whole, rest = chunk.split(b"\n")
         if whole:
             whole[0] = b"".join((*self._held, whole[0]))

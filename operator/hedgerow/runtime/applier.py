@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from hedgerow.core import managed, ownership
-from hedgerow.core.declaration import normal_form, unguarded, with_normal_form
-from hedgerow.core.meta import ObjectRef, metadata
+from hedgerow.fields import managed, ownership
 from hedgerow.kube.errors import Conflict
-from hedgerow.runtime.aside import aside
+from hedgerow.objects import ObjectRef, metadata
+from hedgerow.plan.writes import normal_form, unguarded, with_normal_form
+from hedgerow.runtime.heavy import aside
 from hedgerow.runtime.metrics import Meter, Meters
 
 if TYPE_CHECKING:
-    from hedgerow.core.fieldset import Tree
-    from hedgerow.core.steps import Deletion, Write
+    from hedgerow.fields.paths import Tree
     from hedgerow.kube.client import Cluster
+    from hedgerow.plan.writes import Deletion, Write
     from hedgerow_schemas.base import Object
 
 
@@ -74,7 +74,7 @@ class Applier:
         return answer
 
     def _mark(self, want: Object, answer: Object) -> str:
-        """Give the mark of how the server spells a declaration, as its answer shows it."""
+        """Return the mark of how the server spells a declaration, as its answer shows it."""
         return normal_form(want, ownership.judge(want, answer, self.field_manager))
 
     async def apply_status(
@@ -129,7 +129,7 @@ def _action(before: Object | None, after: Object) -> str:
 
 
 def _gave_up(before: Object, after: Object, manager: str) -> bool:
-    """Tell whether the manager holds less than it did."""
+    """Return whether the manager holds less than it did."""
     held, holds = (managed.entry(obj, manager) or {} for obj in (before, after))
     return not _within(held, holds)
 

@@ -20,19 +20,19 @@ class Clock(Protocol):
     """What the runtime asks of time; tests bring a virtual one."""
 
     def now(self) -> datetime:
-        """Give the wall-clock time, in UTC."""
+        """Return the wall-clock time, in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Give the event loop's time, in seconds."""
+        """Return the event loop's time, in seconds."""
         ...
 
     def elapsed(self) -> float:
-        """Give seconds that pass also while the process is stopped or the machine asleep."""
+        """Return seconds that pass also while the process is stopped or the machine asleep."""
         ...
 
     def jitter(self) -> float:
-        """Give a random number in [0, 1)."""
+        """Return a random number in [0, 1)."""
         ...
 
 
@@ -40,24 +40,24 @@ class SystemClock:
     """The clock of this machine."""
 
     def now(self) -> datetime:
-        """Give the wall-clock time, in UTC."""
+        """Return the wall-clock time, in UTC."""
         return datetime.now(UTC)  # noqa: TID251 - the one place
 
     def monotonic(self) -> float:
-        """Give the event loop's time, in seconds."""
+        """Return the event loop's time, in seconds."""
         return anyio.current_time()
 
     def elapsed(self) -> float:
-        """Give the seconds since the machine was started, its sleep included where it tells."""
+        """Return the seconds since the machine was started, its sleep included where it tells."""
         return time.clock_gettime(_BOOT)
 
     def jitter(self) -> float:
-        """Give a random number in [0, 1)."""
+        """Return a random number in [0, 1)."""
         return random.random()  # noqa: S311 - spreads retries, guards nothing
 
 
 def unique() -> str:
-    """Give a string that nobody else has."""
+    """Return a string that nobody else has."""
     return str(uuid.uuid4())  # noqa: TID251 - the one place
 
 
@@ -69,7 +69,7 @@ class Wall:
         self._offset = self._measured()
 
     def jumped(self) -> bool:
-        """Tell whether it jumped by more than a second since it was last asked."""
+        """Return whether it jumped by more than a second since it was last asked."""
         before, self._offset = self._offset, self._measured()
         return abs(self._offset - before) > JUMP
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hedgerow.core.bounds import excess_of
-from hedgerow.core.finalizers import finalization
-from hedgerow.core.meta import ObjectRef, controller_of, is_going, metadata
 from hedgerow.kube.errors import KubeError
+from hedgerow.objects import ObjectRef, controller_of, is_going, metadata
+from hedgerow.plan.finalizers import finalization
+from hedgerow.plan.oversized import excess_of
 from hedgerow.runtime import refusals
 from hedgerow.runtime.refusals import Backoff, Follow, Refusals, Request
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from hedgerow.core.contract import Controller, Key
-    from hedgerow.core.steps import Write
+    from hedgerow.contract import Controller, Key
+    from hedgerow.plan.writes import Write
     from hedgerow.runtime.applier import Applier
-    from hedgerow.runtime.cache import Cache
+    from hedgerow.runtime.cache.caches import Cache
     from hedgerow_schemas.base import ApiResource, CustomResource, Object
 
 

@@ -20,16 +20,12 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-from hedgerow.core.meta import annotation
-from hedgerow.core.starts import SCHEDULED_AT
-from hedgerow_schemas.job import instant
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
-    from hedgerow.core.contract import Key
-    from hedgerow.runtime.budget import Budget
+    from hedgerow.contract import Key, Lag
+    from hedgerow.runtime.cache.budget import Budget
     from hedgerow_schemas.base import ApiResource, Object
 
 OUTCOMES = ("success", "retry", "put_off", "failed")
@@ -65,12 +61,7 @@ class Meters:
         self.loop_lag_longest = self._gauge(
             "loop_lag_longest_seconds", "The longest that the event loop did not turn of late."
         )
-        self.start_lag = self._histogram(
-            "cronjob_start_lag_seconds",
-            "Time between the scheduled start and the creation of its Job.",
-            "",
-            LATE,
-        )
+        self._lags: dict[str, Histogram] = {}
         self._of_passes()
         self._of_fields()
         self._of_caches()
@@ -146,9 +137,15 @@ class Meters:
             "bound",
         )
 
-    def of(self, controller: str) -> Meter:
-        """Give the part of one controller."""
-        return Meter(self, controller)
+    def of(self, controller: str, lag: Lag | None = None) -> Meter:
+        """Return the part of one controller; `lag` is what it measures of its own."""
+        return Meter(self, controller, lag)
+
+    def lag(self, lag: Lag) -> Histogram:
+        """Return the histogram of how late children are created, there from its first use."""
+        if lag.name not in self._lags:
+            self._lags[lag.name] = self._histogram(f"{lag.name}_seconds", lag.help, "", LATE)
+        return self._lags[lag.name]
 
     def exchanged(self, verb: str, code: int, seconds: float) -> None:
         """Count a request to the API server; code 0 stands for no answer."""
@@ -192,8 +189,10 @@ class Meters:
 class Meter:
     """What one controller counts; its series are there from the beginning, at zero."""
 
-    def __init__(self, meters: Meters, controller: str) -> None:
-        self._meters = meters
+    def __init__(self, meters: Meters, controller: str, lag: Lag | None = None) -> None:
+        self._meters, self._lag = meters, lag
+        if lag:
+            meters.lag(lag)
         self._controller = controller
         self._passes = {name: meters.passes.labels(controller, name) for name in OUTCOMES}
         self._applies = {name: meters.applies.labels(controller, name) for name in ACTIONS}
@@ -215,10 +214,11 @@ class Meter:
         self._applies[action].inc()
 
     def created(self, child: Object, now: datetime) -> None:
-        """Measure how late a child is that its annotation says was scheduled for a time."""
-        scheduled = instant(annotation(child, SCHEDULED_AT))
-        if scheduled is not None:
-            self._meters.start_lag.observe(max(0.0, (now - scheduled).total_seconds()))
+        """Measure how late a child is created, where its controller says when it was due."""
+        due = self._lag.due(child) if self._lag else None
+        if self._lag and due is not None:
+            late = max(0.0, (now - due).total_seconds())
+            self._meters.lag(self._lag).observe(late)
 
     def conflicted(self, managers: Iterable[str]) -> None:
         """Count the fields in the way of a write; `managers` names the holder of each."""

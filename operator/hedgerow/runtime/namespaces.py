@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import anyio
 import structlog
 
-from hedgerow.core.meta import is_going, metadata
-from hedgerow.core.terms import ALLOW_CLAIMS, allows_claims
 from hedgerow.kube.errors import Forbidden, KubeError
 from hedgerow.kube.watch import Bookmark, Snapshot, reflect
+from hedgerow.objects import is_going, metadata
+from hedgerow.plan.policy import ALLOW_CLAIMS, allows_claims
 from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ class Namespaces:
         self._complained = False
 
     def is_going(self, name: str) -> bool:
-        """Tell whether the namespace is being deleted."""
+        """Return whether the namespace is being deleted."""
         return name in self._going
 
     def allows_claims(self, name: str) -> bool | None:
-        """Tell whether the namespace allows claims; None while that is not known."""
+        """Return whether the namespace allows claims; None while that is not known."""
         return name in self._claiming if self._known else None
 
     async def follow(self, cluster: Cluster) -> None:
@@ -75,7 +75,7 @@ class Namespaces:
             await anyio.sleep(LOOK_AGAIN * (0.5 + clock.jitter()))
 
     async def _claims(self, cluster: Cluster, name: str) -> bool:
-        """Tell whether a namespace allows claims now; where no answer comes, as before."""
+        """Return whether a namespace allows claims now; where no answer comes, as before."""
         try:
             found = await cluster.read(NAMESPACES, name)
         except Forbidden as error:

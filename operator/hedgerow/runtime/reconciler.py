@@ -14,36 +14,36 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from hedgerow.core import installations
-from hedgerow.core import status as statuses
-from hedgerow.core.child import WAITING
-from hedgerow.core.conditions import Problem
-from hedgerow.core.installations import kept_by
-from hedgerow.core.meta import ObjectRef, annotation, metadata
-from hedgerow.core.plan import Past
-from hedgerow.core.steps import ChildId, Deletion, Write
-from hedgerow.core.terms import CLAIM, YIELD
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing
+from hedgerow.objects import ObjectRef, annotation, metadata
+from hedgerow.plan import installations
+from hedgerow.plan import status as statuses
+from hedgerow.plan.child import WAITING
+from hedgerow.plan.conditions import Problem
+from hedgerow.plan.input import Past
+from hedgerow.plan.installations import kept_by
+from hedgerow.plan.policy import CLAIM, YIELD
+from hedgerow.plan.writes import ChildId, Deletion, Write
 from hedgerow.runtime import refusals
-from hedgerow.runtime.aside import aside
-from hedgerow.runtime.budget import HEAVY
-from hedgerow.runtime.cache import owner_key
+from hedgerow.runtime.cache.budget import HEAVY
+from hedgerow.runtime.cache.caches import owner_key
+from hedgerow.runtime.cache.store import version_of
 from hedgerow.runtime.finalizers import Finalizers
-from hedgerow.runtime.memory import MOST_REPEATS, RECHECK_NAME, Memory
+from hedgerow.runtime.heavy import aside
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.refusals import STATUS, Backoff, Follow, Request
-from hedgerow.runtime.store import version_of
+from hedgerow.runtime.state import MOST_REPEATS, RECHECK_NAME, Memory
 from hedgerow_schemas.base import Object, Status
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from hedgerow.core.contract import Key
-    from hedgerow.core.meta import Installation
-    from hedgerow.runtime.announcer import Announcer
+    from hedgerow.contract import Key
+    from hedgerow.objects import Installation
     from hedgerow.runtime.applier import Applier
-    from hedgerow.runtime.observer import Look, Observer
-    from hedgerow.runtime.store import Store
+    from hedgerow.runtime.cache.store import Store
+    from hedgerow.runtime.events.publisher import Announcer
+    from hedgerow.runtime.observation import Look, Observer
 
 MOST_LOOKS = 8
 """Looks at one object in one pass: what changes faster than that is left to the next pass."""

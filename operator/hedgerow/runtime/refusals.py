@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from hedgerow.core.conditions import Problem
-    from hedgerow.core.meta import ObjectRef
-    from hedgerow.core.steps import ChildId
     from hedgerow.kube.errors import KubeError
+    from hedgerow.objects import ObjectRef
+    from hedgerow.plan.conditions import Problem
+    from hedgerow.plan.writes import ChildId
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.metrics import Meter
 

@@ -16,7 +16,7 @@ import anyio.lowlevel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hedgerow.core.contract import Key
+    from hedgerow.contract import Key
     from hedgerow.runtime.clock import Clock
 
 FIRST_RETRY = 0.1

@@ -29,12 +29,12 @@ class Api:
         self._client = client
 
     async def answers(self, url: str) -> bool:
-        """Tell whether a GET is answered with success; a server that is not there answers none."""
+        """Return whether a GET is answered with success; False where no server is there."""
         response = await anyio.to_thread.run_sync(self._get, url)
         return response is not None and response.is_success
 
     async def read(self, url: str) -> dict[str, Any] | None:
-        """Give an object, None when the server does not (yet) give it."""
+        """Return an object, None when the server does not (yet) give it."""
         response = await anyio.to_thread.run_sync(self._get, url)
         return from_json(response.content) if response and response.is_success else None
 

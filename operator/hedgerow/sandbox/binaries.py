@@ -83,7 +83,7 @@ class Binaries:
         return found
 
     async def _fits(self, assets: Path, control_plane: Iterable[str]) -> bool:
-        """Tell whether all of the control plane is there, as it must be of one version."""
+        """Return whether all of the control plane is there, as it must be of one version."""
         lacking = [name for name in control_plane if not _runnable(assets / name)]
         if lacking:
             self.progress(f"{ASSETS}={assets} has no {', '.join(lacking)}: passed over")

@@ -34,7 +34,7 @@ class Options:
     build: bool = False
 
     def components(self) -> tuple[str, ...]:
-        """Give the components in the order of their start."""
+        """Return the components in the order of their start."""
         controllers = CONTROLLERS if self.controllers or self.nodes else ()
         return (ETCD, API_SERVER, *controllers, *((KWOK,) if self.nodes else ()))
 
@@ -51,16 +51,16 @@ class Blueprint:
 
     @property
     def server(self) -> str:
-        """Give the API server's address."""
+        """Return the API server's address."""
         return f"https://{LOOPBACK}:{self.ports[API_SERVER]}"
 
     @property
     def components(self) -> tuple[str, ...]:
-        """Give the components in the order of their start."""
+        """Return the components in the order of their start."""
         return self.options.components()
 
     def differences(self, wanted: Options) -> list[str]:
-        """Tell what this cluster lacks of the wanted options; more than wanted is no difference."""
+        """Return what this cluster lacks of the wanted options; it may have more."""
         have = self.options
         checks = {
             f"Kubernetes {self.version}": f"{self.version}.".startswith(

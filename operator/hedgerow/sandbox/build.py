@@ -61,7 +61,7 @@ class Compilation:
 
     @property
     def command(self) -> list[str | Path]:
-        """Give the command line; -v names each package as it is compiled."""
+        """Return the command line; -v names each package as it is compiled."""
         output = ["-o", self.workplace / "out" / self.binary]
         flags = ["-v", "-ldflags", self.module.ldflags]
         return [self.go.command, "build", *flags, *output, self.module.packages[self.binary]]
@@ -97,7 +97,7 @@ async def _compile(compilation: Compilation, progress: Progress) -> None:
 
 
 async def _follow(process: Process, title: str, progress: Progress) -> list[str]:
-    """Tell how far the build is, and give its last lines."""
+    """Return how far the build is, and give its last lines."""
     assert process.stderr is not None  # noqa: S101 -- it was opened as a pipe
     stream, last = BufferedByteReceiveStream(process.stderr), deque[str](maxlen=20)
     started = told = anyio.current_time()

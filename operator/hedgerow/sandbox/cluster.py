@@ -182,7 +182,7 @@ class Sandbox:
         return blueprint
 
     async def _fits(self, options: Options) -> bool:
-        """Tell whether the cluster is up, finished and well; SandboxError if it is another one."""
+        """Return whether the cluster is up and well; raises SandboxError if it is another one."""
         blueprint = Blueprint.load(self._directory.blueprint)
         if blueprint is None or not blueprint.version:
             return False

@@ -65,7 +65,7 @@ def write_configuration(directory: Directory, blueprint: Blueprint) -> None:
 
 
 def command(component: str, directory: Directory, blueprint: Blueprint) -> list[str | Path]:
-    """Give a component's command line."""
+    """Return a component's command line."""
     if component == ETCD:
         flags = _etcd(directory, blueprint)
     elif component == API_SERVER:
@@ -79,7 +79,7 @@ def command(component: str, directory: Directory, blueprint: Blueprint) -> list[
 
 
 def health(component: str, blueprint: Blueprint) -> Health:
-    """Give the address that answers 200 when the component is well."""
+    """Return the address that answers 200 when the component is well."""
     address = f"https://{LOOPBACK}:{blueprint.ports[component]}"
     if component == ETCD:
         return Health(f"{address}/health", authority="etcd-ca", client="etcd-client")

@@ -29,11 +29,11 @@ class ControlPlane:
         self.directory = directory
 
     def started(self, component: str) -> Started | None:
-        """Give the process of a component as it was last started, running or not."""
+        """Return the process of a component as it was last started, running or not."""
         return processes.recorded(self.directory.record(component))
 
     def running(self, component: str) -> bool:
-        """Tell whether the component's own process runs."""
+        """Return whether the component's own process runs."""
         return processes.alive(self.started(component))
 
     def send(self, component: str, number: int) -> bool:
@@ -41,7 +41,7 @@ class ControlPlane:
         return processes.send(self.started(component), number)
 
     async def healthy(self, component: str, blueprint: Blueprint) -> bool:
-        """Tell whether the component says of itself that it is well."""
+        """Return whether the component says of itself that it is well."""
         pki, asked = self.directory.pki, health(component, blueprint)
         pair = (pki / f"{asked.client}.crt", pki / f"{asked.client}.key") if asked.client else None
         authority = pki / f"{asked.authority}.crt"
@@ -49,7 +49,7 @@ class ControlPlane:
             return await api.answers(asked.url)
 
     async def all_healthy(self, blueprint: Blueprint) -> bool:
-        """Tell whether every component says so."""
+        """Return whether every component says so."""
         return all([await self.healthy(name, blueprint) for name in blueprint.components])
 
     async def start(self, component: str, blueprint: Blueprint) -> None:

@@ -35,16 +35,16 @@ class Directory:
         self.blueprint = self.path / "blueprint.json"
 
     def log(self, component: str) -> Path:
-        """Give the file of a component's output."""
+        """Return the file of a component's output."""
         return self.logs / f"{component}.log"
 
     def record(self, component: str) -> Path:
-        """Give the pid file of a component."""
+        """Return the pid file of a component."""
         return self.run / f"{component}.json"
 
     @property
     def mark(self) -> str:
-        """Give the identity that every process of this sandbox bears, "" before the first up."""
+        """Return the identity that every process of this sandbox bears, "" before the first up."""
         try:
             return (self.path / _SIGN).read_text(encoding="ascii").strip()
         except FileNotFoundError:
@@ -98,7 +98,7 @@ class Directory:
 
 
 def default_directory() -> Path:
-    """Give the user's own sandbox: $XDG_STATE_HOME/hedgerow/sandbox, ~/.local/state without it."""
+    """Return the user's own sandbox: $XDG_STATE_HOME (~/.local/state) /hedgerow/sandbox."""
     fallback = Path.home() / (
         "Library/Application Support" if sys.platform == "darwin" else ".local/state"
     )

@@ -22,7 +22,7 @@ def write(path: Path, content: str | bytes, mode: int = 0o600) -> Path:
 
 
 def tail(path: Path, lines: int = 20, limit: int = 65536) -> list[str]:
-    """Give the last lines of a log that may be large or missing; nothing is read beyond `limit`."""
+    """Return the last lines of a log that may be large or missing; reads at most `limit`."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - limit))

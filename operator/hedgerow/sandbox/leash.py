@@ -55,7 +55,7 @@ class Leash:
 
 
 def marked(mark: str, proc: Path = Path("/proc")) -> list[int]:
-    """Give the pids of the processes started under this mark; none where there is no /proc."""
+    """Return the pids of the processes started under this mark; none where there is no /proc."""
     wanted = f"{MARK}={mark}".encode()
     return [int(p.name) for p in proc.glob("[1-9]*") if wanted in _environment(p)]
 

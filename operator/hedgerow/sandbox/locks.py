@@ -65,7 +65,7 @@ def _take(path: Path) -> int | None:
 
 
 def _is(path: Path, descriptor: int) -> bool:
-    """Tell whether the locked file still has its name: the last holder may have removed it."""
+    """Return whether the locked file still has its name: the last holder may have removed it."""
     try:
         named = path.stat()
     except FileNotFoundError:

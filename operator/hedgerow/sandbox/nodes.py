@@ -25,7 +25,7 @@ async def register(api: Api, count: int, *, seconds: float, log: Path) -> None:
 
 
 def manifest(name: str) -> dict[str, Any]:
-    """Give a Node as a kubelet would register it."""
+    """Return a Node as a kubelet would register it."""
     labels = {
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/hostname": name,
@@ -38,6 +38,6 @@ def manifest(name: str) -> dict[str, Any]:
 
 
 def is_ready(node: dict[str, Any]) -> bool:
-    """Tell whether a Node's condition Ready is True."""
+    """Return whether a Node's condition Ready is True."""
     conditions = node.get("status", {}).get("conditions", [])
     return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)

@@ -53,13 +53,13 @@ class Release:
     kwok: Module
 
     def module(self, binary: str) -> Module:
-        """Give the module that builds this binary."""
+        """Return the module that builds this binary."""
         modules = (self.kubernetes, self.etcd, self.kwok)
         return next(module for module in modules if binary in module.packages)
 
 
 def releases(modules: Path = MODULES) -> tuple[Release, ...]:
-    """Give every pinned Kubernetes, newest first."""
+    """Return every pinned Kubernetes, newest first."""
     etcd = _module(modules / "etcd", _ETCD, "go.etcd.io/etcd/server/v3")
     kwok = _module(modules / "kwok", _KWOK, "sigs.k8s.io/kwok")
     found = [
@@ -71,7 +71,7 @@ def releases(modules: Path = MODULES) -> tuple[Release, ...]:
 
 
 def pick(wanted: str, modules: Path = MODULES) -> Release:
-    """Give the release for "1.36", "1.36.3" or "v1.36.3", the newest for "".
+    """Return the release for "1.36", "1.36.3" or "v1.36.3", the newest for "".
 
     Raises SandboxError, which lists the pinned ones, for any other version.
     """
@@ -85,7 +85,7 @@ def pick(wanted: str, modules: Path = MODULES) -> Release:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Give a version as numbers that sort: "1.36.3" is (1, 36, 3)."""
+    """Return a version as numbers that sort: "1.36.3" is (1, 36, 3)."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 

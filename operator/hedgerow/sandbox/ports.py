@@ -15,7 +15,7 @@ _TRIES = 64
 
 
 def choose(names: Iterable[str]) -> dict[str, int]:
-    """Give each name a port that nobody listens on at this moment.
+    """Return each name a port that nobody listens on at this moment.
 
     Ports of the ephemeral range are avoided: while a server restarts, the connection attempt of a
     waiting client could otherwise be given the server's own port and keep it.

@@ -68,7 +68,7 @@ def recorded(record: Path) -> Started | None:
 
 
 def alive(started: Started | None) -> bool:
-    """Tell whether this very process still runs: neither a zombie nor a successor of its pid."""
+    """Return whether this very process still runs: neither a zombie nor a successor of its pid."""
     if started is None:
         return False
     _bury(started.pid)
@@ -94,7 +94,7 @@ async def end(started: Started | None, grace: float = GRACE) -> None:
 
 
 def birth(pid: int) -> str:
-    """Give what no later process under this pid shares: boot and start time; "" when gone."""
+    """Return what no later process under this pid shares: boot and start time; "" when gone."""
     if not PROC.joinpath("self/stat").exists():
         return _birth_elsewhere(pid)
     try:
@@ -127,7 +127,7 @@ def _bury(pid: int) -> None:
 
 
 def memory(started: Started | None) -> int:
-    """Give the resident memory in bytes, 0 when it cannot be told."""
+    """Return the resident memory in bytes, 0 when it cannot be told."""
     if started is None:
         return 0
     try:

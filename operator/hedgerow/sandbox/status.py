@@ -30,17 +30,17 @@ class Status:
 
     @property
     def up(self) -> bool:
-        """Tell whether every component is healthy, and there is one."""
+        """Return whether every component is healthy, and there is one."""
         return bool(self.components) and all(c.healthy for c in self.components)
 
     @property
     def memory(self) -> int:
-        """Give the resident memory of all components, in bytes."""
+        """Return the resident memory of all components, in bytes."""
         return sum(component.memory for component in self.components)
 
 
 def disk(directory: Path) -> int:
-    """Give the bytes that the files below a directory occupy; one that vanishes counts nothing."""
+    """Return the bytes that the files below a directory occupy; vanished ones count nothing."""
     total = 0
     for path in directory.rglob("*"):
         try:

@@ -27,7 +27,7 @@ class Go:
     version: tuple[int, ...]
 
     def environment(self) -> dict[str, str]:
-        """Give the environment of a build that the user's own Go settings cannot change.
+        """Return the environment of a build that the user's own Go settings cannot change.
 
         Without cgo the binaries are the same whether or not the machine has a C compiler.
         """
@@ -38,13 +38,13 @@ class Go:
 
 
 def platform_name() -> str:
-    """Give the platform as Go writes it, such as "linux-amd64"."""
+    """Return the platform as Go writes it, such as "linux-amd64"."""
     machine = platform.machine()
     return f"{sys.platform}-{_MACHINES.get(machine, machine)}"
 
 
 async def find(needed: str) -> Go:
-    """Give the first `go` that is new enough: on PATH, then beside the Python that runs.
+    """Return the first `go` that is new enough: on PATH, then beside the Python that runs.
 
     Raises SandboxError when there is none; what was found instead is named.
     """

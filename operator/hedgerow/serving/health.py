@@ -45,11 +45,11 @@ class Checks:
         self._checks[name] = _Check(check, note)
 
     def reasons(self) -> dict[str, str]:
-        """Give the reason of each check by its name; an empty one means that it is fine."""
+        """Return the reason of each check by its name; an empty one means that it is fine."""
         return {name: _reason(check) for name, check in self._checks.items()}
 
     def note(self, name: str) -> str:
-        """Give what a check that is fine has to tell; mostly nothing."""
+        """Return what a check that is fine has to tell; mostly nothing."""
         return self._checks[name].note()
 
 

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from hedgerow.serving.access import REFUSED, Access, Verdict
+from hedgerow.serving.authorization import REFUSED, Access, Verdict
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

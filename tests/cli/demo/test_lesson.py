@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from hedgerow.cli.demo.lesson import REFUSAL, lesson
+from hedgerow.cli.install.definitions import packaged_document
 from hedgerow.demo import DemoError
 from hedgerow.demo.page import Page
 from hedgerow.demo.shell import Shell
 from hedgerow.demo.stage import Stage, Target
-from hedgerow.install import packaged_document
 
 pytestmark = pytest.mark.anyio
 

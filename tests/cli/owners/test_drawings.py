@@ -23,7 +23,7 @@ NASTY["metadata"]["managedFields"] += [
 
 
 def contrast(one: str, other: str) -> float:
-    """Give the contrast ratio of two colours, by WCAG 2.2."""
+    """Return the contrast ratio of two colours, by WCAG 2.2."""
     lights = []
     for colour in (one, other):
         parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]

@@ -27,7 +27,7 @@ def typed(capsys):
 
 
 def lines(out: str) -> list[str]:
-    """Give the lines with single blanks, as a table pads its columns."""
+    """Return the lines with single blanks, as a table pads its columns."""
     return [" ".join(line.split()) for line in out.splitlines()]
 
 

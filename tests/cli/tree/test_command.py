@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from cli.grove import Grove
-from core import kin
+from cli.tree import kin
 from hedgerow.cli import main
 from hedgerow.cli.tree import live as tree_live
 from hedgerow.kube import client
@@ -51,7 +51,7 @@ def typed(cluster, capsys):
 
 
 def shown(told: tuple[int, str, str]) -> list[str]:
-    """Give the objects that a tree shows, in their order."""
+    """Return the objects that a tree shows, in their order."""
     assert (told[0], told[2]) == (0, "")
     return re.findall(r"[A-Z]\w+/[a-z0-9.-]+", told[1])
 

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from core import kin
-from core.kin import owned, pod, tree
+from cli.tree import kin
+from cli.tree.kin import owned, pod, tree
 from hedgerow.cli.tree.live import Redrawn
 
 NOW = SimpleNamespace(now=lambda: datetime(2026, 1, 1, 12, 5, tzinfo=UTC))
@@ -20,7 +20,7 @@ FAMILY = tree(owned(kin.DEPLOYMENT, "web", "r"), owned(kin.SET, "web-1", "Deploy
 
 
 def redrawn(width: int, height: int) -> list[str]:
-    """Give the lines of a picture as the terminal shows them."""
+    """Return the lines of a picture as the terminal shows them."""
     paper = io.StringIO()
     console = Console(
         file=paper, width=width, height=height, force_terminal=True, color_system=None

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from core import kin
-from core.kin import NOON, contested, entry, owned, pod, tree
+from cli.tree import kin
+from cli.tree.kin import NOON, contested, entry, owned, pod, tree
 from hedgerow.cli.tree.kinds import Family, families, meant
 from hedgerow.cli.tree.page import MOST, sections
+from hedgerow.cli.tree.readiness import Readiness
+from hedgerow.cli.tree.resources import Member, Told
 from hedgerow.cli.tree.terminal import ENDLESS, lines
 from hedgerow.controllers.bluegreen import CONTROLLER
-from hedgerow.controllers.cronjob import CONTROLLER as CRONJOB
-from hedgerow.core.lineage import Member, Told
-from hedgerow.core.readiness import Readiness
+from hedgerow.controllers.cronjob.controller import CONTROLLER as CRONJOB
 
 NOW = datetime(2026, 1, 1, 12, 5, tzinfo=UTC)
 

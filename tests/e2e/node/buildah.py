@@ -73,11 +73,11 @@ class Buildah:
         return done.stdout.strip()
 
     def identity(self, tag: str) -> str:
-        """Give an image's id; "" when there is none."""
+        """Return an image's id; "" when there is none."""
         return self("images", "--quiet", "--no-trunc", "--filter", f"reference={tag}")
 
     def mounts(self) -> list[str]:
-        """Give a build the machine's own way to packages: trust and pip's configuration.
+        """Return a build the machine's own way to packages: trust and pip's configuration.
 
         They are there while a RUN step runs, and never part of an image.
         """

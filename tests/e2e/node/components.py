@@ -87,7 +87,7 @@ class Components:
         os.kill(int(children), number)
 
     def memory(self) -> dict[str, int]:
-        """Give the resident memory of each in bytes."""
+        """Return the resident memory of each in bytes."""
         found: dict[str, int] = {}
         for record in self.directory.run.glob("*.json"):
             if started := processes.recorded(record):

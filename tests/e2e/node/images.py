@@ -66,11 +66,11 @@ class Images:
         return self.buildah.identity(tag)
 
     def config(self, tag: str) -> dict[str, Any]:
-        """Give an image's configuration as the OCI specifies it."""
+        """Return an image's configuration as the OCI specifies it."""
         return from_json(self.buildah("inspect", "--type", "image", tag))["OCIv1"]["config"]
 
     def digest(self, tag: str) -> str:
-        """Give the digest of an image's manifest."""
+        """Return the digest of an image's manifest."""
         return from_json(self.buildah("inspect", "--type", "image", tag))["FromImageDigest"]
 
     def _python(self) -> None:

@@ -23,7 +23,7 @@ _TRIES, _PAUSE, _PATIENCE = 100, 0.05, 5.0
 
 
 def hierarchies() -> Iterator[Path]:
-    """Give where cgroups are made: each controller's own hierarchy, or the one of version 2."""
+    """Yield where cgroups are made: each controller's own hierarchy, or the one of version 2."""
     if (_CGROUPS / "cgroup.controllers").exists():
         yield _CGROUPS
         return

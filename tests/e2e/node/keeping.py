@@ -31,7 +31,7 @@ class Kept:
         self.cgroup = told[1]
 
     def entering(self) -> list[str]:
-        """Give the words before a command that is to run in the namespaces."""
+        """Return the words before a command that is to run in the namespaces."""
         return ["nsenter", "--target", str(self.pid), *keeper.NAMESPACES, "--"]
 
     def release(self) -> None:

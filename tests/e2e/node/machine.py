@@ -25,7 +25,7 @@ _TRY = ("unshare", *NAMESPACES, "--fork", "--mount-proc", "true")
 
 
 def why_not() -> str:
-    """Give the reason why no node can run here; "" when one can."""
+    """Return the reason why no node can run here; "" when one can."""
     if sys.platform != "linux":
         return f"a node needs Linux, this is {sys.platform}"
     if os.geteuid() != 0:
@@ -43,6 +43,6 @@ def why_not() -> str:
 
 
 def network_plugins() -> Path | None:
-    """Give the directory of the CNI plugins."""
+    """Return the directory of the CNI plugins."""
     complete = (d for d in _NETWORK_PLUGINS if all((d / n).exists() for n in _NEEDED_PLUGINS))
     return next(complete, None)

@@ -87,7 +87,7 @@ class Node:
             return _run(words, PATIENCE + 30, check, given).stdout
 
     def get(self, *arguments: str) -> Any:
-        """Give what `kubectl get` finds, as JSON."""
+        """Return what `kubectl get` finds, as JSON."""
         return from_json(self.kubectl("get", *arguments, "--output=json"))
 
     def load(self, archive: Path) -> None:
@@ -104,7 +104,7 @@ class Node:
         return await identities.service_account(up.directory, up.blueprint, namespace, name, 3600)
 
     def pids(self, pod: Mapping[str, Any]) -> list[int]:
-        """Give the machine's pids of a pod's processes, the pause process's among them."""
+        """Return the machine's pids of a pod's processes, the pause process's among them."""
         mark = f"/pod{pod['metadata']['uid']}/"
         return [int(p.name) for p in Path("/proc").glob("[1-9]*") if mark in _cgroups(p)]
 

@@ -19,18 +19,18 @@ _PACKAGES = {name: f"k8s.io/kubernetes/cmd/{name}" for name in NODE}
 
 
 def release() -> Release:
-    """Give the Kubernetes that the node is of."""
+    """Return the Kubernetes that the node is of."""
     return pick("1.36")
 
 
 def module() -> Module:
-    """Give the node's own module, of the same Kubernetes and stamped the same as the sandbox's."""
+    """Return the node's own module, of the sandbox's Kubernetes and stamped the same."""
     same = release().kubernetes
     return Module(_MODULE, same.version, _PACKAGES, same.ldflags, same.go)
 
 
 async def find(progress: Progress, mark: dict[str, str]) -> dict[str, Path]:
-    """Give every program's path, kubectl's included, building what is nowhere.
+    """Return every program's path, kubectl's included, building what is nowhere.
 
     KUBEBUILDER_ASSETS comes first, as in the sandbox. `mark` is added to a build's environment.
     Raises SandboxError when something cannot be built.

@@ -94,7 +94,7 @@ class Store(Server):
         self.on_entry(entry)
 
     def peek(self, target: Object) -> Object | None:
-        """Give an object without a copy; not to be changed."""
+        """Return an object without a copy; not to be changed."""
         return self._objects.get(self._key(target))
 
     def all(self) -> dict[Key, Object]:
@@ -251,7 +251,7 @@ class Stream:
         self._rouse()
 
     async def chunks(self, idle: float) -> AsyncIterator[bytes]:
-        """Give what is sent, as it becomes due; raises what httpx raises."""
+        """Yield what is sent, as it becomes due; raises what httpx raises."""
         bookmark = anyio.current_time() + BOOKMARKS
         heard = anyio.current_time()
         while True:
@@ -432,7 +432,7 @@ class ApiServer:
         return Reply(200, body)
 
     def shown(self, exchange: Exchange, version: int = 0) -> tuple[int, list[Object]]:
-        """Give a version and the objects that a list or a watch selects at it; the newest for 0."""
+        """Return a version (the newest for 0) and the objects that are selected at it."""
         objects = self.store.at(version) if version else self.store.all()
         api, labels = exchange.api, exchange.request.params.get("labelSelector", "")
         return version or self.store.version, [

@@ -20,7 +20,7 @@ from faults.inmemory.injector import (
     Fault,
 )
 from faults.inmemory.trial import BY_NAME, Trial, calm, tried, wrong
-from hedgerow.core.meta import digest
+from hedgerow.objects import digest
 
 LEASE_WRITES = 8
 """Writes of the Lease that faults are tried at: later ones are like these."""
@@ -70,7 +70,7 @@ class Family:
         return replace(kind, at=place)
 
     def every(self) -> Iterator[Case]:
-        """Give every kind at every write, each once, in an order that says nothing."""
+        """Return every kind at every write, each once, in an order that says nothing."""
         found = [(kind, place) for kind in self.kinds for place in range(self.places)]
         found.sort(key=lambda case: digest(self.name, self.scenario, *map(str, case)))
         return (self.case(kind, place) for kind, place in found)
@@ -78,7 +78,7 @@ class Family:
 
 @cache
 def families() -> tuple[Family, ...]:
-    """Give every family of every scenario."""
+    """Return every family of every scenario."""
     return tuple(family for name in BY_NAME for family in _families(name))
 
 
@@ -106,7 +106,7 @@ def _families(name: str) -> Iterator[Family]:
 
 @cache
 def quick() -> tuple[Case, ...]:
-    """Give the quick share: small scenarios twice as often as others, families by turns."""
+    """Return the quick share: small scenarios twice as often as others, families by turns."""
     small = {scenario.name for scenario in more.SCENARIOS}
     mixed = sorted(families(), key=lambda family: digest(family.name, family.scenario))
     many = _by_turns([family for family in mixed if family.scenario in small])

@@ -19,7 +19,7 @@ from faults.inmemory.machine import Machine
 from faults.inmemory.people import ModelPeople
 from faults.inmemory.story import everything, is_write
 from faults.scenarios import USER
-from hedgerow.core.terms import YIELD
+from hedgerow.plan.policy import YIELD
 from model.answers import Refused
 from model.schema import Object
 
@@ -56,7 +56,7 @@ class Changed:
 
 
 def changes(subject: Subject, *, longest: int = 4) -> st.SearchStrategy[list[Change]]:
-    """Give sequences of changes, of which the last is valid."""
+    """Return sequences of changes, of which the last is valid."""
     return st.builds(
         lambda before, last: [*before, last],
         st.lists(st.one_of(_valid(subject), _invalid(subject)), max_size=longest - 1),
@@ -71,7 +71,7 @@ def _valid(subject: Subject) -> st.SearchStrategy[Change]:
 
 @st.composite
 def _invalid(draw: st.DrawFn, subject: Subject) -> Change:
-    """Give a valid spec with one field that is missing, or of a wrong type, or unknown."""
+    """Return a valid spec with one field that is missing, or of a wrong type, or unknown."""
     spec = dict(draw(_valid(subject)).spec)
     fields = sorted(field.alias or name for name, field in _fields(subject).items())
     name = draw(st.sampled_from([*fields, "noSuchField", YIELD]))
@@ -155,7 +155,7 @@ def _told(live: Object | None) -> bool:
 
 
 def wrong(subject: Subject, sequence: list[Change]) -> list[str]:
-    """Tell what must not be."""
+    """Return what must not be."""
     changed, fresh = made(subject, sequence), made(subject, sequence[-1:])
     found = [*changed.wrong]
     if changed.taken and changed.left != fresh.left:

@@ -13,7 +13,7 @@ MOST = 3
 
 
 def cases() -> st.SearchStrategy[Case]:
-    """Give scenarios with two or three faults of any family."""
+    """Return scenarios with two or three faults of any family."""
     by_scenario: dict[str, list[Family]] = {}
     for family in families():
         by_scenario.setdefault(family.scenario, []).append(family)

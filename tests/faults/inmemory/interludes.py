@@ -21,7 +21,7 @@ from faults.inmemory.people import HOME, ModelPeople
 from faults.inmemory.story import QUIET, TAIL, Teller, everything
 from faults.inmemory.trial import AFTER, BY_NAME, LOOKS, Trial, calm, difference
 from faults.scenarios import USER, Scenario, collect
-from hedgerow.core.meta import digest
+from hedgerow.objects import digest
 from model.schema import Object
 
 SOON = 1.0
@@ -178,7 +178,7 @@ class _Stage:
 
 @cache
 def fresh(controller: str, body: str) -> str:
-    """Give what a fresh deployment of a resource is."""
+    """Return what a fresh deployment of a resource is."""
     machine = Machine(controllers=(controller,))
 
     async def main() -> str:
@@ -193,7 +193,7 @@ def fresh(controller: str, body: str) -> str:
 
 
 def interludes() -> Iterator[Interlude]:
-    """Give every interlude at every write of every scenario, in an order that says nothing.
+    """Return every interlude at every write of every scenario, in an order that says nothing.
 
     Where starts are made each second nothing comes to rest, and somebody's Service that is deleted
     with its namespace is no part of a fresh deployment.

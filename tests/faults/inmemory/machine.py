@@ -26,16 +26,17 @@ import httpx
 import structlog
 
 from faults.inmemory.apiserver import EPOCH, ApiServer
-from hedgerow import app, leading
+from hedgerow import app
 from hedgerow.kube import client
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.retry import Timing
 from hedgerow.kube.session import Session, unheard
 from hedgerow.kube.wire import Request
-from hedgerow.runtime import apart, lease
+from hedgerow.process import leadership
 from hedgerow.runtime import clock as clocks
+from hedgerow.runtime.leaderelection import elector, thread
 from hedgerow.runtime.metrics import Meters
-from hedgerow.serving import pulse
+from hedgerow.serving import loop_latency
 from hedgerow.settings import Settings
 from runtime.virtual import run as virtually
 from support.inline import inline
@@ -46,7 +47,7 @@ SELDOM = 600.0
 """Seconds between two beats of the pulse: a loop whose time jumps is never late."""
 SYSTEM = "hedgerow-system"
 _current: ContextVar[Process] = ContextVar("process")
-_connect, _apart, _receiver = client.connect, apart.apart, anyio.open_signal_receiver
+_connect, _apart, _receiver = client.connect, thread.apart, anyio.open_signal_receiver
 
 
 class Login:
@@ -225,9 +226,9 @@ def _replaced(machine: Machine) -> Iterator[None]:
         setattr(module, name, ours)
     app.Meters = _meters  # type: ignore[misc,assignment]
     anyio.open_signal_receiver = _open_signal_receiver  # type: ignore[assignment]
-    beats = pulse.BEAT, leading.BEAT, lease.DEAD
-    pulse.BEAT = leading.BEAT = SELDOM
-    lease.DEAD = inf
+    beats = loop_latency.BEAT, leadership.BEAT, elector.DEAD
+    loop_latency.BEAT = leadership.BEAT = SELDOM
+    elector.DEAD = inf
 
     def note(_logger: Any, level: str, entry: Any) -> Any:
         process = _current.get(None)
@@ -246,7 +247,7 @@ def _replaced(machine: Machine) -> Iterator[None]:
     finally:
         structlog.configure(**before)
         anyio.open_signal_receiver = _receiver
-        pulse.BEAT, leading.BEAT, lease.DEAD = beats
+        loop_latency.BEAT, leadership.BEAT, elector.DEAD = beats
         app.Meters = Meters
         for module, name, real, _ in places:
             setattr(module, name, real)

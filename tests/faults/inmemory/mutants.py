@@ -43,19 +43,19 @@ MUTANTS = (
     ),
     Mutant(
         "a start is dated in the future",
-        "hedgerow.controllers.cronjob",
+        "hedgerow.controllers.cronjob.controller",
         "due = None if cj.spec.suspend else plan.due",
         "due = None if cj.spec.suspend else plan.upcoming",
     ),
     Mutant(
         "a start is named after the second in which it is made",
-        "hedgerow.controllers.cronjob",
+        "hedgerow.controllers.cronjob.controller",
         "starts.creation(cj, due)",
         "starts.creation(cj, now)",
     ),
     Mutant(
         "a time to look again is forgotten",
-        "hedgerow.runtime.runner",
+        "hedgerow.runtime.controller",
         "if outcome.requeue_after is not None:",
         "if outcome.requeue_after is not None and not outcome.refused:",
     ),
@@ -86,7 +86,7 @@ MUTANTS = (
     ),
     Mutant(
         "an Event that was refused is taken for told",
-        "hedgerow.runtime.recorder",
+        "hedgerow.runtime.events.recorder",
         "del self._told[name]",
         "return None",
     ),
@@ -110,25 +110,25 @@ MUTANTS = (
     ),
     Mutant(
         "what a list does not have stays in the cache",
-        "hedgerow.runtime.store",
+        "hedgerow.runtime.cache.store",
         "if old is None or key in fresh or version_of(old) > told:",
         "if old is None or key in fresh or version_of(old) > 0:",
     ),
     Mutant(
         "answers to writes are not taken in",
-        "hedgerow.runtime.store",
+        "hedgerow.runtime.cache.store",
         "if version_of(obj) > self.version:",
         "if version_of(obj) < 0:",
     ),
     Mutant(
         "a lease is taken from who holds it",
-        "hedgerow.runtime.election",
+        "hedgerow.runtime.leaderelection.record",
         "self._free_from = now if vacant else self._expires",
         "self._free_from = now",
     ),
     Mutant(
         "a start guard is never taken off",
-        "hedgerow.controllers.cronjob",
+        "hedgerow.controllers.cronjob.controller",
         "if told and START_GUARD in job.finalizers:",
         "if told and job.going:",
     ),
@@ -140,19 +140,19 @@ MUTANTS = (
     ),
     Mutant(
         "what is new asks for no pass",
-        "hedgerow.runtime.runner",
+        "hedgerow.runtime.controller",
         "for obj in change:",
         "for obj in change[:1]:",
     ),
     Mutant(
         "a pass that the server did not answer is not made again",
-        "hedgerow.runtime.runner",
+        "hedgerow.runtime.controller",
         "delay = self.queue.retry(key, least=error.after)",
         "delay = error.after",
     ),
     Mutant(
         "a status tells of an earlier generation",
-        "hedgerow.core.status",
+        "hedgerow.plan.status",
         '"observed_generation": generation,',
         '"observed_generation": max(generation - 1, 1),',
     ),
@@ -174,7 +174,7 @@ class Anchor(Exception):
 
 
 def caught(mutant: Mutant, share: Callable[[], Iterator[str]]) -> str:
-    """Tell the first thing that the share finds wrong with a mutant; nothing for a survivor.
+    """Return the first thing that the share finds wrong with a mutant; nothing for a survivor.
 
     The share runs in a child process, so that the mutant dies with it. Raises Anchor.
     """
@@ -217,7 +217,7 @@ def _in_child(
 
 
 def _changes(mutant: Mutant) -> Iterator[tuple[FunctionType, CodeType]]:
-    """Give each function that a mutant changes, and its new code."""
+    """Yield each function that a mutant changes, and its new code."""
     module = importlib.import_module(mutant.module)
     source = getsource(module)
     if source.count(mutant.old) != 1:

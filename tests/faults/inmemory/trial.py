@@ -18,7 +18,7 @@ from faults.inmemory.injector import ANSWERS, MINUTES, Fault, Injector
 from faults.inmemory.machine import Machine
 from faults.inmemory.story import Ending, Teller, everything, is_write
 from faults.scenarios import SCENARIOS, Scenario
-from hedgerow.core.starts import SCHEDULED_AT
+from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow.kube.wire import APPLY
 
 AFTER = 60.0
@@ -86,7 +86,7 @@ def calm(name: str, replicas: int = 1) -> Trial:
 
 
 def wrong(trial: Trial) -> list[str]:
-    """Tell everything that must not be; of a story that came to no end only where it stopped."""
+    """Return everything that must not be; of a story that came to no end only where it stopped."""
     if trial.ending.wrong:
         return [*trial.ending.wrong, *_does_not_fail(trial)]
     return [problem for look in LOOKS for problem in look(trial)]
@@ -252,7 +252,7 @@ def _is_told(trial: Trial) -> Iterator[str]:
 
 
 def _counts(machine: Machine) -> frozenset[str]:
-    """Give the labels under which the metrics of any life count something."""
+    """Return the labels under which the metrics of any life count something."""
     lives = [meters for process in machine.processes for meters in process.meters]
     return frozenset(
         label

@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
+from hedgerow.cli.install.definitions import FIELD_MANAGER, render_for, size
 from hedgerow.demo.errors import DemoError
 from hedgerow.demo.stage import folder, given, sandboxed
-from hedgerow.install import FIELD_MANAGER, render_for, size
 from hedgerow_schemas.base import View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD, crd_name

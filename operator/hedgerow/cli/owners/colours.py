@@ -26,12 +26,12 @@ FONT = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 
 def classes(managers: Iterable[str]) -> dict[str, str]:
-    """Give each manager its class; after the last colour the first comes again."""
+    """Return each manager its class; after the last colour the first comes again."""
     return {name: f"m{index % len(_LIGHT)}" for index, name in enumerate(managers)}
 
 
 def style(attribute: str) -> str:
-    """Give the style rules of all classes as values of one property: `fill`, `background`.
+    """Return the style rules of all classes as values of one property: `fill`, `background`.
 
     Colours stand in the rules themselves: not every viewer of SVG knows custom properties.
     """

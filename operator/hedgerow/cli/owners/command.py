@@ -9,20 +9,20 @@ import typer
 
 from hedgerow import __version__
 from hedgerow.cli.exits import Exit
+from hedgerow.cli.owners import selection
 from hedgerow.cli.owners.disputes import Disputes
-from hedgerow.core import owners_choice
-from hedgerow.core.meta import ObjectRef, controller_of, metadata
-from hedgerow.core.owners import owners
+from hedgerow.fields.owners import owners
 from hedgerow.kube.discovery import Found, find, spelled
 from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.objects import ObjectRef, controller_of, metadata
 from hedgerow.runtime.clock import SystemClock
 from hedgerow_schemas.resources import RESOURCES
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-    from hedgerow.core.owners import Ownership
-    from hedgerow.core.owners_choice import Dispute
+    from hedgerow.cli.owners.selection import Dispute
+    from hedgerow.fields.owners import Ownership
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import ApiResource, Object
 
@@ -102,11 +102,11 @@ def owners_command(
             if found is None:
                 return live, owners(live), ()
             owner, resource = found
-            whole = owners(live, owners_choice.contested_in(live, resource))
-            return live, whole, owners_choice.disputes(live, resource, owner)
+            whole = owners(live, selection.contested_in(live, resource))
+            return live, whole, selection.disputes(live, resource, owner)
 
     live, whole, disputes = anyio.run(carry_out)
-    chosen = owners_choice.choose(whole, manager, contested=contested)
+    chosen = selection.choose(whole, manager, contested=contested)
     _print(live, whole, chosen, Disputes(disputes, all_told=contested), output)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.core.contested import sentence
-from hedgerow.core.shown import printable
+from hedgerow.fields.redaction import printable
+from hedgerow.plan.conflicts import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hedgerow.core.owners_choice import Dispute
+    from hedgerow.cli.owners.selection import Dispute
 
 FIRST: Final = 3
 """Contested fields of which it is told what settles them when nobody asks for contested ones."""

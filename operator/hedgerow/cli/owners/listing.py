@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from hedgerow.cli.owners.disputes import NO_DISPUTES
-from hedgerow.core.meta import metadata
 from hedgerow.manifest import to_yaml
+from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
     from hedgerow.cli.owners.disputes import Disputes
-    from hedgerow.core.managed import Holder
-    from hedgerow.core.owners import Node, Ownership
+    from hedgerow.fields.managed import Holder
+    from hedgerow.fields.owners import Node, Ownership
     from hedgerow_schemas.base import Object
 
 
 def listed(live: Object, chosen: Ownership, disputes: Disputes = NO_DISPUTES) -> Object:
-    """Give the object, every place of it as `fields`, and what is held and not there as `gone`.
+    """Return the object, every place of it as `fields`, and what is held and not there as `gone`.
 
     `state` is held, unowned, identity (set by the server alone) or branch: a map, list or item
     that is itself held, which has no value of its own here. A contested one has what is declared
@@ -84,5 +84,5 @@ def _disputed(disputes: Disputes, path: str) -> Object:
 
 
 def _holder(holder: Holder) -> Object:
-    """Give what is known of a holder."""
+    """Return what is known of a holder."""
     return {name: value for name, value in asdict(holder).items() if value}

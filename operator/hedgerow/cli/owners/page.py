@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from hedgerow.cli.owners.disputes import NO_DISPUTES
 from hedgerow.cli.times import utc
-from hedgerow.core.meta import metadata
-from hedgerow.core.shown import printable, worded
+from hedgerow.fields.redaction import printable, worded
+from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from hedgerow.cli.owners.disputes import Disputes
-    from hedgerow.core.managed import Holder
-    from hedgerow.core.owners import Node, Ownership
+    from hedgerow.fields.managed import Holder
+    from hedgerow.fields.owners import Node, Ownership
     from hedgerow_schemas.base import Object
 
 UNOWNED = "unowned"
@@ -77,7 +77,7 @@ def page(
     now: datetime,
     disputes: Disputes = NO_DISPUTES,
 ) -> Page:
-    """Tell of the chosen part of an object; the facts above it are those of the whole."""
+    """Return of the chosen part of an object; the facts above it are those of the whole."""
     meta = metadata(live)
     place = "/".join(filter(None, (meta.get("namespace"), meta.get("name"))))
     return Page(
@@ -92,7 +92,7 @@ def page(
 
 
 def age(since: str, now: datetime) -> str:
-    """Give the time since an RFC 3339 instant as kubectl does: 5m30s, 3h, 3d.
+    """Return the time since an RFC 3339 instant as kubectl does: 5m30s, 3h, 3d.
 
     The steps are those of `HumanDuration` in k8s.io/apimachinery/pkg/util/duration.
     """

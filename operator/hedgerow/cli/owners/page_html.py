@@ -34,7 +34,7 @@ _STYLE = (
 
 
 def draw(page: Page) -> str:
-    """Give a page as an HTML document; what is cut is whole in the title, shown on hovering."""
+    """Return a page as an HTML document; what is cut is whole in the title, shown on hovering."""
     named = classes(page.managers)
     top = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -23,7 +23,7 @@ _CELL = 7.4
 
 
 def draw(page: Page) -> str:
-    """Give a page as an SVG document; long paths and values are cut, titles have them whole."""
+    """Return a page as an SVG document; long paths and values are cut, titles have them whole."""
     named = classes(page.managers)
     top: list[str] = []
     bottom = 0

@@ -54,7 +54,7 @@ def _table(rows: Iterable[Row], colours: Mapping[str, str], width: int) -> Table
 
 
 def _widths(lines: Iterable[tuple[Text, ...]], width: int) -> tuple[int, ...]:
-    """Give each column what it needs; where that is too much, managers and then fields are cut."""
+    """Return the columns' widths; where they are too wide, managers and then fields are cut."""
     cells = zip(*lines, strict=True)
     field, manager, *rest = (
         max(len(name), *(cell.cell_len for cell in column))
@@ -66,7 +66,7 @@ def _widths(lines: Iterable[tuple[Text, ...]], width: int) -> tuple[int, ...]:
 
 
 def _lines(row: Row, colours: Mapping[str, str]) -> Iterable[tuple[Text, ...]]:
-    """Give a row's lines: one for each holder, the first with the field."""
+    """Yield a row's lines: one for each holder, the first with the field."""
     name = _field(row)
     cells = [_held(one, colours) for one in row.holdings]
     if row.unowned:

@@ -15,10 +15,7 @@ from hedgerow import __version__
 from hedgerow.cli import broken_pipes
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
-from hedgerow.core.forecast import worst
-from hedgerow.core.meta import Installation
-from hedgerow.kube.errors import Missing
-from hedgerow.planning.manifests import (
+from hedgerow.cli.plan.files import (
     Declared,
     OtherObject,
     PlanError,
@@ -26,7 +23,10 @@ from hedgerow.planning.manifests import (
     declared,
     texts,
 )
-from hedgerow.planning.planner import Applier, Planner
+from hedgerow.cli.plan.forecast import worst
+from hedgerow.cli.plan.planner import Applier, Planner
+from hedgerow.kube.errors import Missing
+from hedgerow.objects import Installation
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from rich.status import Status
 
-    from hedgerow.core.forecast import Forecast, Verdict
+    from hedgerow.cli.plan.forecast import Forecast, Verdict
     from hedgerow.kube.cluster import Cluster
 
 CHANGES = 2

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
-from hedgerow.core.forecast import worst
-from hedgerow.core.remedies import remedies
+from hedgerow.cli.plan.forecast import worst
+from hedgerow.plan.remedies import remedies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hedgerow.core.difference import Line
-    from hedgerow.core.forecast import Forecast, Held, ObjectForecast
-    from hedgerow.core.managed import Holder
-    from hedgerow.core.meta import ObjectRef
+    from hedgerow.cli.plan.forecast import Forecast, Held, ObjectForecast
+    from hedgerow.fields.diff import Line
+    from hedgerow.fields.managed import Holder
+    from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
 
 
 def listed(forecasts: Sequence[Forecast]) -> str:
-    """Give the forecasts as one JSON document, with a verdict for each and for all."""
+    """Return the forecasts as one JSON document, with a verdict for each and for all."""
     told = {"verdict": worst(forecasts), "resources": [_forecast(f) for f in forecasts]}
     return to_json(told, indent=2).decode() + "\n"
 
@@ -60,7 +60,7 @@ def _ref(ref: ObjectRef) -> Object:
 
 
 def _object(found: ObjectForecast) -> Object:
-    """Give one object; `dryRun` is false where no server was asked, and `merged` says why."""
+    """Return one object; `dryRun` is false where no server was asked, and `merged` says why."""
     return {
         **_ref(found.ref),
         "action": found.action,

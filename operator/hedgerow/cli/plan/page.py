@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from hedgerow.cli.owners.page import age, printable, worded
-from hedgerow.core import clientside
-from hedgerow.core.canonical import identical
-from hedgerow.core.contested import values
-from hedgerow.core.fieldset import is_map
-from hedgerow.core.forecast import PLACEHOLDER
-from hedgerow.core.remedies import overview, remedies
-from hedgerow.core.terms import CLAIM, YIELD
+from hedgerow.cli.plan import client_side_apply
+from hedgerow.cli.plan.forecast import PLACEHOLDER
+from hedgerow.fields.canonical import identical
+from hedgerow.fields.paths import is_map
+from hedgerow.plan.conflicts import values
+from hedgerow.plan.policy import CLAIM, YIELD
+from hedgerow.plan.remedies import overview, remedies
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from hedgerow.core.difference import Kind, Line
-    from hedgerow.core.forecast import Forecast, Held, ObjectForecast
-    from hedgerow.core.managed import Holder
+    from hedgerow.cli.plan.forecast import Forecast, Held, ObjectForecast
+    from hedgerow.fields.diff import Kind, Line
+    from hedgerow.fields.managed import Holder
     from hedgerow_schemas.base import Condition, Object
 
 Tone = Literal["added", "changed", "removed", "alarm", "plain", "faint"]
@@ -68,7 +68,7 @@ class Section:
 
 
 def sections(forecast: Forecast, now: datetime) -> Iterator[Section]:
-    """Tell a forecast in sections: objects first, what is in the way next, the rest after it."""
+    """Yield a forecast in sections: objects first, what is in the way next, the rest after it."""
     yield from (_object(found) for found in forecast.objects if _is_told(found))
     refusals = (Row(f"{r.object}: {printable(r.message)}", "alarm") for r in forecast.refusals)
     yield from _section("Refused by the server", "alarm", refusals)
@@ -134,7 +134,7 @@ def _rows(found: ObjectForecast) -> Iterator[Row]:
 
 
 def _parted(found: ObjectForecast) -> tuple[list[Line], int]:
-    """Give the lines to show, and how many more are defaults of something new."""
+    """Return the lines to show, and how many more are defaults of something new."""
     lines = [line for line in found.lines if line.kind != "shared"]
     shown = [line for line in lines if found.action != "created" or line.after]
     return shown, len(lines) - len(shown)
@@ -162,7 +162,7 @@ def _line(line: Line) -> Row:
 
 
 def _parts(line: Line) -> Iterator[Line]:
-    """Give what differs within an atomic map; it is held, and replaced, as one value."""
+    """Yield what differs within an atomic map; it is held, and replaced, as one value."""
     if line.kind != "changed" or not (is_map(line.old) and is_map(line.new)):
         yield line
         return
@@ -175,7 +175,7 @@ def _parts(line: Line) -> Iterator[Line]:
 
 
 def _worded(line: Line, value: Any) -> str:
-    """Give a value in one line; of an owner, who it is and no more."""
+    """Return a value in one line; of an owner, who it is and no more."""
     if line.steps[:2] == _OWNERS and isinstance(value, dict):
         owner = View(cast("Object", value))
         controls = ", its controller" if owner.at("controller") else ""
@@ -232,7 +232,7 @@ def _held(fields: Iterable[Held], now: datetime) -> Iterator[Row]:
 
 
 def _is_own(forecast: Forecast, held: Held) -> bool:
-    """Tell whether it is a field of the resource itself, which its user applies."""
+    """Return whether it is a field of the resource itself, which its user applies."""
     return held.object == str(forecast.owner) and not held.path.startswith(".status.")
 
 
@@ -243,7 +243,7 @@ def _settling(forecast: Forecast, held: Held) -> Iterator[Row]:
 
 
 def _own_remedy(held: Held) -> str:
-    if held.manager == clientside.MANAGER:
+    if held.manager == client_side_apply.MANAGER:
         return "`kubectl apply`, without --server-side, keeps them where they are"
     return "leave it out of the manifest, or apply with --force-conflicts"
 

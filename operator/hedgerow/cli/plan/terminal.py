@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from hedgerow.cli.plan.forecast import Forecast
     from hedgerow.cli.plan.page import Section
-    from hedgerow.core.forecast import Forecast
 
 _STYLES = {
     "added": "green", "changed": "yellow", "removed": "red", "alarm": "bold red",

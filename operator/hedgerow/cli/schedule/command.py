@@ -11,7 +11,7 @@ import typer
 
 from hedgerow.cli.schedule.explain import explain_command
 from hedgerow.cli.times import local, moment, utc
-from hedgerow.core import cron
+from hedgerow.controllers.cronjob import schedule as cron
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ class Coming:
     """Times on the clock since the start before, without a zone, at which nothing starts."""
 
     def told(self) -> str:
-        """Tell what is unusual about it in words."""
+        """Return what is unusual about it in words."""
         notes = [f"{['', 'first', 'second'][self.repeated]} {self.start:%H:%M} of two"]
         if not self.repeated:
             notes = []
@@ -61,7 +61,7 @@ class Coming:
         return "; ".join(notes)
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as an object for programs: times in RFC 3339, the distance in seconds."""
+        """Return it as an object for programs: times in RFC 3339, the distance in seconds."""
         return {
             "local": self.start.isoformat(),
             "zone": self.start.tzname(),
@@ -136,7 +136,7 @@ def next_command(
 
 
 def coming(found: cron.Schedule, since: datetime, count: int) -> Iterator[Coming]:
-    """Give so many starts after an instant, or fewer if it comes to an end."""
+    """Yield so many starts after an instant, or fewer if it comes to an end."""
     last = since
     for _ in range(count):
         start = found.after(last)

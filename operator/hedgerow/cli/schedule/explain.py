@@ -11,21 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hedgerow.cli.exits import Exit
+from hedgerow.cli.schedule.documents import LARGEST, DocumentError, read
 from hedgerow.cli.schedule.explained import Explained, as_json, show
+from hedgerow.cli.schedule.fates import Question
+from hedgerow.cli.schedule.simulation import forecast
 from hedgerow.cli.times import moment
-from hedgerow.core.agenda import timetable
-from hedgerow.core.cron import ScheduleError
-from hedgerow.core.cron.durations import nanoseconds
+from hedgerow.controllers.cronjob.missed import timetable
+from hedgerow.controllers.cronjob.schedule import ScheduleError
+from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.whatif import Question, forecast
-from hedgerow.whatif.documents import LARGEST, DocumentError, read
 from hedgerow_schemas.cronjob import CronJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
-    from hedgerow.whatif.documents import Document
+    from hedgerow.cli.schedule.documents import Document
 
 LONGEST = timedelta(days=36525)
 """Of a range, and of a Job's duration: a hundred years."""

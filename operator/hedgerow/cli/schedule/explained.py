@@ -11,14 +11,14 @@ from pydantic_core import to_json
 from rich.console import Console
 from rich.table import Table
 
+from hedgerow.cli.schedule.fates import Happens
 from hedgerow.cli.times import local, utc
-from hedgerow.whatif import Happens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime, tzinfo
 
-    from hedgerow.whatif import Fate, Forecast, Question
+    from hedgerow.cli.schedule.fates import Fate, Forecast, Question
     from hedgerow_schemas.cronjob import CronJob
 
 LABELS = {
@@ -56,7 +56,7 @@ class Explained:
 
 
 def as_json(explained: Iterable[Explained]) -> str:
-    """Give a JSON array with an object for each CronJob; times are RFC 3339."""
+    """Return a JSON array with an object for each CronJob; times are RFC 3339."""
     return to_json([_wire(each) for each in explained], indent=2).decode()
 
 

@@ -106,7 +106,7 @@ def tree_command(
 
 
 def _chosen(target: str) -> tuple[Sequence[Family], str]:
-    """Give the kinds to look at, and the name; raises BadParameter."""
+    """Return the kinds to look at, and the name; raises BadParameter."""
     from hedgerow.cli.tree.kinds import families, meant  # noqa: PLC0415
     from hedgerow.registry import CONTROLLERS  # noqa: PLC0415 - not needed for the help
 

@@ -11,7 +11,7 @@ from hedgerow_schemas.builtin import Pod
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from hedgerow.core.contract import Controller
+    from hedgerow.contract import Controller
     from hedgerow_schemas.base import CustomResource
 
 REPLICA_SET: Final = ApiResource("apps/v1", "ReplicaSet", "replicasets")
@@ -33,12 +33,12 @@ class Family:
 
 
 def families(controllers: Iterable[Controller[CustomResource]]) -> tuple[Family, ...]:
-    """Give the family of each controller's resource."""
+    """Return the family of each controller's resource."""
     return tuple(_family(controller) for controller in controllers)
 
 
 def meant(word: str, among: Sequence[Family]) -> Family | None:
-    """Give the family that a word means, spelled as for kubectl: `bg`, `cronjobs.batch.….io`."""
+    """Return the family that a word means, spelled as for kubectl: `bg`, `cronjobs.batch.….io`."""
     name, _, rest = word.lower().partition(".")
     for family in among:
         api = family.api

@@ -9,12 +9,12 @@ from pydantic_core import to_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from hedgerow.core.lineage import Conflict, Member
-    from hedgerow.core.managed import Holder
+    from hedgerow.cli.tree.resources import Conflict, Member
+    from hedgerow.fields.managed import Holder
 
 
 def listed(trees: Iterable[Member], unread: Mapping[str, str]) -> dict[str, Any]:
-    """Give the resources, each with its children, and why which kinds could not be read."""
+    """Return the resources, each with its children, and why which kinds could not be read."""
     return {
         "resources": [_member(tree) for tree in trees],
         "unread": [{"kind": kind, "why": why} for kind, why in unread.items()],

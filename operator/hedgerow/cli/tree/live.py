@@ -15,18 +15,18 @@ from rich.text import Text
 from hedgerow.cli import broken_pipes
 from hedgerow.cli.interrupts import SIGNALS
 from hedgerow.cli.owners.page import printable
+from hedgerow.cli.tree.diff import news
 from hedgerow.cli.tree.listing import listed, text
 from hedgerow.cli.tree.page import sections
 from hedgerow.cli.tree.terminal import lines
 from hedgerow.cli.widths import ENDLESS, is_limited
-from hedgerow.core.news import news
 from hedgerow.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from hedgerow.cli.tree.look import Look
-    from hedgerow.core.lineage import Member
+    from hedgerow.cli.tree.resources import Member
     from hedgerow.runtime.clock import Clock
 
 GATHER: Final = 0.1
@@ -178,7 +178,7 @@ def print_once(trees: Sequence[Member], unread: Mapping[str, str], output: str) 
 
 
 def pictured(trees: Sequence[Member], clock: Clock, width: int) -> Iterator[Text]:
-    """Give the lines of a picture."""
+    """Yield the lines of a picture."""
     yield from lines(sections(trees, clock.now()), width) if trees else [Text("nothing is left")]
 
 

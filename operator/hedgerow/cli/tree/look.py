@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from hedgerow.core.lineage import Stock, lineage, reduced
-from hedgerow.core.meta import metadata
+from hedgerow.cli.tree.resources import Stock, lineage, reduced
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.kube.watch import Bookmark, Snapshot, reflect
+from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from hedgerow.cli.tree.kinds import Family
-    from hedgerow.core.lineage import Member
+    from hedgerow.cli.tree.resources import Member
     from hedgerow.kube.cluster import Cluster
     from hedgerow.kube.errors import KubeError
     from hedgerow.kube.watch import Changed
@@ -43,7 +43,7 @@ class Look:
         self._news = anyio.Event()
 
     def trees(self) -> tuple[Member, ...]:
-        """Give the trees, by namespace."""
+        """Return the trees, by namespace."""
         found = [obj for kind in self._objects.values() for obj in kind.values()]
         stock = Stock(found, {api.kind for api in self._problems if api not in self._objects})
         roots = [
@@ -54,7 +54,7 @@ class Look:
         return tuple(sorted(roots, key=lambda root: root.namespace))
 
     def unread(self) -> dict[str, str]:
-        """Tell which kinds could not be read, or are no longer followed, and why."""
+        """Return which kinds could not be read, or are no longer followed, and why."""
         words = {True: "may be out of date", False: "is left out"}
         return {
             api.kind: f"{words[api in self._objects]}: {error}"

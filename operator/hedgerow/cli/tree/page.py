@@ -8,15 +8,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.cli.owners.page import age, printable
-from hedgerow.core.contested import OTHER_VALUE, sentence
-from hedgerow.core.remedies import overview
+from hedgerow.plan.conflicts import OTHER_VALUE, sentence
+from hedgerow.plan.remedies import overview
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from hedgerow.core.lineage import Conflict, Member
-    from hedgerow.core.readiness import Verdict
+    from hedgerow.cli.tree.readiness import Verdict
+    from hedgerow.cli.tree.resources import Conflict, Member
 
 MOST: Final = 8
 """Children of a kind that are Current alike and told one by one; of more, the rest is counted."""
@@ -58,7 +58,7 @@ class Section:
 
 
 def sections(trees: Iterable[Member], now: datetime) -> tuple[Section, ...]:
-    """Tell of trees that are sorted by namespace."""
+    """Return of trees that are sorted by namespace."""
     return tuple(
         _section(namespace, tuple(roots), now)
         for namespace, roots in groupby(trees, key=lambda root: root.namespace)
@@ -148,7 +148,7 @@ def _notes(member: Member, now: datetime) -> Iterator[Note]:
 
 
 def _is_conflict(reason: str, member: Member) -> bool:
-    """Tell whether the message says only what the conflicts say at their own places."""
+    """Return whether the message says only what the conflicts say at their own places."""
     return reason == "FieldConflict" and any(each.conflicts for each in member.walk())
 
 

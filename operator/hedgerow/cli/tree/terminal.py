@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from hedgerow.cli.tree.page import Note, Row, Section
-    from hedgerow.core.readiness import Verdict
+    from hedgerow.cli.tree.readiness import Verdict
 
 _MARKS: Final[Mapping[Verdict | None, tuple[str, str]]] = {
     "Current": ("✓ ", "green"),
@@ -93,7 +93,7 @@ class _Columns:
         return sum(shown) + _GAP * (len(shown) - 1) - self._width
 
     def row(self, row: Row) -> Iterator[Text]:
-        """Give the lines of a row: the columns, what of its readiness goes on, its notes."""
+        """Yield the lines of a row: the columns, what of its readiness goes on, its notes."""
         if row.verdict is None:
             yield Text.assemble((row.guide, "dim"), (row.name, "dim"))
             return

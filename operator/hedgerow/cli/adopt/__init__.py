@@ -1,0 +1,1 @@
+"""Adopt: `hedgerow adopt`, moving fields over from another field manager."""

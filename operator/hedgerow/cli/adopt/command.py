@@ -1,0 +1,255 @@
+"""Adopt: `hedgerow adopt KIND/NAME --from MANAGER`, fields moved over from another manager."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+
+import anyio
+import typer
+
+from hedgerow.cli import targets, transfers
+from hedgerow.cli.adopt.plan import Adoption, Target, Wish, adopt, left_over
+from hedgerow.cli.exits import Exit
+from hedgerow.cli.owners.page import printable
+from hedgerow.cli.owners.selection import contested_in
+from hedgerow.cli.targets import Context, Given, Instance, Kubeconfig, Namespace, Place, say
+from hedgerow.fields.managed import managers
+from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
+from hedgerow.kube.errors import Conflict, Stale
+from hedgerow.kube.retry import Timing, backoff
+from hedgerow.objects import ObjectRef, identity, metadata
+from hedgerow.plan.transfers import Refusal, changes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import Object
+
+T = TypeVar("T")
+
+ATTEMPTS = 4
+"""How often it is begun anew when the object has just changed."""
+CLIENT_SIDE = "kubectl-client-side-apply"
+
+From = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="MANAGER",
+        help="The field manager whose fields are adopted, as `hedgerow owners` names it.",
+    ),
+]
+To = Annotated[
+    str,
+    typer.Option(
+        metavar="MANAGER",
+        help="The field manager that is to have them all.",
+        show_default="the controller's, which takes what it declares",
+    ),
+]
+Fields = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--field",
+        metavar="PATH",
+        help="Adopt this field only, as `yield` writes it: spec.replicas, or 'spec.template.**'"
+        " for all below; may be given several times.",
+        show_default="all",
+    ),
+]
+Operation = Annotated[
+    Literal["Update", "Apply"] | None,
+    typer.Option(help="Only what was written in this way.", show_default="both"),
+]
+Subresource = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Only what was written through this subresource: status, scale, or '' for none.",
+        show_default="any",
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")]
+Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="How to tell it.")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One adoption: where, of what, to whom."""
+
+    cluster: Cluster
+    place: Place
+    wish: Wish
+    target: Target
+
+
+def adopt_command(
+    target: Given,
+    *,
+    manager: From,
+    to: To = "",
+    field: Fields = None,
+    operation: Operation = None,
+    subresource: Subresource = None,
+    dry_run: DryRun = False,
+    output: Output = "text",
+    namespace: Namespace = None,
+    instance: Instance = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Move fields over from another field manager; no value changes by it.
+
+    Of a hedgerow resource's children, the controller takes what it declares; what else the other
+    held is nobody's then, and stays as it is. Of the resource's status it takes all. The running
+    operator goes on to apply what it declares, without a conflict, and removes of its status what
+    it does not declare. With --to any field manager takes all.
+
+    It is done with your rights, never by the operator: the records of the other manager are removed
+    from metadata.managedFields, which an apply cannot do, after the fields have their new holder.
+    """
+    parts = targets.parted(target)
+    wish = Wish(manager, operation, subresource, tuple(field or ()))
+
+    async def carry_out() -> None:
+        async with targets.connected(kubeconfig, context) as cluster:
+            place = await targets.located(cluster, parts, namespace)
+            live = await targets.read(cluster, place)
+            task = _Task(cluster, place, wish, await _target(cluster, live, instance, to))
+            plan = await _planned(task, live) if dry_run else await _carried_out(task, live)
+            _tell(task, live, plan, output, dry_run=dry_run)
+
+    try:
+        anyio.run(carry_out)
+    except Refusal as refusal:
+        say(printable(str(refusal)))
+        raise typer.Exit(Exit.FAILED) from None
+
+
+async def _target(cluster: Cluster, live: Object, instance: str | None, to: str) -> Target:
+    """Find who is to have the fields: who was named, or the controller and what it contests."""
+    if to:
+        return Target(to)
+    ruler = await targets.ruler_of(cluster, live, instance)
+    if ruler is None:
+        named = f"{live['kind']}/{metadata(live)['name']}"
+        raise Refusal(f"no hedgerow resource controls {named}; name who is to have it with --to")
+    if ruler.itself:
+        return Target(ruler.manager, only="status")
+    return Target(ruler.manager, frozenset(contested_in(live, ruler.object)))
+
+
+async def _planned(task: _Task, live: Object) -> Adoption:
+    """Find what is to be done; of an object without records, what the server would book first."""
+    if not managers(live) and task.wish.manager == BEFORE_FIRST_APPLY.manager:
+        live = await _booked(task, live)
+    return adopt(live, task.wish, task.target)
+
+
+async def _booked(task: _Task, live: Object) -> Object:
+    meta = metadata(live)
+    ref = ObjectRef(task.place.api, task.place.namespace, task.place.name, meta["uid"])
+    answer = await task.cluster.apply(
+        task.place.api, identity(ref), manager=task.target.manager, dry_run=True
+    )
+    entries: list[Object] = metadata(answer.object).get("managedFields") or []
+    return {**live, "metadata": {**meta, "managedFields": entries}}
+
+
+async def _carried_out(task: _Task, live: Object) -> Adoption:
+    """Do it, and give what was found at first."""
+    found: list[Adoption] = []
+
+    async def attempt(live: Object, number: int) -> Object:
+        found.append(await _planned(task, live))
+        # A controller gives up what it sees contested or does not declare: at last it goes without.
+        coown = number < ATTEMPTS or not task.target.is_controller
+        return await _attempted(task, live, found[-1], coown=coown)
+
+    async def pick_up(live: Object, _: int) -> None:
+        """Have a controller hold what it removes then, where nobody does now."""
+        for endpoint, body in left_over(live, found[-1], task.target).items():
+            await _applied(task, body, endpoint)
+
+    live = await _anew(task, live, attempt)
+    if task.target.only:
+        # Of a child it declares again what nobody else holds; of its status there may be more.
+        await _anew(task, live, pick_up)
+    return found[0]
+
+
+async def _anew(task: _Task, live: Object, act: Callable[[Object, int], Awaitable[T]]) -> T:
+    """Act on the object as it is, begun anew as often as it changes meanwhile."""
+    uid = metadata(live)["uid"]
+    for number in range(1, ATTEMPTS + 1):
+        try:
+            return await act(live, number)
+        except Stale:
+            timing = Timing()
+            await timing.sleep(backoff(number, timing.draw()))
+        live = await targets.read(task.cluster, task.place)
+        if metadata(live)["uid"] != uid:
+            raise Refusal(f"{task.place} was deleted and made anew meanwhile; look at it again")
+    raise Refusal(f"{task.place} changes all the time; try again")
+
+
+async def _attempted(task: _Task, live: Object, plan: Adoption, *, coown: bool) -> Object:
+    """Have the target hold the fields too, then remove the records of the other."""
+    now = live
+    for endpoint in plan.applies if coown else ():
+        now = await _coowned(task, now, endpoint)
+    after = adopt(now, task.wish, task.target) if now is not live else plan
+    return await task.cluster.replace_managed_fields(task.place.api, now, after.edits)
+
+
+async def _coowned(task: _Task, live: Object, endpoint: str) -> Object:
+    now = await _applied(task, (await _planned(task, live)).applies[endpoint], endpoint)
+    places = [move.steps for move in adopt(now, task.wish, task.target).moves]
+    lost = changes(live, now, places)
+    if lost:
+        told = "; ".join(map(transfers.told, lost))
+        raise Refusal(
+            f"admission changed what was applied as it was, so nothing more is done: {told}"
+        )
+    return now
+
+
+async def _applied(task: _Task, body: Object, endpoint: str) -> Object:
+    try:
+        answer = await task.cluster.apply(
+            task.place.api, body, manager=task.target.manager, subresource=endpoint
+        )
+    except Conflict as conflict:
+        say(f"{conflict}; what was adopted so far stays so, no value was changed")
+        raise typer.Exit(Exit.CONFLICT) from None
+    return answer.object
+
+
+def _tell(task: _Task, live: Object, plan: Adoption, output: str, *, dry_run: bool) -> None:
+    if output == "json":
+        typer.echo(transfers.listed(live, plan.moves, dry_run=dry_run))
+        return
+    typer.echo(transfers.table(plan.moves))
+    for line in _notes(task, plan, dry_run=dry_run):
+        typer.echo(line)
+
+
+def _notes(task: _Task, plan: Adoption, *, dry_run: bool) -> list[str]:
+    count, manager = transfers.counted(plan.moves), printable(task.wish.manager)
+    done = ("would move", "would change") if dry_run else ("moved", "changed")
+    notes = [f"{task.place}: {count} {done[0]} from {manager}, no value {done[1]}"]
+    if any(move.fate == "unowned" for move in plan.moves):
+        notes.append("What nobody holds stays as it is until somebody applies it.")
+    if task.target.is_controller:
+        notes.append(
+            f"{task.target.manager} applies what it declares there, without a conflict, as soon as"
+            " the operator runs."
+        )
+    if task.wish.manager == CLIENT_SIDE:
+        notes.append(
+            "A later `kubectl apply` without --server-side takes its fields back without asking and"
+            " removes what its file no longer has: change to `kubectl apply --server-side`."
+        )
+    return notes

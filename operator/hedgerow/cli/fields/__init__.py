@@ -1,1 +1,0 @@
-"""Fields that change hands, as typed: adopt and release."""

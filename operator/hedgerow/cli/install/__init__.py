@@ -1,0 +1,1 @@
+"""Install: `hedgerow install` and `hedgerow uninstall`, and the definitions they apply."""

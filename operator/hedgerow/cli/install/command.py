@@ -1,0 +1,151 @@
+"""Install: `hedgerow install` and `hedgerow uninstall`, and what they print."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import typer
+from rich.console import Console
+
+from hedgerow import __version__
+from hedgerow.cli.exits import Exit
+from hedgerow.cli.install import definitions
+from hedgerow.cli.install.definitions import FIELD_MANAGER, Change
+from hedgerow.manifest import to_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hedgerow.kube.cluster import Cluster
+
+Kubeconfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Kubeconfig to use.", show_default="$KUBECONFIG, ~/.kube/config"
+    ),
+]
+Context = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Context to use.", show_default="current")
+]
+Plain = Annotated[
+    bool,
+    typer.Option(
+        "--plain",
+        help="Leave the descriptions of Kubernetes's own types out; they make `kubectl explain`"
+        " tell more and the definition five times as large.",
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Print the definitions as YAML and, on standard error, what would happen.",
+    ),
+]
+DeleteResources = Annotated[
+    bool,
+    typer.Option(
+        "--delete-resources",
+        help="Delete every custom resource too, in all namespaces, and with them their children.",
+    ),
+]
+
+
+def install_command(
+    *,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    plain: Plain = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Install the custom resources by server-side apply, and wait until they are served.
+
+    Nothing is forced: a definition that another field manager holds is shown and left as it
+    is. Run twice, the second run changes nothing. Exit code 3 means a conflict.
+
+    By hand: hedgerow install --dry-run | kubectl apply --server-side
+    --field-manager=hedgerow-install -f -
+    """
+
+    async def carry_out() -> int:
+        async with _connect(kubeconfig, context) as cluster:
+            return await run_install(cluster, plain=plain, dry_run=dry_run)
+
+    raise typer.Exit(anyio.run(carry_out))
+
+
+def uninstall_command(
+    *,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    delete_resources: DeleteResources = False,
+) -> None:
+    """Remove the custom resources' definitions, and wait until they are gone.
+
+    Refused, with nothing deleted, while any custom resource exists or when a definition was not
+    installed by hedgerow. The definitions refuse new resources before that is looked at for the
+    last time. What can be lost even so is a resource that an API server had accepted before and
+    stores more than three seconds later, because an admission webhook kept it waiting.
+
+    By hand: kubectl delete customresourcedefinition bluegreens.app.demo.kakao.com
+    memcacheds.memcached.cache.example.com cronjobs.batch.tutorial.kubebuilder.io
+    """
+
+    async def carry_out() -> int:
+        async with _connect(kubeconfig, context) as cluster:
+            return await run_uninstall(cluster, delete_resources=delete_resources)
+
+    raise typer.Exit(anyio.run(carry_out))
+
+
+async def run_install(
+    cluster: Cluster, *, plain: bool, dry_run: bool, out: Console | None = None
+) -> int:
+    """Install and say what changed; gives the exit code. Raises InstallError and KubeError."""
+    aside = Console(stderr=True)
+    say = aside if dry_run else out or Console()
+    with aside.status("applying the definitions and waiting until they are served"):
+        changes = await definitions.install(cluster, plain=plain, dry_run=dry_run)
+    if dry_run:
+        typer.echo(to_yaml(*(change.definition for change in changes)), nl=False)
+    for change in changes:
+        _say(say, *told(change, plain=plain, dry_run=dry_run))
+    return Exit.CONFLICT if any(change.conflicts for change in changes) else Exit.DONE
+
+
+async def run_uninstall(
+    cluster: Cluster, *, delete_resources: bool, out: Console | None = None
+) -> int:
+    """Uninstall and say what changed; gives the exit code. Raises InstallError and KubeError."""
+    with Console(stderr=True).status("deleting the definitions and waiting until they are gone"):
+        changes = await definitions.uninstall(cluster, delete_resources=delete_resources)
+    _say(out or Console(), *(str(change) for change in changes))
+    return Exit.DONE
+
+
+def told(change: Change, *, plain: bool, dry_run: bool = False) -> Iterable[str]:
+    """Yield a change in lines: what happened, who is in the way, and what takes it over."""
+    kind = "without upstream descriptions" if plain else "described by this cluster's OpenAPI"
+    size = f"{definitions.size(change.definition) / 1000:.0f} kB"
+    yield f"{change}{' (dry run)' if dry_run else ''}: {size}, {kind}"
+    for held in change.conflicts:
+        yield f"  {held.path} is held by {held.manager} with another value: left as it is"
+    if change.conflicts:
+        option = " --plain" if plain else ""
+        yield (
+            f"  to take it over: hedgerow install --dry-run{option} | kubectl apply --server-side"
+            f" --force-conflicts --field-manager={FIELD_MANAGER} -f -"
+        )
+
+
+def _connect(kubeconfig: str | None, context: str | None):  # noqa: ANN202 (what connect gives)
+    from hedgerow.kube.client import connect  # noqa: PLC0415 - not needed for the help
+
+    agent = f"hedgerow/{__version__}"
+    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
+
+
+def _say(console: Console, *lines: str) -> None:
+    for line in lines:
+        console.print(line, soft_wrap=True, highlight=False, markup=False)

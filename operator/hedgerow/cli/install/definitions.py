@@ -1,0 +1,416 @@
+"""Definitions: CustomResourceDefinitions applied without force, and removed safely.
+
+What another field manager holds is shown and left alone; what exists is never deleted unasked.
+"""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import anyio
+from pydantic_core import from_json, to_json
+
+from hedgerow.kube.errors import Conflict, Forbidden, KubeError, Missing, Stale
+from hedgerow.kube.retry import Timing, backoff
+from hedgerow_schemas.base import CustomResource, Object, View
+from hedgerow_schemas.crd import CRD, crd_name, render
+from hedgerow_schemas.openapi import DOCUMENT_PATH, SchemaError
+from hedgerow_schemas.resources import RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import Object
+
+
+FIELD_MANAGER = "hedgerow-install"
+PATIENCE = 60.0
+"""Seconds to wait until a definition is served, or gone."""
+
+LONGEST_PAUSE = 2.0
+"""Seconds between two looks while waiting, at most."""
+
+SHOWN = 5
+"""How many of the resources that stand in the way are named."""
+
+
+class InstallError(Exception):
+    """A problem and its remedy as one line."""
+
+    explains_itself = True
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}; {remedy}")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A field of a definition that another field manager holds with another value."""
+
+    path: str
+    manager: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to one definition, or would happen; `conflicts` says why nothing did."""
+
+    name: str
+    action: Literal["created", "configured", "unchanged", "conflicted", "deleted", "absent"]
+    definition: Object
+    conflicts: tuple[Held, ...] = ()
+
+    def __str__(self) -> str:
+        """Write it as kubectl would: `customresourcedefinition/… created`."""
+        return f"customresourcedefinition/{self.name} {self.action}"
+
+
+def packaged_document() -> Object:
+    """Read the excerpt of the newest pinned Kubernetes's OpenAPI that comes with hedgerow."""
+    return from_json((files("hedgerow_schemas") / "openapi.json").read_bytes())
+
+
+def size(definition: Object) -> int:
+    """Return the bytes of a definition on the wire, which is also what an annotation would hold."""
+    return len(to_json(definition))
+
+
+async def install(
+    cluster: Cluster,
+    *,
+    plain: bool = False,
+    resources: Sequence[type[CustomResource]] = RESOURCES,
+    dry_run: bool = False,
+    timing: Timing | None = None,
+) -> list[Change]:
+    """Apply the definitions of the resources and wait until the server serves them.
+
+    With `plain` they carry no descriptions of Kubernetes's own types; otherwise these come from
+    the cluster itself. A conflict leaves that definition as it is, and the rest goes on. With
+    `dry_run` the server only judges. Raises InstallError for a definition that is being deleted
+    or is not served in time, KubeError for what the server refuses.
+    """
+    definitions = await render_for(cluster, plain=plain, resources=resources)
+    changes = [await _apply(cluster, crd, dry_run=dry_run) for crd in definitions]
+    if not dry_run:
+        waiting = zip(resources, changes, strict=True)
+        for resource in (r for r, change in waiting if not change.conflicts):
+            await _await_served(cluster, resource, timing or Timing())
+    return changes
+
+
+async def render_for(
+    cluster: Cluster, *, plain: bool, resources: Iterable[type[CustomResource]]
+) -> list[Object]:
+    """Return the definitions that `install` applies.
+
+    Raises InstallError when the cluster's own types cannot be had or understood, and KubeError.
+    """
+    try:
+        if plain:
+            document = await anyio.to_thread.run_sync(packaged_document)
+        else:
+            document = await cluster.get(DOCUMENT_PATH)
+        return [render(resource, document, describe=not plain) for resource in resources]
+    except (Missing, Forbidden, SchemaError) as error:
+        problem = f"the cluster's OpenAPI cannot be used: {error}"
+        raise InstallError(problem, "install with --plain") from error
+
+
+async def uninstall(
+    cluster: Cluster,
+    *,
+    delete_resources: bool = False,
+    resources: Sequence[type[CustomResource]] = RESOURCES,
+    timing: Timing | None = None,
+) -> list[Change]:
+    """Delete the definitions that `install` applied, and wait until they are gone.
+
+    Nothing at all is deleted while one of them is not ours or, unless `delete_resources` says
+    that they may go too, while any custom resource exists: InstallError then says which. Before
+    that is looked at for the last time, the definitions are made to refuse new resources; a
+    refusal after that opens them again.
+    """
+    time = timing or Timing()
+    live = {resource: await cluster.read(CRD, crd_name(resource)) for resource in resources}
+    there = {resource: crd for resource, crd in live.items() if crd is not None}
+    for crd in there.values():
+        _refuse_foreign(crd)
+    if delete_resources:
+        return [await _delete(cluster, resource, crd, time) for resource, crd in live.items()]
+    await _refuse_used(cluster, there)
+    async with _closed(cluster, list(there.values()), time):
+        await _refuse_used(cluster, there)
+        return [
+            await _delete(cluster, resource, crd, time, closed=True)
+            for resource, crd in live.items()
+        ]
+
+
+@asynccontextmanager
+async def _closed(
+    cluster: Cluster, definitions: Sequence[Object], timing: Timing
+) -> AsyncGenerator[None]:
+    """Have definitions refuse new resources; what goes wrong meanwhile opens them again."""
+    try:
+        for crd in definitions:
+            await close(cluster, crd, FIELD_MANAGER)
+        if definitions:
+            await timing.sleep(SETTLE)
+        yield
+    except BaseException as error:
+        with anyio.move_on_after(PATIENCE, shield=True):
+            for crd in definitions:
+                with suppress(KubeError):  # it is gone, or an installation opens it
+                    await reopen(cluster, crd, FIELD_MANAGER)
+        if isinstance(error, Conflict):
+            raise InstallError(
+                f"new resources cannot be kept from being made meanwhile: {error}",
+                "have the other manager give it up, or lose what there is with --delete-resources",
+            ) from error
+        raise
+
+
+async def _apply(cluster: Cluster, crd: Object, *, dry_run: bool) -> Change:
+    name = crd["metadata"]["name"]
+    before = await cluster.read(CRD, name)
+    if before is not None and View(before).text("metadata", "deletionTimestamp"):
+        raise InstallError(f"{name} is being deleted", "wait until it is gone and try again")
+    try:
+        applied = await cluster.apply(
+            CRD, crd, manager=FIELD_MANAGER, dry_run=dry_run, timeout=APPLY_SECONDS
+        )
+    except Conflict as conflict:
+        held = tuple(Held(cause.field, cause.manager) for cause in conflict.causes)
+        return Change(name, "conflicted", crd, held)
+    if applied.created:
+        return Change(name, "created", crd)
+    same = before is not None and _essence(before) == _essence(applied.object)
+    return Change(name, "unchanged" if same else "configured", crd)
+
+
+def _essence(crd: Object) -> Object:
+    """Return what an apply can change; a dry run leaves the resource version as it was."""
+    meta = crd["metadata"]
+    kept = {key: meta.get(key) for key in ("labels", "annotations", "generation")}
+    entries = [{**entry, "time": ""} for entry in _entries(crd)]
+    return {"spec": crd.get("spec"), "metadata": kept, "entries": entries}
+
+
+def _entries(crd: Object) -> list[Object]:
+    """Return who manages a definition; its status is the server's own business."""
+    entries = crd["metadata"].get("managedFields", ())
+    return [entry for entry in entries if entry.get("subresource") != "status"]
+
+
+async def _await_served(cluster: Cluster, resource: type[CustomResource], timing: Timing) -> None:
+    name = crd_name(resource)
+
+    async def served() -> bool:
+        conditions = _conditions(await cluster.read(CRD, name))
+        refused = conditions.get("NamesAccepted", {})
+        if refused.get("status") == "False":
+            remedy = "remove the definition that has the name"
+            raise InstallError(f"{name} is not accepted: {refused.get('message')}", remedy)
+        established = conditions.get("Established", {}).get("status") == "True"
+        return established and await _listed(cluster, resource)
+
+    if not await _until(served, timing):
+        remedy = f"see `kubectl describe customresourcedefinition {name}`"
+        raise InstallError(f"{name} is not served after {PATIENCE:.0f} s", remedy)
+
+
+async def _listed(cluster: Cluster, resource: type[CustomResource]) -> bool:
+    """Return whether discovery names the resource: it does so a moment after Established."""
+    try:
+        await cluster.resource(resource.api.group_version, resource.api.kind)
+    except Missing:
+        return False
+    return True
+
+
+def _conditions(crd: Object | None) -> dict[str, Any]:
+    entries = View(crd or {}).items("status", "conditions")
+    return {entry["type"]: entry for entry in entries}
+
+
+def _refuse_foreign(crd: Object) -> None:
+    managers = {entry["manager"] for entry in _entries(crd)}
+    if FIELD_MANAGER not in managers:
+        name = crd["metadata"]["name"]
+        known = ", ".join(sorted(managers)) or "nobody"
+        problem = f"{name} was not installed by hedgerow (its field managers: {known})"
+        raise InstallError(problem, f"`kubectl delete customresourcedefinition {name}` does it")
+
+
+async def _refuse_used(cluster: Cluster, resources: Iterable[type[CustomResource]]) -> None:
+    """Raise InstallError that names what there is of every kind."""
+    found: list[str] = []
+    for resource in resources:
+        try:
+            count, names = await _instances(cluster, resource)
+        except Missing as error:
+            # A version that is not served may well be stored: no answer is not the answer none.
+            raise InstallError(
+                f"nobody can tell whether {resource.api.plural} exist: {error}",
+                "try again, or give --delete-resources to lose them if they do",
+            ) from error
+        if count:
+            found.append(f"{count} {resource.api.plural} exist ({_shown(count, names)})")
+    if found:
+        raise InstallError(
+            ", ".join(found),
+            "delete them first, or give --delete-resources to lose them with their definitions",
+        )
+
+
+async def _instances(
+    cluster: Cluster, resource: type[CustomResource]
+) -> tuple[int, tuple[str, ...]]:
+    """Count a resource's objects in all namespaces and name the first few."""
+    api = resource.api
+    path = f"/apis/{api.group_version}/{api.plural}"
+    page = await cluster.get(path, params={"limit": str(SHOWN)})
+    names = [View(item) for item in page["items"]]
+    more = View(page).number("metadata", "remainingItemCount")
+    return len(names) + more, tuple(f"{v.namespace}/{v.name}".lstrip("/") for v in names)
+
+
+def _shown(count: int, names: Sequence[str]) -> str:
+    return ", ".join(names) + (", …" if count > len(names) else "")
+
+
+async def _delete(
+    cluster: Cluster,
+    resource: type[CustomResource],
+    crd: Object | None,
+    timing: Timing,
+    *,
+    closed: bool = False,
+) -> Change:
+    name = crd_name(resource)
+    if crd is None:
+        return Change(name, "absent", {})
+    uid = crd["metadata"]["uid"]
+    if not closed:
+        await cluster.delete(CRD, name, uid=uid)
+    elif not await delete_closed(cluster, name, uid, timing):
+        raise InstallError(f"{name} was installed again meanwhile", "try again if it is to go")
+
+    async def gone() -> bool:
+        live = await cluster.read(CRD, name)
+        return live is None or live["metadata"]["uid"] != uid
+
+    if not await _until(gone, timing):
+        plural = resource.api.plural
+        raise InstallError(
+            f"{name} is still there after {PATIENCE:.0f} s",
+            f"see which finalizers its resources wait for: `kubectl get {plural} -A -o yaml`",
+        )
+    return Change(name, "deleted", crd)
+
+
+async def _until(condition: Callable[[], Awaitable[bool]], timing: Timing) -> bool:
+    """Ask with growing pauses until the answer is yes; False when patience ends first."""
+    deadline = timing.now() + PATIENCE
+    for looks in itertools.count(1):
+        if await condition():
+            return True
+        if timing.now() >= deadline:
+            break
+        await timing.sleep(min(LONGEST_PAUSE, backoff(looks, timing.draw())))
+    return False
+
+
+SETTLE: Final = 3.0
+"""Seconds until every API server of a cluster goes by the changed definition."""
+APPLY_SECONDS: Final = 30.0
+"""Seconds for one apply: a described definition is three quarters of a megabyte."""
+ATTEMPTS: Final = 5
+"""How often a delete is tried of a definition that has just changed."""
+_RULES: Final = "x-kubernetes-validations"
+_RULE: Final[Object] = {
+    # A change of an object that is there stays possible: its finalizers may have to go.
+    "rule": "oldSelf.hasValue()",
+    "optionalOldSelf": True,
+    "message": "this kind is being uninstalled, so nothing of it can be created; `hedgerow install`"
+    " makes that possible again",
+}
+
+
+def is_closed(definition: Object) -> bool:
+    """Return whether every version of a definition refuses new objects."""
+    schemas = list(_schemas(definition))
+    return bool(schemas) and all(_RULE in schema.get(_RULES, ()) for schema in schemas)
+
+
+async def close(cluster: Cluster, definition: Object, manager: str) -> None:
+    """Have a live definition refuse new objects.
+
+    It is applied as it was read. Raises Conflict where another manager holds its versions, and
+    KubeError.
+    """
+    closed = _declared(definition)
+    for schema in _schemas(closed):
+        rules: list[Any] = schema.get(_RULES, [])
+        schema[_RULES] = [*(rule for rule in rules if rule != _RULE), _RULE]
+    await _applied(cluster, closed, manager)
+
+
+async def reopen(cluster: Cluster, definition: Object, manager: str) -> None:
+    """Have a definition take objects again; raises KubeError."""
+    opened = _declared(definition)
+    for schema in _schemas(opened):
+        rules: list[Any] = [rule for rule in schema.get(_RULES, []) if rule != _RULE]
+        schema.pop(_RULES, None)
+        if rules:
+            schema[_RULES] = rules
+    await _applied(cluster, opened, manager)
+
+
+async def delete_closed(cluster: Cluster, name: str, uid: str, timing: Timing) -> bool:
+    """Delete a definition that has stayed closed; False, and nothing deleted, where it was opened.
+
+    The version is part of the delete, so nobody opens it between the look and the delete. Raises
+    Stale for one that changes all the time, and KubeError.
+    """
+    for attempt in range(1, ATTEMPTS):
+        with suppress(Stale):
+            return await _delete_as_it_is(cluster, name, uid)
+        await timing.sleep(backoff(attempt, timing.draw()))
+    return await _delete_as_it_is(cluster, name, uid)
+
+
+async def _delete_as_it_is(cluster: Cluster, name: str, uid: str) -> bool:
+    live = await cluster.read(CRD, name)
+    if live is None or View(live).uid != uid:
+        return True
+    if not is_closed(live):
+        return False
+    await cluster.delete(CRD, name, uid=uid, version=live["metadata"]["resourceVersion"])
+    return True
+
+
+async def _applied(cluster: Cluster, definition: Object, manager: str) -> None:
+    await cluster.apply(CRD, definition, manager=manager, timeout=APPLY_SECONDS)
+
+
+def _declared(definition: Object) -> Object:
+    """Return all of a live definition that an apply can declare, so that it gives nothing up."""
+    meta = definition["metadata"]
+    kept = {key: meta[key] for key in ("name", "uid", "labels", "annotations") if key in meta}
+    versions = [
+        {**version, "schema": {"openAPIV3Schema": {**version["schema"]["openAPIV3Schema"]}}}
+        for version in definition["spec"]["versions"]
+    ]
+    return {"metadata": kept, "spec": {**definition["spec"], "versions": versions}}
+
+
+def _schemas(definition: Object) -> Iterator[Object]:
+    for version in View(definition).items("spec", "versions"):
+        yield version["schema"]["openAPIV3Schema"]

@@ -1,0 +1,93 @@
+"""Selection: the part of an object that was asked for, and what is contested in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from hedgerow.objects import metadata
+from hedgerow.plan.remedies import remedies
+from hedgerow.plan.status import said
+from hedgerow_schemas.base import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from hedgerow.fields.managed import Holder
+    from hedgerow.fields.owners import Node, Ownership
+    from hedgerow.objects import ObjectRef
+    from hedgerow.plan.remedies import Remedy
+    from hedgerow_schemas.base import ContestedField, Object
+
+
+def contested_in(live: Object, resource: Object) -> dict[str, str]:
+    """Return the contested paths of an object, as `status.contested` of a resource tells them.
+
+    The value is the resource, as `BlueGreen/demo`.
+    """
+    name = _named(live)
+    fields = map(View, View(resource).items("status", "contested"))
+    return {
+        field.text("path"): _named(resource) for field in fields if field.text("object") == name
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """A contested field of an object, and what settles it."""
+
+    field: ContestedField
+    remedies: tuple[Remedy, ...]
+
+
+def disputes(live: Object, resource: Object, owner: ObjectRef) -> tuple[Dispute, ...]:
+    """Return what is contested of an object, as `status.contested` of its resource tells it.
+
+    `owner` is that resource.
+    """
+    annotations: Mapping[str, str] = metadata(resource).get("annotations") or {}
+    return tuple(
+        Dispute(field, remedies(owner, annotations, field))
+        for field in said(resource).contested
+        if field.object == _named(live)
+    )
+
+
+def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) -> Ownership:
+    """Return only the places held by a manager (a glob), only the contested ones, or only both.
+
+    A chosen place keeps all of its holders; the branches that lead to it are there without theirs.
+    """
+
+    def wanted(node: Node) -> bool:
+        named = not manager or any(_is_meant(holder, manager) for holder in node.holders)
+        return named and (bool(node.contested) or not contested)
+
+    gone = [one for one in ownership.gone if not manager or _is_meant(one.holder, manager)]
+    return replace(
+        ownership,
+        fields=_pruned(ownership.fields, wanted),
+        gone=() if contested else tuple(gone),
+        missing=() if manager else ownership.missing,
+    )
+
+
+def _is_meant(holder: Holder, manager: str) -> bool:
+    return fnmatchcase(holder.manager, manager)
+
+
+def _pruned(nodes: tuple[Node, ...], wanted: Callable[[Node], bool]) -> tuple[Node, ...]:
+    pruned = (_kept(node, _pruned(node.children, wanted), wanted(node)) for node in nodes)
+    return tuple(node for node in pruned if node is not None)
+
+
+def _kept(node: Node, children: tuple[Node, ...], is_wanted: bool) -> Node | None:
+    """Keep a branch that leads to what is wanted, but not who holds the branch."""
+    if is_wanted:
+        return replace(node, children=children)
+    return replace(node, children=children, holders=(), contested="") if children else None
+
+
+def _named(obj: Object) -> str:
+    return f"{obj.get('kind', '')}/{metadata(obj).get('name', '')}"

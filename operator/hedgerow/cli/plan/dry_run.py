@@ -1,0 +1,240 @@
+"""Dry run: a cluster in which each apply is a dry run whose result is remembered.
+
+To the passes of a controller it looks like the cluster itself: what they read is what their own
+dry runs answered, and else what is really there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.cli.plan.forecast import Refusal
+from hedgerow.cli.plan.merge import merge, taken
+from hedgerow.contract import Notice
+from hedgerow.fields import ownership
+from hedgerow.kube.cluster import Applied
+from hedgerow.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    Missing,
+    Stale,
+    Unavailable,
+)
+from hedgerow.objects import ObjectRef, identity, is_going, metadata
+from hedgerow.runtime.events.recorder import EVENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from hedgerow.fields.ownership import Leaf
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.kube.watch import Listing
+    from hedgerow_schemas.base import ApiResource, Object
+
+MOST_WRITES = 256
+"""More is no plan: a controller that is right comes to rest long before."""
+GOING = "1970-01-01T00:00:00Z"
+"""The deletionTimestamp of what would be deleted and waits for its finalizers."""
+_NEWEST = 2**62
+NO_RIGHTS = "you may not patch it"
+NO_NAMESPACE = "its namespace does not exist yet"
+ANEW = "it would be made anew after its deletion"
+
+
+class EndlessError(Exception):
+    """The passes write without coming to rest."""
+
+
+@dataclass(slots=True)
+class Played:
+    """One object of the rehearsal: as it is stored, and as it would be by now.
+
+    `merged` tells why it was worked out without the server; `claims` are the leaves that would have
+    been taken by force: they are kept out of dry runs.
+    """
+
+    ref: ObjectRef
+    stored: Object | None
+    live: Object | None
+    written: bool = False
+    merged: str = ""
+    claims: tuple[Leaf, ...] = ()
+    warnings: tuple[str, ...] = ()
+    refused: bool = False
+
+
+@dataclass(slots=True)
+class Rehearsal:
+    """What would be written so far. `absent` tells that the namespace does not exist.
+
+    Any method raises KubeError, and what writes EndlessError after too many writes.
+    """
+
+    cluster: Cluster
+    absent: bool = False
+    played: dict[ObjectRef, Played] = field(default_factory=dict[ObjectRef, Played])
+    events: list[tuple[str, Notice]] = field(default_factory=list[tuple[str, Notice]])
+    refusals: list[Refusal] = field(default_factory=list[Refusal])
+    _versions: itertools.count[int] = field(default_factory=itertools.count)
+    _rights: dict[tuple[str, ApiResource, str], bool] = field(
+        default_factory=dict[tuple[str, "ApiResource", str], bool]
+    )
+
+    def seat(self, ref: ObjectRef, stored: Object | None, live: Object, merged: str = "") -> Object:
+        """Begin with an object that is, or would be, there; give it as the caches want it."""
+        place = replace(ref, uid="")
+        versioned = self._versioned(live)
+        self.played[place] = Played(place, stored, versioned, merged=merged)
+        return versioned
+
+    async def claim(self, ref: ObjectRef, leaves: Iterable[Leaf]) -> None:
+        """Note what the next apply would take by force. Raises KubeError."""
+        found = await self._play(replace(ref, uid=""))
+        found.claims = (*found.claims, *leaves)
+
+    def advance(self, ref: ObjectRef, live: Object) -> Object:
+        """Take in what somebody else would have made of an object by then."""
+        versioned = self._versioned(live)
+        found = self.played.get(replace(ref, uid=""))
+        if found is not None:
+            found.live = versioned
+        return versioned
+
+    async def read(
+        self, api: ApiResource, name: str, namespace: str = "", **_: Any
+    ) -> Object | None:
+        """Return an object as it would be by now, or None."""
+        return (await self._play(ObjectRef(api, namespace, name))).live
+
+    async def list(self, api: ApiResource, namespace: str = "", **more: Any) -> Listing:
+        """List what is really there."""
+        return await self.cluster.list(api, namespace, **more)
+
+    async def apply(
+        self, api: ApiResource, body: Object, *, manager: str, subresource: str = "", **_: Any
+    ) -> Applied:
+        """Apply without writing; never forced, whatever was asked for."""
+        meta = metadata(body)
+        ref = ObjectRef(api, str(meta.get("namespace", "")), str(meta["name"]))
+        if api == EVENTS:
+            regarding = body["regarding"]
+            about = f"{regarding['kind']}/{regarding['name']}"
+            self.events.append((about, Notice(body["reason"], body["note"], body["type"])))
+            return Applied(body, created=True)
+        found = await self._play(ref)
+        if subresource:
+            found.live = self._versioned(merge(found.live or {}, body, manager, subresource))
+            return Applied(found.live, created=False)
+        _guard(found, body)
+        try:
+            answer, found.merged = await self._answered(found, body, manager)
+        except (Invalid, Conflict, Forbidden, Unavailable) as error:
+            found.refused = True
+            self.refusals.append(Refusal(str(ref), error.message))
+            raise
+        created = found.live is None
+        uid = metadata(found.live or answer).get("uid")
+        answer = {**answer, "metadata": {**metadata(answer), "uid": uid}}
+        found.live = self._versioned(taken(answer, found.claims, manager))
+        found.written, found.refused = True, False
+        return Applied(found.live, created=created)
+
+    async def delete(
+        self, api: ApiResource, name: str, namespace: str = "", *, uid: str, **_: Any
+    ) -> bool:
+        """Delete without deleting; what has finalizers stays for as long as they do."""
+        found = await self._play(ObjectRef(api, namespace, name))
+        if found.live is None or metadata(found.live).get("uid") != uid:
+            return False
+        meta = metadata(found.live)
+        going = {**found.live, "metadata": {**meta, "deletionTimestamp": GOING}}
+        found.live = self._versioned(going) if meta.get("finalizers") else None
+        found.written = True
+        return True
+
+    async def _play(self, ref: ObjectRef) -> Played:
+        found = self.played.get(ref)
+        if found is None:
+            stored = None
+            if not self.absent:
+                stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
+            found = self.played[ref] = Played(ref, stored, stored)
+        return found
+
+    async def _answered(self, found: Played, body: Object, manager: str) -> tuple[Object, str]:
+        """Return the object that the server answers, or the one that is merged here, and why so."""
+        want = ownership.leave_out(body, found.claims) if found.claims else body
+        why = self._offline(found)
+        if not why:
+            try:
+                sent = _addressed(want, found.stored)
+                applied = await self.cluster.apply(
+                    found.ref.api, sent, manager=manager, dry_run=True
+                )
+            except Forbidden as error:
+                if error.terminating or await self._may_apply(found):
+                    raise
+                why = NO_RIGHTS
+            except Missing as error:
+                if not error.served:
+                    raise
+                self.absent, why = True, NO_NAMESPACE
+            else:
+                found.warnings = applied.warnings
+                return applied.object, ""
+        base = found.live or {**identity(found.ref), "metadata": self._born(found.ref)}
+        return merge(base, want, manager), why
+
+    def _offline(self, found: Played) -> str:
+        """Say why the server cannot be asked, if so."""
+        if self.absent:
+            return NO_NAMESPACE
+        return ANEW if found.stored is not None and found.live is None else found.merged
+
+    def _born(self, ref: ObjectRef) -> Object:
+        """Return the metadata of an object that is made here."""
+        return {**identity(ref)["metadata"], "uid": f"{ref}", "generation": 1}
+
+    async def _may_apply(self, found: Played) -> bool:
+        """Return whether it was something else than rights that forbade an apply."""
+        verbs = ("patch",) if found.stored is not None else ("patch", "create")
+        for verb in verbs:
+            key = (verb, found.ref.api, found.ref.namespace)
+            if key not in self._rights:
+                self._rights[key] = await self.cluster.allowed(*key)
+            if not self._rights[key]:
+                return False
+        return True
+
+    def _versioned(self, obj: Object) -> Object:
+        """Return an object a version that is newer than any: caches take nothing else."""
+        count = next(self._versions)
+        if count > MOST_WRITES:
+            raise EndlessError
+        version = str(_NEWEST + count)
+        return {**obj, "metadata": {**metadata(obj), "resourceVersion": version}}
+
+
+def _guard(found: Played, body: Mapping[str, Any]) -> None:
+    """Meet an apply's own conditions as the server does; raises AlreadyExists and Stale."""
+    meta = metadata(body)
+    if "uid" not in meta and "resourceVersion" in meta and found.live is not None:
+        raise AlreadyExists(f"{found.ref} already exists")
+    if "uid" in meta and meta["uid"] != metadata(found.live or {}).get("uid"):
+        raise Stale(f"{found.ref} is another one by now")
+
+
+def _addressed(body: Object, stored: Object | None) -> Object:
+    """Return the body for what is stored: to exactly that object, or create-only."""
+    meta = {k: v for k, v in body["metadata"].items() if k not in ("uid", "resourceVersion")}
+    guard = {"uid": metadata(stored)["uid"]} if stored is not None else {"resourceVersion": "1"}
+    return {**body, "metadata": {**meta, **guard}}
+
+
+def is_gone(found: Played) -> bool:
+    """Return whether an object that is stored would be deleted."""
+    return found.stored is not None and (found.live is None or is_going(found.live))

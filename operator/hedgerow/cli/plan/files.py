@@ -1,0 +1,159 @@
+"""Files: the hedgerow resources that manifests declare, and the other objects in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from hedgerow.fields.paths import is_map
+from hedgerow.manifest import ManifestError, from_yaml
+from hedgerow.registry import CONTROLLERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from hedgerow.contract import Controller
+    from hedgerow_schemas.base import CustomResource, Object
+
+STDIN = "-"
+_ENDINGS = frozenset({".yaml", ".yml", ".json"})
+
+
+class PlanError(Exception):
+    """What keeps a plan from being made at all, and the remedy, as one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One resource of a file, its namespace filled in."""
+
+    controller: Controller[CustomResource]
+    manifest: Object
+
+    @property
+    def title(self) -> str:
+        """Its kind, namespace and name, as `BlueGreen shop/demo`."""
+        meta = self.manifest["metadata"]
+        return f"{self.manifest['kind']} {meta['namespace']}/{meta['name']}"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherObject:
+    """An object that is none of hedgerow's; `namespace` is the one that it makes, if it does."""
+
+    title: str
+    namespace: str = ""
+
+
+def texts(sources: Iterable[str], stdin: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each file; a directory stands for the manifests in it.
+
+    Raises PlanError for what cannot be read.
+    """
+    for source in sources:
+        if source == STDIN:
+            yield "standard input", "".join(stdin)
+            continue
+        path = Path(source)
+        found = sorted(p for p in path.iterdir() if p.suffix in _ENDINGS) if path.is_dir() else None
+        for file in [path] if found is None else found:
+            try:
+                yield str(file), file.read_text("utf-8")
+            except UnicodeDecodeError as error:
+                raise PlanError(f"{file}: it is no text in UTF-8; give YAML or JSON") from error
+
+
+def declared(name: str, text: str, namespace: str) -> Iterator[Declared | OtherObject]:
+    """Yield the objects of a text, in its order; those of lists one by one, as kubectl does.
+
+    `namespace` is for those that name none; empty to have none filled in. Raises PlanError.
+    """
+    try:
+        documents = from_yaml(text)
+    except ManifestError as error:
+        raise PlanError(f"{name}: {error}") from error
+    for document in documents:
+        for obj in _objects(name, document):
+            yield _read(name, obj, namespace)
+
+
+def _objects(name: str, document: Any) -> Iterator[Object]:
+    if document is None:
+        return
+    if not isinstance(document, dict):
+        raise PlanError(f"{name}: it holds no Kubernetes object: a document has no fields")
+    obj = cast("Object", document)
+    items, kind = obj.get("items"), str(obj.get("kind"))
+    if not (kind.endswith("List") and isinstance(items, list)):
+        yield obj
+        return
+    # An item of a BlueGreenList need not say that it is a BlueGreen.
+    implied = {"apiVersion": obj.get("apiVersion"), "kind": kind.removesuffix("List")}
+    for item in cast("list[Any]", items):
+        known = is_map(item) and ("kind" in item or "apiVersion" in item)
+        yield from _objects(name, item if known or not is_map(item) else {**implied, **item})
+
+
+def _read(name: str, obj: Object, namespace: str) -> Declared | OtherObject:
+    meta: Any = obj.get("metadata")
+    known: Object = meta if is_map(meta) else {}
+    named = known.get("name")
+    kind = obj.get("kind") or "an object without a kind"
+    title = f"{kind}/{named}" if named else str(kind)
+    controller = _controller(str(obj.get("apiVersion")), str(obj.get("kind")))
+    if controller is None:
+        version = obj.get("apiVersion")
+        makes = (version, obj.get("kind")) == ("v1", "Namespace")
+        told = f"{title} of {version}" if version else title
+        return OtherObject(told, str(named) if makes else "")
+    if not isinstance(named, str) or not named:
+        generated = known.get("generateName")
+        more = f", and `kubectl apply` takes no generateName ({generated})" if generated else ""
+        raise PlanError(f"{name}: a {obj['kind']} has no metadata.name{more}")
+    place: Any = known.get("namespace") or namespace
+    if not isinstance(place, str):
+        raise PlanError(f"{name}: {title}: metadata.namespace is no string: {place!r:.80}")
+    for field in ("labels", "annotations"):
+        if not _is_text(known.get(field)):
+            raise PlanError(f"{name}: {title}: metadata.{field} has what is no string")
+    return Declared(controller, {**obj, "metadata": {**known, "namespace": place}})
+
+
+def _is_text(value: Any) -> bool:
+    """Return whether a value is a map of strings, or is not there."""
+    if value is None:
+        return True
+    return isinstance(value, dict) and all(
+        isinstance(text, str) for text in cast("Object", value).values()
+    )
+
+
+def _controller(group_version: str, kind: str) -> Controller[CustomResource] | None:
+    wanted = (group_version, kind)
+    found = (
+        c
+        for c in CONTROLLERS.values()
+        if (c.resource.api.group_version, c.resource.api.kind) == wanted
+    )
+    return next(found, None)
+
+
+def controllers_of(word: str) -> tuple[Controller[CustomResource], ...]:
+    """Return the controllers whose kind a word may mean, as for kubectl; all for an empty one."""
+    name, _, rest = word.lower().partition(".")
+    return tuple(
+        controller
+        for controller in CONTROLLERS.values()
+        if not word or (name in _names(controller) and rest in _places(controller))
+    )
+
+
+def _names(controller: Controller[CustomResource]) -> set[str]:
+    resource = controller.resource
+    return {resource.api.plural, resource.api.kind.lower(), *resource.definition.short_names}
+
+
+def _places(controller: Controller[CustomResource]) -> set[str]:
+    api = controller.resource.api
+    return {"", api.group, f"{api.version}.{api.group}"}

@@ -1,0 +1,171 @@
+"""Forecast: what would become of a resource and its children."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from hedgerow.contract import Apply
+from hedgerow.fields.redaction import both
+from hedgerow.plan.child import ChildPlanner
+from hedgerow.plan.conflicts import OTHER_VALUE
+from hedgerow.plan.installations import KEPT_ELSEWHERE
+from hedgerow.plan.writes import judge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import timedelta
+
+    from hedgerow.contract import Desired, Notice
+    from hedgerow.fields.diff import Line
+    from hedgerow.fields.ownership import Leaf
+    from hedgerow.objects import ObjectRef
+    from hedgerow.plan.input import Scene
+    from hedgerow_schemas.base import Condition, ContestedField, Object
+
+PLACEHOLDER: Final = "00000000-0000-0000-0000-000000000000"
+"""The uid of a resource that does not exist yet; the server takes it in dry runs."""
+
+Action = Literal["created", "configured", "deleted", "unchanged", "refused"]
+Verdict = Literal["nothing", "changes", "conflicts", "failed"]
+_RANKS: Final[tuple[Verdict, ...]] = ("failed", "conflicts", "changes", "nothing")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A field that would stay as it is, or be taken, and who holds it, if anybody does.
+
+    `reason`, `declared` and `live` are those of a `ContestedField`.
+    """
+
+    object: str
+    path: str
+    manager: str
+    operation: str = ""
+    subresource: str = ""
+    since: str = ""
+    reason: str = OTHER_VALUE
+    declared: str | None = None
+    live: str | None = None
+
+    @classmethod
+    def of(cls, told: ContestedField) -> Held:
+        """Take over what a status says."""
+        since = told.since.isoformat() if told.since else ""
+        return cls(
+            told.object, told.path, told.manager or "", told.operation or "",
+            told.subresource or "", since, told.reason or OTHER_VALUE, told.declared, told.live,
+        )  # fmt: skip
+
+    @classmethod
+    def by(cls, target: ObjectRef, leaf: Leaf) -> Held:
+        """Return of a contested leaf; of several holders the first."""
+        holder, kind = leaf.holders[0], target.api.kind
+        values = both(kind, leaf.steps, leaf.want, leaf.live)
+        return cls(
+            str(target), leaf.path, holder.manager, holder.operation, holder.subresource,
+            holder.time, OTHER_VALUE, *values,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the server would not take a write."""
+
+    object: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectForecast:
+    """What would become of one object.
+
+    `merged` tells why no server was asked for it; empty when one was. `forced` are the paths that
+    would be taken by force, `warnings` those that the server sent along.
+    """
+
+    ref: ObjectRef
+    action: Action
+    lines: tuple[Line, ...] = ()
+    merged: str = ""
+    forced: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What would become of one resource and all that hangs on it.
+
+    `before` and `after` are its conditions; `unchecked` tells what could not be found out, and
+    `later` what would become of the children once every Deployment has rolled out. `annotations`
+    are those of the resource afterwards.
+    """
+
+    owner: ObjectRef
+    controller: str
+    field_manager: str
+    objects: tuple[ObjectForecast, ...] = ()
+    contested: tuple[Held, ...] = ()
+    claims: tuple[Held, ...] = ()
+    yields: tuple[Held, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    before: tuple[Condition, ...] = ()
+    after: tuple[Condition, ...] = ()
+    events: tuple[tuple[str, Notice], ...] = ()
+    unchecked: tuple[str, ...] = ()
+    later: tuple[ObjectForecast, ...] = ()
+    again_in: timedelta | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def problems(self) -> tuple[Condition, ...]:
+        """The conditions that say that waiting will not help."""
+        return tuple(c for c in self.after if c.type == "Stalled" and c.status == "True")
+
+    @property
+    def changes(self) -> tuple[ObjectForecast, ...]:
+        """The objects that would be written."""
+        return tuple(o for o in self.objects if o.action in ("created", "configured", "deleted"))
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return the worst of all: failures go before conflicts, conflicts before changes."""
+        taken = [c for c in self.problems if c.reason in ("NameTaken", KEPT_ELSEWHERE)]
+        if self.refusals or len(taken) < len(self.problems):
+            return "failed"
+        if self.contested or taken:
+            return "conflicts"
+        return "changes" if self.changes else "nothing"
+
+
+def worst(forecasts: Iterable[Forecast]) -> Verdict:
+    """Return the worst verdict of several."""
+    found = {forecast.verdict for forecast in forecasts}
+    return next(rank for rank in _RANKS if rank in {*found, _RANKS[-1]})
+
+
+def yielded(scene: Scene, desired: Desired) -> Iterator[Held]:
+    """Yield the fields that compose declares, that others hold, and that are left to them."""
+    for child in desired.children:
+        live = scene.live.get((child.kind.api.kind, child.name))
+        if live is None or not isinstance(child, Apply):
+            continue
+        planner = ChildPlanner(scene, child)
+        for leaf in judge(planner.want, live, scene.field_manager).leaves:
+            kind, name = planner.id
+            if leaf.holders and scene.terms.yielded(kind, name, leaf.steps):
+                yield Held.by(planner.ref, leaf)
+
+
+def rolled_out(deployment: Object) -> Object:
+    """Return a Deployment as it is once its pods are there: nobody knows whether they ever will."""
+    spec: Object = deployment.get("spec") or {}
+    wanted = spec.get("replicas", 1)
+    counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    available = {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}
+    status: Object = {
+        **dict.fromkeys(counts, wanted),
+        "observedGeneration": deployment["metadata"].get("generation", 0),
+        "conditions": [available],
+    }
+    return {**deployment, "spec": {**spec, "replicas": wanted}, "status": status}

@@ -1,0 +1,228 @@
+"""Merge: what an apply would make of an object, computed here without a schema.
+
+It stands in where no server can be asked: values come out as declared, so neither defaults nor
+admission are in them. Lists whose keys no managed fields tell are taken for atomic ones.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.fields import ownership
+from hedgerow.fields.canonical import builtin
+from hedgerow.fields.managed import entries, held
+from hedgerow.fields.ownership import GRANULAR
+from hedgerow.fields.paths import (
+    SELF,
+    Positions,
+    Tree,
+    assign,
+    by_element,
+    coin,
+    is_list,
+    is_map,
+    shapes,
+)
+from hedgerow.fields.sets import Steps, cut, subtree
+from hedgerow.objects import metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from hedgerow.fields.ownership import Leaf
+    from hedgerow_schemas.base import Object
+
+_IDENTITY = ("apiVersion", "kind", "metadata")
+_GUARDS = ("name", "namespace", "uid", "resourceVersion")
+
+
+def merge(
+    live: Object,
+    body: Object,
+    field_manager: str,
+    subresource: str = "",
+    *,
+    shapes: Iterable[Tree] = (),
+) -> Object:
+    """Return `live` as it is after `field_manager` applied `body`, nothing of which is contested.
+
+    What is not declared any more goes, unless somebody else holds it too. `live` of an object that
+    does not exist holds its identity alone. `shapes` are further trees that tell list keys.
+    """
+    verdict = ownership.judge(body, live, field_manager, subresource)
+    others = held(live, but=(field_manager, subresource))
+    wants = {leaf.steps: leaf.want for leaf in verdict.leaves if leaf.why in ("lost", "changed")}
+    gone = [
+        leaf.steps
+        for leaf in verdict.leaves
+        if leaf.why == "surplus" and not others.at(leaf.steps).pairs
+    ]
+    merged = without(put(live, wants), gone)
+    known = [*(tree for _, _, tree in entries(live)), *shapes]
+    return _booked(merged, live, body, known, (field_manager, subresource))
+
+
+def taken(live: Object, leaves: Iterable[Leaf], field_manager: str) -> Object:
+    """Return `live` as it is once these leaves were taken by force: the values, and whose they are.
+
+    `field_manager` has an entry in `live` already.
+    """
+    wants = {leaf.steps: leaf.want for leaf in leaves}
+    moved = [_moved(found, wants, field_manager) for found in _managed(live)]
+    live = put(live, wants)
+    return {**live, "metadata": {**metadata(live), "managedFields": moved}}
+
+
+def put(value: Any, wants: Mapping[Steps, Any]) -> Any:
+    """Return a JSON value with others at some places; what is missing on the way is made.
+
+    None of the places is within another.
+    """
+    if () in wants:
+        return wants[()]
+    found = by_element(wants)
+    if not found:
+        return value
+    if next(iter(found)).startswith("f:"):
+        fields: Object = value if is_map(value) else {}
+        return fields | {e[2:]: put(fields.get(e[2:]), below) for e, below in found.items()}
+    items: list[Any] = list(value) if is_list(value) else []
+    where = Positions(tuple(items))
+    for element, below in found.items():
+        at = where.of(element)
+        if at:
+            items[at[0]] = put(items[at[0]], below)
+        else:
+            items.append(put(_keys(element), below))
+    return items
+
+
+def without(value: Any, places: Iterable[Steps]) -> Any:
+    """Return a JSON value without what is at some places; a map or list that this empties goes too.
+
+    The value itself stays, whatever is left of it.
+    """
+    return _without(value, dict.fromkeys(places))
+
+
+def _without(value: Any, places: Mapping[Steps, None]) -> Any:
+    found = by_element(places)
+    if is_map(value):
+        left = {
+            name: _without(inner, found["f:" + name])
+            for name, inner in value.items()
+            if "f:" + name in found and () not in found["f:" + name]
+        }
+        return {
+            name: left.get(name, inner)
+            for name, inner in value.items()
+            if "f:" + name not in found or left.get(name)
+        }
+    if not is_list(value):
+        return value
+    where = Positions(value)
+    below: dict[int, dict[Steps, None]] = {}
+    for element, inner in found.items():
+        for index in where.of(element):
+            below.setdefault(index, {}).update(inner)
+    return [
+        _without(item, below[index]) if index in below else item
+        for index, item in enumerate(value)
+        if () not in below.get(index, ())
+    ]
+
+
+def tree_of(want: Any, known: Sequence[Tree], *, granular: bool = False) -> Tree:
+    """Return the fieldsV1 tree of a declaration; `known` are the entries' trees at its place."""
+    inside = _inside(known)
+    if is_map(want) and want and (granular or inside or not known):
+        return {
+            "f:" + name: tree_of(
+                inner, inside.get("f:" + name, ()), granular="f:" + name in GRANULAR
+            )
+            for name, inner in want.items()
+        }
+    if not is_list(want) or not inside:
+        return {}
+    coined = shapes(inside)
+    named = zip(want, assign(want, inside), strict=True)
+    items = [(element or coin(item, coined), item) for item, element in named]
+    trees = {element: tree_of(item, inside.get(element, ())) for element, item in items if element}
+    return {element: {SELF: {}, **below} if below else {} for element, below in trees.items()}
+
+
+def keyed(want: Any, known: Sequence[Tree]) -> Any:
+    """Return a declaration with the list keys that it leaves to a default, taken from `known`."""
+    inside = _inside(known)
+    if is_map(want):
+        return {name: keyed(inner, inside.get("f:" + name, ())) for name, inner in want.items()}
+    if not is_list(want) or not inside:
+        return want
+    return [
+        keyed({**_keys(element), **item}, inside[element]) if element and is_map(item) else item
+        for item, element in zip(want, assign(want, inside), strict=True)
+    ]
+
+
+def _inside(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
+    """Sort what is below the places of these trees by element."""
+    found: dict[str, list[Tree]] = {}
+    for tree in trees:
+        for element, below in tree.items():
+            if element != SELF:
+                found.setdefault(element, []).append(below)
+    return found
+
+
+def _booked(
+    merged: Object, live: Object, body: Object, known: Sequence[Tree], applier: tuple[str, str]
+) -> Object:
+    """Return the merged object with the entry that the apply leaves there."""
+    field_manager, subresource = applier
+    meta = {k: v for k, v in body["metadata"].items() if k not in _GUARDS}
+    fields = {k: v for k, v in body.items() if k not in _IDENTITY}
+    declared = {"metadata": meta, **fields} if meta else fields
+    entry: Object = {
+        "manager": field_manager,
+        "operation": "Apply",
+        "apiVersion": body["apiVersion"],
+        "fieldsType": "FieldsV1",
+        "fieldsV1": tree_of(declared, known, granular=builtin(str(body["apiVersion"]))),
+        **({"subresource": subresource} if subresource else {}),
+    }
+    others = [
+        found for found in _managed(live) if not _is_applier(found, field_manager, subresource)
+    ]
+    return {**merged, "metadata": {**metadata(merged), "managedFields": [*others, entry]}}
+
+
+def _managed(live: Object) -> list[Object]:
+    return list(metadata(live).get("managedFields") or ())
+
+
+def _is_applier(entry: Object, field_manager: str, subresource: str) -> bool:
+    return (entry.get("manager"), entry.get("operation"), entry.get("subresource", "")) == (
+        field_manager, "Apply", subresource,
+    )  # fmt: skip
+
+
+def _moved(entry: Object, places: Mapping[Steps, Any], field_manager: str) -> Object:
+    tree: Tree = entry.get("fieldsV1") or {}
+    if _is_applier(entry, field_manager, ""):
+        return {**entry, "fieldsV1": _planted(tree, places)}
+    pulled = [steps for steps in places if subtree(tree, steps) is not None]
+    return {**entry, "fieldsV1": cut(tree, pulled)} if pulled else entry
+
+
+def _planted(tree: Tree, places: Mapping[Steps, Any]) -> Tree:
+    grown = dict(tree)
+    for element, inner in by_element(places).items():
+        below: Tree = {} if () in inner else _planted(tree.get(element, {}), inner)
+        grown[element] = {SELF: {}, **below} if below and element.startswith("k:") else below
+    return grown
+
+
+def _keys(step: str) -> Any:
+    """Return the list item that has nothing but its keys."""
+    return json.loads(step[2:]) if step.startswith("k:") else {}

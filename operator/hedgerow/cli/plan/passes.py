@@ -1,0 +1,163 @@
+"""Passes: the operator's own reconciler over one resource, on the dry-run cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from hedgerow.cli.plan.dry_run import EndlessError, Rehearsal
+from hedgerow.cli.plan.forecast import rolled_out
+from hedgerow.kube.errors import Forbidden
+from hedgerow.objects import ObjectRef, metadata
+from hedgerow.runtime.applier import Applied, Applier
+from hedgerow.runtime.cache.caches import build
+from hedgerow.runtime.events.publisher import Announcer
+from hedgerow.runtime.events.recorder import Recorder
+from hedgerow.runtime.observation import Observer
+from hedgerow.runtime.reconciler import Outcome, Reconciler
+from hedgerow.runtime.state import Memory
+
+if TYPE_CHECKING:
+    from hedgerow.contract import Controller
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.objects import Installation
+    from hedgerow.plan.writes import Write
+    from hedgerow.runtime.cache.caches import Source
+    from hedgerow.runtime.clock import Clock
+    from hedgerow.runtime.observation import Look
+    from hedgerow_schemas.base import CustomResource, Object
+
+
+class _Claimant(Applier):
+    """Writes as the operator does, but tells beforehand what it would take by force."""
+
+    def __init__(self, rehearsal: Rehearsal, field_manager: str) -> None:
+        super().__init__(cast("Cluster", rehearsal), field_manager)
+        self._rehearsal = rehearsal
+
+    async def apply(self, write: Write, before: Object | None) -> Applied:
+        await self._rehearsal.claim(write.ref, write.claims)
+        return await super().apply(write, before)
+
+
+class Stage:
+    """One resource, what is there of its children, and a reconciler that knows no better.
+
+    `ref` is the resource as it would be; `unchecked` collects what could not be looked at.
+    """
+
+    def __init__(
+        self,
+        controller: Controller[CustomResource],
+        installation: Installation,
+        rehearsal: Rehearsal,
+        clock: Clock,
+        ref: ObjectRef,
+    ) -> None:
+        self.rehearsal = rehearsal
+        self.ref = ref
+        self.field_manager = installation.field_manager(controller.name)
+        self.going = False
+        self.claiming = True
+        self.unchecked: list[str] = []
+        self._cache = build(controller, installation, (ref.namespace,))
+        self._observer = Observer(
+            controller=controller,
+            installation=installation,
+            cache=self._cache,
+            clock=clock,
+            going=lambda _: self.going,
+            claiming=lambda _: self.claiming,
+        )
+        cluster = cast("Cluster", rehearsal)
+        self._reconciler = Reconciler(
+            self._observer,
+            _Claimant(rehearsal, self.field_manager),
+            Announcer(cluster, self._observer, Recorder(cluster, clock, self.field_manager)),
+        )
+
+    @property
+    def uid(self) -> str:
+        """The resource's uid, which may be a placeholder."""
+        live = self._cache.resource((self.ref.namespace, self.ref.name))
+        return str(metadata(live or {}).get("uid", ""))
+
+    def keeper(self) -> Installation | None:
+        """Return another installation that has the resource, so that ours leaves it alone."""
+        return self._reconciler.keeper((self.ref.namespace, self.ref.name))
+
+    async def fill(self, resource: Object) -> None:
+        """Put into the caches what the operator's watches would have told. Raises KubeError."""
+        self._cache.resource_store(self.ref.namespace).adopt(resource)
+        for source in (*self._cache.children, *self._cache.related):
+            if not self.rehearsal.absent:
+                await self._list(source)
+
+    async def _list(self, source: Source) -> None:
+        try:
+            listing = await self.rehearsal.list(
+                source.api, source.namespace, labels=source.labels, reduce=source.reduce
+            )
+        except Forbidden:
+            what = (
+                "what would be pruned is not known" if source.relation is None else "assumed none"
+            )
+            self.unchecked.append(f"{source.api.plural} may not be listed: {what}")
+            return
+        source.store.replace(listing.items, listing.version)
+
+    async def play(self) -> Outcome:
+        """Make passes until one has nothing left to do. Raises KubeError."""
+        try:
+            while True:
+                before = self._written()
+                outcome = await self._reconciler.reconcile((self.ref.namespace, self.ref.name))
+                self._watch()
+                if outcome.retry or self._written() == before:
+                    return outcome
+        except EndlessError:
+            self.unchecked.append("it does not come to rest: the operator would write without end")
+            return Outcome()
+
+    async def look(self) -> Look | None:
+        """Look at the end of it as an operator does that has just been started."""
+        key = self.ref.namespace, self.ref.name
+        memory = Memory.of(self.uid, self._cache.resource(key) or {})
+        return await self._observer.look(key, memory, frozenset())
+
+    def roll_out(self) -> bool:
+        """Pretend that every Deployment has rolled out; False when none had to."""
+        owned = self._cache.owned(self.uid, self.ref.namespace)
+        due = [
+            (ObjectRef(kind.api, self.ref.namespace, metadata(obj)["name"]), rolled_out(obj))
+            for kind, obj in owned
+            if kind.api.kind == "Deployment" and _counts(obj) != _counts(rolled_out(obj))
+        ]
+        for ref, after in due:
+            store = self._cache.child_store(ref.api.kind, ref.namespace)
+            store.adopt(self.rehearsal.advance(ref, after))
+        return bool(due)
+
+    def _written(self) -> tuple[object, ...]:
+        return tuple(
+            metadata(found.live or {}).get("resourceVersion")
+            for found in self.rehearsal.played.values()
+        )
+
+    def _watch(self) -> None:
+        """Tell the caches of what would have been deleted, as the watches would."""
+        for ref, found in self.rehearsal.played.items():
+            if ref.api.kind == self.ref.api.kind or not found.written:
+                continue
+            store = self._cache.child_store(ref.api.kind, ref.namespace)
+            cached = store.get((ref.namespace, ref.name))
+            if found.live is not None:
+                store.absorb(found.live)
+            elif cached is not None:
+                store.forget((ref.namespace, ref.name), metadata(cached)["uid"])
+
+
+def _counts(deployment: Object) -> tuple[object, ...]:
+    """Return what says how far a Deployment is; its generation in a rehearsal is a guess."""
+    status: Object = deployment.get("status") or {}
+    names = ("replicas", "updatedReplicas", "availableReplicas", "observedGeneration")
+    return tuple(status.get(name, 0) for name in names)

@@ -1,0 +1,286 @@
+"""Planner: the forecast of one resource, from the cluster and from what would be applied."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from hedgerow.cli.plan import client_side_apply
+from hedgerow.cli.plan.client_side_apply import LAST_APPLIED
+from hedgerow.cli.plan.dry_run import Rehearsal, is_gone
+from hedgerow.cli.plan.forecast import (
+    PLACEHOLDER,
+    Forecast,
+    Held,
+    ObjectForecast,
+    Refusal,
+    yielded,
+)
+from hedgerow.cli.plan.passes import Stage
+from hedgerow.cli.plan.submission import Submission, Submitted
+from hedgerow.fields.diff import difference
+from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.objects import (
+    NORMAL_FORM_ANNOTATION,
+    Installation,
+    ObjectRef,
+    annotation,
+    is_going,
+    metadata,
+)
+from hedgerow.plan.installations import kept_by
+from hedgerow.plan.policy import ALLOW_CLAIMS, CLAIM, allows_claims
+from hedgerow.plan.status import said
+from hedgerow.runtime.namespaces import NAMESPACES
+from hedgerow.serving.admission import review as admission
+from hedgerow.serving.admission.review import Kind, Resource, Review
+
+if TYPE_CHECKING:
+    from hedgerow.cli.plan.dry_run import Played
+    from hedgerow.contract import Controller
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.runtime.clock import Clock
+    from hedgerow_schemas.base import CustomResource, Object
+
+
+_COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
+"""What client-side apply, and the server in its stead, keeps of the last manifest."""
+_MARK = ("f:metadata", "f:annotations", f"f:{NORMAL_FORM_ANNOTATION}")
+
+
+@dataclass(frozen=True, slots=True)
+class Applier:
+    """How a user applies resources: which way, and as which field manager; empty: kubectl's."""
+
+    field_manager: str = ""
+    server_side: bool = False
+
+    @property
+    def manager(self) -> str:
+        """The field manager that the API server is told."""
+        return self.field_manager or ("kubectl" if self.server_side else client_side_apply.MANAGER)
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Makes forecasts on one cluster, as seen by one user; writes nothing."""
+
+    cluster: Cluster
+    clock: Clock
+    installation: Installation = field(default_factory=Installation)
+    applier: Applier = field(default_factory=Applier)
+
+    async def of_name(
+        self, controller: Controller[CustomResource], name: str, namespace: str
+    ) -> Forecast | None:
+        """Return what the operator would do about a resource as it is; None when there is none.
+
+        Raises KubeError, Missing when the kind is not served.
+        """
+        stored = await self.cluster.read(controller.resource.api, name, namespace)
+        if stored is None:
+            return None
+        return await self._rehearse(controller, stored, Submitted(stored), absent=False)
+
+    async def of_manifest(
+        self, controller: Controller[CustomResource], manifest: Object, *, coming: bool = False
+    ) -> Forecast:
+        """Return what would come of applying a resource, its namespace filled in. Raises KubeError.
+
+        `coming` tells that its namespace is made before it, if it is not there.
+        """
+        meta = metadata(manifest)
+        ref = ObjectRef(controller.resource.api, meta["namespace"], meta["name"])
+        absent = await self._namespace(ref.namespace) is None
+        stored: Object | None = None
+        try:
+            stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
+            submission = Submission(
+                ref,
+                manifest,
+                stored,
+                self.applier.manager,
+                self.clock.now(),
+                server_side=self.applier.server_side,
+                coming=coming,
+            )
+            submitted = await submission.dry_run(self.cluster, absent=absent)
+        except Missing as error:
+            told = f"{error.message} Run `hedgerow install`"
+            submitted = Submitted(None, refusals=(Refusal(str(ref), told),))
+        submitted = _judged(controller, stored, submitted)
+        if submitted.live is None:
+            return self._stopped(controller, ref, stored, submitted)
+        return await self._rehearse(controller, stored, submitted, absent=absent)
+
+    async def _namespace(self, name: str) -> Object | None:
+        """Read a namespace; one that may not be read is taken to be there."""
+        try:
+            return await self.cluster.read(NAMESPACES, name)
+        except Forbidden:
+            return {}
+
+    def _stopped(
+        self,
+        controller: Controller[CustomResource],
+        ref: ObjectRef,
+        stored: Object | None,
+        submitted: Submitted,
+    ) -> Forecast:
+        """Return of a resource that would not even be stored."""
+        conditions = said(stored or {}).conditions
+        return Forecast(
+            ref,
+            controller.name,
+            self.installation.field_manager(controller.name),
+            (ObjectForecast(ref, "refused"),),
+            contested=submitted.contested,
+            refusals=submitted.refusals,
+            before=conditions,
+            after=conditions,
+        )
+
+    async def _rehearse(
+        self,
+        controller: Controller[CustomResource],
+        stored: Object | None,
+        submitted: Submitted,
+        *,
+        absent: bool,
+    ) -> Forecast:
+        live = submitted.live or {}
+        meta = metadata(live)
+        ref = ObjectRef(controller.resource.api, meta.get("namespace", ""), meta["name"])
+        rehearsal = Rehearsal(self.cluster, absent=absent)
+        stage = Stage(controller, self.installation, rehearsal, self.clock, ref)
+        place = await self._namespace(ref.namespace)
+        stage.going = is_going(place or {})
+        if place:
+            stage.claiming = allows_claims(place)
+        elif annotation(live, CLAIM):
+            stage.unchecked.append(
+                f"whether namespace {ref.namespace} allows {CLAIM} (label {ALLOW_CLAIMS}=true):"
+                " assumed so"
+            )
+        if stage.going or is_going(live):
+            stage.unchecked.append("it is being deleted: nothing is written any more")
+        await stage.fill(rehearsal.seat(ref, stored, live))
+        outcome = await stage.play()
+        keeper = stage.keeper()
+        if keeper is not None:
+            stage.unchecked.append(
+                f"{kept_by(str(ref), keeper)}; to plan as that one, --instance"
+                f" {shlex.quote(keeper.instance)}"
+            )
+        look = await stage.look()
+        after = said((rehearsal.played[ref].live if ref in rehearsal.played else None) or {})
+        forecast = Forecast(
+            ref,
+            controller.name,
+            self.installation.field_manager(controller.name),
+            (self._own(ref, stored, submitted), *_children(stage)),
+            contested=tuple(map(Held.of, after.contested)),
+            claims=tuple(_claims(stage)),
+            yields=tuple(yielded(look.scene, look.desired)) if look else (),
+            refusals=tuple(dict.fromkeys(rehearsal.refusals)),
+            before=said(stored or {}).conditions,
+            after=after.conditions,
+            events=tuple(dict.fromkeys(rehearsal.events)),
+            unchecked=tuple(dict.fromkeys(stage.unchecked)),
+            again_in=outcome.requeue_after,
+            annotations=meta.get("annotations") or {},
+        )
+        return replace(forecast, later=await _later(stage))
+
+    def _own(self, ref: ObjectRef, stored: Object | None, submitted: Submitted) -> ObjectForecast:
+        """Return of the resource itself."""
+        found = difference(stored, submitted.live, self.applier.manager)
+        lines = tuple(line for line in found if line.steps != _COPY)
+        # Who else would hold a field of the resource is a matter of how its user applies it.
+        changed = any(line.is_change for line in lines)
+        action = "created" if stored is None else "configured" if changed else "unchanged"
+        return ObjectForecast(ref, action, lines, submitted.merged, (), submitted.warnings)
+
+
+def _judged(
+    controller: Controller[CustomResource], stored: Object | None, submitted: Submitted
+) -> Submitted:
+    """Judge by the webhook's rules, here, what no server judged."""
+    if submitted.live is None or not submitted.merged:
+        return submitted
+    api = controller.resource.api
+    review = Review(
+        uid=PLACEHOLDER,
+        kind=Kind(group=api.group, version=api.version, kind=api.kind),
+        resource=Resource(group=api.group, version=api.version, resource=api.plural),
+        operation="UPDATE" if stored else "CREATE",
+        object=submitted.live,
+        old_object=stored,
+    )
+    answer = admission.validate(review, controller)["response"]
+    if answer["allowed"]:
+        return replace(submitted, warnings=tuple(answer.get("warnings", ())))
+    target = f"{api.kind}/{metadata(submitted.live)['name']}"
+    return Submitted(None, refusals=(Refusal(target, answer["status"]["message"]),))
+
+
+def _children(stage: Stage) -> list[ObjectForecast]:
+    known = stage.uid != PLACEHOLDER
+    return [found if known else _unmarked(found) for found in _written(stage)]
+
+
+def _unmarked(found: ObjectForecast) -> ObjectForecast:
+    """Hide a mark that is made of the resource's uid, which nobody knows yet."""
+    lines = (replace(ln, new=PLACEHOLDER) if ln.steps == _MARK else ln for ln in found.lines)
+    return replace(found, lines=tuple(lines))
+
+
+def _written(stage: Stage) -> list[ObjectForecast]:
+    return [
+        _forecast(found, stage.field_manager)
+        for ref, found in stage.rehearsal.played.items()
+        if ref.api != stage.ref.api
+        and (found.written or found.refused)
+        and not (found.stored is None and found.live is None and not found.refused)
+    ]
+
+
+def _forecast(found: Played, field_manager: str) -> ObjectForecast:
+    forced = tuple(leaf.path for leaf in found.claims)
+    if is_gone(found):
+        return ObjectForecast(found.ref, "deleted", difference(found.stored, None, field_manager))
+    if found.refused:
+        return ObjectForecast(found.ref, "refused", warnings=found.warnings)
+    lines = difference(found.stored, found.live, field_manager)
+    action = "created" if found.stored is None else "configured" if lines else "unchanged"
+    return ObjectForecast(found.ref, action, lines, found.merged, forced, found.warnings)
+
+
+def _claims(stage: Stage) -> list[Held]:
+    return [
+        Held.by(ref, leaf) for ref, found in stage.rehearsal.played.items() for leaf in found.claims
+    ]
+
+
+async def _later(stage: Stage) -> tuple[ObjectForecast, ...]:
+    """Return what more would be written if every Deployment rolled out."""
+    played = stage.rehearsal.played
+    if stage.rehearsal.refusals or not stage.roll_out():
+        return ()
+    before = {ref: found.live for ref, found in played.items()}
+    for found in played.values():
+        found.written = False
+    await stage.play()
+    return tuple(
+        _further(found, before.get(ref, found.stored), stage.field_manager)
+        for ref, found in played.items()
+        if ref.api != stage.ref.api and found.written
+    )
+
+
+def _further(found: Played, before: Object | None, field_manager: str) -> ObjectForecast:
+    if found.live is None or is_going(found.live):
+        return ObjectForecast(found.ref, "deleted", difference(before, None, field_manager))
+    lines = difference(before, found.live, field_manager)
+    return ObjectForecast(found.ref, "configured" if before else "created", lines, found.merged)

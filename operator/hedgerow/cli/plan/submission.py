@@ -1,0 +1,260 @@
+"""Submission: a custom resource as the API server would store it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import to_json
+
+from hedgerow.cli.plan import client_side_apply
+from hedgerow.cli.plan.client_side_apply import ANNOTATIONS_LIMIT, LAST_APPLIED
+from hedgerow.cli.plan.dry_run import NO_NAMESPACE, NO_RIGHTS
+from hedgerow.cli.plan.forecast import PLACEHOLDER, Held, Refusal
+from hedgerow.cli.plan.merge import merge
+from hedgerow.fields import ownership
+from hedgerow.fields.managed import entries
+from hedgerow.fields.sets import subtree, united
+from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Missing
+from hedgerow.objects import ObjectRef, annotation, identity, metadata
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from hedgerow.fields.paths import Tree
+    from hedgerow.kube.cluster import Applied, Cluster
+    from hedgerow.kube.errors import KubeError
+    from hedgerow_schemas.base import Object
+
+STORED_LIMIT = 1536 * 1024
+"""Bytes of a write: etcd takes no more unless it is told to (--max-request-bytes)."""
+MIGRATED = (
+    "kubectl takes over what client-side apply held and applies again, which was worked out here"
+)
+NOTHING_GOES = (
+    "`kubectl apply` did not make it: what the file leaves out stays, unlike with --server-side"
+)
+_COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
+_KEEPER = "kubectl-last-applied"
+"""Under which `kubectl apply --server-side` keeps the copy of client-side apply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What would be stored, or why it would not be; `merged` tells why no server was asked."""
+
+    live: Object | None
+    merged: str = ""
+    contested: tuple[Held, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A manifest to be applied to what is `stored`, as `kubectl apply` does it.
+
+    `field_manager` is the user's. With `server_side` as `kubectl apply --server-side` does.
+    `coming` tells that the namespace is made before it, if it is not there.
+    """
+
+    ref: ObjectRef
+    manifest: Object
+    stored: Object | None
+    field_manager: str
+    now: datetime
+    server_side: bool = False
+    coming: bool = False
+
+    async def dry_run(self, cluster: Cluster, *, absent: bool) -> Submitted:
+        """Ask the server what it would store; `absent`: the namespace is not there yet.
+
+        Raises Missing when the server does not serve the kind, and KubeError.
+        """
+        size = (
+            0
+            if self.server_side
+            else client_side_apply.annotations_size(self.stored, self.manifest)
+        )
+        if size > ANNOTATIONS_LIMIT:
+            return self._refused(_too_long(size))
+        if absent and self.coming:
+            return self._merged(NO_NAMESPACE)
+        try:
+            return await (
+                self._by_server(cluster) if self.server_side else self._by_client(cluster)
+            )
+        except (Conflict, Forbidden, Invalid, Missing) as error:
+            return await self._instead(cluster, error)
+
+    async def _instead(self, cluster: Cluster, error: KubeError) -> Submitted:
+        """Return what an error means: a refusal, or that the server could not be asked."""
+        match error:
+            case Conflict():
+                return self._contested(error)
+            case Forbidden():
+                may = await self._may_apply(cluster)
+                return self._refused(error.message) if may else self._merged(NO_RIGHTS)
+            case Missing() if not error.served:
+                raise error
+            case Missing() if self.coming:
+                return self._merged(NO_NAMESPACE)
+            case Missing():
+                return self._refused(f"{error.message}: make it first, or earlier in the files")
+            case _:
+                return self._refused(error.message)
+
+    async def _by_server(self, cluster: Cluster) -> Submitted:
+        applied = await cluster.apply(
+            self.ref.api, self.manifest, manager=self.field_manager, dry_run=True
+        )
+        submitted = self._answered(applied)
+        held = _by_client_side(applied.object)
+        return self._migrated(submitted, held) if submitted.live and held else submitted
+
+    async def _by_client(self, cluster: Cluster) -> Submitted:
+        api, place, manager = self.ref.api, self.ref.namespace, self.field_manager
+        if self.stored is None:
+            body = client_side_apply.creation(self.manifest)
+            return self._answered(await cluster.rehearse_create(api, place, body, manager=manager))
+        try:
+            patch = client_side_apply.patch(self.stored, self.manifest)
+        except ValueError as error:
+            return self._refused(
+                f"kubectl cannot read the annotation {LAST_APPLIED} ({error}): remove it, or use"
+                " `kubectl apply --server-side`"
+            )
+        if not patch:
+            return Submitted(self.stored)
+        name = self.ref.name
+        submitted = self._answered(
+            await cluster.rehearse_patch(api, place, name, patch, manager=manager)
+        )
+        more = () if annotation(self.stored, LAST_APPLIED) else (NOTHING_GOES,)
+        return replace(submitted, warnings=(*submitted.warnings, *more))
+
+    def _answered(self, applied: Applied) -> Submitted:
+        live = applied.object
+        size = len(to_json(live)) + self._overhead()
+        if size > STORED_LIMIT:
+            return self._refused(
+                f"request is too large: to store it takes {size} bytes, and etcd takes"
+                f" {STORED_LIMIT} unless it is configured otherwise (a dry run does not store it)"
+            )
+        if self.stored is None:
+            live = {**live, "metadata": {**metadata(live), "uid": PLACEHOLDER}}
+        return Submitted(live, warnings=applied.warnings)
+
+    def _overhead(self) -> int:
+        """Return the bytes of a transaction beside the object: its key, three times."""
+        api = self.ref.api
+        key = f"/registry/{api.group}/{api.plural}/{self.ref.namespace}/{self.ref.name}"
+        return 3 * len(key) + 32
+
+    def _migrated(self, submitted: Submitted, held: Tree) -> Submitted:
+        """Have what client-side apply held be the applier's, who then declares less.
+
+        As kubectl does it after an apply that the server took: k8s.io/client-go, util/csaupgrade.
+        """
+        live = submitted.live or {}
+        moved = _moved(live, held, self.field_manager)
+        merged = merge(moved, self.manifest, self.field_manager)
+        if merged.get("spec") == live.get("spec") and _given(merged) == _given(live):
+            return replace(submitted, live=merged)
+        return replace(submitted, live=_counted(merged, self.stored or {}), merged=MIGRATED)
+
+    def _refused(self, message: str) -> Submitted:
+        return Submitted(None, refusals=(Refusal(str(self.ref), message),))
+
+    async def _may_apply(self, cluster: Cluster) -> bool:
+        """Return whether it was something else than rights that forbade the apply."""
+        made = ("patch", "create") if self.server_side else ("create",)
+        verbs = ("patch",) if self.stored is not None else made
+        asked = [await cluster.allowed(v, self.ref.api, self.ref.namespace) for v in verbs]
+        return all(asked)
+
+    def _contested(self, error: Conflict) -> Submitted:
+        """Return who is in the way."""
+        verdict = ownership.judge(self.manifest, self.stored or {}, self.field_manager)
+        known = {leaf.path: leaf for leaf in verdict.contested}
+        held = [
+            Held.by(self.ref, known[cause.field])
+            if cause.field in known
+            else Held(str(self.ref), cause.field, cause.manager)
+            for cause in error.causes
+        ]
+        return Submitted(None, contested=tuple(held))
+
+    def _merged(self, why: str) -> Submitted:
+        """Work out what an apply comes to, where no server is asked."""
+        if self.stored is None:
+            born = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
+            meta: Object = {"uid": PLACEHOLDER, "generation": 1, "creationTimestamp": born}
+            base = identity(self.ref)
+            base["metadata"] = {**base["metadata"], **meta}
+            return Submitted(merge(base, self.manifest, self.field_manager), why)
+        base = self.stored if self.server_side else self._patched()
+        live = merge(base, self.manifest, self.field_manager)
+        return Submitted(_counted(live, self.stored), why)
+
+    def _patched(self) -> Object:
+        """Return what is stored with the fields gone that client-side apply removes."""
+        stored = self.stored or {}
+        try:
+            return client_side_apply.patched(stored, client_side_apply.patch(stored, self.manifest))
+        except ValueError:
+            return stored
+
+
+def _too_long(size: int) -> str:
+    return (
+        "metadata.annotations: Too long: `kubectl apply` keeps the whole manifest in an annotation,"
+        f" which makes {size} bytes of annotations where the API server takes {ANNOTATIONS_LIMIT};"
+        " use `kubectl apply --server-side`, and plan it with --server-side"
+    )
+
+
+def _given(live: Object) -> tuple[Any, Any]:
+    """Return what of an object's metadata its user gives."""
+    meta = metadata(live)
+    return meta.get("labels") or {}, meta.get("annotations") or {}
+
+
+def _counted(live: Object, before: Object) -> Object:
+    """Return the object with the generation that it gets."""
+    if live.get("spec") == before.get("spec"):
+        return live
+    meta = {**metadata(live), "generation": metadata(before).get("generation", 0) + 1}
+    return {**live, "metadata": meta}
+
+
+def _by_client_side(live: Object) -> Tree:
+    """Return what client-side apply holds: who wrote the copy of the manifest by an update."""
+    held: Tree = {}
+    for holder, _, tree in entries(live):
+        if (holder.operation, holder.subresource) == ("Update", "") and _has_copy(tree):
+            held = _together(held, tree)
+    return held
+
+
+def _together(tree: Tree, other: Tree) -> Tree:
+    added = {element: _together(tree.get(element) or {}, below) for element, below in other.items()}
+    return {**tree, **added}
+
+
+def _has_copy(tree: Tree) -> bool:
+    return subtree(tree, _COPY) is not None
+
+
+def _moved(live: Object, held: Tree, field_manager: str) -> Object:
+    """Return the object with these fields held by an applier, and the copy by its keeper."""
+    kept: list[Object] = []
+    for entry in metadata(live).get("managedFields") or ():
+        tree: Tree = entry.get("fieldsV1") or {}
+        ours = (entry.get("manager"), entry.get("operation")) == (field_manager, "Apply")
+        if ours and not entry.get("subresource"):
+            kept.append({**entry, "fieldsV1": _together(tree, held)})
+        elif entry.get("operation") != "Update" or not _has_copy(tree):
+            kept.append(entry)
+    keeper = {"manager": _KEEPER, "operation": "Apply", "fieldsV1": united({}, [_COPY])}
+    return {**live, "metadata": {**metadata(live), "managedFields": [*kept, keeper]}}

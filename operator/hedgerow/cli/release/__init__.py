@@ -1,0 +1,1 @@
+"""Release: `hedgerow release`, giving up fields of a child."""

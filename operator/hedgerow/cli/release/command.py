@@ -1,0 +1,380 @@
+"""Release: `hedgerow release KIND/NAME`, fields given up without a value changing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+import typer
+from pydantic import ValidationError
+
+from hedgerow.cli import targets, transfers
+from hedgerow.cli.exits import Exit
+from hedgerow.cli.owners.page import printable
+from hedgerow.cli.release.plan import Release, given_up, left_over, release
+from hedgerow.cli.targets import Context, Instance, Kubeconfig, Namespace, Place, say
+from hedgerow.cli.times import duration
+from hedgerow.cli.withdraw.command import Order, withdraw
+from hedgerow.fields.sets import declaring
+from hedgerow.kube.adoption import FIELD_MANAGER
+from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Stale
+from hedgerow.kube.retry import Timing, backoff
+from hedgerow.objects import metadata
+from hedgerow.plan.policy import YIELD
+from hedgerow.plan.transfers import Change, Refusal, changes
+from hedgerow.registry import CONTROLLERS, chosen
+from hedgerow.settings import SYSTEM_NAMESPACE, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hedgerow.cli.targets import Ruler
+    from hedgerow.contract import Controller
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import CustomResource, Object
+
+ATTEMPTS = 5
+"""How often a write is tried that meets an object which has just changed."""
+LONGEST_MANAGER = 128
+"""Characters of a field manager's name, all of them printable: what the API server takes."""
+LONGEST_PAUSE = 1.0
+"""Seconds between two looks at the object."""
+
+Fields = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--field",
+        metavar="PATH",
+        help="Release this field only, as `yield` writes it: spec.replicas, or 'spec.template.**'"
+        " for all below; may be given several times.",
+        show_default="all",
+    ),
+]
+To = Annotated[
+    str,
+    typer.Option(
+        metavar="MANAGER",
+        help="The field manager that is to hold what nobody but hedgerow holds now.",
+        show_default="none",
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")]
+Wait = Annotated[
+    str,
+    typer.Option(
+        metavar="DURATION",
+        help="How long the operator has to let go by itself; then it is done from here.",
+    ),
+]
+Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="How to tell it.")]
+Given = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[KIND/NAME]",
+        help="The object, its kind as kubectl takes it: deploy/web, service/demo.",
+        show_default=False,
+    ),
+]
+_OF_ALL = "Everything that an installation holds"
+Everything = Annotated[
+    bool,
+    typer.Option(
+        "--all",
+        help="Give up all that --instance holds; shown first, done with --yes.",
+        rich_help_panel=_OF_ALL,
+    ),
+]
+Controllers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--controller",
+        metavar="NAME",
+        help="With --all: only what this controller holds; may be given several times.",
+        show_default="all",
+        rich_help_panel=_OF_ALL,
+    ),
+]
+Drop = Annotated[
+    bool,
+    typer.Option(
+        "--drop",
+        help="With --all: have values go that nobody else holds.",
+        rich_help_panel=_OF_ALL,
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="With --all: do it.", rich_help_panel=_OF_ALL)]
+SystemNamespace = Annotated[
+    str,
+    typer.Option(
+        metavar="NAMESPACE",
+        help="With --all: where the installation's own Lease is, which tells whether it works.",
+        rich_help_panel=_OF_ALL,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One release: where, of what, by whom, to whom."""
+
+    cluster: Cluster
+    place: Place
+    live: Object
+    ruler: Ruler
+    found: Release
+    to: str
+
+
+def release_command(
+    target: Given = None,
+    *,
+    field: Fields = None,
+    to: To = "",
+    dry_run: DryRun = False,
+    wait: Wait = "30s",
+    output: Output = "text",
+    namespace: Namespace = None,
+    instance: Instance = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    everything: Everything = False,
+    controller: Controllers = None,
+    drop: Drop = False,
+    yes: Yes = False,
+    system_namespace: SystemNamespace = SYSTEM_NAMESPACE,
+) -> None:
+    """Give up hedgerow's fields of a child: others hold them then, and no value changes.
+
+    First the resource is told to yield them (its annotation hedgerow.dev/yield), or the operator
+    would declare them again. What nobody else holds would be lost, or go back to a default: it is
+    refused (exit code 3) unless --to names a field manager that holds it from then on.
+
+    By hand: kubectl annotate KIND NAME 'hedgerow.dev/yield=Deployment/web: spec.replicas'
+
+    With --all it is everything that an installation holds, of children and of status, in all
+    namespaces or in that of -n: of one that has stopped for good, or with --controller of a
+    controller that runs no more. It is shown, and done with --yes. `hedgerow release --instance two
+    --all` is for what another instance left behind; --instance '' is the one without a name.
+    """
+    patience = duration("--wait", wait)
+    if len(to) > LONGEST_MANAGER or not to.isprintable():
+        raise typer.BadParameter(
+            f"--to: a field manager has at most {LONGEST_MANAGER} printable characters"
+        )
+    if everything:
+        if target or field or (to and drop) or (yes and dry_run):
+            raise typer.BadParameter(
+                "--all goes without KIND/NAME and --field, and with one of --to and --drop, one of"
+                " --yes and --dry-run"
+            )
+        order = Order(
+            _instance(instance or ""),
+            _controllers(controller or ()),
+            namespace or "",
+            system_namespace,
+            to,
+            drop=drop,
+            yes=yes,
+        )
+        _withdraw(order, output, kubeconfig, context)
+        return
+    if drop or yes or controller:
+        raise typer.BadParameter("--drop, --yes and --controller go with --all")
+    if target is None:
+        raise typer.BadParameter("name a KIND/NAME, such as deployment/web, or --all")
+    parts = targets.parted(target)
+
+    async def carry_out() -> None:
+        async with targets.connected(kubeconfig, context) as cluster:
+            place = await targets.located(cluster, parts, namespace)
+            task = await _planned(cluster, place, instance, tuple(field or ()), to)
+            await _refuse_losses(task)
+            await _try_out(task)
+            lost = () if dry_run else await _carried_out(task, patience)
+            _tell(task, output, dry_run=dry_run, lost=bool(lost))
+            if lost:
+                say("; ".join(["but a value has changed meanwhile", *map(transfers.told, lost)]))
+                raise typer.Exit(Exit.FAILED)
+
+    try:
+        anyio.run(carry_out)
+    except Refusal as refusal:
+        say(printable(str(refusal)))
+        raise typer.Exit(Exit.FAILED) from None
+
+
+def _withdraw(order: Order, output: str, kubeconfig: str | None, context: str | None) -> None:
+    async def carry_out() -> Exit:
+        async with targets.connected(kubeconfig, context) as cluster:
+            return await withdraw(cluster, order, output)
+
+    code = anyio.run(carry_out)
+    if code is not Exit.DONE:
+        raise typer.Exit(code)
+
+
+def _instance(name: str) -> str:
+    """Return the instance's name; raises BadParameter."""
+    try:
+        return Settings(instance=name).instance
+    except ValidationError:
+        raise typer.BadParameter(f"--instance: {name!r} is no instance's name") from None
+
+
+def _controllers(names: Iterable[str]) -> tuple[Controller[CustomResource], ...]:
+    unknown = next((name for name in names if name not in CONTROLLERS), None)
+    if unknown is not None:
+        there_are = ", ".join(CONTROLLERS)
+        raise typer.BadParameter(f"no controller is called {unknown!r}; there are: {there_are}")
+    return chosen(names)
+
+
+async def _planned(
+    cluster: Cluster, place: Place, instance: str | None, fields: tuple[str, ...], to: str
+) -> _Task:
+    live = await targets.read(cluster, place)
+    ruler = await targets.ruler_of(cluster, live, instance)
+    if ruler is None or ruler.itself:
+        raise Refusal(f"{place} is no child of a hedgerow resource; only of those it holds fields")
+    if to == ruler.manager:
+        raise Refusal(f"{to} is who is to let go; --to names another field manager")
+    found = release(live, ruler.object, ruler.manager, fields, to)
+    return _Task(cluster, place, live, ruler, found, to)
+
+
+async def _refuse_losses(task: _Task) -> None:
+    """End the command where fields would be lost, with what would become of them."""
+    sole = [move for move in task.found.moves if move.steps in task.found.sole]
+    if task.to or not sole:
+        return
+    body = given_up(task.live, task.ruler.manager, task.found.sole) or {}
+    try:
+        after = await task.cluster.apply(
+            task.place.api, body, manager=task.ruler.manager, dry_run=True
+        )
+        lines = list(map(transfers.told, changes(task.live, after.object, task.found.sole)))
+        kept = "nobody would hold them, and the next write of somebody else may change them"
+    except (Invalid, Stale) as error:
+        lines, kept = [], f"the server would refuse it: {error}"
+    say(f"{task.place}: nobody but {task.ruler.manager} holds {transfers.counted(sole)} of these")
+    for line in lines or [kept]:
+        typer.echo(f"  {printable(line)}", err=True)
+    say("name who is to hold them with --to, or fewer fields with --field; nothing was changed")
+    raise typer.Exit(Exit.CONFLICT)
+
+
+async def _try_out(task: _Task) -> None:
+    """End the command where the one who is to hold the fields may not: nothing is yielded then."""
+    if not (task.to and task.found.sole):
+        return
+    try:
+        await _guarded(task, task.to, coown=True, dry_run=True)
+    except (Conflict, Forbidden, Invalid) as error:
+        say(f"{printable(task.to)} cannot hold them: {error.message}; nothing was changed")
+        raise typer.Exit(Exit.CONFLICT) from None
+
+
+async def _carried_out(task: _Task, seconds: float) -> tuple[Change, ...]:
+    """Yield, have others hold what they must, and see hedgerow let go; give what has changed."""
+    await _yield(task)
+    if task.found.sole:
+        await _handed_over(task)
+    after = await _let_go(task, seconds) or await _guarded(task, task.ruler.manager, coown=False)
+    return changes(task.live, after, task.found.leaves)
+
+
+async def _yield(task: _Task) -> None:
+    if not task.found.terms:
+        return
+    ruler = task.ruler
+    meta = {k: metadata(ruler.object)[k] for k in ("name", "namespace", "uid")}
+    body = {"metadata": {**meta, "annotations": {YIELD: task.found.terms}}}
+    try:
+        await task.cluster.apply(ruler.api, body, manager=FIELD_MANAGER)
+    except Conflict as conflict:
+        holder = conflict.causes[0].manager
+        name = f"{ruler.api.kind.lower()} {meta['name']} -n {meta['namespace']}"
+        text = printable(task.found.terms)
+        say(
+            f"{ruler.api.kind}/{meta['name']}: {YIELD} is held by {printable(holder)}; set it"
+            f" there, or kubectl annotate --overwrite {name} '{YIELD}={text}', and release again;"
+            " nothing was changed"
+        )
+        raise typer.Exit(Exit.CONFLICT) from None
+
+
+async def _handed_over(task: _Task) -> None:
+    """Have the new holder hold the fields; it was tried out, and may be refused all the same."""
+    try:
+        await _guarded(task, task.to, coown=True)
+    except (Conflict, Forbidden, Invalid) as error:
+        told = f"{_owner(task)} yields them already: take that out of its {YIELD} or release again"
+        raise Refusal(f"{error}; {told}") from None
+
+
+async def _guarded(task: _Task, manager: str, *, coown: bool, dry_run: bool = False) -> Object:
+    """Apply what a manager is to hold from now on, to exactly what was just looked at."""
+    for attempt in range(1, ATTEMPTS + 1):
+        live = await _again(task)
+        if coown:
+            body = declaring(live, manager, task.found.sole)
+        else:
+            body = given_up(live, manager, task.found.leaves) or {}
+        if not body:
+            return live
+        try:
+            answer = await task.cluster.apply(
+                task.place.api, body, manager=manager, dry_run=dry_run
+            )
+        except Stale:
+            await _pause(attempt)
+        else:
+            return answer.object
+    raise Refusal(f"{task.place} changes all the time; try again")
+
+
+async def _let_go(task: _Task, seconds: float) -> Object | None:
+    """Wait until the operator has let go; None when it has not."""
+    with anyio.move_on_after(seconds):
+        attempt = 0
+        while True:
+            attempt += 1
+            live = await _again(task)
+            if not left_over(live, task.ruler.manager, task.found.leaves):
+                return live
+            await _pause(attempt)
+    return None
+
+
+async def _again(task: _Task) -> Object:
+    live = await targets.read(task.cluster, task.place)
+    if metadata(live)["uid"] != metadata(task.live)["uid"]:
+        raise Refusal(f"{task.place} was deleted and made anew meanwhile; look at it again")
+    return live
+
+
+async def _pause(attempt: int) -> None:
+    timing = Timing()
+    await timing.sleep(min(LONGEST_PAUSE, backoff(attempt, timing.draw())))
+
+
+def _owner(task: _Task) -> str:
+    return f"{task.ruler.api.kind}/{metadata(task.ruler.object)['name']}"
+
+
+def _tell(task: _Task, output: str, *, dry_run: bool, lost: bool) -> None:
+    owner = _owner(task)
+    if output == "json":
+        terms = {"resource": owner, "yield": task.found.terms} if task.found.terms else {}
+        typer.echo(transfers.listed(task.live, task.found.moves, dry_run=dry_run, **terms))
+        return
+    if task.found.moves:
+        typer.echo(transfers.table(task.found.moves))
+    if task.found.terms:
+        verb = "would be told" if dry_run else "is told"
+        typer.echo(f"{owner} {verb} to yield: {printable(task.found.terms)}")
+    if not dry_run:
+        count = transfers.counted(task.found.moves)
+        end = "" if lost else ", no value changed"
+        typer.echo(f"{task.place}: {task.ruler.manager} let go of {count}{end}")

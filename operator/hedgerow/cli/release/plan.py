@@ -1,0 +1,147 @@
+"""Release plan: which fields of a child are given up, and who holds them then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.fields.applyconfiguration import extract
+from hedgerow.fields.managed import Holder, entry, held
+from hedgerow.fields.ownership import Leaf, leave_out
+from hedgerow.fields.paths import path_of
+from hedgerow.fields.sets import Steps, Values, is_hollow, is_key, leaves, versioned
+from hedgerow.objects import annotation, metadata
+from hedgerow.plan.policy import YIELD, TermsError, is_ours, terms_of
+from hedgerow.plan.transfers import Move, Refusal, are_meant, holdings, patterns, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from hedgerow_schemas.base import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What is to be given up.
+
+    `leaves` are held by hedgerow, of which `sole` by nobody else; `moves` tell of each. `terms` is
+    the text for `hedgerow.dev/yield` of the resource, empty when it says so already.
+    """
+
+    leaves: tuple[Steps, ...]
+    sole: tuple[Steps, ...]
+    moves: tuple[Move, ...]
+    terms: str
+
+
+def release(
+    live: Object, resource: Object, manager: str, fields: Sequence[str], to: str = ""
+) -> Release:
+    """Find what a release gives up: the fields asked for, or all; raises Refusal.
+
+    A field that hedgerow does not hold but contests is asked for too: it is yielded as well.
+    """
+    kind, name = str(live["kind"]), str(metadata(live)["name"])
+    asked = patterns(kind, name, fields)
+    ours = _releasable(live, manager)
+    meant = [steps for steps in ours if are_meant(asked, kind, name, steps)]
+    if not meant and not (fields and _contests(resource, kind, name, fields)):
+        raise Refusal(_nothing(kind, name, manager, fields, ours))
+    holders, values = holdings(live), Values(live)
+    moves = tuple(_move(values, steps, holders[steps], manager, to) for steps in meant)
+    sole = tuple(move.steps for move in moves if move.fate in ("taken", "unowned"))
+    return Release(tuple(meant), sole, moves, _yielding(resource, kind, name, fields, meant))
+
+
+def given_up(live: Object, manager: str, places: Iterable[Steps]) -> Object | None:
+    """Return the apply by which a manager gives up these leaves; None when it holds nothing."""
+    body = extract(live, manager)
+    if body is None:
+        return None
+    dropped = [Leaf(path_of(steps), steps, "lost", None, None, (), equal=True) for steps in places]
+    return versioned(leave_out(body, dropped), live)
+
+
+def left_over(live: Object, manager: str, places: Collection[Steps]) -> tuple[Steps, ...]:
+    """Return those of the leaves that a manager holds still."""
+    ours = set(leaves(entry(live, manager) or {}))
+    return tuple(steps for steps in places if steps in ours)
+
+
+def _releasable(live: Object, manager: str) -> list[Steps]:
+    """Return what may be given up: what marks a child as ours would be lost to its own resource."""
+    found, there = leaves(entry(live, manager) or {}), held(live)
+    return [
+        steps
+        for steps in found
+        if not is_key(steps) and not is_hollow(there, steps)
+        if not is_ours(steps)
+    ]
+
+
+def _move(values: Values, steps: Steps, holders: tuple[Holder, ...], manager: str, to: str) -> Move:
+    source = next(holder for holder in holders if holder.is_applier(manager, ""))
+    others = tuple(dict.fromkeys(holder.manager for holder in holders if holder is not source))
+    fate: Any = "kept" if others else "taken" if to else "unowned"
+    return Move(steps, shown(values, steps), source, fate, others or ((to,) if to else ()))
+
+
+def _contests(resource: Object, kind: str, name: str, fields: Sequence[str]) -> bool:
+    status: Object = resource.get("status") or {}
+    contested: list[Object] = status.get("contested") or []
+    terms = patterns(kind, name, fields)
+    return any(
+        field.get("object") == f"{kind}/{name}"
+        and any(term.covers(kind, name, field.get("path", "")) for term in terms)
+        for field in contested
+    )
+
+
+def _nothing(
+    kind: str, name: str, manager: str, fields: Sequence[str], ours: Collection[Steps]
+) -> str:
+    whose = f"{manager} holds nothing of {kind}/{name}"
+    if not fields or not ours:
+        return f"{whose} that could be released"
+    first = next((hint for field in fields for hint in _below(field, ours)), "")
+    hint = f"; for all that is below: --field '{first}'" if first else ""
+    return f"{whose} that is called {', '.join(fields)}{hint}"
+
+
+def _below(field: str, ours: Iterable[Steps]) -> Iterator[str]:
+    start = "." + field.strip().removeprefix(".")
+    for path in map(path_of, ours):
+        if path.startswith((f"{start}.", f"{start}[")):
+            yield start[1:] + (".**" if path[len(start)] == "." else "**")
+
+
+def _yielding(
+    resource: Object, kind: str, name: str, fields: Sequence[str], meant: Sequence[Steps]
+) -> str:
+    """Return the annotation that also yields these fields, or nothing when it does so already."""
+    old = annotation(resource, YIELD)
+    try:
+        terms = terms_of({YIELD: old} if old else {})
+        if meant and all(terms.yielded(kind, name, steps) for steps in meant):
+            return ""
+        paths = [field.strip() for field in fields] or _broadly(meant)
+        text = "; ".join(filter(None, (old.strip().rstrip(";"), _entry(kind, name, paths))))
+        terms_of({YIELD: text})
+    except TermsError as error:
+        raise Refusal(f"the annotation of {resource['kind']}: {error}") from None
+    return "" if text == old else text
+
+
+def _entry(kind: str, name: str, paths: Iterable[str]) -> str:
+    return f"{kind}/{name}: {', '.join(path.removeprefix('.') for path in paths)}"
+
+
+def _broadly(meant: Iterable[Steps]) -> list[str]:
+    """Name many fields by their top: `spec.**`; of the metadata each by itself."""
+    return list(dict.fromkeys(map(_broad, meant)))
+
+
+def _broad(steps: Steps) -> str:
+    if len(steps) == 1 or steps[0] == "f:metadata":
+        return path_of(steps)
+    return path_of(steps[:1]) + (".**" if steps[1].startswith("f:") else "**")

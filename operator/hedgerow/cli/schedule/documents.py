@@ -1,0 +1,128 @@
+"""Documents: the CronJobs of a YAML or JSON text, and what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
+from hedgerow.controllers.cronjob.missed import faults
+from hedgerow.manifest import LARGEST, QUOTED, ManifestError, from_yaml
+from hedgerow.validation import field_errors
+from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob, CronJobSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from hedgerow.validation import FieldError
+    from hedgerow_schemas.base import Object
+
+__all__ = ["LARGEST", "Document", "DocumentError", "read"]
+
+KUBERNETES = "batch/v1"
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_FIELDS = frozenset(field.alias or "" for field in CronJobSpec.model_fields.values())
+
+
+class DocumentError(ValueError):
+    """A text that cannot be read as Kubernetes objects at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object of a text: `resource` if it is a CronJob without `problems`.
+
+    `title` is its kind and name; `foreign` tells that it is a CronJob of Kubernetes itself. A
+    document of another kind or version has neither resource nor problems, and `skipped` says why.
+    """
+
+    title: str
+    resource: CronJob | None = None
+    problems: tuple[str, ...] = ()
+    foreign: bool = False
+    skipped: str = ""
+
+
+def read(text: str) -> tuple[Document, ...]:
+    """Read all documents of a text, those of a List too. Raises DocumentError."""
+    try:
+        return tuple(_document(obj) for loaded in from_yaml(text) for obj in _items(loaded))
+    except ManifestError as error:
+        raise DocumentError(str(error)) from error
+    except (RecursionError, PydanticSerializationError) as error:
+        raise DocumentError("it is nested too deeply") from error
+
+
+def _items(loaded: Any) -> Iterator[Object]:
+    if loaded is None:
+        return
+    if not isinstance(loaded, dict):
+        raise DocumentError("a document is no Kubernetes object: it has no fields")
+    obj = cast("Object", loaded)
+    if obj.get("kind") == "List" and isinstance(obj.get("items"), list):
+        for item in obj["items"]:
+            yield from _items(item)
+    else:
+        yield obj
+
+
+def _document(obj: Object) -> Document:
+    metadata = obj.get("metadata")
+    name = cast("Object", metadata).get("name") if isinstance(metadata, dict) else None
+    title = f"{obj.get('kind')}/{name or '?'}"
+    versions = {CronJob.api.group_version, KUBERNETES}
+    version = str(obj.get("apiVersion"))
+    if obj.get("kind") != CronJob.api.kind:
+        return Document(f"{title} of {version}", skipped="it is no CronJob")
+    if version not in versions:
+        ours = f"its apiVersion has to be {CronJob.api.group_version}"
+        why = f"{ours}, or {KUBERNETES} for one of Kubernetes itself"
+        return Document(f"{title} of {version}", skipped=why)
+    try:
+        resource = _validated(obj)
+    except ValidationError as error:
+        complaints = (f".{found.field}: {_complaint(found)}" for found in field_errors(error))
+        return Document(title, problems=tuple(complaints))
+    problems = tuple(_problems(obj, resource))
+    return Document(title, None if problems else resource, problems, version == KUBERNETES)
+
+
+def _validated(obj: Object) -> CronJob:
+    """Read a CronJob as strictly as the API server; an odd status is as good as none."""
+    body = to_json(obj)
+    try:
+        return CronJob.model_validate_json(body, strict=True)
+    except ValidationError as error:
+        if any(item["loc"][:1] != ("status",) for item in error.errors()):
+            raise
+        return CronJob.model_validate_json(to_json({**obj, "status": {}}), strict=True)
+
+
+def _problems(obj: Object, cj: CronJob) -> Iterator[str]:
+    """Yield what the definition's rules and the operator itself would refuse."""
+    for name in sorted(map(str, set(obj["spec"]) - _FIELDS)):
+        yield f".spec.{name}: there is no such field"
+    if not _NAME.fullmatch(cj.metadata.name) or len(cj.metadata.name) > LONGEST_NAME:
+        yield f".metadata.name: it must be a DNS subdomain of at most {LONGEST_NAME} characters"
+    for path, time in _times(cj):
+        if time and time.utcoffset() is None:
+            yield f"{path}: the time has no zone"
+            return
+    for fault in faults(cj.spec.schedule, cj.spec.time_zone):
+        yield f".spec.{fault.field}: {fault.error}"
+
+
+def _complaint(found: FieldError) -> str:
+    """Return what is wrong with a value; of a schedule that YAML took for a number, what to do."""
+    number = found.field == "spec.schedule" and not isinstance(found.value, str)
+    return f"{found.detail}: quote it, {QUOTED}" if number else found.detail
+
+
+def _times(cj: CronJob) -> Iterator[tuple[str, datetime | None]]:
+    yield ".metadata.creationTimestamp", cj.metadata.creation_timestamp
+    yield ".status.lastScheduleTime", cj.status.last_schedule_time
+    yield ".status.lastSuccessfulTime", cj.status.last_successful_time

@@ -1,0 +1,85 @@
+"""Transfers: fields that change managers, as lines for people and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import to_json
+
+from hedgerow.cli.owners.page import printable, worded
+from hedgerow.fields.sets import ABSENT
+from hedgerow.objects import metadata
+from hedgerow.validation import cut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hedgerow.fields.managed import Holder
+    from hedgerow.plan.transfers import Change, Move
+    from hedgerow_schemas.base import Object
+
+_WIDEST = (70, 40, 40, 40)
+"""Columns that a cell has at most; a longer path has more, since its end may tell it apart."""
+_HEADERS = ("FIELD", "VALUE", "FROM", "TO")
+NOBODY = "nobody"
+
+
+def table(moves: Iterable[Move]) -> str:
+    """Return a line for each move, under headers."""
+    rows = [_HEADERS, *(_row(move) for move in moves)]
+    shown = [(row[0], *map(cut, row[1:], _WIDEST[1:])) for row in rows]
+    columns = zip(zip(*shown, strict=True), _WIDEST, strict=True)
+    widths = [min(max(map(len, column)), widest) for column, widest in columns]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in shown
+    )
+
+
+def counted(moves: Sequence[Move]) -> str:
+    """Return how many fields they are."""
+    return "1 field" if len(moves) == 1 else f"{len(moves)} fields"
+
+
+def told(change: Change) -> str:
+    """Return of a change in a line."""
+    return f"{printable(change.path)}: {_value(change.before)} → {_value(change.after)}"
+
+
+def listed(live: Object, moves: Sequence[Move], *, dry_run: bool, **more: Any) -> str:
+    """Return all as JSON, for programs."""
+    meta = metadata(live)
+    named = {
+        name: meta[name] for name in ("namespace", "name", "uid", "resourceVersion") if name in meta
+    }
+    whole = {
+        "object": {"apiVersion": live["apiVersion"], "kind": live["kind"], **named},
+        "dryRun": dry_run,
+        "moves": [_listed(move) for move in moves],
+        **more,
+    }
+    return to_json(whole, indent=2).decode()
+
+
+def _listed(move: Move) -> Object:
+    source = {
+        "manager": move.source.manager,
+        "operation": move.source.operation,
+        **({"subresource": move.source.subresource} if move.source.subresource else {}),
+    }
+    value = {} if move.value is ABSENT else {"value": move.value}
+    return {"path": move.path, **value, "fate": move.fate, "from": source, "to": list(move.to)}
+
+
+def _row(move: Move) -> tuple[str, str, str, str]:
+    target = ", ".join(map(printable, move.to)) or NOBODY
+    return printable(move.path), _value(move.value), _holder(move.source), target
+
+
+def _holder(holder: Holder) -> str:
+    words = (holder.manager, holder.operation, holder.subresource)
+    return printable(" ".join(filter(None, words)))
+
+
+def _value(value: Any) -> str:
+    return "(absent)" if value is ABSENT else worded(value)

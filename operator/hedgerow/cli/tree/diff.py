@@ -1,0 +1,91 @@
+"""Tree diff: what changed between two looks at the trees, one sentence each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hedgerow.plan.conflicts import sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from hedgerow.cli.tree.resources import Conflict, Member, Told
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What is new of one object."""
+
+    namespace: str
+    object: str
+    words: str
+
+
+def news(before: Iterable[Member], after: Iterable[Member]) -> tuple[News, ...]:
+    """Return what came, went and changed, in the order of the trees; nothing of what is past."""
+    old, new = _by_key(before), _by_key(after)
+    told = [
+        News(member.namespace, str(member), words)
+        for key, member in new.items()
+        if not member.past
+        for words in _words(old.get(key), member)
+    ]
+    gone = (m for key, m in old.items() if key not in new and not m.past)
+    return (*told, *(News(m.namespace, str(m), _farewell(m)) for m in gone))
+
+
+def _by_key(trees: Iterable[Member]) -> Mapping[Key, Member]:
+    members = (member for tree in trees for member in _all(tree))
+    return {(member.namespace, member.kind, member.name): member for member in members}
+
+
+def _all(member: Member) -> Iterator[Member]:
+    yield member
+    for child in member.children:
+        yield from _all(child)
+
+
+def _farewell(member: Member) -> str:
+    return "gone" if member.uid else "no longer missed"
+
+
+def _words(old: Member | None, new: Member) -> Iterator[str]:
+    if old is None or old.past:
+        yield f"new, {new.readiness.words}"
+    elif old.uid and old.uid != new.uid:
+        yield f"made anew, {new.readiness.words}" if new.uid else new.readiness.words
+    else:
+        yield from _progress(old, new)
+    yield from _conditions(old.conditions if old else (), new.conditions)
+    before = dict.fromkeys(old.conflicts if old else ())
+    yield from (_held(c) for c in new.conflicts if c not in before)
+    paths = {conflict.path for conflict in new.conflicts}
+    yield from (f"{c.path} is no longer contested" for c in before if c.path not in paths)
+
+
+def _progress(old: Member, new: Member) -> Iterator[str]:
+    """Yield what became of an object; a resource's own Ready is told as a condition."""
+    if old.readiness != new.readiness and old.conditions == new.conditions:
+        yield f"{new.readiness.words} (was {old.readiness.words})"
+    if old.changed != new.changed and new.changed:
+        yield f"changed by {new.changed.manager}"
+
+
+def _conditions(old: Iterable[Told], new: Iterable[Told]) -> Iterator[str]:
+    before = {told.type: told for told in old}
+    for told in new:
+        was = before.pop(told.type, None)
+        if was is None or _essence(was) != _essence(told):
+            yield f"{told.type}={told.status} {told.reason}: {told.message}".rstrip(": ")
+    yield from (f"no longer {kind}" for kind in before)
+
+
+def _essence(told: Told) -> tuple[str, ...]:
+    return told.status, told.reason, told.message
+
+
+def _held(conflict: Conflict) -> str:
+    return f"{conflict.path}: {sentence(conflict)}"

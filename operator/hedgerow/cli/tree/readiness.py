@@ -1,0 +1,201 @@
+"""Readiness: how far a live object is, in a few words and as kstatus's verdict.
+
+The rules are those of kubectl's printers and of kstatus (sigs.k8s.io/cli-utils), which calls an
+object Current when its controller has caught up with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from hedgerow_schemas.base import Object, View
+from hedgerow_schemas.builtin import CONTAINERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+Verdict = Literal["Current", "InProgress", "Failed", "Terminating", "NotFound", "Unknown"]
+
+WAITS_AS_USUAL = frozenset({"ContainerCreating", "PodInitializing", "SchedulingGated"})
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """What kubectl would print of an object's progress, and its verdict."""
+
+    verdict: Verdict
+    words: str
+
+
+def readiness(live: Object) -> Readiness:
+    """Return how far an object is; raises nothing. What has no status is Current by being there."""
+    view = View(live)
+    if view.text("metadata", "deletionTimestamp"):
+        kept = ", ".join(map(str, view.items("metadata", "finalizers")))
+        return Readiness(
+            "Terminating", f"being deleted, kept by {kept}" if kept else "being deleted"
+        )
+    return _BY_KIND.get(_kind(view), _other)(view)
+
+
+def _kind(view: View) -> tuple[str, str]:
+    return view.text("apiVersion").rpartition("/")[0], view.text("kind")
+
+
+def _holds(view: View, kind: str, status: str = "True") -> View | None:
+    """Return the condition when it has that status, or None."""
+    for found in map(View, view.items("status", "conditions")):
+        if (found.text("type"), found.text("status")) == (kind, status):
+            return found
+    return None
+
+
+def _is_unseen(view: View) -> bool:
+    return view.number("status", "observedGeneration") < view.number("metadata", "generation")
+
+
+def _wanted(view: View) -> int:
+    return 1 if view.at("spec", "replicas") is None else view.number("spec", "replicas")
+
+
+def _deployment(view: View) -> Readiness:
+    wanted = _wanted(view)
+    available = view.number("status", "availableReplicas")
+    failed = _holds(view, "Progressing", "False") or _holds(view, "ReplicaFailure")
+    surplus = view.number("status", "replicas") - wanted
+    words = [f"available {available}/{wanted}" if wanted else "scaled to zero"]
+    if failed:
+        return Readiness("Failed", f"{words[0]}: {failed.text('reason')}")
+    if _is_unseen(view):
+        return Readiness("InProgress", f"{words[0]}, change not seen yet")
+    if view.number("status", "updatedReplicas") < wanted:
+        words.append(f"{view.number('status', 'updatedReplicas')} updated")
+    if surplus > 0:
+        words.append(f"{surplus} surplus")
+    if len(words) == 1 and available < wanted and view.at("spec", "paused") is True:
+        words.append("paused")
+    settled = len(words) == 1 and available >= wanted
+    return Readiness("Current" if settled else "InProgress", ", ".join(words))
+
+
+def _replica_set(view: View) -> Readiness:
+    wanted, ready = _wanted(view), view.number("status", "readyReplicas")
+    words = f"ready {ready}/{wanted}" if wanted else "scaled to zero"
+    failed = _holds(view, "ReplicaFailure")
+    if failed:
+        return Readiness("Failed", f"{words}: {failed.text('reason')}")
+    settled = ready == wanted == view.number("status", "replicas") and not _is_unseen(view)
+    return Readiness("Current" if settled else "InProgress", words)
+
+
+def _pod(view: View) -> Readiness:
+    phase = view.text("status", "phase")
+    restarts = sum(status.number("restartCount") for status in _containers(view))
+    again = f", {restarts} restarts" if restarts > 1 else ", 1 restart" if restarts else ""
+    if phase == "Succeeded":
+        return Readiness("Current", f"Complete{again}")
+    if phase == "Failed":
+        why = view.text("status", "reason") or next(_endings(view), "")
+        return Readiness("Failed", f"Failed: {why}{again}" if why else f"Failed{again}")
+    if _holds(view, "Ready"):
+        return Readiness("Current", f"Ready{again}")
+    why = next(_waits(view), "")
+    stuck = bool(why) and why not in WAITS_AS_USUAL
+    words = f"{phase or 'Pending'}: {why}" if why else f"{phase or 'Pending'}, not ready"
+    return Readiness("Failed" if stuck else "InProgress", words + again)
+
+
+def _containers(view: View) -> Iterator[View]:
+    for key in CONTAINERS:
+        yield from map(View, view.items("status", key))
+
+
+def _waits(view: View) -> Iterator[str]:
+    """Yield why a pod is not ready, the most telling first."""
+    reasons = [status.text("state", "waiting", "reason") for status in _containers(view)]
+    yield from (reason for reason in reasons if reason and reason not in WAITS_AS_USUAL)
+    unscheduled = _holds(view, "PodScheduled", "False")
+    if unscheduled:
+        yield unscheduled.text("reason")
+    yield from filter(None, reasons)
+    yield from _endings(view)
+
+
+def _endings(view: View) -> Iterator[str]:
+    """Yield how containers ended that did not succeed: `OOMKilled`, `Error (exit code 1)`."""
+    for status in _containers(view):
+        ended = View(status.mapping("state", "terminated"))
+        if ended.raw and ended.number("exitCode"):
+            reason, code = ended.text("reason"), ended.number("exitCode")
+            yield f"{reason} (exit code {code})" if reason else f"exit code {code}"
+
+
+def _job(view: View) -> Readiness:
+    failed = _holds(view, "Failed") or _holds(view, "FailureTarget")
+    if failed:
+        return Readiness("Failed", f"Failed: {failed.text('reason') or 'no reason given'}")
+    if _holds(view, "Complete"):
+        return Readiness("Current", "Complete")
+    if view.at("spec", "suspend") is True:
+        return Readiness("Current", "suspended")
+    done, tries = view.number("status", "succeeded"), view.number("status", "failed")
+    wanted = view.number("spec", "completions") or 1
+    words = [f"running {view.number('status', 'active')}", f"{done}/{wanted} complete"]
+    words += [f"{tries} failed"] if tries else []
+    return Readiness("InProgress", ", ".join(words))
+
+
+def _service(view: View) -> Readiness:
+    kind, address = view.text("spec", "type") or "ClusterIP", view.text("spec", "clusterIP")
+    if kind == "ExternalName":
+        return Readiness("Current", f"ExternalName {view.text('spec', 'externalName')}")
+    if kind == "LoadBalancer" and not view.items("status", "loadBalancer", "ingress"):
+        return Readiness("InProgress", "LoadBalancer without address")
+    return Readiness("Current", "headless" if address == "None" else f"{kind} {address}".strip())
+
+
+def _budget(view: View) -> Readiness:
+    if _is_unseen(view):
+        return Readiness("InProgress", "change not seen yet")
+    allowed, healthy = (view.number("status", n) for n in ("disruptionsAllowed", "currentHealthy"))
+    unable = _holds(view, "DisruptionAllowed", "False")
+    if unable and unable.text("reason") == "SyncFailed":
+        return Readiness("Failed", "SyncFailed")
+    wanted = view.number("status", "desiredHealthy")
+    words = f"healthy {healthy}/{wanted}, may lose {allowed}"
+    return Readiness("Current" if healthy >= wanted else "InProgress", words)
+
+
+def _other(view: View) -> Readiness:
+    """Read the conditions that kstatus knows; without any, to be there is all there is.
+
+    Contested is ours: it does not go away by waiting either.
+    """
+    if view.at("status", "observedGeneration") is not None and _is_unseen(view):
+        return Readiness("InProgress", "change not seen yet")
+    failed = _holds(view, "Stalled") or _holds(view, "Contested")
+    verdict = "Failed" if failed else "InProgress"
+    ready, unready = _holds(view, "Ready"), _holds(view, "Ready", "False")
+    if unready:
+        return Readiness(verdict, _because("not Ready", unready))
+    if failed:
+        return Readiness(verdict, _because(failed.text("type"), failed))
+    if _holds(view, "Ready", "Unknown"):
+        return Readiness(verdict, "Ready is unknown")
+    return Readiness("Current", _because("Ready", ready) if ready else "there")
+
+
+def _because(word: str, condition: View) -> str:
+    reason = condition.text("reason")
+    return f"{word}: {reason}" if reason else word
+
+
+_BY_KIND: Mapping[tuple[str, str], Callable[[View], Readiness]] = {
+    ("apps", "Deployment"): _deployment,
+    ("apps", "ReplicaSet"): _replica_set,
+    ("", "Pod"): _pod,
+    ("batch", "Job"): _job,
+    ("", "Service"): _service,
+    ("policy", "PodDisruptionBudget"): _budget,
+}

@@ -1,0 +1,309 @@
+"""Resources: a custom resource and everything that descends from it, as one tree.
+
+An object is a child of the one whose uid its controller reference carries. What a resource's
+status speaks of and is not there, or not readable, stands in the tree as well.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from hedgerow.cli.tree.readiness import Readiness, readiness
+from hedgerow.fields.managed import Holder, managers
+from hedgerow.objects import controller_of, is_going, metadata
+from hedgerow.plan.conditions import UNMATCHED
+from hedgerow.plan.installations import doubly_reported
+from hedgerow_schemas.base import Object, View
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+KEPT_METADATA: Final = (
+    "name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp",
+    "finalizers", "ownerReferences",
+)  # fmt: skip
+KEPT_SPEC: Final = (
+    "replicas", "paused", "completions", "suspend", "type", "clusterIP", "externalName",
+)  # fmt: skip
+_TAKEN: Final = "exists and is not controlled by"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A field that the resource declares and that is otherwise; `holder` may be nobody.
+
+    `reason`, `declared` and `live` are those of a `ContestedField`.
+    """
+
+    path: str
+    holder: Holder
+    object: str = ""
+    reason: str | None = None
+    declared: str | None = None
+    live: str | None = None
+
+    @property
+    def manager(self) -> str:
+        """Who holds the field; empty if nobody does."""
+        return self.holder.manager
+
+    @property
+    def operation(self) -> str:
+        """How it got the field."""
+        return self.holder.operation
+
+    @property
+    def subresource(self) -> str:
+        """Through which subresource."""
+        return self.holder.subresource
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A condition, as the resource's status has it."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One object of a tree.
+
+    `changed` is the newest write to anything but the status; None when no record has a time. Only
+    a resource of ours has `conditions`. What is not there has no uid. What is `past` is there and
+    says nothing any more: a ReplicaSet without pods, the pods of a Job that is complete.
+    """
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    readiness: Readiness
+    changed: Holder | None = None
+    conditions: tuple[Told, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    children: tuple[Member, ...] = ()
+    past: bool = False
+    warning: str = ""
+    """What is to be told of the object besides: several installations report on it."""
+
+    def __str__(self) -> str:
+        """Write it as kubectl takes it: `Deployment/demoblue-deployment`."""
+        return f"{self.kind}/{self.name}"
+
+    @property
+    def present(self) -> tuple[Member, ...]:
+        """Return the children that are not past."""
+        return tuple(child for child in self.children if not child.past)
+
+    def walk(self) -> Iterator[Member]:
+        """Yield the member and what is present below it, parents first."""
+        yield self
+        for child in self.present:
+            yield from child.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """All objects that were read, those of other owners included; `unread` kinds were not."""
+
+    objects: Sequence[Object]
+    unread: Collection[str] = frozenset()
+    _by_owner: dict[str, list[Object]] = field(init=False, default_factory=dict[str, list[Object]])
+    _by_name: dict[tuple[Any, Any, Any], Object] = field(
+        init=False, default_factory=dict[tuple[Any, Any, Any], Object]
+    )
+
+    def __post_init__(self) -> None:
+        """Index the objects by who controls them, and by name."""
+        for obj in self.objects:
+            meta = metadata(obj)
+            self._by_owner.setdefault(controller_of(obj).get("uid", ""), []).append(obj)
+            name = obj.get("kind"), meta.get("namespace", ""), meta.get("name")
+            self._by_name.setdefault(name, obj)
+
+    def children(self, uid: str) -> list[Object]:
+        """Return the objects whose controller reference carries that uid."""
+        return self._by_owner.get(uid, []) if uid else []
+
+    def find(self, kind: str, namespace: str, name: str) -> Object | None:
+        """Return an object by its name, whoever controls it; None when it was not read."""
+        return self._by_name.get((kind, namespace, name))
+
+
+def reduced(obj: Object) -> Object:
+    """Keep what a tree tells of an object: of managed fields who and when, of a Secret no value."""
+    meta = metadata(obj)
+    entries = [View(entry) for entry in View(obj).items("metadata", "managedFields")]
+    named = ("manager", "operation", "subresource", "time")
+    records = [{key: e.at(key) for key in named if e.at(key)} for e in entries]
+    spec = View(obj).mapping("spec")
+    kept: Object = {
+        "apiVersion": obj.get("apiVersion"),
+        "kind": obj.get("kind"),
+        "metadata": {key: meta[key] for key in KEPT_METADATA if key in meta},
+        "spec": {key: spec[key] for key in KEPT_SPEC if key in spec},
+        "status": View(obj).mapping("status"),
+    }
+    kept["metadata"]["managedFields"] = records
+    return kept
+
+
+def lineage(resource: Object, owned: Sequence[str], stock: Stock) -> Member:
+    """Return the tree of a resource of ours, whose children are of the `owned` kinds.
+
+    Children are in the order of the `owned` kinds, then by name. Raises nothing.
+    """
+    return _Lineage(resource, tuple(owned), stock).tree()
+
+
+class _Lineage:
+    """The making of one tree."""
+
+    __slots__ = ("_conditions", "_contested", "_owned", "_resource", "_stock", "_view")
+
+    def __init__(self, resource: Object, owned: tuple[str, ...], stock: Stock) -> None:
+        self._resource = resource
+        self._view = View(resource)
+        self._owned = owned
+        self._stock = stock
+        self._conditions = tuple(_conditions(self._view))
+        self._contested: dict[str, list[Conflict]] = {}
+        for ref, conflict in _contested(self._view):
+            self._contested.setdefault(ref, []).append(conflict)
+
+    def tree(self) -> Member:
+        root = self._member(self._resource)
+        silent = Readiness("InProgress", "no status yet: does the operator run?")
+        is_silent = root.readiness.verdict == "Current" and not self._conditions
+        there = {str(child) for child in root.children}
+        absent = tuple(self._absent(there | {str(root)}))
+        return replace(
+            root,
+            readiness=silent if is_silent else root.readiness,
+            conditions=self._conditions,
+            children=self._sorted((*root.children, *absent)),
+            warning=doubly_reported(self._resource),
+        )
+
+    def _member(self, live: Object, *, past: bool = False) -> Member:
+        view, own = View(live), readiness(live)
+        kind, name = view.text("kind"), view.name
+        is_over = past or _is_over(kind, own)
+        below = self._stock.children(view.uid)
+        return Member(
+            api_version=view.text("apiVersion"),
+            kind=kind,
+            namespace=view.namespace,
+            name=name,
+            uid=view.uid,
+            readiness=own,
+            changed=last_change(live),
+            conflicts=self._conflicts(f"{kind}/{name}"),
+            children=self._sorted(self._member(child, past=is_over) for child in below),
+            past=past or _is_spent(live),
+        )
+
+    def _sorted(self, members: Iterable[Member]) -> tuple[Member, ...]:
+        ranks = {kind: rank for rank, kind in enumerate(self._owned)}
+        return tuple(sorted(members, key=lambda m: (ranks.get(m.kind, len(ranks)), m.kind, m.name)))
+
+    def _conflicts(self, ref: str) -> tuple[Conflict, ...]:
+        return tuple(self._contested.get(ref, ()))
+
+    def _absent(self, there: Collection[str]) -> Iterator[Member]:
+        """Yield the children that the status speaks of and that are not there."""
+        for ref, reason in self._spoken_of():
+            if ref in there:
+                continue
+            kind, _, name = ref.partition("/")
+            found = self._stock.find(kind, self._view.namespace, name)
+            yield Member(
+                api_version=View(found or {}).text("apiVersion"),
+                kind=kind,
+                namespace=self._view.namespace,
+                name=name,
+                uid="",
+                readiness=self._missing(kind, found, reason),
+                changed=last_change(found) if found else None,
+                conflicts=self._conflicts(ref),
+            )
+
+    def _spoken_of(self) -> Iterator[tuple[str, str]]:
+        """Yield the children that the status names, each once, and what it says of them."""
+        unmet = [c for c in self._conditions if (c.type, c.status) == ("Ready", "False")]
+        spoken: dict[str, str] = {}
+        for condition in unmet:
+            told = condition.message.partition(UNMATCHED)[0]
+            for kind, name, after in _MENTION.findall(told):
+                reason = "NameTaken" if after else condition.reason
+                spoken.setdefault(f"{kind}/{name}", reason)
+        for ref in self._contested:
+            spoken.setdefault(ref, "FieldConflict")
+        for ref, reason in spoken.items():
+            if ref.partition("/")[0] in self._owned:
+                yield ref, reason
+
+    def _missing(self, kind: str, found: Object | None, reason: str) -> Readiness:
+        if found is not None:
+            why = "waits until the old one is gone" if is_going(found) else _taken_by(found)
+            return Readiness("NotFound", f"missing: {why}")
+        if kind in self._stock.unread:
+            return Readiness("Unknown", f"not readable: {reason}")
+        return Readiness("NotFound", f"missing: {reason}")
+
+
+_MENTION: Final = re.compile(rf"\b([A-Z][A-Za-z]+)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)( {_TAKEN})?")
+"""A child as a message names it, and the words that follow when its name is taken."""
+
+
+def last_change(live: Object) -> Holder | None:
+    """Return who wrote last, and when; a status counts only where nothing else has a time.
+
+    The server keeps no time of writes through `scale`. Times are whole seconds: of several writers
+    in one, it is the last in the server's order, in which an apply comes before an update.
+    """
+    timed = [holder for holder in managers(live) if holder.time]
+    wanted = [holder for holder in timed if holder.subresource != "status"] or timed
+    return max(reversed(wanted), key=lambda holder: holder.time, default=None)
+
+
+def _conditions(view: View) -> Iterator[Told]:
+    for one in map(View, view.items("status", "conditions")):
+        names = ("type", "status", "reason", "message", "lastTransitionTime")
+        yield Told(*(one.text(name) for name in names))
+
+
+def _contested(view: View) -> Iterator[tuple[str, Conflict]]:
+    for one in map(View, view.items("status", "contested")):
+        names = ("manager", "operation", "subresource", "since")
+        holder = Holder(*(one.text(name) for name in names))
+        target, values = one.text("object"), (one.at(key) for key in ("reason", "declared", "live"))
+        texts = (value if isinstance(value, str) else None for value in values)
+        yield target, Conflict(one.text("path"), holder, target, *texts)
+
+
+def _is_spent(live: Object) -> bool:
+    """Return whether it is a ReplicaSet of an old revision, kept for a rollback."""
+    view = View(live)
+    counts = (view.at("spec", "replicas"), view.number("status", "replicas"))
+    return view.text("kind") == "ReplicaSet" and counts == (0, 0)
+
+
+def _is_over(kind: str, own: Readiness) -> bool:
+    """Return whether nobody asks any more for what it made."""
+    return kind == "Job" and own == Readiness("Current", "Complete")
+
+
+def _taken_by(found: Object) -> str:
+    owner = controller_of(found)
+    if owner:
+        return f"NameTaken by a child of {owner.get('kind', '')}/{owner.get('name', '')}"
+    return "NameTaken by an object of no controller"

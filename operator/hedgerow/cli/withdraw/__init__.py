@@ -1,0 +1,1 @@
+"""Withdraw: `hedgerow release --instance`, giving up all that an installation holds."""

@@ -1,0 +1,352 @@
+"""Withdraw: `hedgerow release --all`, everything that an installation holds given up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+import anyio
+import typer
+from pydantic_core import to_json
+
+from hedgerow.cli.exits import Exit
+from hedgerow.cli.owners.page import printable
+from hedgerow.cli.targets import say
+from hedgerow.cli.withdraw.plan import (
+    bequest,
+    count,
+    endpoints,
+    is_mark,
+    losses,
+    nothing,
+)
+from hedgerow.fields.sets import ABSENT, declaring
+from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Missing, Stale
+from hedgerow.kube.retry import Timing, backoff
+from hedgerow.objects import Installation, metadata
+from hedgerow.plan.finalizers import finalization
+from hedgerow.plan.installations import STATUS, named, reporters
+from hedgerow.process.leadership import refuse_while_at_work
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable
+
+    from hedgerow.contract import Controller
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.plan.transfers import Change
+    from hedgerow_schemas.base import ApiResource, CustomResource, Object
+
+ATTEMPTS: Final = 5
+"""How often an object is looked at anew that has just changed."""
+AT_ONCE: Final = 8
+BATCH: Final = 64
+"""Objects whose results are told together, in their order."""
+SHOWN: Final = 3
+"""Fields that a line names."""
+
+Fate = Literal["given up", "handed over", "kept", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is asked for: whose holdings, where, and what becomes of what nobody else holds.
+
+    `to` is a field manager that is to hold it, `drop` says that it may go; without either it stays.
+    """
+
+    instance: str
+    controllers: tuple[Controller[CustomResource], ...]
+    namespace: str
+    system_namespace: str
+    to: str = ""
+    drop: bool = False
+    yes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """One object that a controller's field manager holds a part of."""
+
+    controller: Controller[CustomResource]
+    api: ApiResource
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one object, or of its status, or would; `lost` are the values that change."""
+
+    target: _Target
+    endpoint: str
+    fate: Fate
+    fields: int
+    lost: tuple[Change, ...] = ()
+    why: str = ""
+    freed: bool = False
+    """The finalizers were taken off, though the rest was kept."""
+
+    def __str__(self) -> str:
+        """Name the object: `BlueGreen shop/demo status`."""
+        place = "/".join(filter(None, (self.target.namespace, self.target.name)))
+        return " ".join(filter(None, (self.target.api.kind, place, self.endpoint)))
+
+
+async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
+    """Show what an installation holds, or with `yes` give it up; tell of each object.
+
+    Raises CompanyError while it is at work, KubeError.
+    """
+    await refuse_while_at_work(
+        cluster,
+        instance=order.instance,
+        controllers=tuple(controller.name for controller in order.controllers),
+        namespaces=(order.namespace,) if order.namespace else (),
+        system_namespace=order.system_namespace,
+    )
+    tally = _Tally()
+    async for results in _results(cluster, order):
+        for result in results:
+            tally.take(result)
+            if output == "text":
+                typer.echo(_line(result, yes=order.yes))
+            else:
+                tally.listed.append(_listed(result))
+    _tell(tally, order, output)
+    return tally.exit
+
+
+@dataclass(slots=True)
+class _Tally:
+    counts: dict[Fate, int] = field(default_factory=dict[Fate, int])
+    listed: list[Object] = field(default_factory=list["Object"])
+
+    def take(self, result: Result) -> None:
+        self.counts[result.fate] = self.counts.get(result.fate, 0) + 1
+
+    def of(self, *fates: Fate) -> int:
+        return sum(self.counts.get(fate, 0) for fate in fates)
+
+    @property
+    def exit(self) -> Exit:
+        if self.of("failed"):
+            return Exit.FAILED
+        return Exit.CONFLICT if self.of("kept") else Exit.DONE
+
+
+async def _results(cluster: Cluster, order: Order) -> AsyncGenerator[list[Result]]:
+    """Yield the results of some objects at a time; no more than AT_ONCE are asked for at once."""
+    found = await _found(cluster, order)
+    for start in range(0, len(found), BATCH):
+        batch = found[start : start + BATCH]
+        results: list[list[Result]] = [[] for _ in batch]
+        limit = anyio.CapacityLimiter(AT_ONCE)
+
+        async def work(number: int, target: _Target) -> None:
+            async with limit:  # noqa: B023 - each batch ends before the next one begins
+                results[number] = await _Withdrawal(cluster, order, target).carry_out()  # noqa: B023
+
+        async with anyio.create_task_group() as tasks:
+            for number, target in enumerate(batch):
+                tasks.start_soon(work, number, target)
+        yield [result for some in results for result in some]
+
+
+async def _found(cluster: Cluster, order: Order) -> list[_Target]:
+    """Find the objects, children before the resources: who comes after looks when these change."""
+    found: list[_Target] = []
+    for controller in order.controllers:
+        manager = Installation(order.instance).field_manager(controller.name)
+
+        def reduce(live: Object, manager: str = manager) -> Object:
+            meta = metadata(live)
+            held = endpoints(live, manager)
+            return {"at": (meta.get("namespace", ""), meta["name"])} if held else {}
+
+        for api in (*(kind.api for kind in controller.owns), controller.resource.api):
+            try:
+                listing = await cluster.list(api, order.namespace, reduce=reduce)
+            except Missing:
+                continue  # a kind that is not served has no objects
+            found += [_Target(controller, api, *item["at"]) for item in listing.items if item]
+    return found
+
+
+class _Withdrawal:
+    """One object's part."""
+
+    def __init__(self, cluster: Cluster, order: Order, target: _Target) -> None:
+        self._cluster, self._order, self._target = cluster, order, target
+        self._manager = Installation(order.instance).field_manager(target.controller.name)
+
+    async def carry_out(self) -> list[Result]:
+        """Return up what is held through each endpoint, as long as the object is there."""
+        results: list[Result] = []
+        live = await self._read()
+        for endpoint in endpoints(live or {}, self._manager):
+            result = await self._anew(endpoint)
+            results += [result] if result else []
+        return results
+
+    async def _anew(self, endpoint: str) -> Result | None:
+        """Try, again as often as the object changes meanwhile; None when there is nothing left."""
+        timing = Timing()
+        why = "it changes all the time; try again"
+        for attempt in range(1, ATTEMPTS + 1):
+            live = await self._read()
+            if live is None or endpoint not in endpoints(live, self._manager):
+                return None
+            try:
+                return await self._attempt(live, endpoint)
+            except Stale:
+                await timing.sleep(backoff(attempt, timing.draw()))
+            except (Conflict, Forbidden, Invalid) as error:
+                why = error.message
+                break
+        return Result(self._target, endpoint, "failed", 0, why=why)
+
+    async def _attempt(self, live: Object, endpoint: str) -> Result:
+        fields = count(live, self._manager, endpoint)
+        lost = await self._lost(live, endpoint)
+        blocking = {steps for steps in lost if not is_mark(steps)}
+        free = not blocking or self._order.drop or self._is_reported_elsewhere(live, endpoint)
+        if free:
+            if self._order.yes:
+                await self._apply(nothing(live), endpoint)
+            return Result(self._target, endpoint, "given up", fields, tuple(lost.values()))
+        if self._order.to:
+            return await self._hand_over(live, endpoint, fields)
+        freed = await self._free(live) if not endpoint else False
+        told = tuple(lost[steps] for steps in lost if steps in blocking)
+        return Result(self._target, endpoint, "kept", fields, told, freed=freed)
+
+    async def _lost(self, live: Object, endpoint: str) -> dict[tuple[str, ...], Change]:
+        """Ask the server what would change; what it would refuse loses all, and says so."""
+        try:
+            after = await self._apply(nothing(live), endpoint, dry_run=True)
+        except Invalid:
+            if self._order.drop:
+                raise
+            return losses(live, {})
+        return losses(live, after)
+
+    async def _hand_over(self, live: Object, endpoint: str, fields: int) -> Result:
+        """Have the new holder hold what would be lost, then give up; no value changes."""
+        done = Result(self._target, endpoint, "handed over", fields)
+        body = declaring(live, self._order.to, bequest(live, self._manager, endpoint), endpoint)
+        now = await self._apply(body, endpoint, manager=self._order.to, dry_run=not self._order.yes)
+        if not self._order.yes:
+            return done
+        changed = {steps: c for steps, c in losses(live, now).items() if not is_mark(steps)}
+        if not changed:
+            after = await self._apply(nothing(now), endpoint, dry_run=True)
+            changed = {steps: c for steps, c in losses(now, after).items() if not is_mark(steps)}
+        if changed:
+            told = tuple(changed.values())
+            return Result(self._target, endpoint, "kept", fields, told, why="admission changes")
+        await self._apply(nothing(now), endpoint)
+        return done
+
+    async def _free(self, live: Object) -> bool:
+        """Take our finalizers off all the same: nobody else would, and it could not be deleted."""
+        given_up = self._target.controller.finalizers
+        write = finalization(self._target.api, live, self._manager, given_up)
+        if write is None:
+            return False
+        if self._order.yes:
+            await self._apply(write.body, "")
+        return True
+
+    def _is_reported_elsewhere(self, live: Object, endpoint: str) -> bool:
+        """Return whether it is a status on which another installation goes on reporting."""
+        found = reporters(live, self._target.controller.name)
+        return endpoint == STATUS and any(one.instance != self._order.instance for one in found)
+
+    async def _read(self) -> Object | None:
+        target = self._target
+        return await self._cluster.read(target.api, target.name, target.namespace)
+
+    async def _apply(
+        self, body: Object, endpoint: str, *, manager: str = "", dry_run: bool = False
+    ) -> Object:
+        answer = await self._cluster.apply(
+            self._target.api,
+            body,
+            manager=manager or self._manager,
+            subresource=endpoint,
+            dry_run=dry_run,
+        )
+        return answer.object
+
+
+def _line(result: Result, *, yes: bool) -> str:
+    fields = "1 field" if result.fields == 1 else f"{result.fields} fields"
+    match result.fate:
+        case "given up":
+            told = f"{fields} {'given up' if yes else 'would be given up'}"
+            told += f"; gone with it: {_paths(result.lost)}" if result.lost and yes else ""
+            told += f"; would go with it: {_paths(result.lost)}" if result.lost and not yes else ""
+        case "handed over":
+            told = f"{fields} {'handed over' if yes else 'would be handed over'}, no value changed"
+        case "kept":
+            told = f"{fields} kept: {result.why or 'nobody else holds'} {_paths(result.lost)}"
+            told += "; the finalizer goes" if result.freed else ""
+        case _:
+            told = f"failed: {result.why}"
+    return printable(f"{result}: {told}")
+
+
+def _paths(lost: Iterable[Change]) -> str:
+    paths = [change.path for change in lost]
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return ", ".join(paths[:SHOWN]) + more
+
+
+def _listed(result: Result) -> Object:
+    target = result.target
+    return {
+        "apiVersion": target.api.group_version,
+        "kind": target.api.kind,
+        **({"namespace": target.namespace} if target.namespace else {}),
+        "name": target.name,
+        **({"subresource": result.endpoint} if result.endpoint else {}),
+        "fate": result.fate,
+        "fields": result.fields,
+        "changes": [_change(change) for change in result.lost],
+        **({"why": result.why} if result.why else {}),
+    }
+
+
+def _change(change: Change) -> Object:
+    values = {"before": change.before, "after": change.after}
+    return {"path": change.path} | {k: v for k, v in values.items() if v is not ABSENT}
+
+
+def _tell(tally: _Tally, order: Order, output: str) -> None:
+    if output == "json":
+        whole = {"instance": order.instance, "dryRun": not order.yes, "objects": tally.listed}
+        typer.echo(to_json(whole, indent=2).decode())
+    else:
+        typer.echo(_summary(tally, order))
+    if tally.of("kept"):
+        say(
+            f"{tally.of('kept')} kept, since nobody else holds their values: --to MANAGER has"
+            " somebody hold them, --drop has them go"
+        )
+    if tally.of("failed"):
+        say(f"{tally.of('failed')} failed; what was given up so far stays so, and you can go on")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _summary(tally: _Tally, order: Order) -> str:
+    who = _capital(named(order.instance))
+    done = tally.of("given up", "handed over")
+    if not tally.counts:
+        return f"{who} holds nothing there."
+    objects = f"{done} object{'' if done == 1 else 's'}"
+    if order.yes:
+        return f"{who} let go of {objects}."
+    return f"{who} would let go of {objects}; nothing was changed. --yes does it."

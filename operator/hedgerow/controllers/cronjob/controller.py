@@ -1,0 +1,250 @@
+"""CronJob: a Job for every scheduled start, never two, and a history of those that ended."""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from typing import TYPE_CHECKING
+
+from hedgerow.contract import Controller, Desired, Finalized, Keep, Lag, Notice, Observed
+from hedgerow.controllers.cronjob import schedule as cron
+from hedgerow.controllers.cronjob import starts, validation
+from hedgerow.controllers.cronjob.history import last_success, outdated
+from hedgerow.controllers.cronjob.missed import (
+    LONGEST_LOOK_BACK,
+    MOST_MISSED,
+    Agenda,
+    Backlog,
+    agenda,
+    backlog,
+    faults,
+    timetable,
+)
+from hedgerow.controllers.cronjob.starts import START_GUARD, Record
+from hedgerow.plan import conditions
+from hedgerow_schemas.cronjob import CronJob, CronJobStatus, JobReference
+from hedgerow_schemas.job import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime, timedelta
+
+    from hedgerow_schemas.base import Condition
+
+MOST_LISTED = 20
+"""Jobs that `status.active` refers to; `status.activeCount` counts all."""
+FULL = "ActiveLimitReached"
+WAITS = "JobAlreadyActive"
+
+
+def compose(cj: CronJob, observed: Observed) -> Desired:
+    """Keep the Jobs there are, but for outdated ones, and create the one whose start is due."""
+    jobs, now, created = observed.all(Job), observed.now, cj.metadata.creation_timestamp
+    try:
+        schedule = timetable(cj.spec.schedule, cj.spec.time_zone, created)
+    except cron.ScheduleError:
+        record = starts.record(cj, jobs, None, now, observed.made)
+        verdict = (*unreadable(cj), *ahead(record))
+        return Desired(
+            tuple(kept(cj, jobs, record)),
+            status(cj, jobs, record, verdict),
+            requeue_after=wait(record, None, now),
+        )
+    record = starts.record(cj, jobs, schedule, now, observed.made)
+    since = max((time for time in (record.last, created) if time), default=now)
+    plan = agenda(schedule, since, cj.spec.starting_deadline_seconds, now)
+    behind = backlog(cj, schedule, record, plan, since=since, now=now)
+    due = None if cj.spec.suspend else plan.due
+    rivals = [job.name for job in jobs if due and hinders(cj, job)]
+    full = bool(due and not rivals and is_full(cj, jobs))
+    replaced = frozenset(rivals if cj.spec.concurrency_policy == "Replace" else ())
+    children = kept(cj, [job for job in jobs if job.name not in replaced], record)
+    made = [starts.creation(cj, due)] if due and not rivals and not full else []
+    verdict = (health(cj, plan, full), *ahead(record))
+    return Desired(
+        (*children, *made),
+        status(
+            cj,
+            jobs,
+            record,
+            verdict,
+            plan=None if cj.spec.suspend else plan,
+            missed=behind.missed,
+        ),
+        (
+            *progress(cj, jobs, record),
+            *remarks(cj, record, plan, behind, rivals=rivals, full=full),
+        ),
+        wait(record, None if cj.spec.suspend else plan.upcoming, now),
+    )
+
+
+def wait(record: Record, upcoming: datetime | None, now: datetime) -> timedelta | None:
+    """Return how long until the next start, or until a Job is not dated ahead any more."""
+    times = [upcoming, *(dated.start for dated in record.ahead)]
+    soonest = min((time for time in times if time), default=None)
+    return None if soonest is None else min(soonest - now, LONGEST_LOOK_BACK)
+
+
+def hinders(cj: CronJob, job: Job) -> bool:
+    """Return whether a Job has to end, or with Replace to be deleted, before another start."""
+    policy = cj.spec.concurrency_policy
+    return not job.finished and policy != "Allow" and not (policy == "Replace" and job.going)
+
+
+def is_full(cj: CronJob, jobs: Sequence[Job]) -> bool:
+    """Return whether as many Jobs have not ended as there may be at once."""
+    return sum(not job.finished for job in jobs) >= cj.spec.active_limit
+
+
+def kept(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Keep | Finalized]:
+    """Keep all but outdated Jobs; the newest start and success stay until the status tells them."""
+    spec = cj.spec
+    success = last_success(jobs, cj.status.last_successful_time)
+    old = outdated(jobs, spec.successful_jobs_history_limit, spec.failed_jobs_history_limit)
+    for job in jobs:
+        told = job.name not in record.news
+        news = job.succeeded and job.completion_time == success != cj.status.last_successful_time
+        if told and START_GUARD in job.finalizers:
+            yield Finalized(Job, job.name, START_GUARD)
+        elif not told or news or job.name not in old:
+            yield Keep(Job, job.name)
+
+
+def status(
+    cj: CronJob,
+    jobs: Sequence[Job],
+    record: Record,
+    verdict: tuple[Condition, ...],
+    *,
+    plan: Agenda | None = None,
+    missed: int = 0,
+) -> CronJobStatus:
+    """Say what runs, what was started last, and what comes next if starts are made at all."""
+    running = [job for job in jobs if not job.finished]
+    # The oldest are listed: each start of a newer one leaves the list as it is.
+    listed = nsmallest(MOST_LISTED, running, key=lambda job: job.name)
+    return CronJobStatus(
+        active=tuple(map(JobReference.of, listed)) or None,
+        active_count=len(running),
+        last_schedule_time=record.last,
+        last_successful_time=last_success(jobs, cj.status.last_successful_time),
+        next_schedule_time=plan.upcoming if plan else None,
+        missed=missed if plan else None,
+        conditions=verdict,
+    )
+
+
+def unreadable(cj: CronJob) -> tuple[Condition, ...]:
+    """Conclude that no start is made, and say everything that has to be mended."""
+    zones: list[str] = []
+    schedules: list[str] = []
+    for fault in faults(cj.spec.schedule, cj.spec.time_zone):
+        if fault.field == "timeZone" and fault.error.field == cron.ZONE_FIELD:
+            zones.append(f'Unknown time zone "{cj.spec.time_zone}": {fault.error.reason}')
+        else:
+            schedules.append(f'Unparseable schedule "{cj.spec.schedule}": {fault.error}')
+    reason = "UnparseableSchedule" if schedules else "UnknownTimeZone"
+    return conditions.stalled(reason, "; ".join((*schedules, *zones)))
+
+
+def health(cj: CronJob, plan: Agenda, full: bool) -> Condition:
+    """Conclude `Ready`: whether starts are made as declared."""
+    if cj.spec.suspend:
+        return conditions.ready(True, "Suspended", "no starts are made")
+    if full:
+        return conditions.ready(False, FULL, limited(cj))
+    if cj.spec.starting_deadline_seconds == 0:
+        return conditions.ready(True, "NeverInTime", "a deadline of 0 seconds lets nothing start")
+    if not plan.upcoming:
+        return conditions.ready(True, "NeverAgain", "the schedule has no start in five years")
+    return conditions.ready(True, "Scheduled", "starts are made as scheduled")
+
+
+def ahead(record: Record) -> Iterator[Condition]:
+    """Yield of the Jobs that are dated ahead of now: they keep no start from being made.
+
+    One that is ahead by no more than clocks may differ is nothing to tell of.
+    """
+    told = [dated for dated in record.ahead if dated.job.name not in record.news]
+    if told:
+        first = min(told, key=lambda dated: (dated.start, dated.job.name))
+        more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+        message = (
+            f"Job {first.job.name} is dated {shown(first.start)}, ahead of now: it is no record"
+            f" of a start and holds none back{more}. Delete it, or set the clock right"
+        )
+        yield conditions.condition("DatedAhead", True, "JobAhead", message)
+
+
+def limited(cj: CronJob) -> str:
+    """Say that the limit holds starts back; not which, as that would change with each of them."""
+    limit = cj.spec.active_limit
+    jobs = "1 Job has" if limit == 1 else f"{limit} Jobs have"
+    return f"{jobs} not ended, as many as spec.activeLimit allows: starts wait until one ends"
+
+
+def progress(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Notice]:
+    """Yield of Jobs that were started or have ended and of which the status does not tell yet."""
+    running = {reference.name for reference in cj.status.active or ()}
+    for job in jobs:
+        if job.name in record.news:
+            yield Notice("Started", f"started {job.name}")
+        if job.finished and job.name in running:
+            ended = ("Completed", "has completed") if job.succeeded else ("Failed", "has failed")
+            yield Notice(ended[0], f"{job.name} {ended[1]}")
+
+
+def remarks(
+    cj: CronJob,
+    record: Record,
+    plan: Agenda,
+    behind: Backlog,
+    *,
+    rivals: Sequence[str],
+    full: bool,
+) -> Iterator[Notice]:
+    """Yield of starts that were skipped or wait, and of a record that cannot be one."""
+    if record.refused:
+        note = (
+            f"status.lastScheduleTime {shown(record.refused)} is ahead of now: it is no record of"
+            " a start. Starts go on from now; none until now is made up for"
+        )
+        yield Notice("RecordAhead", note, "Warning")
+    if cj.spec.suspend:
+        return
+    if behind.too_many:
+        note = (
+            f"more than {MOST_MISSED} starts since {shown(behind.since)} were missed: the newest"
+            " alone is made up for. Set or decrease .spec.startingDeadlineSeconds, or check the"
+            " clock"
+        )
+        yield Notice("TooManyMissedTimes", note, "Warning")
+    if plan.late:
+        note = f"the start of {shown(plan.late)} was missed: its deadline has passed"
+        yield Notice("MissedStart", note, "Warning")
+    if full:
+        yield Notice(FULL, limited(cj), "Warning")
+    if plan.due and rivals and cj.spec.concurrency_policy == "Forbid":
+        yield Notice(WAITS, f"the start of {shown(plan.due)} waits: {rivals[0]} has not ended")
+
+
+def shown(time: datetime) -> str:
+    """Write an instant as the API does."""
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+
+
+CONTROLLER = Controller(
+    "cronjob",
+    CronJob,
+    compose,
+    owns=(Job,),
+    finalizers=frozenset({START_GUARD}),
+    child_names={Job: ("{}-*",)},
+    validate=validation.errors,
+    default=validation.defaulted,
+    lag=Lag(
+        "cronjob_start_lag",
+        "Time between the scheduled start and the creation of its Job.",
+        starts.scheduled_at,
+    ),
+)

@@ -1,0 +1,154 @@
+"""Missed starts: which start is due, how many were missed, and when the next one comes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, timedelta
+from typing import TYPE_CHECKING, Final, Literal
+
+from hedgerow.controllers.cronjob import schedule as cron
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from hedgerow.controllers.cronjob.schedule import Schedule
+    from hedgerow.controllers.cronjob.starts import Record
+    from hedgerow_schemas.cronjob import CronJob
+
+
+MOST_MISSED: Final = 100
+"""Starts missed in a row that are nothing to warn of."""
+LONGEST_LOOK_BACK: Final = timedelta(days=5 * 366)
+_SECOND: Final = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """One look at a schedule.
+
+    `due` is the newest start that may still be made, `late` the newest one whose deadline has
+    passed if none is due, `upcoming` the next one to come. `missed` counts the starts since the
+    last one that was made, whatever their deadline; `too_many` of them are within it.
+    """
+
+    due: datetime | None
+    late: datetime | None
+    upcoming: datetime | None
+    missed: int
+    too_many: bool
+
+
+def agenda(schedule: cron.Schedule, since: datetime, deadline: int | None, now: datetime) -> Agenda:
+    """Look at the starts after `since` (the last one made, or the creation) until `now`.
+
+    Of several missed starts only the newest within the deadline (in seconds) is due, however many
+    there are; more than a hundred within it are `too_many` to go unsaid. Nothing is counted that
+    is older than five years, whatever a status claims.
+    """
+    since = max(since, now - LONGEST_LOOK_BACK)
+    missed = within = schedule.missed(since, now)
+    earliest = in_time(since, deadline, now)
+    if earliest > since:
+        within = schedule.missed(earliest, now)
+    return Agenda(
+        due=within.latest,
+        late=None if within.latest else missed.latest,
+        upcoming=schedule.after(max(since, now)),
+        missed=missed.count,
+        too_many=within.count > MOST_MISSED,
+    )
+
+
+def in_time(since: datetime, deadline: int | None, now: datetime) -> datetime:
+    """Return the instant after which a start is still in time, no earlier than `since`."""
+    if deadline is None or deadline >= (now - since).total_seconds():
+        return since
+    return now - timedelta(seconds=deadline)
+
+
+def passed_over(schedule: cron.Schedule, since: datetime, start: datetime) -> int:
+    """Count the starts after `since` and before `start`: it was made instead of them."""
+    earliest = max(since, start - LONGEST_LOOK_BACK)
+    return schedule.missed(earliest, start - _SECOND).count
+
+
+def timetable(expression: str, zone: str | None, anchor: datetime | None) -> cron.Schedule:
+    """Read a schedule in the zone of that name, UTC without one; `@every` counts from `anchor`.
+
+    Raises ScheduleError; a zone that is given twice, by name and by prefix, is an error too.
+    """
+    schedule = cron.parse(expression, cron.zone(zone) if zone else UTC, anchor)
+    if zone and schedule.zone_prefixed:
+        raise cron.ScheduleError("timeZone", zone, "the schedule names a zone of its own")
+    return schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a timetable cannot be read: the field of the spec that has to change, and the error."""
+
+    field: Literal["schedule", "timeZone"]
+    error: cron.ScheduleError
+
+
+def faults(expression: str, zone: str | None) -> tuple[Fault, ...]:
+    """Return everything that keeps `timetable` from reading these; empty if it can.
+
+    Schedule and zone are judged each on its own, so that an error in one does not hide the other.
+    """
+    alone = [Fault("schedule", error) for error in cron.errors(expression)]
+    alone += [Fault("timeZone", error) for error in _zone_errors("@daily", zone)]
+    return tuple(alone or (Fault("timeZone", error) for error in _zone_errors(expression, zone)))
+
+
+def _zone_errors(expression: str, zone: str | None) -> Iterator[cron.ScheduleError]:
+    try:
+        timetable(expression, zone, None)
+    except cron.ScheduleError as error:
+        yield error
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The latest starts in a row without a Job: how many, and since when.
+
+    `too_many` tells that more than a hundred of them were within the deadline.
+    """
+
+    missed: int
+    since: datetime
+    too_many: bool
+
+
+def backlog(
+    cj: CronJob,
+    schedule: Schedule,
+    record: Record,
+    plan: Agenda,
+    *,
+    since: datetime,
+    now: datetime,
+) -> Backlog:
+    """Return the backlog of a CronJob; `since` is the last start made, or the creation.
+
+    A start that was made after others had passed is made instead of them. The status is told of
+    these along with it, and remembers them until the next start.
+    """
+    passed, too_many = 0, False
+    if record.before and record.last and not record.refused:
+        made = len(record.fresh)
+        earliest = in_time(record.before, cj.spec.starting_deadline_seconds, now)
+        passed = 1 + passed_over(schedule, record.before, record.last) - made
+        within = passed
+        if earliest > record.before:
+            within = 1 + passed_over(schedule, earliest, record.last) - made
+        too_many = within >= MOST_MISSED
+    if too_many and record.before:
+        since = record.before
+    remembered = 0 if record.fresh else cj.status.missed or 0
+    return Backlog(
+        missed=plan.missed or max(passed, remembered, 0),
+        since=since,
+        too_many=too_many or plan.too_many,
+    )

@@ -1,0 +1,104 @@
+"""Dialect: a schedule's text, read as robfig/cron v3.0.1 `ParseStandard` reads it."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC
+from typing import TYPE_CHECKING, Final
+
+from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
+from hedgerow.controllers.cronjob.schedule.errors import ScheduleError
+from hedgerow.controllers.cronjob.schedule.fields import ORDER, Fields
+from hedgerow.controllers.cronjob.schedule.schedule import Calendar, Every, Schedule
+from hedgerow.controllers.cronjob.schedule.zones import ZONE_FIELD, to_seconds
+from hedgerow.controllers.cronjob.schedule.zones import zone as load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime, tzinfo
+
+LIMIT: Final = 1024
+"""Characters of an expression; every minute, hour, day, month and weekday spelt out is half."""
+
+_SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+"""What Go's unicode.IsSpace holds; str.split() has others too."""
+_WORDS: Final = re.compile(f"[^{_SPACE}]+")
+_MACROS: Final = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_EVERY: Final = "@every "
+_SECOND: Final = 10**9
+
+
+def parse(expression: str, zone: tzinfo = UTC, anchor: datetime | None = None) -> Schedule:
+    """Read a schedule, its fields meant in a zone unless it names its own.
+
+    With an anchor `@every d` starts at the anchor, rounded down to the second, and every d from
+    it; without one, d after the instant that is asked for, as in robfig. Raises ScheduleError,
+    and ValueError for an anchor without a zone.
+
+    `TZ=` with no name is UTC, as in Go. `TZ=Local`, with which Go means whatever zone the caller's
+    time has, is refused, and so is a prefix that nothing follows, at which robfig panics.
+    """
+    if len(expression) > LIMIT:
+        raise ScheduleError("schedule", expression, f"it is longer than {LIMIT} characters")
+    anchored = None if anchor is None else to_seconds(anchor)
+    text, place = _unprefixed(expression)
+    where, prefixed = (zone, False) if place is None else (place, True)
+    if text.startswith(_EVERY):
+        distance = max(_distance(text.removeprefix(_EVERY)) // _SECOND, 1)
+        return Every(expression, where, prefixed, distance, anchored)
+    return Calendar(expression, where, prefixed, _fields(text))
+
+
+def _distance(duration: str) -> int:
+    """Read the nanoseconds of `@every`; a negative one, to robfig every second, is refused."""
+    found = nanoseconds(duration)
+    if found < 0:
+        raise ScheduleError("@every", duration, "it is negative; write for instance 1h30m")
+    return found
+
+
+def errors(expression: str) -> Iterator[ScheduleError]:
+    """Return every error of an expression: that of its own zone does not hide that of the rest."""
+    try:
+        parse(expression)
+    except ScheduleError as error:
+        yield error
+        if error.field == ZONE_FIELD:
+            yield from errors(expression.partition(" ")[2].strip(_SPACE))
+
+
+def _unprefixed(expression: str) -> tuple[str, tzinfo | None]:
+    """Take the zone off, if there is one."""
+    if not expression.startswith(("TZ=", "CRON_TZ=")):
+        return expression, None
+    prefix, blank, rest = expression.partition(" ")
+    if not blank:
+        raise ScheduleError("schedule", expression, "no schedule follows the time zone")
+    name = prefix.partition("=")[2]
+    return rest.strip(_SPACE), load(name) if name else UTC
+
+
+def _fields(text: str) -> Fields:
+    if text.startswith("@"):
+        if text not in _MACROS:
+            known = ", ".join((*_MACROS, "@every 1h30m"))
+            raise ScheduleError("schedule", text, f"there is no such name; there are {known}")
+        text = _MACROS[text]
+    words = _WORDS.findall(text)
+    if len(words) != len(ORDER):
+        names = ", ".join(field.name for field in ORDER)
+        more = len(words) > len(ORDER)
+        hint = ": none for seconds or years, as in Kubernetes; @every 30s is each half minute"
+        reason = f"it takes {len(ORDER)} fields ({names}), not {len(words)}{hint if more else ''}"
+        raise ScheduleError("schedule", text, reason)
+    return Fields(*(field.parse(word) for field, word in zip(ORDER, words, strict=True)))

@@ -1,0 +1,192 @@
+"""Schedule: the starts that an expression means, asked for by instant.
+
+All arithmetic is on instants. What comes in is any datetime with a zone, what goes out is in UTC:
+there a later time is later, whatever the clocks on the wall do.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from hedgerow.controllers.cronjob.schedule import zones
+from hedgerow.controllers.cronjob.schedule.days import DAY, civil, number
+from hedgerow.controllers.cronjob.schedule.search import YEARS, next_start
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime, tzinfo
+
+    from hedgerow.controllers.cronjob.schedule.fields import Fields
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """How many starts there were, and the latest of them, in UTC."""
+
+    count: int
+    latest: datetime | None
+
+
+@dataclass(frozen=True)
+class Schedule(ABC):
+    """What an expression means in a zone."""
+
+    expression: str
+    """As it was given."""
+    zone: tzinfo
+    """Where its fields are read: the prefix's zone if there is one, else the one given."""
+    zone_prefixed: bool
+    """Whether the expression itself names its zone, by `TZ=` or `CRON_TZ=`."""
+
+    def after(self, instant: datetime) -> datetime | None:
+        """Return the first start later than an instant, in UTC; None means never.
+
+        Never is: none until the end of the fifth year after the instant's. The result is always
+        later than the instant. Raises ValueError for an instant without a zone.
+        """
+        found = self.next(zones.to_seconds(instant))
+        return None if found is None else zones.to_datetime(found)
+
+    def has(self, instant: datetime) -> bool:
+        """Return whether there is a start in the second of an instant.
+
+        Raises ValueError for an instant without a zone.
+        """
+        return self.starts_at(zones.to_seconds(instant))
+
+    def missed(self, since: datetime, until: datetime) -> Missed:
+        """Count the starts in (since, until], both instants with a zone; else raises ValueError.
+
+        It gives what repeated `after` gives, without visiting every start.
+        """
+        found, latest = self.count(zones.to_seconds(since), zones.to_seconds(until))
+        return Missed(found, None if latest is None else zones.to_datetime(latest))
+
+    def skipped(self, since: datetime, until: datetime, limit: int = 10) -> tuple[datetime, ...]:
+        """Return wall-clock times between two instants that passed without a start, in order.
+
+        Until has to be the first start after since: then only a change of the zone's offset can
+        have left something out, mostly times that did not exist. Gives limit of them at most,
+        without a zone. Raises ValueError for an instant without a zone.
+        """
+        found = self.left_out(zones.to_seconds(since), zones.to_seconds(until))
+        return tuple(map(zones.to_wall, islice(found, limit)))
+
+    @abstractmethod
+    def left_out(self, since: int, until: int) -> Iterator[int]:
+        """Return what `skipped` gives, in seconds since 1970 on the wall."""
+
+    @abstractmethod
+    def next(self, instant: int) -> int | None:
+        """Return the first start later than a second since 1970, as such a second."""
+
+    @abstractmethod
+    def starts_at(self, instant: int) -> bool:
+        """Return whether there is a start at a second since 1970."""
+
+    @abstractmethod
+    def count(self, since: int, until: int) -> tuple[int, int | None]:
+        """Count the starts in (since, until] and give the latest, in seconds since 1970."""
+
+
+@dataclass(frozen=True)
+class Every(Schedule):
+    """Starts at a constant distance, whatever the clocks on the wall do.
+
+    With an anchor they are at the anchor and at every multiple of the distance from it, before it
+    too; without one the next start is always a whole distance away, as in robfig.
+    """
+
+    distance: int
+    """Seconds, at least 1."""
+    anchor: int | None
+
+    def starts_at(self, instant: int) -> bool:
+        """Return whether there is a start at a second since 1970."""
+        return self.next(instant - 1) == instant
+
+    def next(self, instant: int) -> int:
+        """Return the first start later than a second since 1970, as such a second."""
+        gone = 0 if self.anchor is None else (instant - self.anchor) % self.distance
+        return instant - gone + self.distance
+
+    def count(self, since: int, until: int) -> tuple[int, int | None]:
+        """Count the starts in (since, until] and give the latest, in seconds since 1970."""
+        first = self.next(since)
+        if first > until:
+            return 0, None
+        further = (until - first) // self.distance
+        return further + 1, first + further * self.distance
+
+    def left_out(self, since: int, until: int) -> Iterator[int]:  # noqa: ARG002 - see Calendar
+        """Return what `skipped` gives: nothing, as no clock on a wall is asked."""
+        return iter(())
+
+
+@dataclass(frozen=True)
+class Calendar(Schedule):
+    """Starts by the clock and the calendar on a wall in the zone."""
+
+    fields: Fields = field(repr=False)
+
+    def starts_at(self, instant: int) -> bool:
+        """Return whether there is a start at a second since 1970.
+
+        Only around a change of the offset are there starts that the fields do not admit, and only
+        there is it searched: a search may go through years.
+        """
+        ahead = zones.offset(self.zone, instant)
+        if self.fields.admit(instant + ahead):
+            return True
+        around = (instant - 2 * DAY, instant + 2 * DAY)
+        changes = any(zones.offset(self.zone, near) != ahead for near in around)
+        return changes and self.next(instant - 1) == instant
+
+    def next(self, instant: int) -> int | None:
+        """Return the first start later than a second since 1970, as such a second."""
+        return next_start(self.fields, self.zone, instant)
+
+    def count(self, since: int, until: int) -> tuple[int, int | None]:
+        """Count the starts in (since, until] and give the latest, in seconds since 1970.
+
+        Only the first start after a change of the offset is searched for. From there to the next
+        change the starts are all that the fields admit, and are counted by the day.
+        """
+        total, latest, start = 0, None, self.next(since)
+        while start is not None and start <= until:
+            further, latest = self._count_from(start, until)
+            total += 1 + further
+            start = self.next(latest)
+        return total, latest
+
+    def _count_from(self, start: int, until: int) -> tuple[int, int]:
+        """Count the starts after one, as long as its offset holds, and give the latest.
+
+        It stops after five years: a start further from the last one than that is none.
+        """
+        ahead = zones.offset(self.zone, start)
+        local = start + ahead
+        if not self.fields.admit(local):
+            return 0, start  # robfig's steps lead there although the fields do not admit it
+        year, _, _ = civil(local // DAY)
+        end = min(until + 1, number(year + YEARS + 1, 1, 1) * DAY - ahead)
+        change = zones.next_change(self.zone, start, end + DAY)
+        # Where clocks go back, robfig may read a midnight before the change as the one after it.
+        repeated = max(ahead - zones.offset(self.zone, change), 0)
+        end = min(end, change - repeated) + ahead
+        further, last, slots = 0, local, self.fields.slots
+        for day, first, beyond in self.fields.between(local, end):
+            further += beyond - first
+            last = day * DAY + slots[beyond - 1]
+        return further, last - ahead
+
+    def left_out(self, since: int, until: int) -> Iterator[int]:
+        """Yield what `skipped` gives, in seconds since 1970 on the wall."""
+        low = max(since + zones.offset(self.zone, since), zones.FIRST)
+        high = min(until + zones.offset(self.zone, until), zones.LAST)
+        for day, first, beyond in self.fields.between(low, high):
+            for slot in self.fields.slots[first:beyond]:
+                yield day * DAY + slot

@@ -1,0 +1,142 @@
+"""Zones: IANA time zones by name, and the offset of any instant.
+
+The data are those of the pinned `tzdata` package, never the machine's: a slim image has none, and
+the operator and `hedgerow schedule` on somebody's laptop have to agree.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
+
+from hedgerow.controllers.cronjob.schedule.days import CYCLE, DAY
+from hedgerow.controllers.cronjob.schedule.errors import ScheduleError
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_ORDINAL: Final = EPOCH.toordinal()
+ZONE_FIELD: Final = "time zone"
+"""What errors call a zone."""
+_NAME: Final = re.compile(r"[A-Za-z0-9_+-]{1,32}(?:/[A-Za-z0-9_+-]{1,32}){0,3}")
+FIRST: Final = -62_135_596_800 + 2 * DAY
+LAST: Final = 253_402_300_800 - 2 * DAY
+"""Two days inside of the ends of datetime: these are within them in every zone."""
+_STRIDE: Final = 3 * DAY
+"""No zone has two changes within six days, so none is missed (see test_zones.py)."""
+_SECOND: Final = timedelta(seconds=1)
+
+
+def zone(name: str) -> tzinfo:
+    """Load a time zone by its IANA name, as the key in `Europe/Berlin`; UTC gives datetime.UTC.
+
+    Raises ScheduleError where there is no such zone. `Local` is none: what the machine is set to
+    has no bearing on a schedule in a cluster.
+    """
+    if name in {"UTC", "Etc/UTC"}:
+        return UTC
+    if name == "Local":
+        raise ScheduleError(ZONE_FIELD, name, "say which; the machine's own means nothing here")
+    if not _NAME.fullmatch(name):
+        raise ScheduleError(ZONE_FIELD, name, "this is no IANA name, such as Europe/Berlin")
+    return _load(name)
+
+
+@lru_cache(maxsize=1024)
+def _load(name: str) -> ZoneInfo:
+    try:
+        with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as source:
+            return ZoneInfo.from_file(source, key=name)
+    except (OSError, ValueError):
+        known = _spelled().get(name.casefold())
+        hint = f"; it has {known}" if known and known != name else ""
+        reason = f"the IANA database has none of this name{hint}"
+        raise ScheduleError(ZONE_FIELD, name, reason) from None
+
+
+@lru_cache(maxsize=1)
+def _spelled() -> dict[str, str]:
+    """Return the names that there are, by what they are in lower case."""
+    names = files("tzdata").joinpath("zones").read_text("ascii").split()
+    return {name.casefold(): name for name in names}
+
+
+def offset(place: tzinfo, instant: int) -> int:
+    """Return the offset from UTC in seconds, at an instant in seconds since 1970.
+
+    Out of the reach of datetime it is that of the same day 400 years nearer, when the calendar
+    is the same: a zone's first and last rules hold as long as they are asked for.
+    """
+    if isinstance(place, timezone):
+        found = place.utcoffset(None)
+    else:
+        near = instant
+        while not FIRST <= near <= LAST:
+            near += CYCLE * DAY * (1 if near < FIRST else -1)
+        found = (EPOCH + timedelta(seconds=near)).astimezone(place).utcoffset()
+    return (found or timedelta()) // _SECOND
+
+
+def to_instant(place: tzinfo, local: int) -> int:
+    """Read a wall-clock time as Go's time.Date does; both are seconds, skipped hours included.
+
+    Of a repeated hour it gives mostly the first, and a skipped one becomes the hour before or
+    after, depending on the side of Greenwich.
+    """
+    guess = offset(place, local)
+    return local - offset(place, local - guess) if guess else local
+
+
+def to_last_instant(place: tzinfo, local: int) -> int:
+    """Read a wall-clock time as to_instant does, but of a repeated one give the second."""
+    found = to_instant(place, local)
+    again = local - offset(place, found + DAY)
+    return again if again > found and again + offset(place, again) == local else found
+
+
+def next_change(place: tzinfo, instant: int, horizon: int) -> int:
+    """Return the first second after an instant at which the offset is another, or the horizon."""
+    here = offset(place, instant)
+    if isinstance(place, timezone):
+        return horizon
+    low, high = instant, instant
+    while offset(place, high) == here:
+        if high >= horizon:
+            return horizon
+        low, high = high, min(high + _STRIDE, horizon)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if offset(place, middle) == here else (low, middle)
+    return high
+
+
+def repeated(instant: datetime, place: tzinfo) -> int:
+    """Return 1 or 2 for the first or second time that the clock shows this; 0 if only once."""
+    shown = instant.astimezone(place)
+    again = shown.replace(fold=1).utcoffset() != shown.replace(fold=0).utcoffset()
+    return 1 + shown.fold if again else 0
+
+
+def to_seconds(moment: datetime) -> int:
+    """Return the whole seconds since 1970, rounded down. Raises ValueError without a zone."""
+    if moment.utcoffset() is None:
+        raise ValueError(f"{moment.isoformat()} has no time zone")
+    return (moment - EPOCH) // _SECOND
+
+
+def to_datetime(instant: int) -> datetime | None:
+    """Return the instant in UTC, or None where datetime ends: after the year 9999."""
+    try:
+        return EPOCH + timedelta(seconds=instant)
+    except OverflowError:
+        return None
+
+
+def to_wall(local: int) -> datetime:
+    """Return a wall-clock time as a datetime without a zone."""
+    return datetime.fromordinal(_ORDINAL + local // DAY) + timedelta(seconds=local % DAY)

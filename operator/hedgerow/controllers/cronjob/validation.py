@@ -1,0 +1,46 @@
+"""Validation: what is wrong with a CronJob, and the defaults of what it leaves out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hedgerow.controllers.cronjob.missed import faults
+from hedgerow.validation import FieldError
+from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob, CronJobSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hedgerow_schemas.base import Object
+
+DEFAULTED: Final = (
+    "concurrency_policy",
+    "suspend",
+    "successful_jobs_history_limit",
+    "failed_jobs_history_limit",
+)
+"""What the original's webhook gives a value, the one of the definition's schema."""
+
+
+def errors(cj: CronJob) -> Iterator[FieldError]:
+    """Yield what the original's webhook refuses, and with it all that compose cannot read."""
+    name = cj.metadata.name
+    if len(name) > LONGEST_NAME:
+        detail = f"must be no more than {LONGEST_NAME} characters"
+        yield FieldError("metadata.name", name, detail)
+    values = {"schedule": cj.spec.schedule, "timeZone": cj.spec.time_zone}
+    for fault in faults(cj.spec.schedule, cj.spec.time_zone):
+        value, error = values[fault.field], fault.error
+        # The value stands beside the detail already.
+        detail = error.reason if error.value == value else str(error)
+        yield FieldError(f"spec.{fault.field}", value, detail)
+
+
+def defaulted(cj: Object) -> Object:
+    """Return a CronJob as it was sent with the defaults of the original's webhook."""
+    spec = cj.get("spec")
+    if not isinstance(spec, dict):
+        return cj  # the definition's schema has the word on it
+    fields = (CronJobSpec.model_fields[name] for name in DEFAULTED)
+    given = {key: value for key, value in spec.items() if value is not None}  # pyright: ignore[reportUnknownVariableType]
+    return {**cj, "spec": {str(field.alias): field.default for field in fields} | given}

@@ -1,0 +1,174 @@
+"""Workloads: label selectors, Deployment rollouts and parts of pod templates, for all controllers.
+
+The semantics are those of apimachinery's `metav1.LabelSelectorAsSelector`. What is ill-typed
+selects nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hedgerow_schemas.base import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from hedgerow.contract import Key
+    from hedgerow_schemas.base import Object
+    from hedgerow_schemas.builtin import Deployment, Pod
+
+
+def matches(selector: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
+    """Return whether a label selector selects these labels; an empty one selects all."""
+    return all(_holds(*requirement, labels) for requirement in _requirements(selector))
+
+
+def text(selector: Mapping[str, Any]) -> str:
+    """Return the string form that kubectl and autoscalers parse: `a=b,c in (d,e),!f`."""
+    spelled = sorted(_requirements(selector), key=lambda requirement: requirement[0])
+    return ",".join(_spelled(*requirement) for requirement in spelled)
+
+
+def names(label: str) -> Callable[[View], tuple[Key, ...]]:
+    """Return what names the resource that an object concerns: the value of this label."""
+
+    def of(obj: View) -> tuple[Key, ...]:
+        name = obj.text("metadata", "labels", label)
+        return ((obj.namespace, name),) if name else ()
+
+    return of
+
+
+def _requirements(selector: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    view = View(selector)
+    for key, value in view.mapping("matchLabels").items():
+        yield key, "=", (str(value),)
+    for expression in view.items("matchExpressions"):
+        one = View(expression)
+        values = tuple(sorted(map(str, one.items("values"))))
+        yield one.text("key"), one.text("operator"), values
+
+
+def _holds(key: str, operator: str, values: tuple[str, ...], labels: Mapping[str, Any]) -> bool:
+    match operator:
+        case "=" | "In":
+            return labels.get(key) in values
+        case "NotIn":
+            return labels.get(key) not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+        case _:
+            return False
+
+
+def _spelled(key: str, operator: str, values: tuple[str, ...]) -> str:
+    match operator:
+        case "=":
+            return f"{key}={values[0]}"
+        case "Exists":
+            return key
+        case "DoesNotExist":
+            return f"!{key}"
+        case _:
+            return f"{key} {operator.lower()} ({','.join(values)})"
+
+
+ONE_BY_ONE: Final[Mapping[str, Any]] = {
+    "type": "RollingUpdate",
+    "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
+}
+"""The strategy that loses least of what pods hold: a new one comes, then an old one goes.
+
+With keys spread over n pods, 1/(n+1) of them are elsewhere at a time; going first, it were 1/n.
+"""
+
+
+def waits_for(
+    deployment: Deployment | None, pods: Iterable[Pod] = (), *, may_be_zero: bool = False
+) -> str:
+    """Say what keeps a Deployment from being available; empty when nothing does.
+
+    Available means: the Deployment controller has seen the newest generation, every replica is
+    of that generation and available, there is at least one unless it `may_be_zero`, and it says
+    `Available=True`. The generation read here is never older than our own last write, since the
+    cache takes in the answer of every apply. Of its pods that wait, the first by name says why.
+    """
+    if deployment is None:
+        return "it has no Deployment of its own yet"
+    lack = next(_lacks(deployment, may_be_zero=may_be_zero), "")
+    stuck = sorted(
+        f"pod {pod.name}: {pod.waiting_reason}"
+        for pod in pods
+        if pod.deployment == deployment.name and pod.waiting_reason
+    )
+    return ", ".join([lack, *stuck[:1]]) if lack else ""
+
+
+def replicas_of(name: str, chosen: Mapping[str, Any], pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """Return the pods of a Deployment, as its ReplicaSets count them, by name.
+
+    They are those that its selector `chosen` selects, down the chain of owners, and that have not
+    ended and are not being deleted.
+    """
+    mine = (p for p in pods if p.deployment == name and matches(chosen, p.labels) and p.active)
+    return tuple(sorted(mine, key=lambda pod: pod.name))
+
+
+def _lacks(deployment: Deployment, *, may_be_zero: bool) -> Iterator[str]:
+    wanted = max(deployment.replicas, deployment.status_replicas)
+    if deployment.text("metadata", "deletionTimestamp"):
+        yield "it is being deleted"
+    if deployment.observed_generation < deployment.generation:
+        yield f"its controller has not seen generation {deployment.generation} yet"
+    if wanted == 0 and not may_be_zero:
+        yield "it is scaled to zero"
+    if deployment.updated_replicas != wanted:
+        yield f"{deployment.updated_replicas} of {wanted} replicas are up to date"
+    if deployment.status_replicas != deployment.replicas:
+        surplus = deployment.status_replicas - deployment.replicas
+        yield f"{surplus} surplus replicas are still there"
+    if deployment.available_replicas != wanted:
+        yield f"{deployment.available_replicas} of {wanted} replicas are available"
+    if deployment.condition("Available") != "True":
+        yield "it does not say Available=True"
+
+
+CONFINED: Final[Mapping[str, Any]] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+"""The security context of a container that gains nothing and writes nowhere."""
+
+
+def unprivileged(user: int) -> Object:
+    """Return the security context of pods that run as a user, and a group, of that number."""
+    return {
+        "runAsGroup": user,
+        "runAsNonRoot": True,
+        "runAsUser": user,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def answers(port: int, *, every: int, failures: int) -> Object:
+    """Return a probe that asks for a TCP connection `every` so many seconds."""
+    return {"tcpSocket": {"port": port}, "periodSeconds": every, "failureThreshold": failures}
+
+
+def spread_over_nodes(selector: Object) -> list[Object]:
+    """Return the constraints that spread what is selected over nodes, as far as there are any.
+
+    Pods of an older template do not count: they are on their way out.
+    """
+    return [
+        {
+            "labelSelector": selector,
+            "matchLabelKeys": ["pod-template-hash"],
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "ScheduleAnyway",
+        }
+    ]

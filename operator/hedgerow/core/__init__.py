@@ -1,1 +1,0 @@
-"""Core: the pure vocabulary of controllers, plans and field ownership."""

@@ -1,0 +1,213 @@
+"""Canonical: the API server's spelling of quantities and times."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from hedgerow.fields.paths import is_list, is_map
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hedgerow_schemas.base import Object
+
+_DECIMAL: Final = {
+    -9: "n",
+    -6: "u",
+    -3: "m",
+    0: "",
+    3: "k",
+    6: "M",
+    9: "G",
+    12: "T",
+    15: "P",
+    18: "E",
+}
+_BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_QUANTITY: Final = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
+    r"(?:(?P<binary>[KMGTPE]i)|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,2}))?"
+)
+_NANO: Final = 10**9
+_LARGEST: Final = (2**63 - 1) * _NANO
+"""To which the server cuts a binary quantity, and no other."""
+_KIBI: Final = 1024
+_DIGITS_DECIMAL: Final = 18
+_DIGITS_BINARY: Final = 15
+_SCALE: Final = {suffix: exponent for exponent, suffix in _DECIMAL.items()}
+_SECONDS: Final = frozenset({
+    ("deprecatedFirstTimestamp",), ("deprecatedLastTimestamp",),
+    ("status", "conditions", "lastTransitionTime"),
+})  # fmt: skip
+_MICROSECONDS: Final = frozenset({
+    ("eventTime",), ("series", "lastObservedTime"), ("spec", "acquireTime"), ("spec", "renewTime"),
+})  # fmt: skip
+
+
+def builtin(api_version: str) -> bool:
+    """Return whether the API group is Kubernetes's own: only there does the server respell values.
+
+    A custom resource keeps its strings as they were sent, quantities included.
+    """
+    group, slash, _ = api_version.rpartition("/")
+    return not slash or "." not in group or group.endswith(".k8s.io")
+
+
+def identical(left: Any, right: Any) -> bool:
+    """Compare JSON strictly: "8" is not 8, true is not 1, 1.0 is 1."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if is_map(left):
+        return is_map(right) and _identical_maps(left, right)
+    if is_list(left):
+        return is_list(right) and _identical_lists(left, right)
+    return bool(left == right)
+
+
+def _identical_maps(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    return left.keys() == right.keys() and all(identical(v, right[k]) for k, v in left.items())
+
+
+def _identical_lists(left: list[Any], right: list[Any]) -> bool:
+    return len(left) == len(right) and all(map(identical, left, right))
+
+
+def same(want: Any, live: Any, steps: Sequence[str] = ()) -> bool:
+    """Compare a declared value with the live one of a built-in kind: strictly, spelling aside.
+
+    `steps` are the fieldsV1 elements down to the value. Spelling counts for nothing only where a
+    Quantity or a time is known to stand, never for arbitrary strings such as env values.
+    """
+    return identical(want, live) or identical(canonical(want, steps), live)
+
+
+def canonical(value: Any, steps: Sequence[str] = ()) -> Any:
+    """Respell what stands below `steps` as the server of a built-in kind would.
+
+    An apply of the canonical form settles at once and meets no conflict with a co-owner whose value
+    is equal in meaning: the server compares spellings.
+    """
+    names = tuple(step[2:] for step in steps if step.startswith("f:"))
+    return _respelled(value, names)
+
+
+def canonical_object(want: Object) -> Object:
+    """Return an applied configuration in the server's spelling; a custom resource as it is."""
+    return canonical(want) if builtin(str(want.get("apiVersion", ""))) else want
+
+
+def _respelled(value: Any, names: tuple[str, ...]) -> Any:
+    if is_map(value):
+        return {name: _respelled(inner, (*names[-2:], name)) for name, inner in value.items()}
+    if is_list(value):
+        return [_respelled(inner, names) for inner in value]
+    if _is_quantity(names):
+        return quantity(value)
+    if names in _SECONDS:
+        return time(value, "seconds")
+    return time(value, "microseconds") if names in _MICROSECONDS else value
+
+
+def _is_quantity(names: tuple[str, ...]) -> bool:
+    match names[-3:]:
+        case ["resources", "limits" | "requests", _] | [_, "overhead", _] | ["overhead", _]:
+            return True
+        case [*_, "emptyDir", "sizeLimit"] | [*_, "resourceFieldRef", "divisor"]:
+            return True
+        case _:
+            return False
+
+
+def quantity(value: Any) -> Any:
+    """Spell a Quantity canonically: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`.
+
+    The rules are apimachinery's `resource.Quantity.CanonicalizeBytes`: the largest suffix that
+    leaves no fraction, the family of suffixes kept. What is no quantity comes back as it is.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    return _quantity(str(value)) or value
+
+
+@lru_cache(maxsize=1024)
+def _quantity(text: str) -> str | None:
+    read = _QUANTITY.fullmatch(text)
+    if read is None or not (read["whole"] or read["part"]):
+        return None
+    if _is_kept(read):
+        return text
+    nano = _in_nano(read)
+    if read["binary"]:
+        nano = max(-_LARGEST, min(nano, _LARGEST))
+    if read["binary"] and abs(nano) >= _KIBI * _NANO and nano % _NANO == 0:
+        return _in_binary(nano // _NANO)
+    return _in_decimal(nano, exponential=read["exponent"] is not None)
+
+
+def _is_kept(read: re.Match[str]) -> bool:
+    """Return whether `ParseQuantity` takes the text for canonical: `1.234`, `1E3`, `+5` stay."""
+    whole, part = read["whole"].lstrip("0") or "0", read["part"] or ""
+    if read["binary"]:
+        exponent = 10 * _BINARY.index(read["binary"])
+        return not part and len(whole) + exponent * 3 // 10 < _DIGITS_BINARY and int(whole) % 8 != 0
+    scale, digits = _exponent(read) - len(part), whole + part
+    return (
+        scale % 3 == 0
+        and scale >= min(_DECIMAL)
+        and len(digits) <= _DIGITS_DECIMAL
+        and not digits.startswith("0")
+        and not digits.endswith("000")
+    )
+
+
+def _exponent(read: re.Match[str]) -> int:
+    return int(read["exponent"] or _SCALE[read["decimal"] or ""])
+
+
+def _in_nano(read: re.Match[str]) -> int:
+    """Read the amount in units of 10⁻⁹; what is finer is rounded away from zero."""
+    part = read["part"] or ""
+    digits = int((read["whole"] or "") + part)
+    if read["binary"]:
+        digits *= _KIBI ** _BINARY.index(read["binary"])
+    exponent = _exponent(read) - len(part) + 9
+    nano = digits * 10**exponent if exponent >= 0 else -(-digits // 10**-exponent)
+    return -nano if read["sign"] == "-" else nano
+
+
+def _in_binary(amount: int) -> str:
+    power = 0
+    while amount % _KIBI == 0:
+        amount, power = amount // _KIBI, power + 1
+    return f"{amount}{_BINARY[power]}"
+
+
+def _in_decimal(nano: int, *, exponential: bool) -> str | None:
+    if nano == 0:
+        return "0"
+    exponent = -9
+    while nano % 1000 == 0:
+        nano, exponent = nano // 1000, exponent + 3
+    if exponential:
+        return f"{nano}e{exponent}" if exponent else str(nano)
+    # Beyond E, servers up to 1.36 lose the exponent altogether: nothing to agree with.
+    return f"{nano}{_DECIMAL[exponent]}" if exponent in _DECIMAL else None
+
+
+def time(value: Any, precision: str = "seconds") -> Any:
+    """Spell an RFC 3339 instant in UTC with `Z`; what is none comes back as it is.
+
+    `metav1.Time` holds whole seconds, `metav1.MicroTime` always six decimals.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        instant = datetime.fromisoformat(value)
+    except ValueError:
+        return value
+    if instant.tzinfo is None:
+        return value
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"

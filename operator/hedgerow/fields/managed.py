@@ -1,0 +1,116 @@
+"""Managed fields: who holds which part of a live object, read from `metadata.managedFields`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from hedgerow.fields.paths import Tree
+    from hedgerow_schemas.base import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The writer of one `managedFields` entry; `time` is RFC 3339, empty when unknown."""
+
+    manager: str
+    operation: str
+    subresource: str = ""
+    time: str = ""
+
+    def is_applier(self, manager: str, subresource: str) -> bool:
+        """Return whether this is that manager's apply; its own name under `Update` is foreign.
+
+        The server conflicts with the `Update` entry just so (kubernetes/kubernetes#107417).
+        """
+        return (
+            self.manager == manager
+            and self.operation == "Apply"
+            and self.subresource == subresource
+        )
+
+
+class Entries:
+    """The entries that know of one place, each with its tree there.
+
+    A tree is None where its shape is not known. What is below a place is sorted by element once,
+    so that to look at each of its elements costs what there is, however many entries there are.
+    """
+
+    __slots__ = ("_below", "_everywhere", "pairs")
+
+    def __init__(
+        self, pairs: Iterable[tuple[Holder, Tree | None]] = (), *, everywhere: bool = False
+    ) -> None:
+        """`everywhere`: they know of every place below, though their trees may not tell so."""
+        self.pairs = list(pairs)
+        self._everywhere = everywhere
+        self._below: dict[str, Entries] | None = None
+
+    def below(self, element: str) -> Entries:
+        """Return the entries that know of an element below this place."""
+        if self._below is None:
+            self._below = self._sorted()
+        found = self._below.get(element)
+        if found is None and self._everywhere:
+            return Entries([(holder, None) for holder, _ in self.pairs], everywhere=True)
+        return _NO_ENTRIES if found is None else found
+
+    def at(self, steps: Iterable[str]) -> Entries:
+        """Return the entries that know of a place further below."""
+        found = self
+        for element in steps:
+            found = found.below(element)
+        return found
+
+    def elements(self) -> Iterator[str]:
+        """Return every element of every tree."""
+        return (element for _, tree in self.pairs for element in tree or ())
+
+    def _sorted(self) -> dict[str, Entries]:
+        found: dict[str, Entries] = {}
+        for holder, tree in self.pairs:
+            for element, below in (tree or {}).items():
+                if element not in found:
+                    found[element] = Entries(everywhere=self._everywhere)
+                found[element].pairs.append((holder, below))
+        return found
+
+
+_NO_ENTRIES: Final = Entries()
+
+
+def held(live: Object, *, but: tuple[str, str] | None = None) -> Entries:
+    """Return the entries of an object, without those of applies of a manager to a subresource."""
+    found = ((holder, tree) for holder, _, tree in entries(live))
+    return Entries(one for one in found if but is None or not one[0].is_applier(*but))
+
+
+def entries(live: Object) -> Iterator[tuple[Holder, str, Tree]]:
+    """Yield each entry's holder, apiVersion and fieldsV1 tree, in the server's order."""
+    metadata: dict[str, Any] = live.get("metadata") or {}
+    found: dict[str, Any]
+    for found in metadata.get("managedFields") or ():
+        holder = Holder(
+            found.get("manager", ""),
+            found.get("operation", ""),
+            found.get("subresource", ""),
+            found.get("time", ""),
+        )
+        yield holder, found.get("apiVersion", ""), found.get("fieldsV1") or {}
+
+
+def entry(live: Object, manager: str, subresource: str = "") -> Tree | None:
+    """Return the fieldsV1 tree of a manager's applies, or None when it has no entry."""
+    for holder, _, tree in entries(live):
+        if holder.is_applier(manager, subresource):
+            return tree
+    return None
+
+
+def managers(live: Object) -> tuple[Holder, ...]:
+    """Return every entry's holder, in the server's order."""
+    return tuple(holder for holder, _, _ in entries(live))

@@ -1,0 +1,231 @@
+"""Owners: a live object as a tree in which each field has its managers.
+
+No schema is asked: as in `walk`, the fieldsV1 trees tell list keys and atomic fields.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from hedgerow.fields.canonical import builtin
+from hedgerow.fields.managed import Entries, Holder, entries, held, managers
+from hedgerow.fields.ownership import GRANULAR
+from hedgerow.fields.paths import (
+    SELF,
+    Tree,
+    assign,
+    coin,
+    is_list,
+    is_map,
+    parse,
+    path_of,
+    shapes,
+    show,
+)
+from hedgerow.fields.redaction import HIDDEN, is_secret
+from hedgerow.objects import metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from hedgerow_schemas.base import Object
+
+
+_ROOT_IDENTITY: Final = frozenset({"f:apiVersion", "f:kind"})
+_METADATA_IDENTITY: Final = frozenset({
+    "f:creationTimestamp", "f:deletionGracePeriodSeconds", "f:deletionTimestamp", "f:generation",
+    "f:name", "f:namespace", "f:resourceVersion", "f:selfLink", "f:uid",
+})  # fmt: skip
+_METADATA_DEPTH: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One place of an object.
+
+    A `leaf` has a `value`: a scalar, or an atomic or empty map or list as a whole. A `branch` has
+    its `children` and may itself be held, as fieldsV1's `.` says. `identity` is what the server
+    alone sets and keeps no record of. `steps` are fieldsV1 elements; of a list item whose keys
+    nobody knows the last is `i:` and its index. `contested` names the resource that declares
+    another value here.
+    """
+
+    steps: tuple[str, ...]
+    kind: Literal["leaf", "branch", "identity"]
+    value: Any = None
+    holders: tuple[Holder, ...] = ()
+    children: tuple[Node, ...] = ()
+    contested: str = ""
+
+    @property
+    def path(self) -> str:
+        """The place as managed fields and the causes of a conflict print it."""
+        return path_of(self.steps)
+
+    @property
+    def name(self) -> str:
+        """The last step of the path: `.image` or `[name="blue"]`."""
+        return show(self.steps[-1])
+
+    @property
+    def unowned(self) -> bool:
+        """Nobody holds this value: a default, or a field whose holder let go of it."""
+        return self.kind == "leaf" and not self.holders
+
+    def walk(self) -> Iterator[Node]:
+        """Yield the node and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A place that an entry holds and the object does not have; `version` is the entry's."""
+
+    steps: tuple[str, ...]
+    holder: Holder
+    version: str
+
+    @property
+    def path(self) -> str:
+        """The place as managed fields and the causes of a conflict print it."""
+        return path_of(self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """A live object by place; `fields` are its top-level ones, in the server's order.
+
+    `holders` are those of the entries. `missing` are pairs: a contested path that the
+    object does not have, and the resource that declares it.
+    """
+
+    fields: tuple[Node, ...]
+    holders: tuple[Holder, ...]
+    gone: tuple[Gone, ...] = ()
+    missing: tuple[tuple[str, str], ...] = ()
+
+    def places(self) -> Iterator[Node]:
+        """Yield every node, parents first."""
+        for field in self.fields:
+            yield from field.walk()
+
+    def leaves(self) -> Iterator[Node]:
+        """Return every leaf, unowned and identity included: each value of the object once."""
+        return (node for node in self.places() if node.kind != "branch")
+
+
+def owners(live: Object, contested: Mapping[str, str] | None = None) -> Ownership:
+    """Account for every place of a live object; raises nothing.
+
+    `contested` gives the paths at which a resource declares another value, and that resource.
+    A Secret's values, and its annotations, which may hold a copy of them, are hidden.
+    """
+    marks = dict(contested or {})
+    walk = _Walk(granular=builtin(str(live.get("apiVersion"))), contested=marks)
+    shown = _shown(live)
+    fields = walk.map((), shown, held(live))
+    found = Ownership(fields, tuple(dict.fromkeys(managers(live))))
+    paths = {node.path for node in found.places()} if marks else set[str]()
+    missing = tuple(pair for pair in marks.items() if pair[0] not in paths)
+    return Ownership(fields, found.holders, tuple(_gone(live, found)), missing)
+
+
+class _Walk:
+    """One walk over one live object."""
+
+    __slots__ = ("_contested", "_granular")
+
+    def __init__(self, *, granular: bool, contested: Mapping[str, str]) -> None:
+        """`granular`: which maps are, though a bare `{}` stands for them, is known by name."""
+        self._granular = GRANULAR if granular else frozenset[str]()
+        self._contested = contested
+
+    def map(self, steps: tuple[str, ...], live: Object, there: Entries) -> tuple[Node, ...]:
+        return tuple(
+            self._node((*steps, "f:" + name), value, there.below("f:" + name))
+            for name, value in live.items()
+        )
+
+    def _list(self, steps: tuple[str, ...], live: list[Any], there: Entries) -> tuple[Node, ...]:
+        return tuple(
+            self._node((*steps, element), item, there.below(element))
+            for element, item in zip(_elements(live, there), live, strict=True)
+        )
+
+    def _node(self, steps: tuple[str, ...], value: Any, there: Entries) -> Node:
+        holders = tuple(dict.fromkeys(holder for holder, tree in there.pairs if _is_member(tree)))
+        mark = self._contested.get(path_of(steps), "") if self._contested else ""
+        if value and self._is_parted(steps, there, holders):
+            children = self._parts(steps, value, there)
+            if children:
+                return Node(steps, "branch", None, holders, children, mark)
+        identity = not holders and _is_identity(steps)
+        return Node(steps, "identity" if identity else "leaf", value, holders, (), mark)
+
+    def _parts(self, steps: tuple[str, ...], value: Any, there: Entries) -> tuple[Node, ...]:
+        if is_map(value):
+            return self.map(steps, value, there)
+        return self._list(steps, value, there) if is_list(value) else ()
+
+    def _is_parted(
+        self, steps: tuple[str, ...], there: Entries, holders: tuple[Holder, ...]
+    ) -> bool:
+        """Return whether a map or list is held in parts, or by nobody: it is shown in parts."""
+        parted = any(element != SELF for element in there.elements())
+        return parted or not holders or steps[-1] in self._granular
+
+
+def _is_member(tree: Tree | None) -> bool:
+    return not tree or SELF in tree
+
+
+def _elements(items: list[Any], there: Entries) -> list[str]:
+    """Return each live item its element; one that nobody holds is told by the keys of the others.
+
+    Keys may be optional, so the element with the most of them is tried first.
+    """
+    known = dict.fromkeys(element for element in there.elements() if parse(element).kind in "kv")
+    ranked = sorted(known, key=lambda element: -len(parse(element).names))
+    coined = shapes(ranked)
+    return [
+        element or coin(item, coined) or f"i:{index}"
+        for index, (item, element) in enumerate(zip(items, assign(items, ranked), strict=True))
+    ]
+
+
+def _is_identity(steps: tuple[str, ...]) -> bool:
+    if len(steps) == _METADATA_DEPTH:
+        return steps[0] == "f:metadata" and steps[1] in _METADATA_IDENTITY
+    return len(steps) == 1 and steps[0] in _ROOT_IDENTITY
+
+
+def _shown(live: Object) -> Object:
+    """Return the object without its managed fields and without what is nobody's to read."""
+    meta = {name: value for name, value in metadata(live).items() if name != "managedFields"}
+    shown: Object = {name: meta if name == "metadata" else live[name] for name in live}
+    if not is_secret(str(live.get("kind", ""))):
+        return shown
+    for place, name in ((shown, "data"), (shown, "stringData"), (meta, "annotations")):
+        if is_map(place.get(name)):
+            place[name] = dict.fromkeys(place[name], HIDDEN)
+    return shown
+
+
+def _gone(live: Object, found: Ownership) -> Iterable[Gone]:
+    there = {node.steps for node in found.places()}
+    for holder, version, tree in entries(live):
+        for steps in _members((), tree):
+            if steps not in there:
+                yield Gone(steps, holder, version)
+
+
+def _members(steps: tuple[str, ...], tree: Tree) -> Iterator[tuple[str, ...]]:
+    for element, below in tree.items():
+        if element == SELF:
+            continue
+        if _is_member(below):
+            yield (*steps, element)
+        yield from _members((*steps, element), below)

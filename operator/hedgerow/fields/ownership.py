@@ -1,0 +1,398 @@
+"""Ownership: whether the live object is as declared, and who holds the fields that are not.
+
+The server moves a field out of our `managedFields` entry as soon as anyone else changes its value,
+so that entry and the values together tell drift from rest without a request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from hedgerow.fields.applyconfiguration import leave_out, without_nulls
+from hedgerow.fields.canonical import builtin, identical, same
+from hedgerow.fields.managed import Entries, Holder, entries, entry, held, managers
+from hedgerow.fields.paths import (
+    SELF,
+    Positions,
+    Tree,
+    assign,
+    coin,
+    is_list,
+    is_map,
+    path_of,
+    shapes,
+)
+from hedgerow.fields.sets import ABSENT, Values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from hedgerow.fields.paths import Tree
+    from hedgerow_schemas.base import Object
+
+
+BEFORE_FIRST_APPLY: Final = Holder("before-first-apply", "Update")
+"""To whom the next apply books everything of an object that has no managed fields at all."""
+
+
+def is_before_first_apply(holder: Holder) -> bool:
+    """Return whether an entry is the server's, for fields that nobody was known to hold."""
+    named = (BEFORE_FIRST_APPLY.manager, BEFORE_FIRST_APPLY.operation)
+    return (holder.manager, holder.operation) == named
+
+
+_SCALARS: Final = frozenset({str, int, bool, float})
+GRANULAR: Final = frozenset(
+    "f:" + name
+    for name in (
+        "affinity", "annotations", "emptyDir", "labels", "limits", "requests", "resources",
+        "rollingUpdate", "securityContext", "strategy", "updateStrategy",
+    )
+)  # fmt: skip
+"""Maps that are often written as `{}`, which a fieldsV1 tree shows as it shows an atomic one.
+
+In the OpenAPI of Kubernetes's own kinds no field of these names is atomic.
+"""
+_Place = tuple[Any, str] | None
+"""A linked path (parent, element): cheap at every step, spelled out only for what is reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A place where the live object is not what we declare.
+
+    lost: not in our entry (any more); changed: in our entry, with another value; surplus: in our
+    entry, not declared any more; order: list items of ours, out of our order. `steps` are fieldsV1
+    elements, `path` prints them as a 409's cause does. `equal`: the value itself is as declared.
+    """
+
+    path: str
+    steps: tuple[str, ...]
+    why: Literal["lost", "changed", "surplus", "order"]
+    want: Any
+    live: Any
+    holders: tuple[Holder, ...]
+    equal: bool
+
+
+class Walk:
+    """One walk over one declaration, collecting the leaves that differ."""
+
+    __slots__ = ("_builtin", "leaves")
+
+    def __init__(self, *, builtin: bool) -> None:
+        """`builtin`: one of Kubernetes's own kinds, whose spelling and shapes are known."""
+        self._builtin = builtin
+        self.leaves: list[Leaf] = []
+
+    def map(
+        self,
+        place: _Place,
+        want: Object,
+        live: Object,
+        mine: Tree | None,
+        others: Entries,
+    ) -> None:
+        """Walk a granular map: what is declared, then what is ours beyond that."""
+        for name, value in want.items():
+            element = "f:" + name
+            own = None if mine is None else mine.get(element)
+            there = live.get(name)
+            if (
+                own == {}
+                and type(there) in _SCALARS
+                and value == there
+                and type(value) is type(there)
+            ):
+                continue  # the usual case, kept short
+            self._at((place, element), value, there, own, others.below(element))
+        for element, tree in (mine or {}).items():
+            if element[2:] not in want and element != SELF:
+                self._surplus((place, element), tree, live.get(element[2:]))
+
+    def _at(
+        self, place: tuple[Any, str], want: Any, live: Any, mine: Tree | None, others: Entries
+    ) -> None:
+        pairs = others.pairs
+        shape = mine or next((tree for _, tree in pairs if tree), None)
+        if shape is None and (mine is not None or any(tree is not None for _, tree in pairs)):
+            shape = {}
+        if shape == {} and self._is_granular(place):
+            shape = None
+        if want and is_map(want) and (shape or (shape is None and live is not None)):
+            self.map(place, want, live if is_map(live) else {}, mine, others)
+        elif shape and is_list(want):
+            self._list(place, want, live if is_list(live) else [], mine, others)
+        else:
+            self._leaf(place, want, live, mine, others)
+
+    def _is_granular(self, place: tuple[Any, str]) -> bool:
+        return self._builtin and place[1] in GRANULAR
+
+    def _list(
+        self, place: _Place, want: list[Any], live: list[Any], mine: Tree | None, others: Entries
+    ) -> None:
+        groups = _grouped(want, mine, others)
+        where = Positions(live)
+        order: dict[str, int] = {}
+        for element, items in groups.items():
+            here = (place, element)
+            own = None if mine is None else mine.get(element)
+            at = where.of(element)
+            found = [live[index] for index in at]
+            if len(items) > 1:  # duplicates are one atomic value to the server
+                self._leaf(here, items, found or None, own, others.below(element))
+            else:
+                there = found[0] if found else None
+                self._at(here, items[0], there, own, others.below(element))
+            if found:
+                order[element] = at[0]
+        self._ordered(place, order)
+        for element, tree in (mine or {}).items():
+            if element not in groups and element != SELF:
+                at = where.of(element)
+                self._surplus((place, element), tree, live[at[0]] if at else None)
+
+    def _ordered(self, place: _Place, order: dict[str, int]) -> None:
+        """Our items must stand in our relative order; foreign ones may stand between them."""
+        live = sorted(order, key=order.__getitem__)
+        if live != list(order):
+            self._report(place, "order", want=list(order), live=live)
+
+    def _leaf(
+        self, place: tuple[Any, str], want: Any, live: Any, mine: Tree | None, others: Entries
+    ) -> None:
+        # An empty map lies over a granular one without changing it.
+        covers = want == {} and bool(
+            mine
+            or any(tree for _, tree in others.pairs)
+            or (live is not None and self._is_granular(place))
+        )
+        holders = tuple(
+            holder
+            for holder, _ in others.pairs
+            if live is not None or holder is not BEFORE_FIRST_APPLY
+        )
+        equal = (
+            covers
+            or identical(want, live)
+            or (live is None and want in (None, []))
+            # To a co-owner the server compares spellings: equal in meaning is a conflict.
+            or (self._builtin and not holders and same(want, live, _steps(place)))
+        )
+        if mine is None:
+            self._report(place, "lost", want=want, live=live, holders=holders, equal=equal)
+        elif not equal:
+            self._report(place, "changed", want=want, live=live, holders=holders)
+        self._surpluses(place, mine or {}, live)
+
+    def _surplus(self, place: tuple[Any, str], tree: Tree, live: Any) -> None:
+        if not tree or SELF in tree:
+            self._report(place, "surplus", live=live)
+        self._surpluses(place, tree, live)
+
+    def _surpluses(self, place: tuple[Any, str], tree: Tree, live: Any) -> None:
+        for element, below, there in _members(tree, live):
+            self._surplus((place, element), below, there)
+
+    def _report(
+        self,
+        place: _Place,
+        why: Literal["lost", "changed", "surplus", "order"],
+        *,
+        want: Any = None,
+        live: Any = None,
+        holders: tuple[Holder, ...] = (),
+        equal: bool = False,
+    ) -> None:
+        steps = _steps(place)
+        self.leaves.append(Leaf(path_of(steps), steps, why, want, live, holders, equal))
+
+
+def _grouped(want: list[Any], mine: Tree | None, others: Entries) -> dict[str, list[Any]]:
+    """Group declared items by element; one that nobody holds gets an element coined for it."""
+    known = dict.fromkeys((*(mine or ()), *others.elements()))
+    known.pop(SELF, None)
+    groups: dict[str, list[Any]] = {}
+    coined = shapes(known)
+    for index, (item, element) in enumerate(zip(want, assign(want, known), strict=True)):
+        groups.setdefault(element or coin(item, coined) or f"i:{index}", []).append(item)
+    return groups
+
+
+def _members(tree: Tree, live: Any) -> Iterator[tuple[str, Tree, Any]]:
+    """Yield each element of a tree with what is below it, and the value that is there."""
+    items: list[Any] = live if is_list(live) else []
+    fields: Object = live if is_map(live) else {}
+    where = Positions(items)
+    for element, below in tree.items():
+        if element == SELF:
+            continue
+        at = where.of(element) if items else ()
+        yield element, below, items[at[0]] if at else fields.get(element[2:])
+
+
+def _steps(place: _Place) -> tuple[str, ...]:
+    steps: list[str] = []
+    while place is not None:
+        place, element = place
+        steps.append(element)
+    return tuple(reversed(steps))
+
+
+__all__ = [
+    "Holder", "Leaf", "Verdict", "entry", "judge", "leave_out", "managers", "residual", "same",
+    "without_nulls",
+]  # fmt: skip
+
+_IDENTITY: Final = frozenset({"apiVersion", "kind", "metadata"})
+_METADATA_IDENTITY: Final = frozenset({
+    "creationTimestamp", "generation", "managedFields", "name", "namespace", "resourceVersion",
+    "selfLink", "uid",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an unforced apply would find.
+
+    `owned`: we have an entry; `tracked`: anyone has one; `version_ok`: entry, declaration and live
+    object speak the same apiVersion (an apply in another one rewrites the entry). `rewritten`:
+    leaves that mutating admission is known to change whenever we apply them.
+    """
+
+    leaves: tuple[Leaf, ...]
+    tracked: bool
+    version_ok: bool
+    owned: bool
+    rewritten: tuple[Leaf, ...] = ()
+
+    @property
+    def settled(self) -> bool:
+        """An apply would change nothing: send none."""
+        return self.tracked and self.version_ok and not self.leaves
+
+    @property
+    def contested(self) -> tuple[Leaf, ...]:
+        """The leaves for which an unforced apply is refused with 409."""
+        return tuple(leaf for leaf in self.leaves if leaf.holders and not leaf.equal)
+
+
+def judge(
+    want: Object,
+    live: Object,
+    manager: str,
+    subresource: str = "",
+    *,
+    hint: Tree | None = None,
+) -> Verdict:
+    """Hold an applied configuration against the live object; raises nothing.
+
+    `want` is what would be sent: no nulls, with its identity (which is never walked). `hint` is the
+    last fieldsV1 tree known of the object: it tells list keys when all managed fields were wiped.
+    """
+    mine: Tree | None = None
+    others: list[tuple[Holder, Tree | None]] = []
+    version = want.get("apiVersion")
+    version_ok = live.get("apiVersion") == version
+    for holder, entry_version, tree in entries(live):
+        if holder.is_applier(manager, subresource):
+            mine = tree
+            version_ok = version_ok and entry_version == version
+        else:
+            others.append((holder, tree))
+    tracked = mine is not None or bool(others)
+    if not tracked:
+        others.append((BEFORE_FIRST_APPLY, hint))
+    walk = Walk(builtin=builtin(str(version)))
+    foreign = Entries(others, everywhere=not tracked)
+    walk.map(None, _body(want), live, mine or {}, foreign)
+    return Verdict(tuple(walk.leaves), tracked, version_ok, mine is not None)
+
+
+def residual(verdict: Verdict) -> str:
+    """Digest a verdict's differences (16 hex digits); empty only when it is settled.
+
+    Of the answer to our own apply it tells what the server's normal form, its defaults in atomic
+    fields or admission made of our leaves. While later verdicts on the same declaration have that
+    residual, a further apply would change nothing. Other managers' times do not count.
+    """
+    if verdict.settled:
+        return ""
+    rows = sorted(
+        json.dumps(
+            [leaf.path, leaf.why, leaf.want, leaf.live, _names(leaf.holders)], sort_keys=True
+        )
+        for leaf in verdict.leaves
+    )
+    text = json.dumps([verdict.tracked, verdict.version_ok, *rows])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _names(holders: Iterable[Holder]) -> list[tuple[str, str, str]]:
+    return sorted((holder.manager, holder.operation, holder.subresource) for holder in holders)
+
+
+def _body(want: Object) -> Object:
+    """Drop identity and what the server alone sets: nobody ever owns it."""
+    metadata: Any = want.get("metadata") or {}
+    kept = {name: value for name, value in metadata.items() if name not in _METADATA_IDENTITY}
+    body = {name: value for name, value in want.items() if name not in _IDENTITY}
+    return {"metadata": kept, **body} if kept else body
+
+
+_NOT_OURS = ("f:metadata", "f:status")
+"""Owner references and finalizers of ours are known by what is in them; a status has no items."""
+
+
+def unproven(want: Object, live: Object) -> tuple[Leaf, ...]:
+    """Return the list items that nobody holds but `before-first-apply` and that are not declared.
+
+    Only lists are looked at that are declared, or that stand in a map that is.
+    """
+    found = held(live).pairs
+    before = next((one for one in found if is_before_first_apply(one[0])), None)
+    if before is None:
+        return ()
+    holder, fields = before
+    tree = {element: below for element, below in (fields or {}).items() if element not in _NOT_OURS}
+    others = Entries(other for other in found if other is not before)
+    values = Values(live)
+    return tuple(
+        Leaf(path_of(steps), steps, "surplus", None, there, (holder,), equal=False)
+        for steps in _items((), want, tree, others)
+        if (there := values.at(steps)) is not ABSENT
+    )
+
+
+def _items(
+    above: tuple[str, ...], want: Any, tree: Tree, others: Entries
+) -> Iterator[tuple[str, ...]]:
+    """Yield the places of such items; `want` is what is declared at the place of these trees."""
+    declared = _declared(want, tree)
+    for element, below in tree.items():
+        steps = (*above, element)
+        if element == SELF:
+            continue
+        if element[:2] != "f:" and element not in declared:
+            if not others.below(element).pairs:
+                yield steps
+        elif element in declared or _is_list(below):
+            yield from _items(steps, declared.get(element), below, others.below(element))
+
+
+def _declared(want: Any, tree: Tree) -> dict[str, Any]:
+    """Return what is declared at a place, by element."""
+    if is_map(want):
+        return {"f:" + name: value for name, value in want.items()}
+    if is_list(want):
+        elements = assign(want, [element for element in tree if element != SELF])
+        return {element: item for element, item in zip(elements, want, strict=True) if element}
+    return {}
+
+
+def _is_list(tree: Tree) -> bool:
+    return any(element[:2] in ("k:", "v:") for element in tree)

@@ -1,0 +1,276 @@
+"""Paths: the path elements of fieldsV1, the list items they select, and how paths are printed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, wraps
+from typing import Any, Final, Literal, NamedTuple, TypeGuard, TypeVar
+
+V = TypeVar("V")
+
+Tree = Mapping[str, Any]
+"""A `fieldsV1` tree or a part of it: elements to subtrees; `{}` is a leaf."""
+
+SELF: Final = "."
+"""The element that says: the map or item itself is owned, not only what is in it."""
+
+Key = tuple[Any, ...]
+Names = tuple[str, ...]
+
+
+class Element(NamedTuple):
+    """One parsed element: `f:spec`, `k:{"name":"c"}` or `v:"x"`.
+
+    `names` are field names (of `f:` the one, of `k:` the keys in sorted order), `values` the key
+    values or the set's value.
+    """
+
+    kind: Literal["f", "k", "v", "?"]
+    names: tuple[str, ...] = ()
+    values: tuple[Any, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        """The values as something that can be looked up; strict about JSON types."""
+        return tuple(_token(value) for value in self.values)
+
+
+def is_map(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Return whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: Any) -> TypeGuard[list[Any]]:
+    """Return whether a JSON value is an array."""
+    return isinstance(value, list)
+
+
+_REMEMBERED: Final = 8192
+_LONGEST_REMEMBERED: Final = 256
+"""Characters; a set's value may be as long as an object, and what is remembered is never let go."""
+
+
+def remembered(make: Callable[[str], V]) -> Callable[[str], V]:
+    """Remember what is made of an element, of thousands of them and of none that is long."""
+    known = lru_cache(maxsize=_REMEMBERED)(make)
+
+    @wraps(make)
+    def made(element: str) -> V:
+        return known(element) if len(element) <= _LONGEST_REMEMBERED else make(element)
+
+    return made
+
+
+@remembered
+def parse(element: str) -> Element:
+    """Parse an element of fieldsV1; what cannot be read is of kind `?` and matches nothing."""
+    kind, _, text = element.partition(":")
+    if kind == "f":
+        return Element("f", (text,))
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError):  # anybody may write an element, as deep as they like
+        return Element("?")
+    if kind == "v":
+        return Element("v", (), (value,))
+    if kind == "k" and is_map(value):
+        pairs = sorted(value.items())
+        return Element("k", tuple(name for name, _ in pairs), tuple(value for _, value in pairs))
+    return Element("?")
+
+
+@remembered
+def show(element: str) -> str:
+    """Print an element as the field of a 409's cause does: `.spec`, `[name="c"]`, `[="x"]`."""
+    parsed = parse(element)
+    if parsed.kind == "f":
+        return "." + parsed.names[0]
+    if parsed.kind == "v":
+        return f"[={_go(parsed.values[0])}]"
+    if parsed.kind == "k":
+        pairs = zip(parsed.names, parsed.values, strict=True)
+        return "[" + ",".join(f"{name}={_go(value)}" for name, value in pairs) + "]"
+    return f"[{element.partition(':')[2]}]"
+
+
+def path_of(steps: Iterable[str]) -> str:
+    """Print elements as one path: `.spec.template.spec.containers[name="blue"].image`."""
+    return "".join(map(show, steps))
+
+
+def assign(items: Sequence[Any], known: Iterable[str]) -> list[str | None]:
+    """Return each list item its element among `known`, or None where none fits.
+
+    Exact keys come first. An item that leaves out a key with a default (`protocol`) gets what is
+    left over; where several fit, the first one: a guess, hence: spell keys out.
+    """
+    elements = [(element, parse(element)) for element in known]
+    exact = {(parsed.names, parsed.key): element for element, parsed in elements}
+    shapes = dict.fromkeys(parsed.names for _, parsed in elements if parsed.kind in "kv")
+    chosen = [_exact(item, shapes, exact) for item in items]
+    if None not in chosen:
+        return chosen
+    taken = set(chosen)
+    rest = _Leftovers([one for one in elements if one[1].kind == "k" and one[0] not in taken])
+    return [have or rest.take(item) for item, have in zip(items, chosen, strict=True)]
+
+
+class _Leftovers:
+    """Elements that no item has by all of its keys; each is taken once, the first ones first.
+
+    They are filed by the keys that an item has: no item is held against each of them.
+    """
+
+    __slots__ = ("_elements", "_filed", "_shapes", "_taken")
+
+    def __init__(self, elements: Sequence[tuple[str, Element]]) -> None:
+        self._elements = elements
+        self._shapes = dict.fromkeys(parsed.names for _, parsed in elements)
+        self._filed: dict[tuple[Names, Names], dict[Key, deque[int]]] = {}
+        self._taken: set[int] = set()
+
+    def take(self, item: Any) -> str | None:
+        """Return the first element that has no key but as the item has it, if it has it at all."""
+        if not is_map(item):
+            return None
+        found = [place for names in self._shapes for place in self._first(item, names)]
+        if not found:
+            return None
+        self._taken.add(min(found))
+        return self._elements[min(found)][0]
+
+    def _first(self, item: Mapping[str, Any], names: Names) -> Sequence[int]:
+        said = tuple(name for name in names if name in item)
+        if (names, said) not in self._filed:
+            self._filed[names, said] = self._file(names, said)
+        filed = self._filed[names, said].get(tuple(_token(item[name]) for name in said))
+        while filed and filed[0] in self._taken:
+            filed.popleft()
+        return (filed[0],) if filed else ()
+
+    def _file(self, names: Names, said: Names) -> dict[Key, deque[int]]:
+        filed: dict[Key, deque[int]] = {}
+        for place, (_, parsed) in enumerate(self._elements):
+            if parsed.names == names:
+                keys = dict(zip(names, parsed.key, strict=True))
+                filed.setdefault(tuple(keys[name] for name in said), deque()).append(place)
+        return filed
+
+
+def shapes(known: Iterable[str]) -> tuple[str, ...]:
+    """Return the first element of each shape, that is of each set of keys: what `coin` asks for."""
+    first: dict[tuple[str, Names], str] = {}
+    for element in known:
+        parsed = parse(element)
+        first.setdefault((parsed.kind, parsed.names), element)
+    return tuple(first.values())
+
+
+def coin(item: Any, known: Iterable[str]) -> str | None:
+    """Write the element for an item that no entry has, shaped as the `known`; None if keyless.
+
+    Of several elements of one shape only the first can tell anything: give `shapes` of them.
+    """
+    for parsed in map(parse, known):
+        if parsed.kind == "v":
+            return "v:" + json.dumps(item)
+        if parsed.kind == "k" and _key(item, parsed.names) is not None:
+            return "k:" + json.dumps({name: item[name] for name in parsed.names})
+    return None
+
+
+def by_element(places: Mapping[Names, V]) -> dict[str, dict[Names, V]]:
+    """Sort places, each with what there is to say of it, by their first element."""
+    found: dict[str, dict[Names, V]] = {}
+    for steps, said in places.items():
+        if steps:
+            found.setdefault(steps[0], {})[steps[1:]] = said
+    return found
+
+
+class Positions:
+    """At which indices of a list elements stand; the list is read once for each shape of them."""
+
+    __slots__ = ("_indexed", "_items")
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self._items = items
+        self._indexed: dict[Names, dict[Key, list[int]]] = {}
+
+    def of(self, element: str) -> Sequence[int]:
+        """Return the indices at which an element stands, none where it does not."""
+        parsed = parse(element)
+        if not parsed.values:
+            return ()
+        if parsed.names not in self._indexed:
+            self._indexed[parsed.names] = _index(self._items, parsed.names)
+        return self._indexed[parsed.names].get(parsed.key, ())
+
+
+def _index(items: Sequence[Any], names: Names) -> dict[Key, list[int]]:
+    index: dict[Key, list[int]] = {}
+    for position, item in enumerate(items):
+        key = _key(item, names)
+        if key is not None:
+            index.setdefault(key, []).append(position)
+    return index
+
+
+def _key(item: Any, names: Names) -> Key | None:
+    """Read an item's key values; no names means a set, whose items are their own key."""
+    if not names:
+        return (_token(item),)
+    if not is_map(item):
+        return None
+    try:
+        return tuple([_token(item[name]) for name in names])
+    except KeyError:
+        return None
+
+
+def _exact(item: Any, shapes: Iterable[Names], exact: Mapping[tuple[Any, Key], str]) -> str | None:
+    for names in shapes:
+        key = _key(item, names)
+        element = None if key is None else exact.get((names, key))
+        if element is not None:
+            return element
+    return None
+
+
+def _token(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return type(value), repr(value)
+    return value
+
+
+def _go(value: Any) -> str:
+    """Print a scalar as Go's `%v`, a string as its `%q`."""
+    if isinstance(value, str):
+        plain = _PLAIN.fullmatch(value) is not None
+        return f'"{value}"' if plain else '"' + "".join(map(_quoted, value)) + '"'
+    return json.dumps(value)
+
+
+_ESCAPES: Final = dict(
+    zip('\a\b\f\n\r\t\v\\"', (*(f"\\{c}" for c in "abfnrtv\\"), '\\"'), strict=True)
+)
+_PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
+"""Of ASCII what is printed as it is, as nearly every key: the usual case, kept short."""
+_DELETE: Final = 0x7F
+_BASIC_PLANE: Final = 0x10000
+
+
+def _quoted(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if code < ord(" ") or code == _DELETE:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < _BASIC_PLANE else f"\\U{code:08x}"

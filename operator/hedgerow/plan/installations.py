@@ -1,0 +1,141 @@
+"""Installations: which installation of hedgerow an object belongs to."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Final
+
+from hedgerow.fields.managed import entries, managers
+from hedgerow.fields.sets import subtree
+from hedgerow.objects import CONTROLLER_LABEL, Installation, metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hedgerow.fields.managed import Holder
+    from hedgerow_schemas.base import Object
+
+_INSTANCE: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_MANAGER: Final = re.compile(rf"hedgerow(?:-({_INSTANCE}))?-([a-z0-9]+)")
+_LABEL: Final = re.compile(rf"(?:({_INSTANCE})\.)?([a-z0-9]+)")
+STATUS: Final = "status"
+KEPT_ELSEWHERE: Final = "ManagedElsewhere"
+"""The reason of a condition: a child is another installation's."""
+_NO_CONTROLLERS: Final = frozenset({"certificates", "cli", "install", "lease", "presence"})
+"""Last words of hedgerow's other field managers."""
+_LABELLED: Final = ("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}")
+
+
+def instance_of(manager: str) -> str | None:
+    """Return the instance whose controller writes as this field manager; None for anybody else.
+
+    It is empty for the installation without an instance.
+    """
+    found = _MANAGER.fullmatch(manager)
+    if found is None or found[2] in _NO_CONTROLLERS:
+        return None
+    return found[1] or ""
+
+
+def named(instance: str) -> str:
+    """Return how an installation is called in a sentence."""
+    return f"instance {instance!r}" if instance else "the instance without a name"
+
+
+def giving_up(instance: str) -> str:
+    """Return the command by which all that an installation holds is given up."""
+    return f"hedgerow release --instance {shlex.quote(instance)} --all"
+
+
+def kept_by(what: str, other: Installation) -> str:
+    """Return what is to be told of an object that another installation manages."""
+    return (
+        f"{what} is managed by another hedgerow, {named(other.instance)}; it is left alone."
+        f" Once that one has stopped for good, `{giving_up(other.instance)}` has it let go"
+    )
+
+
+def remedy(manager: str, operation: str | None) -> str:
+    """Return the command that settles a conflict with this holder; empty for no hedgerow's.
+
+    What an Update left under such a name is nobody's: no apply of that name can give it up.
+    """
+    instance = instance_of(manager) if operation == "Apply" else None
+    return "" if instance is None else giving_up(instance)
+
+
+def doubly_reported(live: Object) -> str:
+    """Return the warning for a resource on which several installations report; else nothing."""
+    managed = (one for one in managers(live) if one.subresource == STATUS)
+    found = [instance_of(one.manager) for one in managed if one.operation == "Apply"]
+    instances = sorted({instance for instance in found if instance is not None})
+    if len(instances) <= 1:
+        return ""
+    commands = " or ".join(f"`{giving_up(instance)}`" for instance in instances)
+    return (
+        f"several hedgerows report on it, {' and '.join(map(named, instances))}: once the one that"
+        f" is not to have it has stopped, {commands} has it let go"
+    )
+
+
+def reporters(live: Object, controller: str) -> tuple[Installation, ...]:
+    """Return the installations whose controller holds a part of a resource's status, by name."""
+    found = {
+        instance
+        for one in managers(live)
+        if (one.operation, one.subresource) == ("Apply", STATUS)
+        if one.manager.endswith(f"-{controller}")
+        if (instance := instance_of(one.manager)) is not None
+    }
+    return tuple(map(Installation, sorted(found)))
+
+
+def keeper(child: Object, controller: str, ours: Installation) -> Installation | None:
+    """Return another installation that has a child of a resource of ours; or None.
+
+    Its label has to say so, and its field manager has to hold a part of the child: a label that
+    somebody else has set, or that is left of an installation which has given all up, is no claim.
+    Of a child without managed fields nobody can tell, and the label is believed.
+    """
+    labels: dict[str, str] = metadata(child).get("labels") or {}
+    found = _LABEL.fullmatch(labels.get(CONTROLLER_LABEL, ""))
+    if found is None or found[2] != controller:
+        return None
+    other = Installation(found[1] or "")
+    if other == ours:
+        return None
+    manager = other.field_manager(controller)
+    known = managers(child)
+    holds = any(one.is_applier(manager, "") for one in known)
+    if known and not holds:
+        return None
+    # A label that somebody else has set on what both have a part of says nothing either.
+    setters = {holder.manager for holder in _setters(child)}
+    return other if not setters or manager in setters else None
+
+
+def _setters(child: Object) -> Iterator[Holder]:
+    """Return who holds the label by which a child is known."""
+    for holder, _, tree in entries(child):
+        if subtree(tree, _LABELLED) is not None:
+            yield holder
+
+
+def installation_of(live: Object, controller: str) -> Installation:
+    """Return which installation's controller has the object: by its label, else by who applied it.
+
+    Without either it is the one without an instance.
+    """
+    labels: dict[str, str] = metadata(live).get("labels") or {}
+    instance, _, name = labels.get(CONTROLLER_LABEL, "").rpartition(".")
+    if name == controller:
+        return Installation(instance)
+    appliers = {one.manager for one in managers(live) if one.operation == "Apply"}
+    start, end = "hedgerow-", f"-{controller}"
+    named = sorted(
+        name for name in appliers if name.startswith(start) and name.endswith(end) and name != end
+    )
+    if f"hedgerow{end}" in appliers or len(named) != 1:
+        return Installation()
+    return Installation(named[0][len(start) : -len(end)])

@@ -1,0 +1,143 @@
+"""Oversized: objects too large to cache whole: what is kept of them, and what is reported."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from hedgerow.fields.applyconfiguration import extract
+from hedgerow.fields.paths import is_map
+from hedgerow.objects import CONTROLLER_LABEL, controller_of, metadata
+from hedgerow.plan.conditions import Problem
+from hedgerow.plan.installations import instance_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from hedgerow.objects import ObjectRef
+    from hedgerow_schemas.base import Object
+
+TOO_LARGE: Final = "TooLarge"
+MARK: Final = "hedgerowExcess"
+"""A field that no object of the API has: its objects begin with their kind's own."""
+_KEPT: Final = (
+    "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
+    "deletionTimestamp",
+)  # fmt: skip
+_STATUS: Final = "status"
+_MOST_REPORTS: Final = 8
+_MIB: Final = 1024 * 1024
+
+
+class Family(NamedTuple):
+    """A resource and what belongs to it: the controller's name, and the resource's key."""
+
+    controller: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """Why only a part of an object is kept: it weighs more than `most` bytes of memory.
+
+    Either the object does, or all objects of the caches do together.
+    """
+
+    weight: int
+    most: int
+    of: Literal["object", "sum"]
+
+
+def reduced(obj: Object, excess: Excess, manager: str, finalizers: Collection[str]) -> Object:
+    """Return the part of an object that is kept: who it is, whose, and what our status says.
+
+    `manager` is our field manager, `finalizers` those of ours.
+    """
+    meta = metadata(obj)
+    kept: Object = {name: meta[name] for name in _KEPT if name in meta}
+    labels: Object = meta.get("labels") or {}
+    label = labels.get(CONTROLLER_LABEL)
+    kept |= {"labels": {CONTROLLER_LABEL: label}} if label else {}
+    owner = controller_of(obj)
+    kept |= {"ownerReferences": [owner]} if owner else {}
+    ours = [name for name in meta.get("finalizers") or () if name in finalizers]
+    kept |= {"finalizers": ours} if ours else {}
+    reports = (_report(entry, manager) for entry in meta.get("managedFields") or ())
+    kept["managedFields"] = list(islice(filter(None, reports), _MOST_REPORTS))
+    said = (extract(obj, manager, _STATUS) or {}).get(_STATUS)
+    return {
+        **{name: obj[name] for name in ("apiVersion", "kind") if name in obj},
+        "metadata": kept,
+        **({_STATUS: said} if is_map(said) else {}),
+        MARK: {"weight": excess.weight, "most": excess.most, "of": excess.of},
+    }
+
+
+def _report(entry: Mapping[str, Any], manager: str) -> Object:
+    """Return which hedgerow reports on a resource, and of ours also what."""
+    if instance_of(str(entry.get("manager"))) is None:
+        return {}
+    if entry.get("subresource") != _STATUS or entry.get("operation") != "Apply":
+        return {}
+    if entry.get("manager") == manager:
+        return dict(entry)
+    return {name: value for name, value in entry.items() if name != "fieldsV1"}
+
+
+def excess_of(obj: Mapping[str, Any]) -> Excess | None:
+    """Return why only a part of an object is kept; None for a whole one."""
+    mark = obj.get(MARK)
+    return Excess(**mark) if mark else None
+
+
+def problem(ref: ObjectRef, excess: Excess) -> Problem:
+    """Return what a resource's conditions say of an object that is too large."""
+    most = readable(excess.most)
+    if excess.of == "object":
+        said = (
+            f"{ref} is too large: it takes about {readable(excess.weight)} of memory, and {most}"
+            " is the most for one object. Make it smaller, with fewer items above all, or raise"
+            " the operator's limit of memory"
+        )
+    else:
+        said = (
+            f"{ref} is left out: it takes about {readable(excess.weight)} of memory, and there is"
+            f" room for {most} altogether, of which this namespace takes the most. Make it and"
+            " others there smaller or fewer, or raise the operator's limit of memory; it is taken"
+            " in again once there is room"
+        )
+    return Problem(TOO_LARGE, f"{said}. Until then nothing of it is written")
+
+
+def readable(size: int) -> str:
+    """Write a number of bytes in MiB."""
+    return f"{size / _MIB:.1f} MiB"
+
+
+def surplus(weights: Mapping[Family, int], gain: Mapping[Family, int], need: int) -> list[Family]:
+    """Return the families to reduce, so that at least `need` bytes are gained if they can be.
+
+    `weights` is what each takes, `gain` what it would take less. It is the heaviest of the
+    namespace that takes most, again and again: who has little is not left out for who has much.
+    """
+    lightest_first: defaultdict[str, list[Family]] = defaultdict(list)
+    sums: defaultdict[str, int] = defaultdict(int)
+    for family in sorted(weights, key=lambda one: (weights[one], one)):
+        sums[family.namespace] += weights[family]
+        if gain[family] > 0:
+            lightest_first[family.namespace].append(family)
+    heap = [(-sums[namespace], namespace) for namespace in lightest_first]
+    heapify(heap)
+    found: list[Family] = []
+    while heap and need > 0:
+        taken, namespace = heappop(heap)
+        family = lightest_first[namespace].pop()
+        found.append(family)
+        need -= gain[family]
+        if lightest_first[namespace]:
+            heappush(heap, (taken + gain[family], namespace))
+    return found

@@ -1,0 +1,142 @@
+"""Remedies: the commands that settle a contested field, ready to paste into a shell.
+
+Only what works on a field is offered for it: force never moves what selects pods, nobody can be
+left a field that nobody holds, and so on. The same rules tell why an annotation has no effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from shlex import quote
+from typing import TYPE_CHECKING, Final
+
+from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
+from hedgerow.plan.conflicts import DECLARED_NO_MORE, REMOVED, SCALED_TO_ZERO, UNKNOWN_OWNER
+from hedgerow.plan.installations import remedy
+from hedgerow.plan.policy import CLAIM, YIELD, TermsError, is_fixed, is_ours, place_of, terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from hedgerow.fields.sets import Steps
+    from hedgerow.objects import ObjectRef
+    from hedgerow.plan.conflicts import Contested
+
+LEAVE: Final = "To leave it so"
+TAKE: Final = "To take it back"
+REMOVE: Final = "To have it removed"
+RESTORE: Final = "To have it put back"
+CLAIMABLE: Final = ", where the namespace allows claims"
+LET_GO: Final = "To have that other hedgerow let go, once it has stopped for good"
+WRITE: Final = "To have it written again"
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """What comes of it, and the command that does it."""
+
+    effect: str
+    command: str
+
+    def __str__(self) -> str:
+        """Write it as a sentence."""
+        return f"{self.effect}: `{self.command}`"
+
+
+def remedies(
+    owner: ObjectRef, annotations: Mapping[str, str], field: Contested
+) -> tuple[Remedy, ...]:
+    """Return what settles a contested field of a child of `owner`, or of its own status.
+
+    `annotations` are the owner's: what it yields and claims already stays so.
+    """
+    if released := remedy(field.manager or "", field.operation):
+        return (Remedy(LET_GO, released),)
+    return tuple(_remedies(owner, annotations, field))
+
+
+def _remedies(
+    owner: ObjectRef, annotations: Mapping[str, str], field: Contested
+) -> Iterator[Remedy]:
+    steps = place_of(field.path)
+    if field.object == str(owner):
+        yield _adopt(owner, WRITE, own(owner), field)
+    elif field.reason == DECLARED_NO_MORE:
+        # What was booked to before-first-apply is settled as a whole: it holds the item itself.
+        whole = field.manager == BEFORE_FIRST_APPLY.manager
+        yield _adopt(owner, REMOVE, field.object, field, "" if whole else f"{field.path}**")
+    elif field.reason in (REMOVED, SCALED_TO_ZERO):
+        if not (is_ours(steps) or is_fixed(steps)):
+            yield from _annotate(owner, annotations, CLAIM, RESTORE, field)
+    elif field.reason == UNKNOWN_OWNER:
+        yield from _annotate(owner, annotations, YIELD, LEAVE, field)
+        yield _adopt(owner, REMOVE, field.object, field)
+    else:
+        if not is_ours(steps):
+            yield from _annotate(owner, annotations, YIELD, LEAVE, field)
+        if field.manager == BEFORE_FIRST_APPLY.manager:
+            yield _adopt(owner, TAKE, field.object, field)
+        elif is_ours(steps) or is_fixed(steps):
+            yield _adopt(owner, TAKE, field.object, field, field.path)
+        else:
+            yield from _annotate(owner, annotations, CLAIM, TAKE, field)
+
+
+def overview(target: str, namespace: str) -> str:
+    """Return the command that shows what is contested of an object, with all remedies."""
+    return f"hedgerow owners {quote(target)} --contested{_in(namespace)}"
+
+
+def own(owner: ObjectRef) -> str:
+    """Return a resource as a command takes it: `CronJob/x` alone may be of another group."""
+    return f"{owner.api.kind}.{owner.api.group}/{owner.name}"
+
+
+def without_effect(word: str, reason: str, steps: Steps) -> str:
+    """Return why a term of that annotation does nothing about a field that is contested so."""
+    if is_ours(steps):
+        return "what makes a child hedgerow's own is neither yielded nor claimed"
+    if reason in (DECLARED_NO_MORE, UNKNOWN_OWNER):
+        return "a list item that is declared no more goes when it is adopted"
+    if reason in (REMOVED, SCALED_TO_ZERO):
+        return "nobody else holds it" if word == YIELD else "it is yielded as well"
+    if word == YIELD:
+        return "it is held together with what is around it"
+    if is_fixed(steps):
+        return "what selects pods, or names an object or item, is never taken by force"
+    return "it is yielded as well"
+
+
+def _in(namespace: str) -> str:
+    return f" -n {namespace}" if namespace else ""
+
+
+def _adopt(owner: ObjectRef, effect: str, target: str, field: Contested, only: str = "") -> Remedy:
+    which = f" --field {quote(only.removeprefix('.'))}" if only else ""
+    source = quote(field.manager or "")
+    command = f"hedgerow adopt {quote(target)} --from {source}{which}{_in(owner.namespace)}"
+    return Remedy(effect, command)
+
+
+def _annotate(
+    owner: ObjectRef, annotations: Mapping[str, str], word: str, effect: str, field: Contested
+) -> Iterator[Remedy]:
+    """Return the line that yields or claims a field too; none where no term can name it."""
+    old = annotations.get(word, "").strip().rstrip(";")
+    term = f"{field.object}: {field.path.removeprefix('.')}"
+    text = f"{old}; {term}" if old else term
+    kind, _, name = field.object.partition("/")
+    try:
+        terms = terms_of({**annotations, word: text})
+    except TermsError:
+        return
+    is_yielded, is_claimed = (
+        any(one.covers(kind, name, field.path) for one in some)
+        for some in (terms.yields, terms.claims)
+    )
+    if is_yielded if word == YIELD else is_claimed and not is_yielded:
+        resource = f"{owner.api.plural}.{owner.api.group} {owner.name}"
+        overwrite = " --overwrite" if word in annotations else ""
+        command = f"kubectl annotate{overwrite} {resource} {quote(f'{word}={text}')}"
+        where = CLAIMABLE if word == CLAIM else ""
+        yield Remedy(f"{effect}{where}", f"{command}{_in(owner.namespace)}")

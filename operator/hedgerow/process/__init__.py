@@ -1,0 +1,1 @@
+"""Process: one operator process from its first check to its last signal."""

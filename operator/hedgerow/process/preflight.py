@@ -1,0 +1,92 @@
+"""Preflight: what the operator would wait for in vain, reported before it begins to wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from hedgerow import __version__
+from hedgerow.kube.client import Cluster, connect
+from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.registry import CONTROLLERS
+from hedgerow.runtime.namespaces import NAMESPACES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hedgerow.contract import Controller
+    from hedgerow.settings import Settings
+    from hedgerow_schemas.base import ApiResource, CustomResource
+
+READS = ("list", "watch")
+WRITES = ("get", "create", "patch", "delete")
+
+log = structlog.get_logger(__name__)
+
+
+async def look(settings: Settings) -> None:
+    """Log a warning, with the remedy, for each thing that is not there or not permitted.
+
+    Raises ConfigError, Unreachable or Unauthenticated when there is no cluster to begin with.
+    """
+    async with connect(
+        kubeconfig=settings.kubeconfig,
+        context=settings.context,
+        user_agent=f"hedgerow/{__version__}",
+    ) as cluster:
+        await cluster.get("/version")
+        await tell(cluster, settings)
+
+
+async def tell(cluster: Cluster, settings: Settings) -> None:
+    """Log a warning for each namespace, kind and permission that the settings need and lack."""
+    for name in settings.namespaces:
+        await _namespace(cluster, name)
+    for name in settings.controllers or tuple(CONTROLLERS):
+        await _served(cluster, CONTROLLERS[name].resource.api)
+        for namespace in settings.namespaces or ("",):
+            await _permitted(cluster, CONTROLLERS[name], namespace)
+
+
+async def _namespace(cluster: Cluster, name: str) -> None:
+    try:
+        missing = await cluster.read(NAMESPACES, name) is None
+    except Forbidden:
+        # Whoever may only look into a namespace may not look at it.
+        return
+    if missing:
+        remedy = f"`kubectl create namespace {name}`, or another --namespace"
+        log.warning("namespace does not exist", namespace=name, remedy=remedy)
+
+
+async def _served(cluster: Cluster, api: ApiResource) -> None:
+    try:
+        await cluster.resource(api.group_version, api.kind)
+    except Missing:
+        resource = f"{api.plural}.{api.group}"
+        log.warning("custom resource not installed", resource=resource, remedy="`hedgerow install`")
+
+
+async def _permitted(
+    cluster: Cluster, controller: Controller[CustomResource], namespace: str
+) -> None:
+    for api, verbs in _needed(controller):
+        lacking = [verb for verb in verbs if not await cluster.allowed(verb, api, namespace)]
+        if lacking:
+            log.warning(
+                "permission missing",
+                resource=".".join(filter(None, (api.plural, api.group))),
+                verbs=",".join(lacking),
+                namespace=namespace or "all",
+                remedy="bind a role that grants them" + ("" if namespace else ", or --namespace"),
+            )
+
+
+def _needed(
+    controller: Controller[CustomResource],
+) -> Iterator[tuple[ApiResource, tuple[str, ...]]]:
+    for kind in (controller.resource, *(relation.kind for relation in controller.relates)):
+        yield kind.api, READS
+    for kind in controller.owns:
+        yield kind.api, (*READS, *WRITES)

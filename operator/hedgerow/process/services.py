@@ -1,0 +1,208 @@
+"""Services: what one operator process serves: health, metrics, admission webhooks."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import structlog
+
+from hedgerow.objects import Installation
+from hedgerow.process.leadership import lease
+from hedgerow.registry import CONTROLLERS, chosen
+from hedgerow.serving.admission.configuration import webhook_names
+from hedgerow.serving.admission.handlers import webhook_app
+from hedgerow.serving.authorization import Access
+from hedgerow.serving.certificates.ca_bundles import Bundles
+from hedgerow.serving.certificates.issuing import UnusableError
+from hedgerow.serving.certificates.mounted import MountedCertificates
+from hedgerow.serving.certificates.rotation import Rules
+from hedgerow.serving.certificates.secret import SecretStore
+from hedgerow.serving.certificates.self_signed import SharedCertificates
+from hedgerow.serving.certificates.served import SelfSigned
+from hedgerow.serving.health import Health, health_app
+from hedgerow.serving.httpserver.addresses import Address
+from hedgerow.serving.httpserver.connections import ListenError, PortTakenError
+from hedgerow.serving.httpserver.limits import PROBES, REVIEWS, SCRAPES
+from hedgerow.serving.httpserver.server import Parting, serve
+from hedgerow.serving.loop_latency import Pulse
+from hedgerow.serving.metrics import metrics_app
+from hedgerow.settings import flags, in_pod
+
+if TYPE_CHECKING:
+    import ssl
+
+    from anyio.abc import TaskGroup
+    from starlette.types import ASGIApp
+
+    from hedgerow.kube.client import Cluster
+    from hedgerow.process.stopping import Stop
+    from hedgerow.runtime.clock import Clock
+    from hedgerow.runtime.controller import Runner
+    from hedgerow.runtime.metrics import Meters
+    from hedgerow.serving.certificates.served import Certificates
+    from hedgerow.serving.httpserver.limits import Bounds
+    from hedgerow.settings import Settings
+
+OWN_CERTIFICATE = "`--certificate-directory` with one that its caBundle signed"
+
+log = structlog.get_logger(__name__)
+
+
+class Services:
+    """Servers, and what they answer with."""
+
+    def __init__(
+        self, settings: Settings, cluster: Cluster, clock: Clock, meters: Meters, stop: Stop
+    ) -> None:
+        self._settings, self._meters = settings, meters
+        self._cluster, self._clock = cluster, clock
+        self._pulse = Pulse(clock, meters.beat)
+        meters.stalls(self._pulse.longest)
+        self._runners: list[Runner] = []
+        self._certificates = _certificates(settings, cluster, clock)
+        self._stop = stop
+        self._parted = anyio.Event()
+        self.served: dict[str, str] = {}
+        self.health = Health()
+        self.health.live.add("loop", self._pulse.check, self._pulse.note)
+        self.health.ready.add("shutdown", lambda: "stopping" if stop.asked.is_set() else "")
+        self.health.ready.add("caches", self._waiting, self._standing)
+        self.health.ready.add("watches", self._refused)
+        if self._certificates:
+            served = self._certificates
+            self.health.ready.add("certificate", served.check, served.note)
+
+    async def start(self, tasks: TaskGroup) -> None:
+        """Serve from now on, as tasks; raises ListenError where an address is not to be had."""
+        tasks.start_soon(self._pulse.beat)
+        if self._certificates:
+            await self._stop.unless_asked(self._certificates.prepare)
+            await tasks.start(self._certificates.keep)
+        settings = self._settings
+        await self._serve(tasks, "health_probe_bind_address", health_app(self.health), PROBES)
+        secure = settings.metrics_secure
+        access = Access(self._cluster, self._clock) if secure else None
+        metrics = metrics_app(self._meters.registry, access)
+        tls = self._certificates.context if secure and self._certificates else None
+        await self._serve(tasks, "metrics_bind_address", metrics, SCRAPES, tls=tls)
+        if settings.webhooks:
+            webhooks = Parting(
+                webhook_app(chosen(settings.controllers), self._cluster), self._stop.asked
+            )
+            tasks.start_soon(self._part, webhooks)
+            tls = await self._for_api_servers()
+            await self._serve(tasks, "webhook_bind_address", webhooks, REVIEWS, tls=tls)
+
+    def silent(self) -> float:
+        """Return the seconds for which the event loop has not turned; from any thread's loop."""
+        return self._pulse.silent()
+
+    async def parted(self) -> None:
+        """Wait, once the process is asked to stop, until nobody is about to be cut off."""
+        if self._settings.webhooks:
+            await self._parted.wait()
+
+    def work(self, runners: list[Runner]) -> None:
+        """Answer for these runners too: the process is ready once their caches are filled."""
+        self._runners = runners
+
+    async def _part(self, webhooks: Parting) -> None:
+        await webhooks.over()
+        self._parted.set()
+
+    async def _serve(
+        self,
+        tasks: TaskGroup,
+        setting: str,
+        app: ASGIApp,
+        bounds: Bounds,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Serve an app where a setting says; raises ListenError that names its option.
+
+        Outside a cluster, a port that nobody asked for gives way to a free one when it is taken.
+        """
+        place = Address.parse(getattr(self._settings, setting))
+        if place is None:
+            return
+        start = partial(tasks.start, partial(serve, app, tls=tls, bounds=bounds))
+        try:
+            try:
+                served = await start(place)
+            except PortTakenError:
+                if not self._may_move(setting):
+                    raise
+                served = await start(Address(place.host, 0))
+        except ListenError as error:
+            raise ListenError(f"{error}; choose another with {flags()[setting][1].long}") from error
+        self.served[setting.removesuffix("_bind_address")] = str(served)
+
+    def _may_move(self, setting: str) -> bool:
+        """Return whether a port is nobody's wish. Webhooks are called at the one that is known."""
+        given = setting in self._settings.model_fields_set
+        return not (given or in_pod() or setting == "webhook_bind_address")
+
+    async def _for_api_servers(self) -> ssl.SSLContext | None:
+        """Return what the webhooks are served with; raises ListenError for a file of no use."""
+        file, served = self._settings.webhook_client_ca, self._certificates
+        if served is None or not file:
+            return served and served.context
+        try:
+            return served.context_for(await anyio.Path(file).read_text("ascii"))
+        except (OSError, UnusableError, ValueError) as error:
+            said = error.strerror if isinstance(error, OSError) else "it holds no certificate"
+            raise ListenError(
+                f"cannot serve webhooks: --webhook-client-ca {file}: {said}"
+            ) from error
+
+    def _waiting(self) -> str:
+        return "; ".join(filter(None, (runner.waiting() for runner in self._runners)))
+
+    def _refused(self) -> str:
+        return "; ".join(filter(None, (runner.refused() for runner in self._runners)))
+
+    def _standing(self) -> str:
+        return "" if self._runners else "standing by"
+
+
+def _certificates(settings: Settings, cluster: Cluster, clock: Clock) -> Certificates | None:
+    """Return what the servers show: none where nothing is served over TLS."""
+    if not (settings.webhooks or settings.metrics_secure):
+        return None
+    if settings.certificate_directory:
+        return MountedCertificates(clock, Path(settings.certificate_directory))
+    installation = Installation(settings.instance)
+    base, namespace = lease(settings)
+    rules = Rules(
+        server_names(base, namespace),
+        timedelta(seconds=settings.certificate_validity),
+        clock.jitter(),
+    )
+    if not (settings.leader_elect or (settings.webhooks and in_pod())):
+        # Nobody shares them, and no webhook configuration leads here: nothing of the cluster's is
+        # written, which would stay there when this process ends.
+        if settings.webhooks:
+            log.warning("no webhook configuration trusts this certificate", remedy=OWN_CERTIFICATE)
+        return SelfSigned(clock, rules)
+    manager = installation.field_manager("certificates")
+    store = SecretStore(cluster, name=f"{base}-serving", namespace=namespace, manager=manager)
+    webhooks = webhook_names(CONTROLLERS.values())
+    bundles = Bundles(
+        cluster,
+        clock,
+        name=base,
+        manager=manager,
+        webhooks=webhooks if settings.webhooks else frozenset(),
+    )
+    return SharedCertificates(clock, rules, store, bundles)
+
+
+def server_names(base: str, namespace: str) -> tuple[str, ...]:
+    """Return the names under which clients reach what is served."""
+    services = [f"{base}-{port}.{namespace}.svc" for port in ("webhook", "metrics")]
+    return (*services, *(f"{name}.cluster.local" for name in services), "localhost")

@@ -1,0 +1,1 @@
+"""Cache: what the watches have told, indexed, within a budget of memory."""

@@ -1,0 +1,284 @@
+"""Caches: the stores of one controller, by kind and watched namespace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from hedgerow.objects import CONTROLLER_LABEL, Installation, controller_of, metadata
+from hedgerow.plan.finalizers import finalizers_of
+from hedgerow.plan.oversized import Family, excess_of
+from hedgerow.runtime.cache.budget import Budget, Scale
+from hedgerow.runtime.cache.store import Index, Store, key_of
+from hedgerow_schemas.base import ApiResource, CustomResource, Object, View
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
+
+    from hedgerow.contract import Controller, Key, Relation
+
+ALL_NAMESPACES = ""
+OWNER, CONCERNS, FINALIZED, UNWATCHED = "owner", "concerns", "finalized", "unwatched"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One watch and the store it feeds; `relation` is set for objects that are only read."""
+
+    kind: type[View | CustomResource]
+    namespace: str
+    labels: str
+    store: Store
+    relation: Relation | None = None
+
+    @property
+    def api(self) -> ApiResource:
+        """What is watched."""
+        return self.kind.api
+
+    def reduce(self, obj: Object) -> Object:
+        """Drop what nobody reads; objects of our own are kept whole, managed fields included."""
+        return self.relation.reduce(obj) if self.relation else obj
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """All that one controller watches; `budget` is what the caches of the process may take."""
+
+    resources: tuple[Source, ...]
+    children: tuple[Source, ...]
+    related: tuple[Source, ...] = field(default=())
+    controller: str = ""
+    budget: Budget | None = None
+
+    def __iter__(self) -> Iterator[Source]:
+        """Return every source."""
+        return iter((*self.resources, *self.children, *self.related))
+
+    def resource(self, key: Key) -> Object | None:
+        """Return the cached resource, or None."""
+        return self.resource_store(key[0]).get(key)
+
+    def weight(self, key: Key) -> int:
+        """Return about how many bytes a resource and its children take when they are whole."""
+        return self.budget.of(Family(self.controller, *key)) if self.budget else 0
+
+    def returning(self, key: Key) -> list[tuple[type[View | CustomResource], Object]]:
+        """Return what is lacking of a resource and its children, and may be read again.
+
+        Either there is room for what was left out, or the children may be kept for one pass:
+        until it is `returned`.
+        """
+        live, budget = self.resource(key), self.budget
+        if budget is None or live is None:
+            return []
+        family = Family(self.controller, *key)
+        owned = self.owned(metadata(live)["uid"], key[0])
+        together = [(self.resources[0].kind, live), *owned]
+        left_out = [(kind, obj) for kind, obj in together if _is_left_out(obj)]
+        if left_out and budget.has_room(family):
+            return left_out
+        lacking = [(kind, obj) for kind, obj in owned if excess_of(obj)]
+        if lacking and excess_of(live) is None and budget.lend(family):
+            return [*lacking]
+        return []
+
+    def returned(self, key: Key) -> None:
+        """Keep no more of a resource's children than there is room for."""
+        if self.budget is not None:
+            self.budget.give_back(Family(self.controller, *key))
+
+    def resource_keys(self) -> tuple[Key, ...]:
+        """Return the keys of all cached resources."""
+        return tuple(chain.from_iterable(source.store.keys() for source in self.resources))
+
+    def resource_store(self, namespace: str) -> Store:
+        """Return the store that resources of a namespace are cached in; raises LookupError."""
+        return _store(_scope(self.resources, namespace), f"resources in {namespace!r}")
+
+    def child_store(self, kind: str, namespace: str) -> Store:
+        """Return the store that children of a kind are cached in; raises LookupError."""
+        scope = _scope(self.children, namespace)
+        return _store((s for s in scope if s.api.kind == kind), f"{kind} in {namespace!r}")
+
+    def owned(self, uid: str, namespace: str) -> list[tuple[type[View], Object]]:
+        """Return the cached objects whose controller has that uid."""
+        return [
+            (source.kind, obj)
+            for source in _scope(self.children, namespace)
+            if issubclass(source.kind, View)
+            for obj in source.store.by(OWNER, uid)
+        ]
+
+    def finalized(self, key: Key) -> list[tuple[type[View], Object]]:
+        """Return the children of any resource of that name that carry a finalizer of ours."""
+        return [
+            (source.kind, obj)
+            for source in _scope(self.children, key[0])
+            if issubclass(source.kind, View)
+            for obj in source.store.by(FINALIZED, key)
+        ]
+
+    def unwatched(self, key: Key) -> list[tuple[type[View], Object]]:
+        """Return the children of any resource of that name that no watch selects."""
+        return [
+            (source.kind, obj)
+            for source in _scope(self.children, key[0])
+            if issubclass(source.kind, View)
+            for obj in source.store.by(UNWATCHED, key)
+        ]
+
+    def concerning(self, key: Key) -> list[View]:
+        """Return the related objects that concern a resource."""
+        return [
+            source.kind(obj)
+            for source in self.related
+            if issubclass(source.kind, View)
+            for obj in source.store.by(CONCERNS, key)
+        ]
+
+
+def build(
+    controller: Controller[CustomResource],
+    installation: Installation,
+    namespaces: Iterable[str],
+    budget: Budget | None = None,
+) -> Cache:
+    """Lay out the stores of a controller: one a kind and namespace, or one a kind for all.
+
+    With a `budget`, they keep only a part of what is too large.
+    """
+    scopes = tuple(dict.fromkeys(namespaces)) or (ALL_NAMESPACES,)
+    label = installation.label(controller.name)
+    selector = f"{CONTROLLER_LABEL}={label}"
+    indices = {
+        OWNER: _owner,
+        FINALIZED: _finalized(controller),
+        UNWATCHED: _unwatched(controller, label),
+    }
+
+    def store(
+        kind: type[View | CustomResource],
+        indices: Mapping[str, Index] | None = None,
+        relation: Relation | None = None,
+    ) -> Store:
+        if budget is None:
+            return Store(indices)
+        scale = Scale(
+            budget,
+            partial(_family, controller, kind, relation),
+            manager=installation.field_manager(controller.name),
+            finalizers=controller.finalizers,
+            reducible=relation is None,
+        )
+        return Store(indices, scale)
+
+    return Cache(
+        resources=tuple(
+            Source(controller.resource, scope, "", store(controller.resource)) for scope in scopes
+        ),
+        children=tuple(
+            Source(kind, scope, selector, store(kind, indices))
+            for kind in controller.owns
+            for scope in scopes
+        ),
+        related=tuple(
+            Source(
+                relation.kind,
+                scope,
+                relation.labels,
+                store(relation.kind, {CONCERNS: _index(relation)}, relation),
+                relation,
+            )
+            for relation in controller.relates
+            for scope in scopes
+        ),
+        controller=controller.name,
+        budget=budget,
+    )
+
+
+def concerned(controller: Controller[CustomResource], source: Source, obj: Object) -> Iterable[Key]:
+    """Name the resources that a change of an object concerns.
+
+    A child concerns the resource that its controller reference names, whatever the uid: a
+    resource made anew waits for what its predecessor left.
+    """
+    return _concerned(controller, source.kind, source.relation, obj)
+
+
+def _concerned(
+    controller: Controller[CustomResource],
+    kind: type[View | CustomResource],
+    relation: Relation | None,
+    obj: Object,
+) -> tuple[Key, ...]:
+    if relation is not None:
+        return tuple(relation.of(relation.kind(obj)))
+    if kind is controller.resource:
+        return (key_of(obj),)
+    return owner_key(controller, obj)
+
+
+def _family(
+    controller: Controller[CustomResource],
+    kind: type[View | CustomResource],
+    relation: Relation | None,
+    obj: Object,
+) -> Family:
+    """Return the resource that an object's weight is put down to; itself if it concerns none."""
+    keys = _concerned(controller, kind, relation, obj) or (key_of(obj),)
+    return Family(controller.name, *keys[0])
+
+
+def _is_left_out(obj: Object) -> bool:
+    excess = excess_of(obj)
+    return excess is not None and excess.of == "sum"
+
+
+def owner_key(controller: Controller[CustomResource], obj: Object) -> tuple[Key, ...]:
+    """Return the key of the resource that controls an object, if it is one of the controller's."""
+    owner = controller_of(obj)
+    if not owner and controller.finalizers.intersection(finalizers_of(obj)):
+        return (key_of(obj),)  # orphaned: nobody else is there to be asked for
+    if owner.get("kind") != controller.resource.api.kind:
+        return ()
+    return ((key_of(obj)[0], str(owner.get("name", ""))),)
+
+
+def _finalized(controller: Controller[CustomResource]) -> Index:
+    def index(obj: Object) -> Iterable[Hashable]:
+        ours = controller.finalizers.intersection(finalizers_of(obj))
+        return owner_key(controller, obj) if ours else ()
+
+    return index
+
+
+def _unwatched(controller: Controller[CustomResource], label: str) -> Index:
+    def index(obj: Object) -> Iterable[Hashable]:
+        watched = View(obj).labels.get(CONTROLLER_LABEL) == label
+        return () if watched else owner_key(controller, obj)
+
+    return index
+
+
+def _owner(obj: Object) -> Iterable[Hashable]:
+    uid = controller_of(obj).get("uid")
+    return (uid,) if uid else ()
+
+
+def _index(relation: Relation) -> Index:
+    return lambda obj: relation.of(relation.kind(obj))
+
+
+def _scope(sources: Iterable[Source], namespace: str) -> Iterator[Source]:
+    return (source for source in sources if source.namespace in (ALL_NAMESPACES, namespace))
+
+
+def _store(sources: Iterable[Source], what: str) -> Store:
+    found = next(iter(sources), None)
+    if found is None:
+        raise LookupError(f"{what}: not watched by this controller")
+    return found.store

@@ -1,0 +1,343 @@
+"""Controller: one controller at work: its watches fill its queue, its workers drain it."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+import anyio
+import anyio.lowlevel
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing, Unauthenticated
+from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
+from hedgerow.objects import metadata
+from hedgerow.plan.oversized import excess_of
+from hedgerow.runtime.applier import Applier
+from hedgerow.runtime.cache.budget import HEAVY
+from hedgerow.runtime.cache.caches import Source, concerned
+from hedgerow.runtime.clock import Wall
+from hedgerow.runtime.events.publisher import Announcer
+from hedgerow.runtime.events.recorder import Allowance, Recorder
+from hedgerow.runtime.heavy import Lane, Lanes
+from hedgerow.runtime.metrics import Meters, watched
+from hedgerow.runtime.reconciler import Reconciler
+from hedgerow.runtime.workqueue import Closed, WorkQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from hedgerow.contract import Key
+    from hedgerow.kube.client import Cluster
+    from hedgerow.runtime.cache.store import Change, Store
+    from hedgerow.runtime.observation import Observer
+    from hedgerow_schemas.base import ApiResource, Object
+
+WORKERS = 8
+SHARE = WORKERS - 1
+"""Passes that one namespace may have at a time: another's never wait for all of its to end."""
+WALL_CHECK = 10.0
+"""Seconds between two looks at the wall clock."""
+TOLD_AGAIN = 300.0
+"""Seconds after which the log repeats that a watch is in trouble still."""
+PATIENCE = 60.0
+"""Seconds for which all watches may be refused before the process is not ready for it."""
+
+log = structlog.get_logger(__name__)
+
+
+class _Refused(NamedTuple):
+    """Why a watch is refused, and since when, on the monotonic clock."""
+
+    why: str
+    since: float
+
+
+class Runner:
+    """Runs one controller until it is cancelled or told to stop."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        observer: Observer,
+        meters: Meters | None = None,
+        allowance: Allowance | None = None,
+        lanes: Lanes | None = None,
+    ) -> None:
+        self.controller = observer.controller
+        self._lanes = lanes or Lanes()
+        self._clock = observer.clock
+        self._meter = (meters or Meters()).of(self.controller.name, self.controller.lag)
+        self.queue = WorkQueue(observer.clock, self._meter.waited, self._meter.retried, share=SHARE)
+        self._cluster = cluster
+        self._cache = observer.cache
+        field_manager = observer.installation.field_manager(self.controller.name)
+        self._reconciler = Reconciler(
+            observer,
+            Applier(cluster, field_manager, self._meter),
+            Announcer(
+                cluster,
+                observer,
+                Recorder(cluster, observer.clock, field_manager, allowance),
+                self._meter,
+            ),
+            self._meter,
+        )
+        self._wall: Wall | None = None
+        self._number = count(1)
+        self._unsynced = set(range(len(tuple(self._cache))))
+        self._ready = anyio.Event()
+        self._told: dict[Key | int, str] = {}
+        self._told_at: dict[int, float] = {}
+        self._refused: dict[int, _Refused] = {}
+        if self._cache.budget is not None:
+            self._cache.budget.heard[self.controller.name] = self.queue.add
+        self._measure()
+
+    def _measure(self) -> None:
+        self._meter.queue(self.queue.__len__)
+        kinds: dict[ApiResource, list[Store]] = {}
+        for source in self._cache:
+            kinds.setdefault(source.api, []).append(source.store)
+        for api, stores in kinds.items():
+            self._meter.caches(api, partial(_size, stores))
+
+    def waiting(self) -> str:
+        """Say which caches are not filled yet, in one line; nothing once all were."""
+        sources = tuple(self._cache)
+        names = (_place(sources[number]) for number in sorted(self._unsynced))
+        lacking = ", ".join(dict.fromkeys(names))
+        return f"{self.controller.name} waits for {lacking}" if lacking else ""
+
+    def refused(self) -> str:
+        """Return why all watches are refused, for some time now, in one line; mostly nothing.
+
+        A server that does not answer refuses nothing.
+        """
+        if not self._refused or len(self._refused) < len(tuple(self._cache)):
+            return ""
+        last = max(self._refused.values(), key=lambda refused: refused.since)
+        if self._clock.monotonic() - last.since < PATIENCE:
+            return ""
+        return f"{self.controller.name}: all its watches are refused: {last.why}"
+
+    async def run(self) -> None:
+        """Watch, wait until every cache is filled, and work until the queue is closed."""
+        async with anyio.create_task_group() as watches:
+            for number, source in enumerate(self._cache):
+                watches.start_soon(self._follow, number, source)
+            watches.start_soon(self._follow_the_wall)
+            await self._ready.wait()
+            if not self._unsynced:
+                log.info("caches are filled", controller=self.controller.name)
+            async with anyio.create_task_group() as workers:
+                for _ in range(WORKERS):
+                    workers.start_soon(self._work)
+            watches.cancel_scope.cancel()
+
+    def stop(self) -> None:
+        """Take no more work; `run` returns once the passes under way have ended."""
+        self.queue.close()
+        self._ready.set()
+
+    def look_again(self, namespaces: Collection[str]) -> None:
+        """Look at the resources of these namespaces anew; none stands for all."""
+        for key in self._cache.resource_keys():
+            if not namespaces or key[0] in namespaces:
+                self.queue.add(key)
+
+    async def _follow(self, number: int, source: Source) -> None:
+        def trouble(error: KubeError) -> None:
+            self._trouble(number, source, error)
+
+        events = reflect(
+            self._cluster,
+            source.api,
+            source.namespace,
+            labels=source.labels,
+            reduce=source.reduce,
+            on_problem=trouble,
+            on_restart=partial(self._meter.rewatched, source.api),
+            on_listed=partial(self._met, source),
+        )
+        async with aclosing(events):
+            async for event in events:
+                for changes in self._take(source, event):
+                    self._enqueue(source, changes)
+                    await anyio.lowlevel.checkpoint()
+                self._recovered(number, source)
+                if isinstance(event, Snapshot):
+                    self._rewind(source)
+                    self._unsynced.discard(number)
+                    if not self._unsynced:
+                        self._ready.set()
+
+    async def _follow_the_wall(self) -> None:
+        """Look at everything anew when the wall clock jumps, or the machine has slept.
+
+        What is to be done at a time is due by the wall; waiting goes by another clock.
+        """
+        while True:
+            self._mind_the_wall()
+            await anyio.sleep(WALL_CHECK)
+
+    def _mind_the_wall(self) -> None:
+        """Look at everything anew if the wall clock has jumped since it was last asked for.
+
+        Each pass asks for it as well: one that is wrong for a moment is noticed when it is right
+        again only by who has noticed it before.
+        """
+        if self._wall is None:
+            self._wall = Wall(self._clock)
+        elif self._wall.jumped():
+            log.info("clock jumped", controller=self.controller.name)
+            self.look_again(())
+
+    def _met(self, source: Source, obj: Object) -> None:
+        change = source.store.meet(obj)
+        self._enqueue(source, (change,) if change else ())
+
+    def _take(
+        self, source: Source, event: Snapshot | Changed | Bookmark
+    ) -> Iterable[Sequence[Change]]:
+        store = source.store
+        match event:
+            case Snapshot(items=items, version=version, told=told, rewound=rewound):
+                return store.replacing(items, version, told, rewound=rewound)
+            case Bookmark(version=version):
+                store.bookmark(version)
+                return ()
+            case Changed(type="DELETED", object=obj):
+                change = store.remove(obj)
+            case _:
+                change = store.put(event.object)
+        return ((change,),) if change else ()
+
+    def _rewind(self, source: Source) -> None:
+        """Forget what was done since the snapshot that the API server's store was restored from."""
+        if not source.store.rewound:
+            return
+        source.store.rewound = False
+        log.warning(
+            "versions went back: the store was restored",
+            controller=self.controller.name,
+            watched=source.api.plural,
+            namespace=source.namespace or "*",
+        )
+        self._reconciler.rewind()
+        self.look_again(())
+
+    def _enqueue(self, source: Source, changes: Iterable[Change]) -> None:
+        for change in changes:
+            for obj in change:
+                for key in concerned(self.controller, source, obj) if obj is not None else ():
+                    self.queue.add(key)
+
+    def _trouble(self, number: int, source: Source, error: KubeError) -> None:
+        now = self._clock.monotonic()
+        if not isinstance(error, (Forbidden, Invalid, Missing, Unauthenticated)):
+            self._refused.pop(number, None)
+        elif number not in self._refused:
+            self._refused[number] = _Refused(error.message, now)
+        is_due = now - self._told_at.get(number, now) >= TOLD_AGAIN
+        if self._is_news(number, f"{type(error).__name__}: {error}") or is_due:
+            self._told_at[number] = now
+            log.warning(
+                "watch in trouble",
+                controller=self.controller.name,
+                watched=source.api.plural,
+                namespace=source.namespace or "*",
+                error=str(error),
+            )
+
+    def _recovered(self, number: int, source: Source) -> None:
+        self._refused.pop(number, None)
+        if self._told.pop(number, None):
+            log.info("watch recovered", controller=self.controller.name, watched=source.api.plural)
+            self.queue.revive()
+
+    def _is_news(self, about: Key | int, line: str) -> bool:
+        """Return whether a trouble is to be logged: once, however often it is met in a row."""
+        known = self._told.get(about) == line
+        self._told[about] = line
+        return not known
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self.queue.get()
+            except Closed:
+                return
+            lane = self._lane(key)
+            if lane and not lane.enter(partial(self.queue.add, key), (self, key)):
+                self.queue.done(key)
+                continue
+            try:
+                await self._pass(key)
+            finally:
+                self.queue.done(key)
+                if lane:
+                    lane.leave()
+
+    def _lane(self, key: Key) -> Lane | None:
+        """Return where a pass waits for its turn; None for what is not heavy, as nearly all."""
+        if self._cache.weight(key) < HEAVY:
+            return None
+        live = self._cache.resource(key)
+        return self._lanes.stalled if excess_of(live or {}) else self._lanes.managed
+
+    async def _pass(self, key: Key) -> None:
+        self._mind_the_wall()
+        began = self._clock.monotonic()
+        outcome = "failed"
+        with bound_contextvars(**self._named(key)):
+            try:
+                outcome = await self._made(key)
+            finally:
+                self._meter.passed(outcome, self._clock.monotonic() - began)
+
+    def _named(self, key: Key) -> dict[str, object]:
+        """Name a pass in everything that is logged while it is made."""
+        live = self._cache.resource(key)
+        return {
+            "controller": self.controller.name,
+            "kind": self.controller.resource.api.kind,
+            "object": "/".join(filter(None, key)),
+            "uid": metadata(live or {}).get("uid", ""),
+            "pass_id": next(self._number),
+        }
+
+    async def _made(self, key: Key) -> str:
+        """Make a pass, and ask for the next one as its end demands; give how it ended."""
+        try:
+            outcome = await self._reconciler.reconcile(key)
+        except KubeError as error:
+            delay = self.queue.retry(key, least=error.after)
+            if self._is_news(key, str(error)):
+                log.warning("pass put off", error=str(error), seconds=round(delay, 1))
+            return "put_off"
+        except Exception as error:
+            # One resource's trouble is never another's: the rest goes on.
+            self.queue.retry(key)
+            if self._is_news(key, repr(error)):
+                log.exception("pass failed")
+            return "failed"
+        self._told.pop(key, None)
+        if outcome.retry:
+            self.queue.retry(key)
+        else:
+            self.queue.forget(key)
+        if outcome.requeue_after is not None:
+            self.queue.add_after(key, outcome.requeue_after.total_seconds())
+        return "retry" if outcome.retry or outcome.refused else "success"
+
+
+def _size(stores: Iterable[Store]) -> int:
+    return sum(map(len, stores))
+
+
+def _place(source: Source) -> str:
+    return watched(source.api) + (f" in {source.namespace}" if source.namespace else "")

@@ -1,0 +1,1 @@
+"""Events: which ones a pass publishes, how often, and how they are written."""

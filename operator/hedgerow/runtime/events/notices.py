@@ -1,0 +1,195 @@
+"""Notices: which Events a pass gives rise to, beyond those that compose asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hedgerow.contract import Desired, Notice
+from hedgerow.fields.redaction import shown
+from hedgerow.objects import metadata
+from hedgerow.plan.conditions import IGNORED, REWRITTEN, Problem, conclude
+from hedgerow.plan.conflicts import group, groups, sentence
+from hedgerow.plan.policy import CLAIM
+from hedgerow.plan.remedies import overview, own, remedies
+from hedgerow.plan.status import said
+from hedgerow.runtime.events.recorder import LONGEST_NOTE
+from hedgerow.validation import cut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from hedgerow.fields.ownership import Leaf
+    from hedgerow.objects import ObjectRef
+    from hedgerow.plan.conflicts import Group
+    from hedgerow.plan.status import Report
+    from hedgerow_schemas.base import ContestedField, Object
+
+TOLD = ("Stalled", REWRITTEN, IGNORED)
+MOST_SINGLE = 10
+"""Fields of one child and one field manager that get an Event each; more get one together."""
+_NAMED = 3
+
+
+def due(
+    desired: Desired,
+    problems: Iterable[Problem],
+    live: Object,
+    rewritten: str = "",
+    ignored: Sequence[str] = (),
+) -> Iterator[tuple[Notice, str]]:
+    """Return the Events that the live status does not know of yet, each with its occurrence.
+
+    The status is the memory: what it says already was told already, restarts included. An
+    empty occurrence stands for the resource's generation.
+    """
+    told = {(condition.type, condition.message) for condition in said(live).conditions}
+    composed = desired.status.conditions if desired.status else ()
+    for condition in conclude(composed, (), tuple(problems), rewritten, ignored=ignored):
+        if condition.type in TOLD and (condition.type, condition.message) not in told:
+            reason = condition.reason if condition.type == "Stalled" else condition.type
+            yield Notice(reason, condition.message, "Warning"), ""
+    for notice in desired.events:
+        yield notice, ""
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What is newly contested: the object concerned, the Event, and since when.
+
+    `since` is empty where only the status remembers it, as of a field that nobody holds or whose
+    holder has no time: until the status is written, each look begins anew. `words` are for the log:
+    the same without what to do about it.
+    """
+
+    object: str
+    notice: Notice
+    since: str
+    words: str
+
+
+def conflicts(
+    owner: ObjectRef, report: Report, live: Object, dated: Callable[[ContestedField], bool]
+) -> Iterator[News]:
+    """Return what is contested and not told by the live status yet.
+
+    `dated` tells whether the holder of a field has a time. Each field is told once; of more than
+    ten that one field manager holds of one child, and of those that the status does not list, only
+    how many there are.
+    """
+    before = said(live)
+    known = {(old.object, old.path, old.manager) for old in before.contested}
+    told, all_now = groups(before.contested), groups(report.contested)
+    was_cut = (before.contested_count or 0) > len(before.contested)
+    summed: set[Group] = set()
+    for field in report.listed:
+        held = group(field)
+        if all_now[held] > MOST_SINGLE:
+            is_known = told[held] > MOST_SINGLE or (told[held] > 0 and was_cut)
+            if not is_known and held not in summed:
+                summed.add(held)
+                fields = [f for f in report.contested if group(f) == held]
+                yield _sum(owner, field, fields, _since(fields, dated))
+        elif (field.object, field.path, field.manager) not in known:
+            yield _single(owner, field, live, _since([field], dated))
+    if len(report.contested) > len(report.listed) and not was_cut:
+        yield _rest(owner, report, _since(report.contested, dated))
+
+
+def settled(contested: Iterable[ContestedField], live: Object) -> tuple[ContestedField, ...]:
+    """Return what the live status lists as contested and is so no more."""
+    still = {(field.object, field.path) for field in contested}
+    return tuple(old for old in said(live).contested if (old.object, old.path) not in still)
+
+
+def _single(owner: ObjectRef, field: ContestedField, live: Object, since: str) -> News:
+    words = f"{field.object}: {field.path}: {sentence(field)}; left as it is"
+    offered = remedies(owner, metadata(live).get("annotations") or {}, field)
+    note = ". ".join((words, *map(str, offered)))
+    if not offered or len(note.encode()) > LONGEST_NOTE:
+        note = f"{cut(words, LONGEST_NOTE // 2)}. {_overview(owner, field.object)}"
+    return News(field.object, Notice("FieldConflict", note, "Warning"), since, words)
+
+
+def _sum(
+    owner: ObjectRef, first: ContestedField, fields: Sequence[ContestedField], since: str
+) -> News:
+    named = ", ".join(cut(field.path, LONGEST_NOTE // 8) for field in fields[:_NAMED])
+    held = f"held by {first.manager}" if first.manager else "held by nobody"
+    words = f"{first.object}: {len(fields)} fields are {held}, not as declared: {named}, …"
+    return _many(owner, first.object, words, since)
+
+
+def _rest(owner: ObjectRef, report: Report, since: str) -> News:
+    counts = f"{len(report.contested)} fields are contested"
+    words = f"{counts}, of which status.contested lists {len(report.listed)}"
+    return _many(owner, str(owner), words, since)
+
+
+def _many(owner: ObjectRef, target: str, words: str, since: str) -> News:
+    note = f"{words}; left as they are. {_overview(owner, target)}"
+    return News(target, Notice("FieldConflict", note, "Warning"), since, words)
+
+
+def _since(fields: Iterable[ContestedField], dated: Callable[[ContestedField], bool]) -> str:
+    held = (field.since for field in fields if field.since and field.manager and dated(field))
+    since = min(held, default=None)
+    return since.isoformat() if since else ""
+
+
+def _overview(owner: ObjectRef, target: str) -> str:
+    named = own(owner) if target == str(owner) else target
+    return f"What to do: `{overview(named, owner.namespace)}`"
+
+
+def claimed(ref: ObjectRef, leaf: Leaf) -> Notice:
+    """Return that a field was taken back by force, from whom, and on whose word."""
+    note = f"{ref}: {leaf.path} was taken from {holders(leaf)} by force, as {CLAIM} asks"
+    return Notice("FieldClaimed", note, "Warning")
+
+
+def holders(leaf: Leaf) -> str:
+    """Name the field managers that hold a field, each once."""
+    return ", ".join(dict.fromkeys(holder.manager for holder in leaf.holders))
+
+
+def restored(ref: ObjectRef, leaf: Leaf) -> Notice:
+    """Return that a field which nobody held any more was set again."""
+    if leaf.live is None:
+        note = f"{ref}: {leaf.path} had been removed; it was put back"
+    else:
+        live, want = (shown(ref.api.kind, leaf.steps, value) for value in (leaf.live, leaf.want))
+        note = f"{ref}: {leaf.path} was held by nobody and was {live}; it was set to {want} again"
+    return Notice("FieldRestored", note, "Warning")
+
+
+def many_restored(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:
+    """Return that fields which nobody held any more were set again."""
+    note = f"{ref}: {len(leaves)} fields were held by nobody; they were set again: {_first(leaves)}"
+    return Notice("FieldRestored", note, "Warning")
+
+
+def many_claimed(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:
+    """Return that fields were taken back by force, from whom, and on whose word."""
+    names = ", ".join(dict.fromkeys(map(holders, leaves)))
+    note = (
+        f"{ref}: {len(leaves)} fields were taken from {names} by force, as {CLAIM} asks:"
+        f" {_first(leaves)}"
+    )
+    return Notice("FieldClaimed", note, "Warning")
+
+
+def of_each(
+    ref: ObjectRef,
+    leaves: Sequence[Leaf],
+    single: Callable[[ObjectRef, Leaf], Notice],
+    many: Callable[[ObjectRef, Sequence[Leaf]], Notice],
+) -> tuple[Notice, ...]:
+    """Return a notice for each field, or one for all of them where there are more than ten."""
+    if len(leaves) > MOST_SINGLE:
+        return (many(ref, leaves),)
+    return tuple(single(ref, leaf) for leaf in leaves)
+
+
+def _first(leaves: Sequence[Leaf]) -> str:
+    return ", ".join(cut(leaf.path, LONGEST_NOTE // 8) for leaf in leaves[:_NAMED]) + ", …"

@@ -1,0 +1,240 @@
+"""Presence: an operator without leader election announces itself and sees the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+import anyio
+import structlog
+
+from hedgerow.kube.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    KubeError,
+    Missing,
+    Stale,
+)
+from hedgerow.kube.retry import backoff
+from hedgerow.runtime.leaderelection.record import LEASES
+from hedgerow.runtime.leaderelection.roster import MANAGER, NAME, Operator, Roster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hedgerow.kube.client import Cluster
+    from hedgerow.runtime.clock import Clock
+    from hedgerow.runtime.leaderelection.record import Timing
+    from hedgerow_schemas.base import Object
+
+FALLBACK = "default"
+"""The namespace that every cluster has, for those where the operator's own was never made."""
+LEAVE = 2.0
+"""Seconds for taking ourselves off the roster."""
+REQUEST = 5.0
+"""Seconds for one request."""
+_ATTEMPTS = 8
+_RACE = (Stale, AlreadyExists)
+_UNWRITABLE = (Forbidden, Missing, Conflict, Invalid)
+
+log = structlog.get_logger(__name__)
+
+
+class Company(Exception):  # noqa: N818 - named for the situation
+    """Another operator of the same installation is at work on the same."""
+
+    def __init__(self, operator: Operator, place: str) -> None:
+        self.operator, self.place = operator, place
+        super().__init__(f"{operator.identity} is at work")
+
+
+class Presence:
+    """One operator's part in the rosters of a cluster.
+
+    There is one in the operator's own namespace, or, where that was never made, in `default`; who
+    may write to neither works on without.
+    """
+
+    def __init__(
+        self, cluster: Cluster, clock: Clock, ours: Operator, *, namespace: str, timing: Timing
+    ) -> None:
+        self._cluster, self._clock, self._timing = cluster, clock, timing
+        self._rosters = {place: Roster(ours) for place in dict.fromkeys((namespace, FALLBACK))}
+        self._place = ""
+        self._failures = 0
+        self._told: set[str] = set()
+        self._rights: dict[tuple[str, str], bool] = {}
+
+    async def look(self) -> None:
+        """Return once nobody else is, or may be, at work on the same; raises Company, KubeError.
+
+        Whoever was at work a moment ago is given the time that they asked for to prove it.
+        """
+        readable = dict(self._rosters)
+        while True:
+            for place, roster in tuple(readable.items()):
+                if not await self._look(place, roster):
+                    del readable[place]
+            now = self._clock.elapsed()
+            self._refuse(readable, now)
+            if not any(roster.is_doubtful(now) for roster in readable.values()):
+                return
+            await anyio.sleep(self._timing.retry / 2 * (0.8 + 0.4 * self._clock.jitter()))
+
+    async def join(self) -> None:
+        """Say that we are at work, if nobody else is on the same; raises Company, KubeError.
+
+        Where we may not say so, that is logged, and we are at work all the same.
+        """
+        for _ in range(_ATTEMPTS):
+            await self.look()
+            try:
+                await self._enrol()
+            except _RACE:
+                continue
+            return
+        self._unrecorded("the record changes all the time")
+
+    async def keep(self) -> NoReturn:
+        """Go on saying so; raises Company when another has come to work, as after a long sleep."""
+        while True:
+            await anyio.sleep(self._pause())
+            try:
+                await self._renew()
+            except KubeError as error:
+                self._failures += 1
+                self._tell("presence not renewed", error=str(error))
+            else:
+                self._failures = 0
+
+    async def leave(self) -> None:
+        """Take ourselves off the roster, within LEAVE seconds; raises nothing."""
+        if not self._place:
+            return
+        with anyio.move_on_after(LEAVE, shield=True):
+            for _ in range(_ATTEMPTS):
+                try:
+                    await self._strike()
+                except _RACE:
+                    continue
+                except KubeError as error:
+                    log.debug("presence not taken back", error=str(error))
+                break
+
+    async def _look(self, place: str, roster: Roster) -> bool:
+        """Read a roster; False where we may not."""
+        if not await self._may("get", place):
+            return False
+        try:
+            found = await self._cluster.read(LEASES, NAME, place, timeout=REQUEST)
+        except (Forbidden, Missing):
+            return False
+        roster.looked(found, self._clock.elapsed())
+        return True
+
+    async def _may(self, verb: str, place: str) -> bool:
+        """Ask once whether we may, rather than be refused."""
+        asked = verb, place
+        if asked not in self._rights:
+            self._rights[asked] = await self._cluster.allowed(verb, LEASES, place, name=NAME)
+        return self._rights[asked]
+
+    def _refuse(self, rosters: dict[str, Roster], now: float) -> None:
+        for place, roster in rosters.items():
+            operator = roster.company(now)
+            if operator is not None:
+                raise Company(operator, f"{place}/{NAME}")
+
+    async def _enrol(self) -> None:
+        """Write to the first place that takes it. Raises Stale, AlreadyExists, KubeError."""
+        why = f"no right to apply {LEASES.plural} in {' or '.join(self._rosters)}"
+        for place in self._rosters:
+            if not all([await self._may(verb, place) for verb in ("get", "create", "patch")]):
+                continue
+            try:
+                await self._apply(place)
+            except _UNWRITABLE as error:
+                why = str(error)
+                continue
+            self._place = place
+            return
+        self._unrecorded(why)
+
+    async def _renew(self) -> None:
+        """Write again; where somebody else has written, look first at what it was."""
+        place = self._place
+        if not place:
+            return
+        roster = self._rosters[place]
+        for _ in range(_ATTEMPTS):
+            try:
+                await self._apply(place)
+            except _RACE:
+                await self._look(place, roster)
+                self._refuse({place: roster}, self._clock.elapsed())
+                self._see(roster.guests(self._clock.elapsed()))
+            else:
+                return
+
+    async def _apply(self, place: str) -> None:
+        roster = self._rosters[place]
+        body = roster.joined(self._clock.elapsed(), self._clock.now())
+        await self._write(place, body)
+
+    async def _write(self, place: str, body: Object) -> None:
+        meta = {**body["metadata"], "namespace": place}
+        answer = await self._cluster.apply(
+            LEASES, {**body, "metadata": meta}, manager=MANAGER, timeout=REQUEST
+        )
+        self._rosters[place].looked(answer.object, self._clock.elapsed())
+
+    async def _strike(self) -> None:
+        """Leave the roster to the others; without any there is none."""
+        roster, now = self._rosters[self._place], self._clock.elapsed()
+        try:
+            if not roster.is_last(now) or not await self._delete(roster):
+                await self._write(self._place, roster.left(now))
+        except _RACE:
+            await self._look(self._place, roster)
+            raise
+
+    async def _delete(self, roster: Roster) -> bool:
+        """Delete a roster; False where we may not."""
+        if not roster.uid:
+            return True
+        if not await self._may("delete", self._place):
+            return False
+        try:
+            await self._cluster.delete(
+                LEASES, NAME, self._place, uid=roster.uid, version=roster.version, timeout=REQUEST
+            )
+        except Forbidden:
+            return False
+        return True
+
+    def _see(self, guests: Iterable[Operator]) -> None:
+        for guest in guests:
+            self._tell(
+                "another installation is at work on the same",
+                identity=guest.identity,
+                instance=guest.instance or "none",
+                remedy="other namespaces or controllers for one of them; each leaves alone what"
+                " the other has",
+            )
+
+    def _unrecorded(self, why: str) -> None:
+        self._tell("others cannot see that this operator is at work", error=why)
+
+    def _tell(self, event: str, **fields: str) -> None:
+        """Log something once, however often it happens."""
+        line = f"{event} {fields.get('identity', '')}"
+        if line not in self._told:
+            self._told.add(line)
+            log.warning(event, **fields)
+
+    def _pause(self) -> float:
+        usual = max(self._timing.retry, self._timing.duration / 3)
+        draw = self._clock.jitter()
+        late = backoff(self._failures, draw) if self._failures else 0.0
+        return max(usual * (0.8 + 0.2 * draw), late)

@@ -1,0 +1,176 @@
+"""Roster: the operators without leader election, as one Lease lists them; pure.
+
+Each has an annotation of its own, which it changes as long as it works. One whose annotation does
+not change for its duration, while we look, is gone; no clock but ours counts. Every apply carries
+the uid and the version that were seen and says what the others said: of several that join or renew
+at once one gets through, and the others look again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from hedgerow.objects import digest, metadata
+from hedgerow.runtime.leaderelection.record import micro_time
+from hedgerow.validation import cut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from hedgerow_schemas.base import Object
+
+NAME: Final = "hedgerow.operators"
+"""Of the Lease; no instance has a dot in it, and none its election here."""
+MANAGER: Final = "hedgerow-presence"
+_KEY: Final = "hedgerow.dev/operator-"
+_CREATE_ONLY: Final = "1"
+_SHOWN: Final = 200
+"""Characters of `holderIdentity`, which `kubectl get leases` shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One operator process: its installation, and what it works on; no namespaces mean all.
+
+    `renewed` is told by its own clock, `seconds` is how long others wait for it.
+    """
+
+    identity: str
+    instance: str
+    controllers: tuple[str, ...]
+    namespaces: tuple[str, ...] = ()
+    seconds: int = 0
+    renewed: str = ""
+
+    @property
+    def key(self) -> str:
+        """The annotation that tells of it."""
+        return _KEY + digest(self.identity)
+
+    def meets(self, other: Operator) -> bool:
+        """Return whether both work on the same resources."""
+        return meet(self.namespaces, other.namespaces) and not set(self.controllers).isdisjoint(
+            other.controllers
+        )
+
+
+def meet(some: Iterable[str], others: Iterable[str]) -> bool:
+    """Return whether two choices of namespaces, none for all of them, have one in common."""
+    return not some or not others or not set(some).isdisjoint(others)
+
+
+_OPERATOR: Final = TypeAdapter(Operator)
+
+
+def written(operator: Operator) -> str:
+    """Return the annotation's value."""
+    return _OPERATOR.dump_json(operator).decode()
+
+
+def read(text: str) -> Operator | None:
+    """Return the operator that an annotation tells of; None where it tells of none."""
+    try:
+        return _OPERATOR.validate_json(text, strict=True)
+    except ValidationError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One operator as it was first seen, `since` when, and whether it has changed meanwhile."""
+
+    operator: Operator
+    since: float
+    lives: bool = False
+
+
+def _is_same(one: Operator, other: Operator) -> bool:
+    return one.instance == other.instance
+
+
+class Roster:
+    """What was seen of one such Lease. All instants are `Clock.elapsed`, in seconds."""
+
+    def __init__(self, ours: Operator) -> None:
+        self.ours = ours
+        self.uid = self.version = ""
+        self._seen: dict[str, Sighting] = {}
+
+    def looked(self, lease: Object | None, now: float) -> None:
+        """Take in what a read or an apply answered; None where there is no such Lease."""
+        meta = metadata(lease or {})
+        self.uid, self.version = meta.get("uid", ""), meta.get("resourceVersion", "")
+        annotations: dict[str, str] = meta.get("annotations") or {}
+        found = (read(text) for key, text in annotations.items() if key.startswith(_KEY))
+        self._seen = {
+            one.key: self._sighted(one, now) for one in found if one and one.key != self.ours.key
+        }
+
+    def _sighted(self, operator: Operator, now: float) -> Sighting:
+        before = self._seen.get(operator.key)
+        if before is None:
+            return Sighting(operator, now)
+        if before.operator == operator:
+            return before
+        return Sighting(operator, now, lives=True)
+
+    def company(self, now: float) -> Operator | None:
+        """Return one of our installation that is at work on the same, and was seen to be."""
+        rivals = (seen for seen in self._met(now) if _is_same(seen.operator, self.ours))
+        return next((seen.operator for seen in rivals if seen.lives), None)
+
+    def guests(self, now: float) -> tuple[Operator, ...]:
+        """Return those of other installations that were seen to be at work on the same."""
+        met = (seen.operator for seen in self._met(now) if seen.lives)
+        return tuple(operator for operator in met if not _is_same(operator, self.ours))
+
+    def is_doubtful(self, now: float) -> bool:
+        """Return whether one of our installation may be at work on the same: it has been."""
+        return any(_is_same(seen.operator, self.ours) for seen in self._met(now))
+
+    def joined(self, now: float, wall: datetime) -> Object:
+        """Return the apply by which we are on the roster, or stay on it; who is gone is left out.
+
+        No time is told twice in a row, whatever the clock of the wall does.
+        """
+        if micro_time(wall) == self.ours.renewed:
+            wall += timedelta(microseconds=1)
+        self.ours = replace(self.ours, renewed=micro_time(wall))
+        return self._body([*self._others(now), self.ours])
+
+    def is_last(self, now: float) -> bool:
+        """Return whether nobody is on it but us."""
+        return not any(self._others(now))
+
+    def left(self, now: float) -> Object:
+        """Return the apply by which we are on it no more."""
+        return self._body(list(self._others(now)))
+
+    def _met(self, now: float) -> Iterator[Sighting]:
+        for seen in self._seen.values():
+            if seen.operator.meets(self.ours) and not self._is_gone(seen, now):
+                yield seen
+
+    def _others(self, now: float) -> Iterator[Operator]:
+        return (seen.operator for seen in self._seen.values() if not self._is_gone(seen, now))
+
+    def _is_gone(self, seen: Sighting, now: float) -> bool:
+        # A duration below ours would be an edit: what is written by itself says its own.
+        return now - seen.since >= max(seen.operator.seconds, self.ours.seconds)
+
+    def _body(self, operators: list[Operator]) -> Object:
+        guard = {"uid": self.uid, "resourceVersion": self.version}
+        holders = cut(", ".join(one.identity for one in operators), _SHOWN)
+        return {
+            "metadata": {
+                "name": NAME,
+                "annotations": {one.key: written(one) for one in operators},
+                **(guard if self.uid else {"resourceVersion": _CREATE_ONLY}),
+            },
+            "spec": {"holderIdentity": holders},
+        }

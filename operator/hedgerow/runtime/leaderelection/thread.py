@@ -1,0 +1,180 @@
+"""Thread: an event loop in a thread of its own, which runs on while the caller's is blocked."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+import anyio
+import anyio.lowlevel
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from anyio.abc import TaskGroup
+
+T = TypeVar("T")
+
+PATIENCE: Final = 2.0
+"""Seconds that the thread has to end what was cancelled; one that takes longer hangs."""
+LEAVE: Final = 5.0
+"""Seconds for leaving what was entered there."""
+
+log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def apart(name: str) -> AsyncGenerator[Apart]:
+    """Have such a thread for as long as this lasts; one that hangs is left behind in the end.
+
+    Raises RuntimeError or OSError when the system has no thread, or no descriptors, to give.
+    """
+    thread = Apart(name)
+    await thread.start()
+    try:
+        yield thread
+    finally:
+        await thread.stop()
+
+
+class Apart:
+    """Carries calls out on the thread's loop, and tells their outcome on the caller's.
+
+    Neither loop ever waits for the other to turn, which anyio's own ways from a thread to a loop
+    do: hence asyncio's. The thread is a daemon, as are those that it starts: none keeps the process
+    from ending.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._here = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._main, name=name, daemon=True)
+        self._began: Future[_There] = Future()
+        self._up, self._ended = anyio.Event(), anyio.Event()
+        self._hangs = False
+
+    async def start(self) -> None:
+        """Start the thread; raises what keeps its loop from turning."""
+        self._thread.start()
+        with anyio.CancelScope(shield=True):
+            await self._up.wait()
+        self._began.result(0)
+
+    async def stop(self) -> None:
+        """End the thread, within PATIENCE seconds."""
+        self._there(self._began.result(0).over.set)
+        await self._patiently(self._ended, "its end")
+
+    async def run(self, act: Callable[[], Awaitable[T]]) -> T:
+        """Return what `act` returns, or raise what it raises, on the thread's loop.
+
+        When the caller is cancelled, so is `act`, and it has PATIENCE seconds to end; it does not
+        begin for one that was cancelled before.
+        """
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        call = _Call(act, self.telling)
+        tasks = self._began.result(0).tasks
+        self._there(partial(tasks.start_soon, call.carry_out))
+        try:
+            await call.over.wait()
+        except anyio.get_cancelled_exc_class():
+            self._there(call.scope.cancel)
+            await self._patiently(call.over, "a call")
+            if call.outcome.done() and (error := call.outcome.exception(0)):
+                raise error from None
+            raise
+        return call.outcome.result(0)
+
+    @asynccontextmanager
+    async def entered(self, manager: AbstractAsyncContextManager[T]) -> AsyncGenerator[T]:
+        """Enter a context manager on the thread's loop, and leave it there, within LEAVE seconds.
+
+        It must keep no cancel scope open: it is left by another task than it is entered by. It is
+        not told of what is raised meanwhile.
+        """
+        value = await self.run(manager.__aenter__)
+        try:
+            yield value
+        finally:
+            if not (self._hangs or self._ended.is_set()):
+                with anyio.move_on_after(LEAVE, shield=True):
+                    await self.run(partial(manager.__aexit__, None, None, None))
+
+    def telling(self, tell: Callable[[], object]) -> Callable[[], None]:
+        """Return what the thread calls to have `tell` called by the caller's loop, in its turn."""
+        return partial(_post, self._here, tell)
+
+    def _there(self, act: Callable[[], object]) -> None:
+        _post(self._began.result(0).loop, act)
+
+    async def _patiently(self, event: anyio.Event, what: str) -> None:
+        """Wait for what the thread is to do at once, also when the caller is cancelled."""
+        with anyio.move_on_after(0 if self._hangs else PATIENCE, shield=True):
+            await event.wait()
+        if not (event.is_set() or self._hangs):
+            self._hangs = True
+            log.warning("thread hangs, left behind", thread=self._thread.name, waited_for=what)
+
+    def _main(self) -> None:
+        try:
+            anyio.run(self._turn)
+        except BaseException as error:  # noqa: BLE001 - a thread has nobody to raise it to
+            if not self._began.done():
+                self._began.set_exception(error)
+        self.telling(self._up.set)()
+        self.telling(self._ended.set)()
+
+    async def _turn(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            there = _There(tasks)
+            self._began.set_result(there)
+            self.telling(self._up.set)()
+            await there.over.wait()
+            tasks.cancel_scope.cancel()
+
+
+class _There:
+    """The thread's loop, and the tasks that run on it."""
+
+    def __init__(self, tasks: TaskGroup) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.tasks = tasks
+        self.over = anyio.Event()
+
+
+class _Call(Generic[T]):
+    """Something to be done on the thread's loop; `over` is set on the caller's."""
+
+    def __init__(
+        self,
+        act: Callable[[], Awaitable[T]],
+        telling: Callable[[Callable[[], object]], Callable[[], None]],
+    ) -> None:
+        self._act = act
+        self.over = anyio.Event()
+        self._tell = telling(self.over.set)
+        self.scope = anyio.CancelScope()
+        self.outcome: Future[T] = Future()
+
+    async def carry_out(self) -> None:
+        """Act, and keep the outcome; an exception is raised on the caller's loop, and not here."""
+        try:
+            with self.scope:
+                self.outcome.set_result(await self._act())
+        except BaseException as error:
+            self.outcome.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._tell()
+
+
+def _post(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
+    """Have a loop call something in its turn; one that has ended has nobody left to do it for."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(act)

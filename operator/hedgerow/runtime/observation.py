@@ -1,0 +1,295 @@
+"""Observation: what the caches hold of one resource, and the plan its controller makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from hedgerow.contract import Controller, Desired, Key, Observed
+from hedgerow.objects import (
+    CONTROLLER_LABEL,
+    Installation,
+    ObjectRef,
+    controller_of,
+    is_going,
+    metadata,
+)
+from hedgerow.plan import oversized
+from hedgerow.plan.conditions import Problem
+from hedgerow.plan.input import Plan, Scene, is_nobodys
+from hedgerow.plan.installations import reporters
+from hedgerow.plan.plan import plan
+from hedgerow.plan.policy import NO_TERMS, Terms, TermsError, claims_refused, terms_of
+from hedgerow.plan.status import kept, said
+from hedgerow.runtime.heavy import aside
+from hedgerow.validation import in_a_line
+from hedgerow_schemas.base import CustomResource, Object, View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from hedgerow.plan.writes import ChildId
+    from hedgerow.runtime.cache.caches import Cache
+    from hedgerow.runtime.clock import Clock
+    from hedgerow.runtime.state import Memory
+
+
+MISREAD = "InvalidAnnotation"
+ROOM_AGAIN = timedelta(seconds=60)
+"""How long until it is asked again whether there is room for what was left out of the caches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the caches: the resource, the scene, what is desired, and what that asks for."""
+
+    live: Object
+    scene: Scene
+    desired: Desired
+    plan: Plan
+    is_readable: bool = True
+    """Whether all of it could be read; otherwise nothing is known of what it declares."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the caches showed at one instant, and the children whose last write was refused."""
+
+    live: Object
+    owned: list[tuple[type[View], Object]]
+    related: list[View]
+    refused: frozenset[ChildId]
+
+    def objects(self) -> tuple[Mapping[str, Any], ...]:
+        """Return every object among it."""
+        owned = (obj for _, obj in self.owned)
+        return (self.live, *owned, *(view.raw for view in self.related))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observer:
+    """Looks at the caches of one controller.
+
+    `going` tells of namespaces that are being deleted, `claiming` of those that allow claims; None
+    where that is not known yet.
+    """
+
+    controller: Controller[CustomResource]
+    installation: Installation
+    cache: Cache
+    clock: Clock
+    going: Callable[[str], bool]
+    claiming: Callable[[str], bool | None]
+
+    def writable(self, key: Key, memory: Memory) -> Object | None:
+        """Return the resource, or None when nothing may be written on its behalf any more.
+
+        It is going, was made anew, its namespace is going, or another installation has it.
+        """
+        live = self.cache.resource(key)
+        if live is None or is_going(live) or metadata(live)["uid"] != memory.uid:
+            return None
+        if memory.barred or self.going(key[0]) or self.keeper(live, memory):
+            return None
+        return live
+
+    def keeper(self, live: Object, memory: Memory) -> Installation | None:
+        """Return another installation that has a resource, or None.
+
+        It reports on it, and ours does not; or it has one of the children, and ours has none and
+        reports nothing either. Two that work on one resource would contest it for ever.
+        """
+        found = reporters(live, self.controller.name)
+        if self.installation in found:
+            return None
+        if found:
+            return found[0]
+        if self.cache.owned(memory.uid, metadata(live).get("namespace", "")):
+            return None
+        return next((past.keeper for past in memory.past.values() if past.keeper), None)
+
+    def unseen(self, memory: Memory, key: Key) -> list[ObjectRef]:
+        """Return what no watch tells of: names that others have, children without our label."""
+        kinds = {kind.api.kind: kind.api for kind in self.controller.owns}
+        taken = [ObjectRef(kinds[kind], key[0], name) for kind, name in memory.taken]
+        return taken + self.unwatched(key)
+
+    def unwatched(self, key: Key) -> list[ObjectRef]:
+        """Return the cached children without our label, those of earlier resources included."""
+        return [
+            ObjectRef(kind.api, key[0], metadata(obj)["name"], metadata(obj)["uid"])
+            for kind, obj in self.cache.unwatched(key)
+        ]
+
+    def is_watched(self, child: Object) -> bool:
+        """Return whether the watches of children select an object."""
+        label = self.installation.label(self.controller.name)
+        return View(child).labels.get(CONTROLLER_LABEL) == label
+
+    async def look(self, key: Key, memory: Memory, failed: frozenset[ChildId]) -> Look | None:
+        """Compose and plan over what the caches show now; None when nothing may be written.
+
+        `failed` are the children that this pass could not write.
+        """
+        while (live := self.writable(key, memory)) is not None:
+            terms, hindrance = self._terms(live, key[0])
+            if terms is None:
+                return None
+            refused = memory.refusals.children
+            seen = _Seen(
+                live,
+                self.cache.owned(memory.uid, key[0]),
+                self.cache.concerning(key),
+                refused | failed,
+            )
+            look = await aside(seen.objects(), self._look, seen, memory, terms, hindrance)
+            if self.writable(key, memory) is None:
+                return None
+            if not look.is_readable:
+                memory.refusals.keep({})  # nothing is asked for: nothing of it is to be due
+                return look
+            if _came_late(look.scene):
+                continue
+            memory.learn(look.plan.past, look.scene.live)
+            memory.refusals.keep({step.id: step.mark for step in look.plan.steps})
+            if memory.refusals.children == refused:
+                return look
+            # What was refused is declared no more, and compose was told that it is.
+        return None
+
+    def _look(self, seen: _Seen, memory: Memory, terms: Terms, hindrance: Problem | None) -> Look:
+        """Compose and plan; a thread may do so, and nothing is changed by it."""
+        live = seen.live
+        scene = self._scene(live, memory)
+        if problems := tuple(self._excesses(seen)):
+            again = ROOM_AGAIN * (0.5 + self.clock.jitter())
+            return _unread(live, scene, problems, again)
+        try:
+            resource = self._read(live)
+        except ValidationError as error:
+            return _unread(live, scene, (Problem("InvalidSpec", in_a_line(error)),))
+        observed = Observed(
+            now=scene.now,
+            children=tuple(kind(obj) for kind, obj in seen.owned),
+            related=tuple(seen.related),
+            refused=seen.refused,
+            made=frozenset(memory.once),
+        )
+        desired = self.controller.compose(resource, observed)
+        scene = replace(
+            scene,
+            terms=terms,
+            live={(kind.api.kind, metadata(obj)["name"]): obj for kind, obj in seen.owned},
+            homonyms=self._homonyms(desired, scene.owner.namespace),
+        )
+        planned = plan(scene, desired, self.controller.owns)
+        if hindrance:
+            planned = replace(planned, problems=(*planned.problems, hindrance))
+        if hindrance and hindrance.reason == MISREAD:
+            # What was meant to be left alone is not known: nothing that is there is touched.
+            writes = tuple(write for write in planned.writes if write.create or write.once)
+            planned = replace(planned, writes=writes)
+        return Look(live, scene, desired, planned)
+
+    def _excesses(self, seen: _Seen) -> Iterator[Problem]:
+        """Yield what only a part is kept of: once, where it is of all that belongs together."""
+        owner = self._ref(seen.live)
+        refs = [(owner, seen.live)]
+        refs += [
+            (ObjectRef(kind.api, metadata(obj)["namespace"], metadata(obj)["name"]), obj)
+            for kind, obj in seen.owned
+        ]
+        found = [(ref, excess) for ref, obj in refs if (excess := oversized.excess_of(obj))]
+        left_out = [excess for _, excess in found if excess.of == "sum"]
+        yield from (
+            oversized.problem(ref, excess) for ref, excess in found if excess.of == "object"
+        )
+        yield from (oversized.problem(owner, excess) for excess in left_out[:1])
+
+    def _read(self, live: Object) -> CustomResource:
+        """Read the resource; raises ValidationError, but never for the status, which is ours.
+
+        Of a status only what cannot be read is left out: the rest may be the one record there is.
+        """
+        model = self.controller.resource
+        try:
+            return model.model_validate(live)
+        except ValidationError as error:
+            places = [item["loc"] for item in error.errors()]
+            if any(place[:1] != ("status",) for place in places):
+                raise
+            bad = {place[1] for place in places if len(place) > 1}
+            status: Object = live["status"] if bad else {}
+            readable = {name: value for name, value in status.items() if name not in bad}
+            return model.model_validate({**live, "status": readable})
+
+    def _terms(self, live: Object, namespace: str) -> tuple[Terms | None, Problem | None]:
+        """Read what the annotations yield and claim.
+
+        The problem tells that they make no sense, or that the namespace allows no claims; what is
+        claimed counts for nothing then. None while it is not known whether it does.
+        """
+        try:
+            terms = terms_of(metadata(live).get("annotations") or {})
+        except TermsError as error:
+            return NO_TERMS, Problem(MISREAD, str(error))
+        allowed = not terms.claims or self.claiming(namespace)
+        if allowed is None:
+            return None, None
+        if allowed:
+            return terms, None
+        return replace(terms, claims=()), Problem("ClaimRefused", claims_refused(namespace))
+
+    def _scene(self, live: Object, memory: Memory) -> Scene:
+        meta = metadata(live)
+        before = said(live)
+        # A new declaration is worth a new attempt at what was given up under the old one.
+        anew = before.observed_generation != meta.get("generation")
+        return Scene(
+            owner=self._ref(live),
+            controller=self.controller.name,
+            installation=self.installation,
+            now=self.clock.now(),
+            live={},
+            past=memory.past,
+            anew=anew,
+            reported=tuple(c for c in before.contested if not (anew and is_nobodys(c))),
+        )
+
+    def _homonyms(self, desired: Desired, namespace: str) -> dict[ChildId, Object]:
+        """Return the cached objects of the children's names, whoever controls them."""
+        found: dict[ChildId, Object] = {}
+        for child in desired.children:
+            kind = child.kind.api.kind
+            store = self.cache.child_store(kind, namespace)
+            obj = store.get((namespace, child.name))
+            if obj is not None:
+                found[(kind, child.name)] = obj
+        return found
+
+    def _ref(self, live: Object) -> ObjectRef:
+        meta = metadata(live)
+        api = self.controller.resource.api
+        return ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])
+
+
+def _unread(
+    live: Object, scene: Scene, problems: tuple[Problem, ...], again: timedelta | None = None
+) -> Look:
+    """Return the look at a resource of which nothing is known but that: its status stays."""
+    as_it_is = Desired(status=kept(live, scene.field_manager), requeue_after=again)
+    return Look(live, scene, as_it_is, Plan(problems=problems), is_readable=False)
+
+
+def _came_late(scene: Scene) -> bool:
+    """Return whether a child came into the caches while its owner was looked at beside the loop.
+
+    It would pass for one that an earlier resource of the name has left.
+    """
+    return any(
+        child not in scene.live and controller_of(obj).get("uid") == scene.owner.uid
+        for child, obj in scene.homonyms.items()
+    )

@@ -1,0 +1,1 @@
+"""Admission: the validating and mutating webhooks, from request to answer."""

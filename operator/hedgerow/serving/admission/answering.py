@@ -1,0 +1,51 @@
+"""Answering: from the bytes of one review to the bytes of its answer, in any process."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic_core import from_json
+
+from hedgerow.kube import reviews
+from hedgerow.kube.errors import one_line
+from hedgerow.objects import metadata
+from hedgerow.serving.admission import claims
+from hedgerow.serving.admission import review as admission
+
+if TYPE_CHECKING:
+    from hedgerow.contract import Controller
+    from hedgerow.serving.admission.review import Review
+    from hedgerow_schemas.base import Object
+
+MEMORY: Final = 224 * 1024 * 1024
+"""Bytes of address space for a large review, of which the program that judges it takes 40 MiB."""
+Verb = Literal["validate", "mutate", "claims"]
+_JUDGES: Final = {"validate": admission.validate, "mutate": admission.default}
+
+
+def answered(body: bytes, controller: Controller[Any], verb: Verb) -> tuple[HTTPStatus, Object]:
+    """Return 200 and the AdmissionReview that answers `body`; 400 and a `message` for no review.
+
+    About claims the API server is still to be asked: for `claims` it is the question, a map of
+    `uid`, `user` (a userInfo), `namespace` and `kinds`, which are those to be patched.
+    """
+    try:
+        told: Any = from_json(body)
+        review = admission.read(told, controller)
+        if verb == "claims":
+            return HTTPStatus.OK, _question(review, told["request"].get("userInfo"), controller)
+    except ValueError as error:
+        return HTTPStatus.BAD_REQUEST, {"message": one_line(str(error))}
+    return HTTPStatus.OK, _JUDGES[verb](review, controller)
+
+
+def _question(review: Review, info: Any, controller: Controller[Any]) -> Object:
+    """Return who is to be asked about, and what for; raises ValueError for what names nobody."""
+    reviews.user(info)
+    return {
+        "uid": review.uid,
+        "user": info,
+        "namespace": str(metadata(review.judged or {}).get("namespace", "")),
+        "kinds": [api.kind for api in claims.claimed_kinds(review, controller)],
+    }

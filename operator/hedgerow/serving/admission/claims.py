@@ -1,0 +1,50 @@
+"""Claims: which kinds somebody must be able to patch to claim their fields; pure.
+
+The operator takes what a resource claims with its own rights. Whoever writes the resource therefore
+needs the right to have taken it by hand: to patch the kinds that are claimed. Who changes the spec
+of a resource that claims fields says what these are to be, and so needs it as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hedgerow.objects import annotation
+from hedgerow.plan.policy import CLAIM, TermsError, terms_of
+
+if TYPE_CHECKING:
+    from hedgerow.contract import Controller
+    from hedgerow.serving.admission.review import Review
+    from hedgerow_schemas.base import ApiResource
+
+
+def claimed_kinds(review: Review, controller: Controller[Any]) -> tuple[ApiResource, ...]:
+    """Return the kinds that whoever writes must be able to patch; none where nothing is claimed.
+
+    What cannot be read claims nothing, and is refused elsewhere.
+    """
+    obj, before = review.judged, review.old_object
+    if obj is None or not annotation(obj, CLAIM):
+        return ()
+    if before is not None and _says(obj) == _says(before):
+        return ()
+    try:
+        claims = terms_of({CLAIM: annotation(obj, CLAIM)}).claims
+    except TermsError:
+        return ()
+    named = {term.kind for term in claims}
+    owned = (kind.api for kind in controller.owns)
+    return tuple(api for api in owned if "*" in named or api.kind in named)
+
+
+def refusal(user: str, lacking: list[ApiResource], namespace: str) -> str:
+    """Return the sentence for somebody who may not patch what is claimed."""
+    kinds = ", ".join(api.plural for api in lacking)
+    return (
+        f"{CLAIM} has fields taken by force for whoever writes this, and {user} may not patch"
+        f" {kinds} in namespace {namespace}: have that granted, or leave the annotation out"
+    )
+
+
+def _says(obj: dict[str, Any]) -> tuple[str, Any]:
+    return annotation(obj, CLAIM), obj.get("spec")

@@ -1,0 +1,127 @@
+"""Configuration: the webhook configurations: which resources the API server asks about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from hedgerow.plan.policy import CLAIM
+from hedgerow_schemas.base import ApiResource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hedgerow.contract import Controller
+    from hedgerow_schemas.base import Object
+
+VALIDATING: Final = ApiResource(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingWebhookConfiguration",
+    "validatingwebhookconfigurations",
+    namespaced=False,
+)
+MUTATING: Final = ApiResource(
+    "admissionregistration.k8s.io/v1",
+    "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations",
+    namespaced=False,
+)
+PORT: Final = 443
+TIMEOUT: Final = 5
+"""Seconds that a user's request waits for us at most."""
+
+
+Verb = Literal["mutate", "validate", "claims"]
+
+
+def webhook_name(api: ApiResource) -> str:
+    """Return the name of a resource's webhook in both configurations."""
+    return f"{api.kind.lower()}.hedgerow.dev"
+
+
+def webhook_names(controllers: Iterable[Controller[Any]]) -> frozenset[str]:
+    """Return the names of all webhooks in both configurations."""
+    names = [webhook_name(one.resource.api) for one in controllers]
+    return frozenset([*names, *map(_of_claims, names)])
+
+
+def _of_claims(name: str) -> str:
+    return f"claims.{name}"
+
+
+def path_of(verb: Verb, api: ApiResource) -> str:
+    """Return the URL path of a resource's webhook, as kubebuilder makes it."""
+    return f"/{verb}-{api.group.replace('.', '-')}-{api.version}-{api.kind.lower()}"
+
+
+def configurations(
+    controllers: Sequence[Controller[Any]],
+    *,
+    name: str,
+    namespace: str,
+    service: str = "hedgerow-webhook",
+    port: int = PORT,
+) -> list[Object]:
+    """Return the webhook configurations of these controllers, validating first.
+
+    Who writes a claim is asked about by a webhook of its own, for resources that have one. The
+    mutating one is there if a controller has defaults. `caBundle` is left out: whoever makes the
+    certificates applies it, as a field manager of its own.
+    """
+    place = {"name": service, "namespace": namespace, "port": port}
+    defaulting = [one for one in controllers if one.default]
+    asked: tuple[tuple[ApiResource, Verb, Sequence[Controller[Any]]], ...] = (
+        (VALIDATING, "validate", controllers),
+        (MUTATING, "mutate", defaulting),
+    )
+    found: list[Object] = []
+    for kind, verb, those in asked:
+        more = {"reinvocationPolicy": "Never"} if kind is MUTATING else {}
+        webhooks = [_webhook(one.resource.api, verb, place) | more for one in those]
+        if kind is VALIDATING:
+            webhooks += [_claims_webhook(one.resource.api, place) for one in those]
+        if webhooks:
+            identity = {"apiVersion": kind.group_version, "kind": kind.kind}
+            found.append({**identity, "metadata": {"name": name}, "webhooks": webhooks})
+    return found
+
+
+def _claims_webhook(api: ApiResource, place: Object) -> Object:
+    """Return the webhook that asks about whoever writes a resource that claims fields."""
+    made = _webhook(api, "claims", place)
+    claiming = {
+        "name": "claims-fields",
+        "expression": (
+            f"has(object.metadata.annotations) && '{CLAIM}' in object.metadata.annotations"
+        ),
+    }
+    conditions = [*made["matchConditions"], claiming]
+    return made | {"name": _of_claims(made["name"]), "matchConditions": conditions}
+
+
+def _webhook(api: ApiResource, verb: Verb, place: Object) -> Object:
+    """Return one webhook: asked about the resource itself, and never about what is going."""
+    return {
+        "name": webhook_name(api),
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"service": {**place, "path": path_of(verb, api)}},
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        # With the operator down it must be possible to delete things, and to free them.
+        "matchConditions": [
+            {
+                "name": "is-not-being-deleted",
+                "expression": "!has(object.metadata.deletionTimestamp)",
+            }
+        ],
+        "rules": [
+            {
+                "apiGroups": [api.group],
+                "apiVersions": [api.version],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": [api.plural],
+                "scope": "Namespaced",
+            }
+        ],
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT,
+    }

@@ -1,0 +1,149 @@
+"""Large reviews: each is judged in a process with limits of memory and time."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+import sys
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+import structlog
+from pydantic_core import from_json
+
+from hedgerow.serving.admission.answering import MEMORY
+from hedgerow.serving.admission.configuration import TIMEOUT
+from hedgerow.serving.admission.review import LONGEST_UID, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from anyio.abc import Process
+
+    from hedgerow.contract import Controller
+    from hedgerow.serving.admission.answering import Verb
+    from hedgerow_schemas.base import Object
+
+COMMAND: Final = (sys.executable, "-P", "-m", "hedgerow.serving.admission.judge")
+SECONDS: Final = TIMEOUT - 0.5
+"""For one review, the wait for its turn included: the API server waits for `TIMEOUT`."""
+WAITING: Final = 8
+"""Reviews that are judged or wait for it; one beyond is refused at once."""
+LARGEST: Final = 1024 * 1024
+"""Bytes of an answer; the errors that it tells of are bounded too."""
+_PIECE: Final = 64 * 1024
+_HEAD: Final = 4096
+_UID: Final = re.compile(rb'"request":\s*\{\s*"uid":\s*"([0-9A-Za-z-]{1,%d})"' % LONGEST_UID)
+_BUSY: Final = "too many large reviews at a time; try again in a moment"
+_BEYOND: Final = (
+    "it is too large to be judged: no more than {seconds:g} s and {memory} MiB are spent on it;"
+    " make it smaller"
+)
+
+log = structlog.get_logger(__name__)
+
+
+class _UnjudgedError(Exception):
+    """A review that got no answer; one sentence that says why, and what to do."""
+
+
+class Judge:
+    """Judges one large review after the other, so that they never take more than one's memory.
+
+    A review of some megabytes can be made so that reading it takes a hundred times as much memory,
+    and seconds in which nothing else of the interpreter runs, its threads included. So a process
+    takes it, is ended when it goes beyond its limits, and the review is refused with a sentence.
+    """
+
+    def __init__(self, command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> None:
+        self._command = command
+        self._seconds = seconds
+        self._turn = anyio.Lock()
+        self._waiting = 0
+
+    async def __call__(
+        self, body: bytes, controller: Controller[Any], verb: Verb
+    ) -> tuple[HTTPStatus, Object]:
+        """Return what `answered` does; a refusal of the review where that comes to no end."""
+        if self._waiting >= WAITING:
+            return _refused(body, controller, _BUSY)
+        self._waiting += 1
+        try:
+            return await self._in_turn(body, controller, verb)
+        except _UnjudgedError as error:
+            return _refused(body, controller, str(error))
+        finally:
+            self._waiting -= 1
+
+    async def _in_turn(
+        self, body: bytes, controller: Controller[Any], verb: Verb
+    ) -> tuple[HTTPStatus, Object]:
+        why = _BUSY
+        with anyio.move_on_after(self._seconds):
+            async with self._turn:
+                why = self._beyond()
+                return await self._judged(body, controller, verb)
+        raise _UnjudgedError(why)
+
+    async def _judged(
+        self, body: bytes, controller: Controller[Any], verb: Verb
+    ) -> tuple[HTTPStatus, Object]:
+        command = [*self._command, controller.name, verb]
+        try:
+            async with await anyio.open_process(
+                command, stderr=subprocess.DEVNULL, start_new_session=True, env=_environment()
+            ) as process:
+                said = await _exchanged(process, body)
+        except OSError as error:
+            raise _UnjudgedError(f"no process can be started to judge it: {error}") from error
+        if process.returncode or len(said) > LARGEST:
+            raise _UnjudgedError(self._beyond())
+        answer: Object = from_json(said)
+        return HTTPStatus(answer["code"]), answer["answer"]
+
+    def _beyond(self) -> str:
+        return _BEYOND.format(seconds=self._seconds, memory=MEMORY // 1024**2)
+
+
+async def _exchanged(process: Process, body: bytes) -> bytes:
+    """Bring a process the body, piece by piece, and return what it says, cut when it is endless."""
+    into, out = process.stdin, process.stdout
+    if into is None or out is None:  # never: both are pipes
+        raise RuntimeError("the process has no pipes")
+    view, said = memoryview(body), bytearray()
+    try:
+        for begin in range(0, len(view), _PIECE):
+            await into.send(bytes(view[begin : begin + _PIECE]))
+    except anyio.BrokenResourceError:
+        pass  # it ended before it had read all; its exit code says so
+    await into.aclose()
+    async for piece in out:
+        said += piece
+        if len(said) > LARGEST:
+            process.kill()
+            break
+    await process.wait()
+    return bytes(said)
+
+
+def _environment() -> dict[str, str]:
+    """Return our own environment; without memory, the writing of a backtrace comes to no end."""
+    return {**os.environ, "RUST_BACKTRACE": "0"}
+
+
+def _refused(body: bytes, controller: Controller[Any], why: str) -> tuple[HTTPStatus, Object]:
+    """Refuse a review that was not read.
+
+    The API server writes the uid of each at its beginning; for what has none there the answer is
+    an HTTP error, which refuses as well.
+    """
+    # Whoever reaches the port can have any number refused at once.
+    level = logging.DEBUG if why == _BUSY else logging.WARNING
+    log.log(level, "review refused unjudged", why=why, bytes=len(body))
+    found = _UID.search(body[:_HEAD])
+    if found is None:
+        return HTTPStatus.SERVICE_UNAVAILABLE, {"message": why}
+    return HTTPStatus.OK, refusal(found[1].decode(), controller.resource.api, why)

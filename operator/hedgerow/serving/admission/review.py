@@ -1,0 +1,239 @@
+"""Review: the answer to an AdmissionReview: validation and defaults of a resource; pure."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+
+from annotated_types import MaxLen
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic_core import to_json
+
+from hedgerow import validation
+from hedgerow.objects import is_going, metadata
+from hedgerow.plan.policy import CLAIM, YIELD, TermsError, terms_of
+from hedgerow.validation import FieldError, annotation_path, cut, field_errors
+from hedgerow_schemas.base import ApiResource, CustomResource, Model, Object
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from hedgerow.contract import Controller
+
+R = TypeVar("R", bound=CustomResource)
+
+VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+_JUDGED: Final = ("CREATE", "UPDATE")
+LONGEST_UID: Final = 64
+"""Characters; the API server makes UUIDs, of 36."""
+_SUFFIX: Final = "x" * 5
+_UNJUDGED: Final = 403
+_LONGEST_BASE: Final = 58
+"""Of a name that the server makes of generateName (apiserver, storage/names)."""
+_LONGEST_WARNING: Final = 256
+
+
+class ReviewError(ValueError):
+    """What was sent is no review that hedgerow can answer; one line that says why."""
+
+
+class Kind(Model):
+    """`request.kind`: what the object is, after a conversion if there was one."""
+
+    group: str
+    version: str
+    kind: str
+
+
+class Resource(Model):
+    """`request.resource`: where the object is stored, after a conversion if there was one."""
+
+    group: str
+    version: str
+    resource: str
+
+
+def _with_metadata(obj: Object) -> Object:
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict) or not isinstance(meta.get("annotations") or {}, dict):  # pyright: ignore[reportUnknownMemberType]
+        raise ValueError("metadata or its annotations are no maps")  # noqa: TRY004 - pydantic's
+    return obj
+
+
+Manifest = Annotated[Object, AfterValidator(_with_metadata)]
+
+
+class Review(Model):
+    """The parts of an AdmissionReview's `request` that an answer needs."""
+
+    uid: str = Field(min_length=1, max_length=LONGEST_UID)
+    kind: Kind
+    resource: Resource
+    operation: str = Field(pattern="^(CREATE|UPDATE|DELETE|CONNECT)$")
+    sub_resource: str = ""
+    object: Manifest | None = None
+    old_object: Manifest | None = None
+
+    @property
+    def judged(self) -> Object | None:
+        """The object that is to be stored; None for what is always allowed.
+
+        What is being deleted has to be able to lose its finalizers, whatever else it says.
+        """
+        if self.operation not in _JUDGED or self.sub_resource or self.object is None:
+            return None
+        return None if is_going(self.object) else self.object
+
+
+def read(body: Any, controller: Controller[R]) -> Review:
+    """Read an AdmissionReview about a controller's resource; raises ReviewError.
+
+    What the API server could not have sent is refused here, before anything is judged.
+    """
+    if not isinstance(body, dict) or (body.get("apiVersion"), body.get("kind")) != (VERSION, KIND):  # pyright: ignore[reportUnknownMemberType]
+        raise ReviewError(f"this is no {KIND} of {VERSION}, the one version spoken here")
+    try:
+        review = Review.model_validate(body.get("request") or {})  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    except ValidationError as error:
+        first = next(field_errors(error))
+        raise ReviewError(f"request.{first.field}: {first.detail}") from None
+    api, kind, place = controller.resource.api, review.kind, review.resource
+    asked = (kind.group, kind.version, kind.kind), (place.group, place.version, place.resource)
+    if asked != ((api.group, api.version, api.kind), (api.group, api.version, api.plural)):
+        raise ReviewError(f"this is asked about {api.kind} of {api.group_version}, and no other")
+    if review.operation in _JUDGED and review.object is None:
+        raise ReviewError(f"request.object: a review of {review.operation} has one")
+    return review
+
+
+def validate(review: Review, controller: Controller[R]) -> Object:
+    """Return the AdmissionReview that admits a resource, or refuses it with all its errors.
+
+    An error that the stored object has too, unchanged, refuses nothing: otherwise an old object
+    could not even lose a label. (Kubernetes's ratcheting, kubernetes/enhancements#4008.)
+    """
+    obj = review.judged
+    if obj is None:
+        return answer(review, allowed=True)
+    # By field, or ten thousand errors would be compared with each of ten thousand others.
+    accepted: dict[str, list[FieldError]] = {}
+    for error in _errors(review.old_object, controller) if review.old_object else ():
+        accepted.setdefault(error.field, []).append(error)
+    found = [e for e in _errors(obj, controller) if e not in accepted.get(e.field, ())]
+    warned = [cut(text, _LONGEST_WARNING) for text in _idle_terms(obj, controller)]
+    more: Object = {"warnings": warned} if warned else {}
+    if found:
+        more["status"] = validation.status(controller.resource.api, _name(obj), found)
+    return answer(review, allowed=not found, **more)
+
+
+def default(review: Review, controller: Controller[R]) -> Object:
+    """Return the AdmissionReview that adds what an object leaves out, as a patch that only adds."""
+    obj = review.judged
+    if obj is None or controller.default is None:
+        return answer(review, allowed=True)
+    added = list(_additions(obj, controller.default(obj)))
+    if not added:
+        return answer(review, allowed=True)
+    patch = b64encode(to_json(added)).decode()
+    return answer(review, allowed=True, patchType="JSONPatch", patch=patch)
+
+
+def answer(review: Review, *, allowed: bool, **more: Any) -> Object:
+    """Return an AdmissionReview that answers another; `more` goes into its response."""
+    return answered(review.uid, allowed=allowed, **more)
+
+
+def refusal(uid: str, api: ApiResource, why: str) -> Object:
+    """Return the AdmissionReview that refuses the review of this uid without having judged it."""
+    status: Object = {
+        "status": "Failure",
+        "code": _UNJUDGED,
+        "reason": "Forbidden",
+        "message": f"{api.kind}.{api.group} was not judged: {why}",
+    }
+    return answered(uid, allowed=False, status=status)
+
+
+def answered(uid: str, *, allowed: bool, **more: Any) -> Object:
+    """Return the AdmissionReview that answers the one of this uid; what is None is left out."""
+    given = {name: value for name, value in more.items() if value is not None}
+    response = {"uid": uid, "allowed": allowed, **given}
+    return {"apiVersion": VERSION, "kind": KIND, "response": response}
+
+
+def _name(obj: Object) -> str:
+    """Return an object's name; of one that the server is to make up, what it will look like."""
+    meta = metadata(obj)
+    return str(meta.get("name") or f"{meta.get('generateName', '')!s:.{_LONGEST_BASE}}{_SUFFIX}")
+
+
+def _errors(obj: Object, controller: Controller[R]) -> Iterator[FieldError]:
+    """Return every error of what we have rules for: the name, the spec and two annotations.
+
+    A list that is too long is one error: a model would make one for each of its items, and a
+    review of some hundred kilobytes would take minutes and gigabytes.
+    """
+    judged: Object = {"metadata": {"name": _name(obj), "annotations": dict(_annotations(obj))}}
+    if "spec" in obj:
+        judged["spec"] = obj["spec"]
+    try:
+        too_long = list(_too_long(judged, controller.resource))
+        resource = None if too_long else controller.resource.model_validate(judged)
+    except ValidationError as error:
+        yield from field_errors(error)
+    else:
+        yield from too_long
+        if resource is not None and controller.validate:
+            yield from controller.validate(resource)
+    for name, text in _annotations(obj).items():
+        try:
+            terms_of({name: text})
+        except TermsError as error:
+            detail = str(error).removeprefix(f"{name}: ")
+            yield FieldError(annotation_path(name), text, detail)
+
+
+def _too_long(value: Any, model: type[BaseModel], path: str = "") -> Iterator[FieldError]:
+    """Return an error for each list that has more items than its field takes."""
+    for name, field in model.model_fields.items() if isinstance(value, dict) else ():
+        found: Any = value.get(field.alias or name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        place = f"{path}{field.alias or name}"
+        if isinstance(found, list):
+            limits = [bound.max_length for bound in field.metadata if isinstance(bound, MaxLen)]
+            if any(len(found) > limit for limit in limits):  # pyright: ignore[reportUnknownArgumentType]
+                detail = f"must have at most {limits[0]} items"
+                yield FieldError(place, len(found), detail, "FieldValueTooMany")  # pyright: ignore[reportUnknownArgumentType]
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _too_long(found, field.annotation, f"{place}.")
+
+
+def _annotations(obj: Object) -> Mapping[str, str]:
+    """Return those annotations that have a grammar."""
+    given: Mapping[str, Any] = metadata(obj).get("annotations") or {}
+    return {name: given[name] for name in (YIELD, CLAIM) if isinstance(given.get(name), str)}
+
+
+def _idle_terms(obj: Object, controller: Controller[R]) -> Iterator[str]:
+    """Yield of terms about kinds that the controller never writes: they are read, and idle."""
+    kinds = sorted({kind.api.kind for kind in controller.owns} | {controller.resource.api.kind})
+    for name, text in _annotations(obj).items():
+        try:
+            terms = terms_of({name: text})
+        except TermsError:
+            continue
+        for kind in sorted({term.kind for term in (*terms.yields, *terms.claims)} - {"*", *kinds}):
+            known = ", ".join(kinds)
+            yield f"{annotation_path(name)}: {kind} is not written here, only {known}"
+
+
+def _additions(before: Object, after: Object, path: str = "") -> Iterator[Object]:
+    """Yield the JSON Patch (RFC 6902) that adds what is not there, or null; it changes nothing."""
+    for key, value in after.items():
+        place = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+        found = before.get(key)
+        if found is None and value is not None:
+            yield {"op": "add", "path": place, "value": value}
+        elif isinstance(found, dict) and isinstance(value, dict):
+            yield from _additions(found, value, place)  # pyright: ignore[reportUnknownArgumentType]

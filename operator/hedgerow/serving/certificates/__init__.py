@@ -1,0 +1,1 @@
+"""Certificates: issued, shared between replicas, rotated and served, or mounted from outside."""

@@ -1,0 +1,58 @@
+"""Mounted: certificates that somebody else keeps in files, such as cert-manager."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from hedgerow.serving.certificates.issuing import (
+    CERTIFICATE,
+    KEY,
+    Served,
+    UnusableError,
+    certificates,
+)
+from hedgerow.serving.certificates.served import Certificates
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hedgerow.runtime.clock import Clock
+
+_LARGEST: Final = 256 * 1024
+
+
+class MountedCertificates(Certificates):
+    """`tls.crt` and `tls.key` of a directory, read again and again.
+
+    A volume of a Secret changes by one symbolic link, so that both are read from where it leads.
+    What cannot be used leaves the last good one in place. Who makes them sees to `caBundle` too.
+    """
+
+    def __init__(self, clock: Clock, directory: Path) -> None:
+        super().__init__(clock)
+        self._directory = anyio.Path(directory)
+
+    async def _look(self) -> str:
+        try:
+            self._serve(await self._found())
+        except (OSError, UnusableError) as error:
+            said = error.strerror if isinstance(error, OSError) else error
+            raise UnusableError(f"{self._directory}: {said}") from error
+        return ""
+
+    async def _found(self) -> Served:
+        place = (await (self._directory / CERTIFICATE).resolve()).parent
+        if not await (place / KEY).exists():
+            place = self._directory
+        chain, key = await _read(place / CERTIFICATE), await _read(place / KEY)
+        return Served.by(certificates(chain, CERTIFICATE)[0], chain, key)
+
+
+async def _read(path: anyio.Path) -> bytes:
+    async with await path.open("rb") as file:
+        content = await file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise UnusableError(f"{path.name} is too long")
+    return content

@@ -1,0 +1,167 @@
+"""Served: the certificates of our servers, renewed while they serve."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import anyio
+import structlog
+
+from hedgerow.kube.errors import AlreadyExists, Invalid, KubeError, Stale
+from hedgerow.kube.retry import backoff
+from hedgerow.serving.certificates.issuing import Served, UnusableError
+from hedgerow.serving.certificates.rotation import first, following
+from hedgerow.serving.certificates.tls import LiveContext
+
+if TYPE_CHECKING:
+    import ssl
+
+    from anyio.abc import TaskStatus
+
+    from hedgerow.runtime.clock import Clock
+    from hedgerow.serving.certificates.issuing import Material
+    from hedgerow.serving.certificates.rotation import Rules
+
+LONGEST_PAUSE: Final = timedelta(seconds=30)
+SHORTEST_PAUSE: Final = 1.0
+"""Seconds."""
+_LOOKS: Final = 60
+"""Looks within one validity, at least: short validities are looked after more often."""
+
+log = structlog.get_logger(__name__)
+
+
+class Certificates(ABC):
+    """A live TLS context, and what keeps a valid certificate in it.
+
+    Nothing of a private key is ever logged or part of an error.
+    """
+
+    def __init__(self, clock: Clock, pause: timedelta = LONGEST_PAUSE) -> None:
+        self._clock = clock
+        self._live = LiveContext()
+        self._pause = min(pause, LONGEST_PAUSE)
+        self._failures = 0
+        self._wait = 0.0
+        self._trouble = ""
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """The context to serve with, the same for the life of the process."""
+        return self._live.context
+
+    def context_for(self, authorities: str) -> ssl.SSLContext:
+        """Return a context that serves the same to clients only that one of these has signed.
+
+        Raises UnusableError where there is no certificate in the PEM text.
+        """
+        return self._live.demanding(authorities)
+
+    async def prepare(self) -> None:
+        """Look once, so that there mostly is a certificate before anything is served.
+
+        What is in the way raises nothing: it is told, and `keep` tries again.
+        """
+        await self._attempt()
+
+    async def keep(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> NoReturn:
+        """Renew and reload until cancelled."""
+        task_status.started()
+        while True:
+            await anyio.sleep(self._wait)
+            await self._attempt()
+
+    def check(self) -> str:
+        """Say why clients cannot trust what is served; nothing when they can."""
+        served = self._live.served
+        if served is None:
+            return self._trouble or "there is no certificate yet"
+        if self._clock.now() < served.since:
+            return f"the certificate is not valid before {served.since:%Y-%m-%dT%H:%M:%SZ}"
+        if self._clock.now() >= served.until:
+            expired = f"the certificate expired at {served.until:%Y-%m-%dT%H:%M:%SZ}"
+            return f"{expired}; {self._trouble}" if self._trouble else expired
+        return self._mistrust()
+
+    def note(self) -> str:
+        """Say until when it is valid, and what keeps the next one from being made."""
+        if self._trouble or self._live.served is None:
+            return self._trouble
+        return f"valid until {self._live.served.until:%Y-%m-%dT%H:%M:%SZ}"
+
+    @abstractmethod
+    async def _look(self) -> str:
+        """Take one step towards what is to be served; tell what was in the way.
+
+        Raises KubeError and UnusableError.
+        """
+
+    def _mistrust(self) -> str:
+        """Say why a certificate that has not expired is not trusted all the same."""
+        return ""
+
+    def _serve(self, served: Served) -> None:
+        changed = self._live.served is not None and self._live.served != served
+        self._live.load(served)
+        if changed:
+            log.info("serving a new certificate", until=f"{served.until:%Y-%m-%dT%H:%M:%SZ}")
+
+    async def _attempt(self) -> None:
+        draw, wait = self._clock.jitter(), 0.0
+        try:
+            trouble = await self._look()
+            self._failures = 0
+        except (KubeError, UnusableError) as error:
+            # A replica that was first has done what is needed, and is no trouble.
+            trouble = "" if isinstance(error, Stale | AlreadyExists) else told(error)
+            self._failures += 1
+            wait = backoff(self._failures, draw, getattr(error, "after", 0.0))
+        if trouble and trouble != self._trouble:
+            log.warning("certificates", trouble=trouble)
+        elif self._trouble and not trouble:
+            log.info("certificates are in order again")
+        self._trouble = trouble
+        self._wait = wait or self._patience() * (0.75 + draw / 2)
+
+    def _patience(self) -> float:
+        """Return the seconds until the next look: fewer as what is served comes to its end.
+
+        It may have been made for a shorter time than those made now.
+        """
+        served, longest = self._live.served, self._pause.total_seconds()
+        if served is None:
+            return longest
+        left = (served.until - self._clock.now()).total_seconds()
+        return min(longest, max(SHORTEST_PAUSE, left / 8))
+
+
+class SelfSigned(Certificates):
+    """Certificates that nobody else has part in: for a run on one's own machine."""
+
+    def __init__(self, clock: Clock, rules: Rules) -> None:
+        super().__init__(clock, pause_for(rules))
+        self._rules = rules
+        self._material: Material | None = None
+
+    async def _look(self) -> str:
+        now, known = self._clock.now(), self._material
+        while known and (renewed := following(known, self._rules, now, trusted=True)):
+            known = renewed
+        self._material = known or first(self._rules, now)
+        self._serve(Served.of(self._material.leaf))
+        return ""
+
+
+def pause_for(rules: Rules) -> timedelta:
+    """Return how long to wait between two looks."""
+    return rules.validity / _LOOKS
+
+
+def told(error: KubeError | UnusableError) -> str:
+    """Put an error into words; what the server says of a body may repeat the body."""
+    if isinstance(error, Invalid):
+        fields = ", ".join(cause.field for cause in error.causes)
+        return f"{error.request}: refused with {error.code} {error.reason} {fields}".rstrip()
+    return str(error)

@@ -1,0 +1,1 @@
+"""HTTP: the server of health, metrics and admission, and the limits on its clients."""

@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from hedgerow.cli.adopt.plan import Adoption, Target, Wish, adopt
+from hedgerow.fields.sets import leaves
+from hedgerow.plan.transfers import Refusal, changes, holdings
+from model.bodies import NAMESPACE
+from model.kinds import BUILTIN, bluegreen, cronjob, memcached
+from model.programs import APPLIERS, UPDATERS, Apply, ModelWorld, programs
+from model.server import Server
+from model.subjects import SUBJECTS
+from support.judged import OURS, item, live, want
+
+Object = dict[str, Any]
+LEAF: Object = {}
+C = 'k:{"name":"c"}'
+IMAGE, TTY = '.spec.containers[name="c"].image', '.spec.containers[name="c"].tty'
+BODY = {
+    "spec": {
+        "replicas": 5,
+        "paused": True,
+        "containers": [{"name": "c", "image": "i", "tty": True}],
+        "selector": {"a": "b"},
+    },
+    "status": {"nodes": ["n"], "size": 1},
+}
+THEIRS: Object = {
+    "f:spec": {
+        "f:replicas": LEAF,
+        "f:paused": LEAF,
+        "f:containers": {C: item("name", "image", "tty")},
+    }
+}
+MINE: Object = {"f:spec": {"f:replicas": LEAF, "f:selector": LEAF}}
+CONTROLLER = Target(OURS, frozenset({IMAGE}))
+
+
+def child(*entries: tuple[str, Object]) -> Object:
+    given = entries or (("old/Update", THEIRS), (OURS, MINE))
+    return live(want(**BODY), *given)
+
+
+def fates(found: Adoption) -> dict[str, str]:
+    return {move.path: " ".join((move.fate, *move.to)) for move in found.moves}
+
+
+class TestController:
+    def test_it_takes_what_it_contests_shares_what_it_has_and_leaves_the_rest(self):
+        found = adopt(child(), Wish("old"), CONTROLLER)
+
+        assert fates(found) == {
+            ".spec.replicas": f"shared {OURS}",
+            ".spec.paused": "unowned",
+            '.spec.containers[name="c"].name': f"taken {OURS}",
+            IMAGE: f"taken {OURS}",
+            TTY: "unowned",
+        }
+        assert found.edits == {0: None}
+        assert [move.value for move in found.moves] == [5, True, "c", "i", True]
+
+    def test_it_declares_anew_what_it_had_and_what_it_takes_and_no_more(self):
+        body = adopt(child(), Wish("old"), CONTROLLER).applies[""]
+
+        assert body["spec"] == {
+            "replicas": 5,
+            "containers": [{"name": "c", "image": "i"}],
+            "selector": {"a": "b"},
+        }
+        assert (body["metadata"]["uid"], body["metadata"]["resourceVersion"]) == ("u", "7")
+
+    def test_what_is_within_a_contested_field_is_taken_with_it(self):
+        target = Target(OURS, frozenset({".spec.containers"}))
+
+        found = fates(adopt(child(), Wish("old"), target))
+
+        assert found[IMAGE] == found[TTY] == f"taken {OURS}"
+
+    def test_what_others_hold_too_stays_with_them(self):
+        obj = child(("old/Update", THEIRS), (OURS, MINE), ("x", {"f:spec": {"f:paused": LEAF}}))
+
+        assert fates(adopt(obj, Wish("old"), CONTROLLER))[".spec.paused"] == "kept x"
+
+    def test_what_is_not_there_or_held_by_others_in_parts_is_not_taken(self):
+        tree = {"f:spec": {"f:gone": LEAF, "f:selector": LEAF}}
+        other = {"f:spec": {"f:selector": {"f:a": LEAF}}}
+        obj = child(("old", tree), ("x", other))
+
+        found = adopt(obj, Wish("old"), Target("team"))
+
+        assert fates(found) == {".spec.gone": "unowned", ".spec.selector": "unowned"}
+        assert found.applies == {}
+
+    def test_where_all_is_shared_nothing_is_applied(self):
+        found = adopt(child(("old", MINE), (OURS, MINE)), Wish("old"), CONTROLLER)
+
+        assert found.applies == {}
+        assert found.edits == {0: None}
+
+    def test_what_it_knows_nothing_of_is_refused(self):
+        for field in ((), ("spec.paused",)):
+            with pytest.raises(Refusal, match="let the operator look at it first"):
+                adopt(child(), Wish("old", fields=field or ("spec.paused",)), CONTROLLER)
+
+
+class TestNamed:
+    def test_who_is_named_takes_all_that_he_has_not(self):
+        obj = child(("old/Update", THEIRS), ("team", {"f:spec": {"f:paused": LEAF}}))
+
+        found = adopt(obj, Wish("old"), Target("team"))
+
+        assert set(fates(found).values()) == {"taken team", "shared team"}
+        assert found.applies[""]["spec"] == {
+            "replicas": 5, "paused": True, "containers": BODY["spec"]["containers"]
+        }  # fmt: skip
+        assert found.edits == {0: None}
+
+    def test_what_he_shares_is_his_though_it_is_all_there_is(self):
+        obj = child(("old/Update", MINE), ("team", MINE))
+
+        assert adopt(obj, Wish("old"), Target("team")).applies == {}
+
+    def test_the_only_records_are_never_removed(self):
+        obj = child(("old/Update", THEIRS), (OURS, {}))
+        shared = child(("old/Update", MINE), ("old", MINE))
+
+        with pytest.raises(Refusal):
+            adopt(obj, Wish("old"), Target(OURS, frozenset({".spec.never"})))
+        assert adopt(shared, Wish("old"), Target("team")).applies
+        with pytest.raises(Refusal, match="forgets all records"):
+            adopt(child(("old", {"f:gone": LEAF})), Wish("old"), Target("team"))
+
+    def test_his_own_apply_is_not_moved_to_himself_but_his_updates_are(self):
+        obj = child((f"{OURS}/Update", THEIRS), (OURS, MINE))
+
+        assert adopt(obj, Wish(OURS), Target(OURS)).edits == {0: None}
+        with pytest.raises(Refusal, match="is who is to have the fields"):
+            adopt(child((OURS, MINE)), Wish(OURS), Target(OURS))
+
+
+class TestFields:
+    def test_one_goes_and_the_entry_keeps_the_rest(self):
+        found = adopt(child(), Wish("old", fields=("**.image",)), CONTROLLER)
+
+        assert list(fates(found)) == [IMAGE]
+        left = set(leaves(found.edits[0]))
+        assert left == set(leaves(THEIRS)) - {("f:spec", "f:containers", C, "f:image")}
+
+    def test_keys_of_items_stay_and_an_entry_of_keys_alone_goes(self):
+        tree = {"f:spec": {"f:containers": {C: item("name", "image")}}}
+
+        found = adopt(child(("old", tree), (OURS, MINE)), Wish("old", fields=("**",)), CONTROLLER)
+
+        assert list(fates(found)) == [IMAGE]
+        assert found.edits == {0: None}
+
+    def test_what_is_called_so_by_none_is_refused(self):
+        with pytest.raises(Refusal, match=r"called spec\.never, status"):
+            adopt(child(), Wish("old", fields=("spec.never", "status")), CONTROLLER)
+
+    def test_what_is_no_path_is_refused(self):
+        with pytest.raises(Refusal, match="no path"):
+            adopt(child(), Wish("old", fields=("a..b",)), CONTROLLER)
+
+
+class TestEntries:
+    STATUS = {"f:status": {"f:nodes": LEAF, "f:size": LEAF}}
+    SCALE = {"f:spec": {"f:replicas": LEAF}}
+
+    @pytest.fixture
+    def several(self) -> Object:
+        return child(
+            ("old", {"f:spec": {"f:paused": LEAF}}),
+            ("old/Update/scale", self.SCALE),
+            ("old/Update/status", self.STATUS),
+            (OURS, {"f:spec": {"f:selector": LEAF}}),
+        )
+
+    @pytest.mark.parametrize(
+        ("operation", "subresource", "indices"),
+        [
+            (None, None, {0, 1, 2}),
+            ("Update", None, {1, 2}),
+            ("Apply", None, {0}),
+            (None, "scale", {1}),
+            ("Update", "status", {2}),
+            (None, "", {0}),
+        ],
+    )
+    def test_all_of_one_name_are_meant_or_those_that_are_chosen(
+        self, several, operation, subresource, indices
+    ):
+        found = adopt(several, Wish("old", operation, subresource), Target("team"))
+
+        assert set(found.edits) == indices
+
+    def test_what_was_scaled_is_applied_to_the_object_and_status_to_the_status(self, several):
+        applies = adopt(several, Wish("old"), Target("team")).applies
+
+        assert applies[""]["spec"] == {"replicas": 5, "paused": True}
+        assert "status" not in applies[""]
+        assert applies["status"]["status"] == BODY["status"]
+        assert "spec" not in applies["status"]
+
+    def test_a_status_is_not_held_by_who_applied_the_object(self):
+        obj = child(("old/Update/status", self.STATUS), ("team", self.STATUS))
+
+        found = adopt(obj, Wish("old"), Target("team"))
+
+        assert set(fates(found).values()) == {"taken team"}
+
+    def test_of_its_resource_a_controller_takes_the_status_alone(self, several):
+        target = Target(OURS, only="status")
+
+        found = adopt(several, Wish("old"), target)
+
+        assert target.is_controller
+        assert not Target(OURS).is_controller
+        assert set(found.edits) == {2}
+        assert set(fates(found)) == {".status.nodes", ".status.size"}
+        with pytest.raises(Refusal, match="nothing of Deployment/x but its status"):
+            adopt(several, Wish("old", "Apply"), target)
+
+    def test_none_in_that_way_is_told_with_the_ways_there_are(self, several):
+        with pytest.raises(Refusal, match="it has Apply, Update scale, Update status"):
+            adopt(several, Wish("old", "Apply", "status"), Target("team"))
+
+    def test_an_unknown_manager_is_told_with_those_there_are(self, several):
+        with pytest.raises(Refusal, match=r"nobody holds nothing of Deployment/x; others: old$"):
+            adopt(several, Wish("nobody"), Target(OURS))
+        with pytest.raises(Refusal, match="others: nobody"):
+            adopt(child((OURS, MINE)), Wish("x"), Target(OURS))
+
+    def test_one_written_in_another_version_is_to_be_read_in_it(self):
+        obj = child()
+        obj["metadata"]["managedFields"][0]["apiVersion"] = "apps/v1beta1"
+
+        with pytest.raises(Refusal, match="wrote it as apps/v1beta1"):
+            adopt(obj, Wish("old"), CONTROLLER)
+
+
+class TestNoValueChanges:
+    @pytest.mark.parametrize("kind", sorted(SUBJECTS))
+    @settings(max_examples=settings().max_examples // 2)
+    @given(data=st.data())
+    def test_after_any_history_what_is_taken_has_its_value_and_its_new_holder(self, kind, data):
+        world, target = opened(kind)
+        for request in data.draw(programs(SUBJECTS[kind])):
+            request.run(world, target)
+        wish = Wish(data.draw(st.sampled_from(sorted({*APPLIERS, *UPDATERS}))))
+        before = world.server.get(target)
+        assume(before is not None)
+        try:
+            adopt(before, wish, Target("team"))
+        except Refusal:
+            event("nothing to adopt")
+            return
+        moved(world, before, wish)
+
+    def test_a_map_of_empty_lists_keeps_its_value_though_nobody_can_hold_it(self):
+        world, target = opened("BlueGreen")
+        Apply(SUBJECTS["BlueGreen"].first, "one").run(world, target)
+        for colour in ({"containers": []}, {}):
+            body = {"spec": {"routeTo": "Blue", "greenSpec": colour}}
+            Apply(body, "two").run(world, target)
+
+        now = moved(world, world.server.get(target), Wish("two"))
+
+        assert now["spec"]["greenSpec"] == {"containers": []}
+        assert not any(steps[:2] == ("f:spec", "f:greenSpec") for steps in held_by(now, "team"))
+
+
+def held_by(live: Object, manager: str) -> list[tuple[str, ...]]:
+    found = holdings(live).items()
+    return [steps for steps, holders in found if manager in {one.manager for one in holders}]
+
+
+def moved(world: ModelWorld, before: Object, wish: Wish) -> Object:
+    """Have the team hold what is wished too; no value may change, and all that can be is held."""
+    found, now = adopt(before, wish, Target("team")), before
+    for endpoint in found.applies:
+        body = adopt(now, wish, Target("team")).applies[endpoint]
+        now = world.server.apply(body, "team", subresource=endpoint)[0]
+    assert changes(before, now, [move.steps for move in found.moves]) == ()
+    again = adopt(now, wish, Target("team"))
+    assert set(again.edits.values()) == {None}
+    held = set(held_by(now, "team"))
+    for move in again.moves:
+        assert (move.fate == "shared") == (move.steps in held)
+        assert move.fate != "taken" or is_bare(move.value)
+    return now
+
+
+def is_bare(value: Any) -> bool:
+    """Return whether nothing in a value can be held: the server books an empty list on nobody."""
+    return value == [] or (isinstance(value, dict) and all(map(is_bare, value.values())))
+
+
+def opened(kind: str) -> tuple[ModelWorld, Object]:
+    """Return an empty cluster, and the object to be."""
+    kinds = (*BUILTIN, bluegreen(), memcached(), cronjob())
+    metadata = {"name": "x", "namespace": NAMESPACE}
+    target = {"apiVersion": SUBJECTS[kind].api_version, "kind": kind, "metadata": metadata}
+    return ModelWorld(Server(kinds, [NAMESPACE])), target

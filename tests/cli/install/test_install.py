@@ -1,0 +1,515 @@
+# the stand-in has the signatures of Cluster
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from copy import deepcopy
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from rich.console import Console
+from typer import Typer
+from typer.testing import CliRunner
+
+from hedgerow.cli.exits import Exit
+from hedgerow.cli.install import definitions as installing
+from hedgerow.cli.install.command import (
+    install_command,
+    run_install,
+    run_uninstall,
+    told,
+    uninstall_command,
+)
+from hedgerow.cli.install.definitions import (
+    ATTEMPTS,
+    FIELD_MANAGER,
+    PATIENCE,
+    SETTLE,
+    InstallError,
+    close,
+    is_closed,
+)
+from hedgerow.kube.errors import Cause, Conflict, Forbidden, Missing, Stale
+from hedgerow.kube.retry import Timing
+from hedgerow_schemas.base import ApiResource
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.crd import crd_name
+from hedgerow_schemas.openapi import DOCUMENT_PATH
+from hedgerow_schemas.resources import RESOURCES
+
+NAME = "bluegreens.app.demo.kakao.com"
+pytestmark = pytest.mark.anyio
+
+# One definition is enough to tell what happens to each.
+install = partial(installing.install, resources=(BlueGreen,))
+uninstall = partial(installing.uninstall, resources=(BlueGreen,))
+
+
+class Other(BlueGreen):
+    """A second resource."""
+
+    api = ApiResource("other.example.com/v1", "Other", "others")
+
+
+class Time:
+    """Virtual time: a sleep passes at once, and is counted."""
+
+    def __init__(self):
+        self.seconds = 0.0
+        self.timing = Timing(now=lambda: self.seconds, sleep=self.sleep, draw=lambda: 0.5)
+
+    async def sleep(self, seconds):
+        self.seconds += seconds
+
+
+class Cluster:
+    """A cluster of definitions: keeps what is applied and answers as the API server does."""
+
+    def __init__(self):
+        self.crds = {}
+        self.instances = []
+        self.more = 0
+        self.openapi = installing.packaged_document()
+        self.conflicts = {}
+        self.establish_after = 0
+        self.served = True
+        self.names_accepted = True
+        self.linger = 0
+        self.stale = 0
+        self.deleted_closed = []
+        self.log = []
+
+    def put(self, crd, manager=FIELD_MANAGER):
+        name = crd["metadata"]["name"]
+        entry = {"manager": manager, "operation": "Apply", "time": f"t{len(self.log)}"}
+        status = {"manager": "kube-apiserver", "subresource": "status"}
+        live = deepcopy(crd)
+        live["metadata"] |= {
+            "uid": f"uid-{name}",
+            "resourceVersion": f"{len(self.log)}",
+            "managedFields": [entry, status],
+        }
+        self.crds[name] = live
+        return live
+
+    async def read(self, api, name, namespace=""):
+        self.log.append(("read", name))
+        live = deepcopy(self.crds.get(name))
+        if live is not None and live["metadata"].get("deletionTimestamp"):
+            self.linger -= 1
+            if self.linger < 0:
+                del self.crds[name]
+        elif live is not None:
+            established = self.establish_after <= 0
+            self.establish_after -= 1
+            accepted = {"status": str(self.names_accepted), "message": "bg is taken"}
+            live["status"] = {
+                "conditions": [
+                    {"type": "NamesAccepted", **accepted},
+                    {"type": "Established", "status": str(established)},
+                ]
+            }
+        return live
+
+    async def apply(self, api, body, *, manager, timeout, dry_run=False):
+        name = body["metadata"]["name"]
+        self.log.append(("apply", name, manager, dry_run))
+        if name in self.conflicts:
+            raise Conflict("held", causes=self.conflicts[name])
+        created = name not in self.crds
+        before = self.crds.get(name)
+        live = self.put(body, manager)
+        if dry_run:
+            self.crds.pop(name)
+            if before is not None:
+                self.crds[name] = before
+        return SimpleNamespace(object=live, created=created)
+
+    async def get(self, path, *, params=None):
+        if path == DOCUMENT_PATH:
+            if isinstance(self.openapi, Exception):
+                raise self.openapi
+            return self.openapi
+        if not self.served:
+            raise Missing("not served")
+        items = [{"metadata": {"name": n, "namespace": "shop"}} for n in self.instances]
+        return {"items": items, "metadata": {"remainingItemCount": self.more}}
+
+    async def resource(self, group_version, kind):
+        if not self.served:
+            raise Missing("not served")
+        return BlueGreen.api
+
+    async def delete(self, api, name, *, uid, version=""):
+        self.log.append(("delete", name, uid))
+        self.deleted_closed.append(is_closed(self.crds[name]))
+        if self.stale:
+            self.stale -= 1
+            raise Stale("changed just now")
+        self.crds[name]["metadata"]["deletionTimestamp"] = "now"
+        return True
+
+
+@pytest.fixture
+def cluster():
+    return Cluster()
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Have the commands wait for no other API server: they go by the real time."""
+    monkeypatch.setattr(installing, "SETTLE", 0.0)
+
+
+@pytest.fixture
+def time():
+    return Time()
+
+
+def actions(changes):
+    return [(change.name, change.action) for change in changes]
+
+
+class TestInstall:
+    async def test_what_is_missing_is_created_under_our_field_manager_unforced(self, cluster, time):
+        changes = await install(cluster, plain=True, timing=time.timing)
+
+        assert actions(changes) == [(NAME, "created")]
+        assert ("apply", NAME, "hedgerow-install", False) in cluster.log
+
+    async def test_the_second_run_changes_nothing(self, cluster, time):
+        await install(cluster, timing=time.timing)
+
+        assert actions(await install(cluster, timing=time.timing)) == [(NAME, "unchanged")]
+
+    async def test_a_changed_definition_is_configured(self, cluster, time):
+        cluster.openapi = described(cluster.openapi)
+        await install(cluster, plain=True, timing=time.timing)
+
+        assert actions(await install(cluster, timing=time.timing)) == [(NAME, "configured")]
+
+    async def test_a_conflict_is_told_and_the_rest_goes_on(self, cluster, time):
+        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
+        changes = await install(cluster, resources=(BlueGreen, Other), timing=time.timing)
+
+        assert actions(changes) == [(NAME, "conflicted"), ("others.other.example.com", "created")]
+        assert [(held.path, held.manager) for held in changes[0].conflicts] == [
+            (".spec.versions", "kubectl")
+        ]
+
+    async def test_a_dry_run_asks_the_server_and_changes_nothing(self, cluster, time):
+        changes = await install(cluster, dry_run=True, timing=time.timing)
+
+        assert actions(changes) == [(NAME, "created")]
+        assert cluster.crds == {}
+        assert ("apply", NAME, "hedgerow-install", True) in cluster.log
+
+    async def test_it_waits_until_the_definition_is_established(self, cluster, time):
+        cluster.establish_after = 4
+        await install(cluster, timing=time.timing)
+
+        assert 0 < time.seconds < PATIENCE
+
+    async def test_established_but_not_yet_in_discovery_is_not_served(self, cluster, time):
+        cluster.served = False
+
+        with pytest.raises(InstallError, match="not served after 60 s"):
+            await install(cluster, timing=time.timing)
+        assert time.seconds >= PATIENCE
+
+    async def test_names_that_another_definition_has_end_the_wait_at_once(self, cluster, time):
+        cluster.names_accepted = False
+
+        with pytest.raises(InstallError, match="not accepted: bg is taken"):
+            await install(cluster, timing=time.timing)
+        assert time.seconds == 0
+
+    async def test_a_definition_that_is_being_deleted_is_not_written(self, cluster, time):
+        live = cluster.put({"metadata": {"name": NAME}})
+        live["metadata"]["deletionTimestamp"] = "now"
+        cluster.linger = 9
+
+        with pytest.raises(InstallError, match="being deleted"):
+            await install(cluster, timing=time.timing)
+        assert [entry for entry in cluster.log if entry[0] == "apply"] == []
+
+    @pytest.mark.parametrize(
+        "openapi",
+        [Missing("no such path"), Forbidden("not yours"), {"components": {"schemas": {}}}],
+        ids=["missing", "forbidden", "not understood"],
+    )
+    async def test_without_the_clusters_openapi_plain_is_the_remedy(self, cluster, time, openapi):
+        cluster.openapi = openapi
+
+        with pytest.raises(InstallError, match="install with --plain"):
+            await install(cluster, timing=time.timing)
+        assert actions(await install(cluster, plain=True, timing=time.timing)) == [
+            (NAME, "created")
+        ]
+
+
+class TestUninstall:
+    @pytest.fixture(autouse=True)
+    async def installed(self, cluster, time):
+        await install(cluster, plain=True, timing=time.timing)
+
+    async def test_exactly_the_definition_that_was_seen_is_deleted(self, cluster, time):
+        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
+        assert ("delete", NAME, f"uid-{NAME}") in cluster.log
+
+    async def test_what_is_not_there_is_absent(self, cluster, time):
+        cluster.crds = {}
+
+        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "absent")]
+
+    @pytest.mark.parametrize(
+        ("instances", "more", "said"),
+        [
+            (["demo"], 0, r"1 bluegreens exist \(shop/demo\)"),
+            (["a", "b"], 7, r"9 bluegreens exist \(shop/a, shop/b, …\)"),
+        ],
+        ids=["one", "more than shown"],
+    )
+    async def test_it_refuses_while_resources_exist(self, cluster, time, instances, more, said):
+        cluster.instances, cluster.more = instances, more
+
+        with pytest.raises(InstallError, match=said):
+            await uninstall(cluster, timing=time.timing)
+        assert NAME in cluster.crds
+
+    async def test_every_kind_that_there_is_something_of_is_named(self, cluster, time):
+        both = (BlueGreen, Other)
+        await installing.install(cluster, plain=True, resources=both, timing=time.timing)
+        cluster.instances = ["demo"]
+
+        with pytest.raises(InstallError) as refused:
+            await installing.uninstall(cluster, resources=both, timing=time.timing)
+        assert str(refused.value).startswith(
+            "1 bluegreens exist (shop/demo), 1 others exist (shop/demo); delete them first"
+        )
+
+    async def test_the_definition_is_closed_to_new_resources_when_it_is_deleted(
+        self, cluster, time
+    ):
+        await uninstall(cluster, timing=time.timing)
+
+        assert cluster.deleted_closed == [True]
+        assert time.seconds >= SETTLE
+
+    async def test_a_resource_that_was_made_before_it_was_closed_is_kept(self, cluster, time):
+        before = cluster.crds[NAME]["spec"]
+        during_sleep(time, lambda: cluster.instances.append("late"))
+
+        with pytest.raises(InstallError, match=r"1 bluegreens exist \(shop/late\)"):
+            await uninstall(cluster, timing=time.timing)
+        assert cluster.deleted_closed == []
+        assert cluster.crds[NAME]["spec"] == before
+
+    async def test_where_another_manager_holds_the_definition_nothing_is_deleted(
+        self, cluster, time
+    ):
+        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
+
+        with pytest.raises(InstallError, match="new resources cannot be kept from being made"):
+            await uninstall(cluster, timing=time.timing)
+        assert cluster.deleted_closed == []
+
+    async def test_one_that_is_installed_again_meanwhile_is_not_deleted(self, cluster, time):
+        opened = deepcopy(cluster.crds[NAME])
+        during_sleep(time, lambda: cluster.crds.update({NAME: opened}))
+
+        with pytest.raises(InstallError, match="was installed again meanwhile"):
+            await uninstall(cluster, timing=time.timing)
+        assert cluster.deleted_closed == []
+
+    async def test_one_that_somebody_else_deletes_meanwhile_is_gone(self, cluster, time):
+        during_sleep(time, cluster.crds.clear)
+
+        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
+        assert cluster.deleted_closed == []
+
+    async def test_one_that_changes_just_then_is_looked_at_again(self, cluster, time):
+        cluster.stale = 2
+
+        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
+        assert cluster.deleted_closed == [True] * 3
+
+    async def test_one_that_changes_all_the_time_is_left_and_opened_again(self, cluster, time):
+        cluster.stale = ATTEMPTS
+
+        with pytest.raises(Stale):
+            await uninstall(cluster, timing=time.timing)
+        assert not is_closed(cluster.crds[NAME])
+
+    async def test_after_one_that_was_killed_it_goes_on(self, cluster, time):
+        await close(cluster, deepcopy(cluster.crds[NAME]), FIELD_MANAGER)
+
+        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
+
+    async def test_told_so_it_deletes_them_too(self, cluster, time):
+        cluster.instances = ["demo"]
+        changes = await uninstall(cluster, delete_resources=True, timing=time.timing)
+
+        assert actions(changes) == [(NAME, "deleted")]
+
+    async def test_a_definition_of_somebody_else_is_refused(self, cluster, time):
+        cluster.put({"metadata": {"name": NAME}}, manager="kubectl")
+
+        with pytest.raises(InstallError, match=r"not installed by hedgerow .*: kubectl\)"):
+            await uninstall(cluster, delete_resources=True, timing=time.timing)
+        assert NAME in cluster.crds
+
+    async def test_one_refusal_keeps_all_definitions(self, cluster, time):
+        cluster.put({"metadata": {"name": "others.other.example.com"}}, manager="kubectl")
+
+        with pytest.raises(InstallError):
+            await uninstall(cluster, resources=(BlueGreen, Other), timing=time.timing)
+        assert [entry for entry in cluster.log if entry[0] == "delete"] == []
+
+    async def test_it_waits_until_the_definition_is_gone(self, cluster, time):
+        cluster.linger = 4
+        await uninstall(cluster, timing=time.timing)
+
+        assert 0 < time.seconds < PATIENCE
+        assert cluster.crds == {}
+
+    async def test_a_definition_made_again_meanwhile_counts_as_gone(self, cluster, time):
+        cluster.linger = 10**6
+        replace_during_sleep(cluster, time)
+
+        assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
+
+    async def test_a_definition_that_stays_is_an_error_that_says_where_to_look(self, cluster, time):
+        cluster.linger = 10**6
+
+        with pytest.raises(InstallError, match="still there after 60 s; see which finalizers"):
+            await uninstall(cluster, delete_resources=True, timing=time.timing)
+
+    async def test_no_answer_is_not_taken_for_no_resources(self, cluster, time):
+        cluster.served = False
+
+        with pytest.raises(InstallError, match="nobody can tell whether bluegreens exist"):
+            await uninstall(cluster, timing=time.timing)
+        assert NAME in cluster.crds
+
+        changes = await uninstall(cluster, delete_resources=True, timing=time.timing)
+        assert actions(changes) == [(NAME, "deleted")]
+
+
+@pytest.mark.usefixtures("at_once")
+class TestCommands:
+    """What is printed, and with which exit code."""
+
+    @pytest.fixture
+    def out(self):
+        return Console(width=500, record=True)
+
+    async def test_an_installation_says_what_changed_and_how_large_it_is(self, cluster, out):
+        code = await run_install(cluster, plain=True, dry_run=False, out=out)
+        size = f"{installing.size(cluster.crds[NAME]) // 1000}"
+
+        assert code == 0
+        assert out.export_text().startswith(f"customresourcedefinition/{NAME} created: {size[:2]}")
+
+    async def test_a_conflict_names_the_field_the_manager_and_the_remedy(self, cluster, out):
+        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
+        code = await run_install(cluster, plain=True, dry_run=False, out=out)
+        text = out.export_text()
+
+        assert code == Exit.CONFLICT
+        assert ".spec.versions is held by kubectl" in text
+        assert "hedgerow install --dry-run --plain | kubectl apply" in text
+        assert f"--field-manager={FIELD_MANAGER}" in text
+
+    async def test_a_dry_run_prints_yaml_alone_on_standard_output(self, cluster, capsys):
+        assert await run_install(cluster, plain=True, dry_run=True) == 0
+        printed = capsys.readouterr()
+
+        shown = [crd["metadata"]["name"] for crd in yaml.safe_load_all(printed.out)]
+        assert shown == [crd_name(resource) for resource in RESOURCES]
+        assert f"{NAME} created (dry run)" in printed.err
+
+    async def test_an_uninstallation_says_what_is_gone_and_what_was_not_there(self, cluster, out):
+        await install(cluster, plain=True)
+
+        assert await run_uninstall(cluster, delete_resources=False, out=out) == 0
+        first, *others = out.export_text().splitlines()
+        assert first == f"customresourcedefinition/{NAME} deleted"
+        assert [line.split()[-1] for line in others] == ["absent"] * (len(RESOURCES) - 1)
+
+    async def test_a_described_definition_says_where_its_descriptions_come_from(self, cluster):
+        (change,) = await install(cluster, dry_run=True)
+
+        assert "described by this cluster" in next(iter(told(change, plain=False)))
+
+
+@pytest.mark.usefixtures("at_once")
+class TestCommandLine:
+    """What the flags come down to."""
+
+    @pytest.fixture
+    def connected(self, cluster, monkeypatch):
+        """Return every connection this cluster, and keep what was asked for."""
+        asked = []
+
+        @asynccontextmanager
+        async def connect(**named):
+            asked.append((named["kubeconfig"], named["context"]))
+            yield cluster
+
+        monkeypatch.setattr("hedgerow.kube.client.connect", connect)
+        return asked
+
+    @pytest.fixture
+    def run(self):
+        app = Typer()
+        app.command("install")(install_command)
+        app.command("uninstall")(uninstall_command)
+        return lambda *words: CliRunner().invoke(app, words)
+
+    def test_install_and_uninstall_follow_the_kubeconfig_and_the_context(
+        self, connected, cluster, run
+    ):
+        assert run("install", "--kubeconfig", "here", "--context", "there").exit_code == 0
+        assert run("uninstall", "--context", "there").exit_code == 0
+        assert connected == [("here", "there"), (None, "there")]
+        assert cluster.crds == {}
+
+    def test_a_conflict_has_an_exit_code_of_its_own(self, connected, cluster, run):
+        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
+
+        assert run("install", "--plain").exit_code == Exit.CONFLICT
+
+    def test_flags_reach_the_server(self, connected, cluster, run):
+        assert "kind: CustomResourceDefinition" in run("install", "--dry-run", "--plain").output
+        assert cluster.crds == {}
+
+    def test_resources_are_deleted_only_when_told(self, connected, cluster, run):
+        run("install", "--plain")
+        cluster.instances = ["demo"]
+
+        assert isinstance(run("uninstall").exception, InstallError)
+        assert run("uninstall", "--delete-resources").exit_code == 0
+
+
+def described(document):
+    whole = deepcopy(document)
+    whole["components"]["schemas"]["io.k8s.api.core.v1.Container"]["description"] = "theirs"
+    return whole
+
+
+def replace_during_sleep(cluster, time):
+    def replace():
+        if "deletionTimestamp" in cluster.crds[NAME]["metadata"]:
+            cluster.crds[NAME]["metadata"]["uid"] = "uid-of-another"
+
+    during_sleep(time, replace)
+
+
+def during_sleep(time, act):
+    async def sleep(seconds):
+        time.seconds += seconds
+        act()
+
+    time.timing = Timing(now=time.timing.now, sleep=sleep, draw=time.timing.draw)

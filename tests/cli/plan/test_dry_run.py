@@ -1,0 +1,127 @@
+"""Rehearsal: it meets an apply's own conditions as a server does, and comes to an end."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, cast
+
+import pytest
+
+from cli.plan.asked import Asked
+from hedgerow.cli.plan.dry_run import Rehearsal
+from hedgerow.cli.plan.planner import Planner
+from hedgerow.contract import Apply, Desired, Notice
+from hedgerow.kube.errors import AlreadyExists, Stale
+from hedgerow.objects import metadata
+from hedgerow.plan.conditions import ready
+from hedgerow_schemas.bluegreen import BlueGreenStatus
+from hedgerow_schemas.builtin import Service
+from runtime.scenes import settled
+from runtime.world import CONTROLLER, NS, World
+
+pytestmark = pytest.mark.anyio
+
+Object = dict[str, Any]
+MANAGER = "hedgerow-bluegreen"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def service(name: str = "demo", **meta: Any) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": NS, **meta},
+        "spec": {"ports": [{"name": "http", "port": 80, "protocol": "TCP"}]},
+    }
+
+
+async def rehearsal(world: World | None = None) -> Rehearsal:
+    return Rehearsal(cast("Any", Asked((world or await settled()).server)))
+
+
+class TestConditions:
+    async def test_what_is_there_is_not_created(self):
+        made = await rehearsal()
+        with pytest.raises(AlreadyExists):
+            await made.apply(Service.api, service(resourceVersion="1"), manager=MANAGER)
+
+    async def test_what_is_another_one_is_not_changed(self):
+        made = await rehearsal()
+        with pytest.raises(Stale):
+            await made.apply(Service.api, service(uid="other"), manager=MANAGER)
+
+    async def test_what_is_gone_is_not_changed(self):
+        made = await rehearsal()
+        with pytest.raises(Stale):
+            await made.apply(Service.api, service("new", uid="x"), manager=MANAGER)
+
+
+class TestFedBack:
+    async def test_what_was_made_can_be_read_and_changed(self):
+        made = await rehearsal()
+        new = service("new", resourceVersion="1")
+        first = await made.apply(Service.api, new, manager=MANAGER)
+        uid = metadata(first.object)["uid"]
+        second = await made.apply(Service.api, service("new", uid=uid), manager=MANAGER)
+
+        assert (first.created, second.created) == (True, False)
+        assert metadata(second.object)["uid"] == uid
+        assert await made.read(Service.api, "new", NS) == second.object
+
+    async def test_what_was_deleted_is_gone_and_can_be_made_anew(self):
+        made = await rehearsal()
+        live = await made.read(Service.api, "demo", NS)
+        assert live is not None
+        uid = metadata(live)["uid"]
+
+        assert await made.delete(Service.api, "demo", NS, uid="other") is False
+        assert await made.delete(Service.api, "demo", NS, uid=uid) is True
+        assert await made.delete(Service.api, "demo", NS, uid=uid) is False
+        assert await made.read(Service.api, "demo", NS) is None
+        again = await made.apply(Service.api, service(resourceVersion="1"), manager=MANAGER)
+        [played] = made.played.values()
+        assert again.created
+        assert played.merged == "it would be made anew after its deletion"
+
+
+class TestEnd:
+    async def test_a_controller_that_never_rests_is_given_up(self):
+        world = await settled()
+        count = 0
+
+        def restless(bg: Any, _observed: Any) -> Desired:
+            nonlocal count
+            count += 1
+            return Desired(children=(Apply(Service, f"{bg.metadata.name}-{count}", SPEC),))
+
+        controller = type(CONTROLLER)("bluegreen", CONTROLLER.resource, restless, (Service,))
+        cluster = cast("Any", Asked(world.server))
+        found = await Planner(cluster, world.clock).of_name(controller, "demo", NS)
+
+        assert found is not None
+        assert found.unchecked == (ENDLESS,)
+
+    async def test_nor_does_one_that_changes_its_mind_at_every_pass(self):
+        world = await settled()
+        colours = itertools.cycle("ab")
+
+        def restless(bg: Any, _observed: Any) -> Desired:
+            events = (Notice("Again", next(colours)),)
+            again = BlueGreenStatus(conditions=(ready(False, f"R{next(count)}"),))
+            return Desired(status=again, events=events)
+
+        count = itertools.count()
+        controller = type(CONTROLLER)("bluegreen", CONTROLLER.resource, restless, ())
+        cluster = cast("Any", Asked(world.server))
+        found = await Planner(cluster, world.clock).of_name(controller, "demo", NS)
+
+        assert found is not None
+        assert found.unchecked == (ENDLESS,)
+
+
+ENDLESS = "it does not come to rest: the operator would write without end"
+SPEC: Object = {"spec": service()["spec"]}

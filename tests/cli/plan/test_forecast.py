@@ -1,0 +1,91 @@
+"""Forecast: the worst that is to be told, what is yielded, and what a rollout would bring."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hedgerow.cli.plan.forecast import (
+    Forecast,
+    Held,
+    ObjectForecast,
+    Refusal,
+    rolled_out,
+    worst,
+    yielded,
+)
+from hedgerow.contract import Create, Desired, Keep
+from hedgerow.controllers.workloads import waits_for
+from hedgerow.plan.conditions import condition
+from hedgerow.plan.policy import YIELD, terms_of
+from hedgerow_schemas.base import ContestedField
+from hedgerow_schemas.builtin import Deployment
+from plan.made import entry, live
+from plan.scenery import CHILD, DATA, NOW, OWNER, WANT, scene
+
+NOTHING = Forecast(OWNER, "bluegreen", "hedgerow-bluegreen")
+CHANGED = replace(NOTHING, objects=(ObjectForecast(OWNER, "configured"),))
+CONTESTED = replace(CHANGED, contested=(Held("a", ".b", "c"),))
+TAKEN = replace(CHANGED, after=(condition("Stalled", True, "NameTaken"),))
+STALLED = replace(NOTHING, after=(condition("Stalled", True, "InvalidSpec"),))
+REFUSED = replace(CONTESTED, refusals=(Refusal("a", "no"),))
+
+
+class TestVerdict:
+    @pytest.mark.parametrize(
+        ("forecast", "verdict"),
+        [
+            (NOTHING, "nothing"),
+            (replace(NOTHING, objects=(ObjectForecast(OWNER, "unchanged"),)), "nothing"),
+            (CHANGED, "changes"),
+            (CONTESTED, "conflicts"),
+            (TAKEN, "conflicts"),
+            (STALLED, "failed"),
+            (REFUSED, "failed"),
+        ],
+    )
+    def test_it_is_the_worst_of_what_there_is(self, forecast, verdict):
+        assert forecast.verdict == verdict
+
+    def test_of_several_forecasts_the_worst_counts(self):
+        assert worst([]) == "nothing"
+        assert worst([NOTHING, CHANGED]) == "changes"
+        assert worst([CONTESTED, CHANGED]) == "conflicts"
+        assert worst([CONTESTED, STALLED, CHANGED]) == "failed"
+
+
+class TestHeld:
+    def test_it_says_what_the_status_says(self):
+        field = ContestedField(object="a", path=".b", manager="c", operation="Apply", since=NOW)
+
+        assert Held.of(field) == Held("a", ".b", "c", "Apply", "", NOW.isoformat())
+        assert Held.of(ContestedField(object="a", path=".b", manager="c")) == Held("a", ".b", "c")
+
+
+class TestYielded:
+    def told(self, desired: Desired, **others: Any) -> list[tuple[str, str, str]]:
+        theirs = {**WANT, "data": {**DATA, "a": "theirs"}}
+        there = live(theirs, entry({**WANT, "data": {"a": "theirs"}}, "other"))
+        made = replace(scene(there), terms=terms_of({YIELD: "ConfigMap/*: data.a"}))
+        return [(h.object, h.path, h.manager) for h in yielded(made, desired)]
+
+    def test_it_is_what_others_hold_and_the_resource_leaves_to_them(self):
+        assert self.told(Desired(children=(CHILD,))) == [("ConfigMap/settings", ".data.a", "other")]
+
+    def test_what_is_kept_or_missing_yields_nothing(self):
+        once = Create(CHILD.kind, CHILD.name, CHILD.fields)
+        other = replace(CHILD, name="missing")
+
+        assert self.told(Desired(children=(Keep(CHILD.kind, CHILD.name), once, other))) == []
+
+
+class TestRolledOut:
+    @pytest.mark.parametrize("spec", [{}, {"replicas": 3}])
+    def test_it_waits_for_nothing(self, spec):
+        obj = {"metadata": {"name": "x", "generation": 4}, "spec": spec}
+
+        assert waits_for(Deployment(obj)) != ""
+        assert waits_for(Deployment(rolled_out(obj))) in ("", "it is scaled to zero")
+        assert rolled_out(obj)["status"]["replicas"] == spec.get("replicas", 1)

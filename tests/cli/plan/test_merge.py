@@ -1,0 +1,208 @@
+"""Merge: an apply worked out without a server comes to what the server makes of it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar
+
+import pytest
+
+from hedgerow.cli.plan.merge import keyed, merge, put, taken, tree_of, without
+from hedgerow.fields import ownership
+from model.server import Server
+from support.judged import OURS
+
+Object = dict[str, Any]
+NAME = {"name": "web", "namespace": "default"}
+LABELS = {"app": "web"}
+
+
+def container(name: str = "main", **more: Any) -> Object:
+    return {"name": name, "image": "app:1", **more}
+
+
+def deployment(*containers: Object, replicas: int | None = None, **more: Any) -> Object:
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": list(containers), **more}}
+    spec: Object = {"selector": {"matchLabels": LABELS}, "template": template}
+    if replicas is not None:
+        spec["replicas"] = replicas
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": NAME, "spec": spec}
+
+
+def labelled(**labels: str) -> Object:
+    body = deployment(container())
+    return {**body, "metadata": {**NAME, "labels": labels}}
+
+
+SETS = [
+    ("the same again", deployment(container()), deployment(container())),
+    ("a value", deployment(container()), deployment(container(image="app:2"))),
+    ("a field more", deployment(container()), deployment(container(), replicas=3)),
+    ("an item less", deployment(container(), container("side")), deployment(container())),
+    (
+        "an inner field less",
+        deployment(container(args=["a"], command=["b"])),
+        deployment(container(command=["b"])),
+    ),
+    ("an atomic list", deployment(container(args=["a"])), deployment(container(args=["b", "c"]))),
+    ("a label", labelled(a="1"), labelled(a="2")),
+    ("another label", labelled(a="1"), labelled(b="2")),
+    ("a label less", labelled(a="1", b="2"), labelled(b="2")),
+]
+
+
+class TestAgainstAServer:
+    @pytest.mark.parametrize(("first", "second"), [s[1:] for s in SETS], ids=[s[0] for s in SETS])
+    def test_it_comes_to_the_same(self, first, second):
+        server = Server()
+        live, _ = server.apply(first, OURS)
+        merged = merge(copy.deepcopy(live), second, OURS)
+        asked, _ = server.apply(second, OURS)
+
+        assert merged["spec"] == asked["spec"]
+        assert merged["metadata"].get("labels") == asked["metadata"].get("labels")
+        assert ownership.judge(second, merged, OURS).settled
+
+    def test_an_item_more_comes_without_its_defaults(self):
+        server = Server()
+        live, _ = server.apply(deployment(container()), OURS)
+        body = deployment(container(), container("side"))
+        merged = merge(live, body, OURS)
+
+        first, second = merged["spec"]["template"]["spec"]["containers"]
+        assert first == live["spec"]["template"]["spec"]["containers"][0]
+        assert second == container("side")
+        assert ownership.judge(body, merged, OURS).settled
+
+    def test_what_others_hold_too_stays(self):
+        server = Server()
+        live, _ = server.apply(deployment(container(), replicas=3), OURS)
+        live, _ = server.apply(deployment(container(), replicas=3), "other")
+
+        assert merge(live, deployment(container()), OURS)["spec"]["replicas"] == 3
+
+    def test_what_is_made_is_what_is_declared(self):
+        born = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**NAME, "uid": "u"}}
+        body = deployment(container(), replicas=3)
+        made = merge(born, {**body, "metadata": {**NAME, "labels": {"a": "1"}}}, OURS)
+
+        assert made["spec"] == body["spec"]
+        assert made["metadata"]["labels"] == {"a": "1"}
+        assert ownership.judge(body, made, OURS).leaves[0].why == "surplus"
+
+    def test_a_status_is_booked_on_its_subresource(self):
+        body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": NAME}
+        merged = merge(body, {**body, "status": {"replicas": 1}}, OURS, "status")
+
+        [entry] = merged["metadata"]["managedFields"]
+        assert (entry["subresource"], entry["fieldsV1"]) == (
+            "status", {"f:status": {"f:replicas": {}}},
+        )  # fmt: skip
+
+
+class TestKeyed:
+    PORTS: ClassVar = {"f:ports": {'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:port": {}}}}
+
+    def test_a_key_that_is_left_to_a_default_is_told(self):
+        want = {"spec": {"ports": [{"port": 80, "name": "web"}], "size": 1}}
+
+        assert keyed(want, [{"f:spec": self.PORTS}]) == {
+            "spec": {"ports": [{"port": 80, "protocol": "TCP", "name": "web"}], "size": 1}
+        }
+
+    @pytest.mark.parametrize(
+        "want",
+        [
+            {"ports": [{"port": 80, "protocol": "UDP"}]},
+            {"ports": [{"port": 81, "protocol": "TCP"}]},
+            {"ports": ["odd"]},
+            {"ports": []},
+            {"other": [{"port": 80}]},
+        ],
+        ids=str,
+    )
+    def test_everything_else_stays_as_it_is(self, want):
+        assert keyed(want, [self.PORTS]) == want
+
+
+class TestTaken:
+    def test_the_value_and_the_field_change_hands(self):
+        server = Server()
+        server.apply(deployment(container()), OURS)
+        theirs = deployment(container(image="theirs:1"), replicas=9)
+        live, _ = server.apply(theirs, "other", force=True)
+        want = deployment(container())
+        leaves = ownership.judge(want, live, OURS).contested
+        after = taken(live, leaves, OURS)
+
+        assert [leaf.path for leaf in leaves] == [
+            '.spec.template.spec.containers[name="main"].image'
+        ]
+        assert ownership.judge(want, after, OURS).settled
+        assert ownership.entry(after, "other") != ownership.entry(live, "other")
+
+    def test_a_whole_item_changes_hands(self):
+        item = 'k:{"name":"a"}'
+        tree = {"f:spec": {"f:items": {item: {".": {}, "f:name": {}}}}}
+        ours = {"manager": OURS, "operation": "Apply", "apiVersion": "x.example/v1"}
+        live = {
+            "apiVersion": "x.example/v1", "kind": "X",
+            "metadata": {
+                **NAME,
+                "managedFields": [
+                    {**ours, "fieldsV1": {}},
+                    {**ours, "manager": "other", "fieldsV1": tree},
+                    {**ours, "manager": "third", "fieldsV1": {}},
+                ],
+            },
+            "spec": {"items": [{"name": "a"}]},
+        }  # fmt: skip
+        leaf = ownership.Leaf(
+            "", ("f:spec", "f:items", item), "lost", {"name": "a", "x": 1}, None, (), equal=False
+        )
+        after = taken(live, [leaf], OURS)
+
+        assert after["spec"]["items"] == [{"name": "a", "x": 1}]
+        assert ownership.entry(after, OURS) == {"f:spec": {"f:items": {item: {}}}}
+        assert ownership.entry(after, "other") == {}
+
+
+class TestPlaces:
+    @pytest.mark.parametrize(
+        ("value", "steps", "want", "after"),
+        [
+            ({"a": 1}, ("f:a",), 2, {"a": 2}),
+            (None, ("f:a", "f:b"), 2, {"a": {"b": 2}}),
+            ([{"n": "x"}], ('k:{"n":"x"}', "f:v"), 2, [{"n": "x", "v": 2}]),
+            ([], ('k:{"n":"x"}', "f:v"), 2, [{"n": "x", "v": 2}]),
+            (None, ('v:"x"',), "x", ["x"]),
+            ([{"n": "y"}], ('k:{"n":"x"}',), {"n": "x"}, [{"n": "y"}, {"n": "x"}]),
+        ],
+    )
+    def test_a_value_is_put_there(self, value, steps, want, after):
+        assert put(value, {steps: want}) == after
+
+    @pytest.mark.parametrize(
+        ("value", "steps", "after"),
+        [
+            ({"a": 1, "b": 2}, ("f:a",), {"b": 2}),
+            ({"a": {"b": 1}}, ("f:a", "f:b"), {}),
+            ({"a": {"b": 1, "c": 2}}, ("f:a", "f:b"), {"a": {"c": 2}}),
+            ({}, ("f:a", "f:b"), {}),
+            ([{"n": "x"}, {"n": "y"}], ('k:{"n":"x"}',), [{"n": "y"}]),
+            ([{"n": "x", "v": 1}], ('k:{"n":"x"}', "f:v"), [{"n": "x"}]),
+            (["x", "y"], ('v:"x"',), ["y"]),
+            ("text", ("f:a",), "text"),
+        ],
+    )
+    def test_a_value_is_taken_away(self, value, steps, after):
+        assert without(value, [steps]) == after
+
+    def test_items_without_keys_are_left_out_of_a_tree(self):
+        known = [{'k:{"name":"a"}': {".": {}, "f:name": {}}}]
+
+        assert tree_of([{"name": "a"}, "odd"], known) == {'k:{"name":"a"}': {".": {}, "f:name": {}}}
+
+    def test_an_atomic_map_stays_whole(self):
+        assert tree_of({"a": 1}, [{}]) == {}
+        assert tree_of({"a": 1}, [{}], granular=True) == {"f:a": {}}

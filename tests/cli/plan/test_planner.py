@@ -1,0 +1,534 @@
+"""Planner, over the cluster in memory: what is foretold of each situation, and what is sent."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from cli.plan.asked import Asked
+from hedgerow.cli.plan.client_side_apply import LAST_APPLIED
+from hedgerow.cli.plan.client_side_apply import MANAGER as CLIENT_SIDE
+from hedgerow.cli.plan.forecast import Forecast, Held, ObjectForecast
+from hedgerow.cli.plan.planner import Applier, Planner
+from hedgerow.cli.plan.submission import STORED_LIMIT, Submission
+from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, Unavailable
+from hedgerow.objects import Installation, ObjectRef
+from hedgerow.plan.policy import CLAIM, YIELD
+from runtime.scenes import IMAGE, RESPELLED, settled, take_image, take_service_name
+from runtime.world import BLUEGREEN, CONTROLLER, NS, World, pods
+
+pytestmark = pytest.mark.anyio
+
+Object = dict[str, Any]
+BY_SERVER = Applier("user", server_side=True)
+BY_CLIENT = Applier()
+BLUE = "Deployment/demoblue-deployment"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def manifest(name: str = "demo", namespace: str = NS, **spec: Any) -> Object:
+    usual = {"routeTo": "Blue", "blueSpec": pods("blue"), "greenSpec": pods("green")}
+    return {
+        "apiVersion": BLUEGREEN,
+        "kind": "BlueGreen",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {k: v for k, v in (usual | spec).items() if v is not None},
+    }
+
+
+def ref() -> ObjectRef:
+    return ObjectRef(CONTROLLER.resource.api, NS, "demo")
+
+
+class Plan:
+    """One plan, and the requests that it took."""
+
+    def __init__(self, world: World, *lacks: str, applier: Applier = BY_SERVER) -> None:
+        self.world = world
+        self.cluster = Asked(world.server, *lacks)
+        self.planner = Planner(cast("Any", self.cluster), world.clock, applier=applier)
+
+    async def of(self, body: Object, *, coming: bool = False) -> Forecast:
+        version = self.world.server.version
+        found = await self.planner.of_manifest(CONTROLLER, body, coming=coming)
+        assert self.world.server.version == version
+        assert [str(s) for s in self.cluster.writes if not s.dry_run or s.force] == []
+        return found
+
+    async def of_name(self, name: str = "demo") -> Forecast | None:
+        return await self.planner.of_name(CONTROLLER, name, NS)
+
+
+def actions(forecast: Forecast) -> dict[str, str]:
+    return {str(found.ref): found.action for found in forecast.objects}
+
+
+def the(forecast: Forecast, name: str) -> ObjectForecast:
+    [found] = [found for found in forecast.objects if str(found.ref) == name]
+    return found
+
+
+def annotated(body: Object, **annotations: str) -> Object:
+    names = {"claim": CLAIM, "leave": YIELD}
+    given = {names[name]: value for name, value in annotations.items()}
+    return {**body, "metadata": {**body["metadata"], "annotations": given}}
+
+
+class TestSituations:
+    async def test_a_new_resource(self):
+        found = await Plan(World()).of(manifest())
+
+        assert set(actions(found).values()) == {"created"}
+        assert len(found.objects) == 4
+        assert found.verdict == "changes"
+        assert found.before == ()
+        assert {c.type for c in found.after} == {"Ready", "Available", "Reconciling"}
+
+    async def test_a_resource_as_it_is(self):
+        plan = Plan(await settled())
+        found = await plan.of_name()
+
+        assert found is not None
+        assert found.verdict == "nothing"
+        assert plan.cluster.writes == []
+
+    async def test_a_resource_that_is_not_there_has_no_forecast(self):
+        assert await Plan(World()).of_name() is None
+
+    async def test_a_change(self):
+        found = await Plan(await settled()).of(manifest(blueSpec=pods("blue", "example/echo:2")))
+
+        assert actions(found) == {"BlueGreen/demo": "configured", BLUE: "configured"}
+        [line] = the(found, BLUE).lines
+        assert (line.path, line.old, line.new) == (IMAGE, "example/echo:1", "example/echo:2")
+        assert [holder.manager for holder in line.holders] == ["hedgerow-bluegreen"]
+
+    async def test_what_the_server_spells_otherwise_is_marked_as_it_would_be(self):
+        found = await Plan(World()).of(manifest(blueSpec=RESPELLED))
+        marks = [line.new for line in the(found, BLUE).lines if "normal-form" in line.path]
+
+        assert marks == ["00000000-0000-0000-0000-000000000000"]
+
+    async def test_a_contested_field(self):
+        world = await settled()
+        take_image(world)
+        found = await Plan(world).of(manifest())
+
+        assert found.verdict == "conflicts"
+        assert [(h.object, h.path, h.manager) for h in found.contested] == [(BLUE, IMAGE, "helm")]
+        assert [(about, n.reason) for about, n in found.events] == [
+            ("BlueGreen/demo", "FieldConflict"), (BLUE, "FieldConflict"),
+        ]  # fmt: skip
+
+    async def test_a_claim_is_merged_and_never_sent(self):
+        world = await settled()
+        take_image(world)
+        found = await Plan(world).of(annotated(manifest(), claim="*/*: **"))
+
+        assert found.verdict == "changes"
+        assert the(found, BLUE).forced == (IMAGE,)
+        [line] = the(found, BLUE).lines
+        assert (line.kind, line.old, line.new) == ("changed", "theirs:9", "example/echo:1")
+        assert [h.manager for h in found.claims] == ["helm"]
+        assert {n.reason for _, n in found.events} == {"FieldClaimed"}
+
+    async def test_a_claim_that_the_namespace_does_not_allow_is_told_as_refused(self):
+        world = await settled()
+        take_image(world)
+        plan = Plan(world)
+        plan.cluster.namespaces[NS] = {"metadata": {"name": NS}}
+        found = await plan.of(annotated(manifest(), claim="*/*: **"))
+
+        assert found.verdict == "failed"
+        assert (found.claims, [held.path for held in found.contested]) == ((), [IMAGE])
+        assert [c.reason for c in found.problems] == ["ClaimRefused"]
+
+    async def test_where_the_namespace_may_not_be_read_that_is_told(self):
+        world = await settled()
+        take_image(world)
+        found = await Plan(world, "get namespaces").of(annotated(manifest(), claim="*/*: **"))
+
+        [said] = found.unchecked
+        assert said.startswith("whether namespace default allows hedgerow.dev/claim (label ")
+
+    async def test_what_is_yielded(self):
+        world = await settled()
+        take_image(world)
+        found = await Plan(world).of(annotated(manifest(), leave=f"Deployment/*: {IMAGE}"))
+
+        (held,) = found.yields
+        assert (held.object, held.path, held.manager) == (BLUE, IMAGE, "helm")
+        assert (held.declared, held.live) == ("example/echo:1", "theirs:9")
+        assert found.contested == ()
+
+    async def test_a_prune(self):
+        found = await Plan(await settled()).of(manifest(greenSpec=None))
+
+        assert actions(found)["Deployment/demogreen-deployment"] == "deleted"
+
+    async def test_a_prune_that_waits_for_a_finalizer(self):
+        world = await settled()
+        name = "demogreen-deployment"
+        world.edit("Deployment", name, {"metadata": {"finalizers": ["example.com/wait"]}})
+        found = await Plan(world).of(manifest(greenSpec=None))
+
+        assert actions(found)[f"Deployment/{name}"] == "deleted"
+
+    async def test_what_follows_a_rollout(self):
+        found = await Plan(await settled()).of(manifest(routeTo="Green", promotion="WhenAvailable"))
+
+        assert actions(found) == {"BlueGreen/demo": "configured"}
+        [later] = found.later
+        assert (str(later.ref), later.action) == ("Service/demo", "configured")
+        assert [line.path for line in later.lines] == [".spec.selector"]
+
+    async def test_a_prune_that_follows_a_rollout(self):
+        found = await Plan(await settled(promotion="WhenAvailable")).of(
+            manifest(routeTo="Green", promotion="WhenAvailable", blueSpec=None)
+        )
+
+        assert {str(o.ref): o.action for o in found.later} == {
+            "Service/demo": "configured", BLUE: "deleted",
+        }  # fmt: skip
+
+    async def test_a_name_that_somebody_else_has(self):
+        world = await settled()
+        take_service_name(world)
+        found = await Plan(world).of(manifest())
+
+        assert found.verdict == "conflicts"
+        assert [c.reason for c in found.problems] == ["NameTaken"]
+
+    async def test_a_resource_of_another_installation_is_left_alone_and_that_is_told(self):
+        plan = Plan(await settled())
+        plan.planner = replace(plan.planner, installation=Installation("two"))
+
+        forecast = await plan.of(manifest(routeTo="Green"))
+
+        assert set(actions(forecast).values()) == {"configured"}  # the resource, by its user
+        (told,) = forecast.unchecked
+        assert "managed by another hedgerow, the instance without a name" in told
+        assert told.endswith("to plan as that one, --instance ''")
+
+    async def test_warnings_of_the_server(self):
+        plan = Plan(World())
+        plan.cluster.warnings = ("spec.x is deprecated",)
+        found = await plan.of(manifest())
+
+        assert {o.warnings for o in found.objects} == {("spec.x is deprecated",)}
+
+
+class TestNotAsked:
+    async def test_without_a_namespace_all_is_merged(self):
+        plan = Plan(World())
+        found = await plan.of(manifest(namespace="nowhere"), coming=True)
+
+        assert {o.merged for o in found.objects} == {"its namespace does not exist yet"}
+        assert plan.cluster.writes == []
+
+    async def test_a_namespace_that_may_not_be_read_is_found_out(self):
+        found = await Plan(World(), "get namespaces").of(manifest(namespace="nowhere"), coming=True)
+
+        assert {o.merged for o in found.objects} == {"its namespace does not exist yet"}
+
+    async def test_without_rights_a_change_is_merged(self):
+        rights = ("patch deployments", "patch services", "patch bluegreens")
+        world = await settled()
+        plan = Plan(world, *rights)
+        found = await plan.of(manifest(blueSpec=pods("blue", "example/echo:2"), greenSpec=None))
+
+        assert actions(found) == {
+            "BlueGreen/demo": "configured", BLUE: "configured",
+            "Deployment/demogreen-deployment": "deleted",
+        }  # fmt: skip
+        assert the(found, BLUE).merged == the(found, "BlueGreen/demo").merged
+        assert the(found, BLUE).merged == "you may not patch it"
+        assert [line.path for line in the(found, BLUE).lines] == [IMAGE]
+
+    async def test_without_rights_an_unchanged_resource_stays_unchanged(self):
+        found = await Plan(await settled(), "patch bluegreens").of(manifest())
+
+        assert found.verdict == "nothing"
+
+    async def test_the_right_to_create_is_another_one(self):
+        plan = Plan(World(), "create services", "create bluegreens")
+        plan.cluster.refuse = {"Service": Forbidden("no"), "BlueGreen": Forbidden("no")}
+        found = await plan.of(manifest())
+
+        assert the(found, "Service/demo").merged == "you may not patch it"
+        assert the(found, "BlueGreen/demo").merged == "you may not patch it"
+        assert the(found, BLUE).merged == ""
+
+    async def test_a_kind_that_may_not_be_listed_is_told(self):
+        found = await Plan(await settled(), "list deployments", "list pods").of_name()
+
+        assert found is not None
+        assert found.unchecked == (
+            "deployments may not be listed: what would be pruned is not known",
+            "pods may not be listed: assumed none",
+        )
+
+    async def test_a_resource_that_is_going_is_told(self):
+        plan = Plan(await settled())
+        plan.cluster.namespaces[NS] = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+        found = await plan.of(manifest(routeTo="Green"))
+
+        assert actions(found) == {"BlueGreen/demo": "configured"}
+        assert found.unchecked == ("it is being deleted: nothing is written any more",)
+
+
+class TestRefused:
+    @pytest.mark.parametrize("error", [Invalid("no such field"), Forbidden("by a policy")])
+    async def test_the_resource_itself(self, error):
+        plan = Plan(await settled())
+        plan.cluster.refuse = {"BlueGreen": error}
+        found = await plan.of(manifest())
+
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        assert [r.message for r in found.refusals] == [str(error)]
+        assert found.verdict == "failed"
+        assert found.before == found.after != ()
+
+    @pytest.mark.parametrize("error", [Invalid("no such field"), Forbidden("by a policy")])
+    async def test_one_of_its_children(self, error):
+        plan = Plan(World())
+        plan.cluster.refuse = {"Deployment": error}
+        found = await plan.of(manifest())
+
+        assert actions(found)[BLUE] == "refused"
+        assert actions(found)["Service/demo"] == "created"
+        assert found.verdict == "failed"
+        assert found.later == ()
+
+    async def test_by_who_holds_its_fields(self):
+        world = await settled()
+        world.edit("BlueGreen", "demo", {"spec": {"routeTo": "Green"}})
+        found = await Plan(world).of(manifest())
+
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        [held] = found.contested
+        assert (held.path, held.manager, held.operation) == (
+            ".spec.routeTo", "kubectl-edit", "Update",
+        )  # fmt: skip
+
+    async def test_by_a_holder_that_is_known_by_name_alone(self):
+        plan = Plan(await settled())
+        causes = [Cause(".spec.x", "someone", "conflict", "FieldManagerConflict")]
+        plan.cluster.refuse = {"BlueGreen": Conflict(causes=causes)}
+        found = await plan.of(manifest())
+
+        assert found.contested == (Held("BlueGreen/demo", ".spec.x", "someone"),)
+
+    async def test_a_kind_that_is_not_served(self):
+        plan = Plan(World())
+        plan.cluster.refuse = {"BlueGreen": Missing("the server does not serve this")}
+        found = await plan.of(manifest())
+
+        assert [r.message for r in found.refusals] == [
+            "the server does not serve this Run `hedgerow install`"
+        ]
+
+    async def test_a_child_of_a_kind_that_is_not_served_is_an_error(self):
+        plan = Plan(World())
+        plan.cluster.refuse = {"Service": Missing("the server does not serve this")}
+        with pytest.raises(Missing):
+            await plan.of(manifest())
+
+    async def test_a_namespace_that_is_found_missing_by_the_way(self):
+        plan = Plan(World())
+        status = {"details": {"name": NS}}
+        plan.cluster.refuse = {kind: Missing(status=status) for kind in ("BlueGreen", "Service")}
+        found = await plan.of(manifest(), coming=True)
+
+        assert the(found, "BlueGreen/demo").merged == "its namespace does not exist yet"
+        assert the(found, "Service/demo").merged == "its namespace does not exist yet"
+
+    async def test_a_server_that_fails_at_one_child_is_a_refusal(self):
+        plan = Plan(World())
+        plan.cluster.refuse = {"Service": Unavailable("failed calling webhook", code=500)}
+        found = await plan.of(manifest())
+
+        assert [r.message for r in found.refusals] == ["failed calling webhook"]
+        assert found.verdict == "failed"
+        assert the(found, "Deployment/demogreen-deployment").action == "created"
+
+    async def test_a_server_that_is_down_is_an_error(self):
+        plan = Plan(World())
+        plan.cluster.refuse = {"Service": Unavailable("down", code=503)}
+        with pytest.raises(Unavailable):
+            await plan.of(manifest())
+
+
+def by_client(stored: Any, copy: str = "") -> World:
+    """Have a resource that client-side apply made, with the copy that it keeps of it."""
+    world = World()
+    stored["metadata"]["annotations"] = {LAST_APPLIED: copy or json.dumps(stored)}
+    world.server.create(stored, CLIENT_SIDE)
+    return world
+
+
+class TestClientSide:
+    async def test_a_new_resource_is_created_as_kubectl_creates_it(self):
+        plan = Plan(World(), applier=BY_CLIENT)
+        found = await plan.of(manifest(promotion=None))
+
+        assert set(actions(found).values()) == {"created"}
+        [sent] = [sent for sent in plan.cluster.sent if sent.verb == "create"]
+        assert sent.manager == CLIENT_SIDE
+        copy = sent.body["metadata"]["annotations"][LAST_APPLIED]
+        assert json.loads(copy)["spec"] == sent.body["spec"]
+
+    async def test_its_fields_are_merged_as_kubectl_merges_them(self):
+        world = by_client(manifest(promotion="WhenAvailable"))
+        found = await Plan(world, applier=BY_CLIENT).of(manifest(routeTo="Green"))
+
+        own = the(found, "BlueGreen/demo")
+        assert own.merged == ""
+        told = {(line.kind, line.path, line.new) for line in own.lines}
+        assert ("changed", ".spec.routeTo", "Green") in told
+        assert [path for _, path, _ in told if path == ".spec.promotion"] == [".spec.promotion"]
+        assert actions(found)["Service/demo"] == "created"
+
+    async def test_what_is_only_taken_out_is_removed_too(self):
+        world = by_client(manifest())
+        await world.settle()
+
+        found = await Plan(world, applier=BY_CLIENT).of(manifest(greenSpec=None))
+
+        removed = [line.path for line in the(found, "BlueGreen/demo").lines]
+        assert removed
+        assert all(path.startswith(".spec.greenSpec") for path in removed)
+        assert actions(found)["Deployment/demogreen-deployment"] == "deleted"
+
+    async def test_what_is_as_it_was_is_not_sent(self):
+        body = manifest()
+        plan = Plan(by_client(body), applier=BY_CLIENT)
+        stored = plan.world.the("BlueGreen")
+        copied = Submission(ref(), manifest(), stored, CLIENT_SIDE, plan.world.clock.now())
+        again = await copied.dry_run(cast("Any", plan.cluster), absent=False)
+        kept = again.live or {}
+        found = await Submission(
+            ref(), manifest(), kept, CLIENT_SIDE, plan.world.clock.now()
+        ).dry_run(cast("Any", plan.cluster), absent=False)
+
+        assert found.live is kept
+        assert len([sent for sent in plan.cluster.sent if sent.verb == "patch"]) == 1
+
+    async def test_of_what_it_has_not_made_it_removes_nothing(self):
+        world = World()
+        world.apply()
+        own = the(
+            await Plan(world, applier=BY_CLIENT).of(manifest(greenSpec=None)), "BlueGreen/demo"
+        )
+
+        assert own.lines == ()
+        assert "what the file leaves out stays" in own.warnings[0]
+
+    async def test_nobody_is_in_the_way_of_it(self):
+        world = by_client(manifest())
+        world.edit("BlueGreen", "demo", {"spec": {"routeTo": "Green"}})
+        found = await Plan(world, applier=BY_CLIENT).of(manifest())
+
+        [line] = the(found, "BlueGreen/demo").lines
+        assert (line.path, line.new) == (".spec.routeTo", "Blue")
+        assert [holder.manager for holder in line.holders] == ["kubectl-edit"]
+
+    @pytest.mark.parametrize("copy", ["no JSON", "[]"])
+    async def test_a_copy_that_cannot_be_read_is_refused_as_kubectl_does(self, copy):
+        world = by_client(manifest(), copy)
+
+        found = await Plan(world, applier=BY_CLIENT).of(manifest(greenSpec=None))
+
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        assert "kubectl cannot read the annotation" in found.refusals[0].message
+
+    async def test_a_manifest_too_large_for_its_annotation_is_refused_before_it_is_sent(self):
+        plan = Plan(World(), applier=BY_CLIENT)
+        found = await plan.of(manifest(blueSpec=pods("blue", "x" * 300_000)))
+
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        assert "use `kubectl apply --server-side`" in found.refusals[0].message
+        assert {sent.verb for sent in plan.cluster.sent} <= {"read"}
+
+    async def test_what_is_too_large_to_be_stored_is_refused(self):
+        found = await Plan(World()).of(manifest(blueSpec=pods("blue", "x" * STORED_LIMIT)))
+
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        assert "request is too large" in found.refusals[0].message
+
+    @pytest.mark.parametrize(("right", "verb"), [("create", "created"), ("patch", "configured")])
+    async def test_without_rights_it_is_merged_here(self, right, verb):
+        world = World() if right == "create" else by_client(manifest())
+        plan = Plan(world, f"{right} bluegreens", applier=BY_CLIENT)
+        found = await plan.of(manifest(routeTo="Green", greenSpec=pods("green", "other:1")))
+
+        own = the(found, "BlueGreen/demo")
+        assert (own.action, own.merged) == (verb, "you may not patch it")
+        assert ".spec.routeTo" in {line.path for line in own.lines}
+
+    async def test_without_rights_a_copy_that_cannot_be_read_removes_nothing(self):
+        plan = Plan(by_client(manifest(), "no JSON"), "patch bluegreens", applier=BY_CLIENT)
+        own = the(await plan.of(manifest(greenSpec=None)), "BlueGreen/demo")
+
+        assert own.action == "refused"
+
+
+class TestMigration:
+    """`kubectl apply --server-side` of what client-side apply has: it takes the fields over."""
+
+    APPLIER = Applier(server_side=True)
+
+    async def test_what_is_no_longer_declared_goes(self):
+        world = by_client(manifest(promotion="WhenAvailable"))
+        found = await Plan(world, applier=self.APPLIER).of(manifest(greenSpec=None))
+
+        own = the(found, "BlueGreen/demo")
+        removed = {line.path for line in own.lines if line.kind == "removed"}
+        assert ".spec.promotion" in removed
+        assert any(path.startswith(".spec.greenSpec") for path in removed)
+        assert own.merged.startswith("kubectl takes over what client-side apply held")
+
+    async def test_where_nothing_goes_the_servers_answer_stands(self):
+        world = by_client(manifest())
+        spec = pods("green", "example/echo:2")
+        found = await Plan(world, applier=self.APPLIER).of(manifest(greenSpec=spec))
+
+        own = the(found, "BlueGreen/demo")
+        assert {line.path for line in own.lines if line.kind == "changed"} <= {
+            '.spec.greenSpec.containers[name="green"].image'
+        }
+
+    async def test_a_second_one_has_nothing_to_take_over(self):
+        world = World()
+        world.server.apply(manifest(), "kubectl")
+        found = await Plan(world, applier=self.APPLIER).of(manifest())
+
+        assert actions(found)["BlueGreen/demo"] == "unchanged"
+
+
+class TestNowhereYet:
+    async def test_a_namespace_that_nothing_makes_is_refused(self):
+        found = await Plan(World()).of(manifest(namespace="nowhere"))
+
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        assert "make it first, or earlier in the files" in found.refusals[0].message
+
+    async def test_what_no_server_is_asked_about_is_judged_by_the_webhooks_rules(self):
+        body = annotated(manifest(namespace="nowhere"), claim="nonsense")
+        found = await Plan(World()).of(body, coming=True)
+
+        assert actions(found) == {"BlueGreen/demo": "refused"}
+        assert "nonsense" in found.refusals[0].message
+
+    async def test_what_it_has_to_say_of_it_is_a_warning(self):
+        body = annotated(manifest(namespace="nowhere"), claim="Pod/*: spec.x")
+        found = await Plan(World()).of(body, coming=True)
+
+        assert "Pod is not written here" in the(found, "BlueGreen/demo").warnings[0]

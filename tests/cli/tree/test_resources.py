@@ -1,0 +1,272 @@
+"""Lineage: who descends from whom, what is missing, and who changed what last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cli.tree import kin
+from cli.tree.kin import DEPLOYMENT, POD, SERVICE, SET, contested, entry, owned, tree
+from hedgerow.cli.tree.readiness import Readiness
+from hedgerow.cli.tree.resources import Stock, Told, last_change, lineage, reduced
+from hedgerow.fields.managed import Holder
+from hedgerow.plan.conditions import UNMATCHED
+
+
+def names(member: Any) -> list[str]:
+    return [str(each) for each in member.walk()]
+
+
+class TestDescent:
+    def test_children_are_those_whose_controller_has_the_uid(self):
+        stranger = owned(SERVICE, "other", by="somebody else")
+        loose = {**SERVICE, "metadata": {"name": "loose", "namespace": "ns", "uid": "l"}}
+
+        assert names(tree(stranger, loose)) == [
+            "BlueGreen/demo",
+            "Deployment/web",
+            "ReplicaSet/web-1",
+            "Pod/web-1-a",
+            "Service/demo",
+        ]
+
+    def test_children_come_in_the_order_of_the_kinds_and_then_by_name(self):
+        more = (owned(DEPLOYMENT, "api", by="r"), owned(POD, "own", by="r"))
+
+        found = tree(*more)
+
+        assert [str(child) for child in found.children] == [
+            "Deployment/api", "Deployment/web", "Service/demo", "Pod/own"
+        ]  # fmt: skip
+
+    def test_the_identity_and_the_change_of_each_are_told(self):
+        deployment = tree().children[0]
+
+        assert (deployment.api_version, deployment.namespace, deployment.uid) == (
+            "apps/v1", "ns", "Deployment web"
+        )  # fmt: skip
+        assert deployment.changed == Holder("hedgerow-bluegreen", "Apply", "", kin.NOON)
+        assert deployment.readiness.words == "available 1/1"
+
+    def test_an_object_without_uid_has_no_children(self):
+        nameless = {**kin.resource(), "metadata": {"name": "demo", "namespace": "ns"}}
+        loose = {**SERVICE, "metadata": {"name": "loose", "namespace": "ns"}}
+
+        assert tree(loose, of=nameless).children == ()
+
+
+class TestPast:
+    def test_an_old_replica_set_is_there_but_past(self):
+        old = owned(SET, "web-0", by="Deployment web", spec={"replicas": 0})
+
+        (deployment, _) = tree(old).children
+
+        assert [(str(child), child.past) for child in deployment.children] == [
+            ("ReplicaSet/web-0", True),
+            ("ReplicaSet/web-1", False),
+        ]
+        assert [str(child) for child in deployment.present] == ["ReplicaSet/web-1"]
+
+    def test_one_that_still_has_pods_is_not(self):
+        spec, status = {"replicas": 0}, {"replicas": 1}
+        old = owned(SET, "web-0", by="Deployment web", spec=spec, status=status)
+
+        assert "ReplicaSet/web-0" in names(tree(old))
+
+    @pytest.mark.parametrize(("ending", "shown"), [("Complete", False), ("Failed", True)])
+    def test_the_pods_of_a_job_are_past_once_it_is_complete(self, ending, shown):
+        status = {"conditions": [{"type": ending, "status": "True"}]}
+        made = (owned(kin.JOB, "j", by="r", status=status), owned(POD, "j-a", by="Job j"))
+
+        found = tree(*made)
+
+        assert ("Pod/j-a" in names(found)) is shown
+        assert "Job/j" in names(found)
+
+
+class TestConflicts:
+    def test_each_stands_at_the_object_that_it_is_about(self):
+        own = contested("BlueGreen/demo", ".status.routeTo", "x", since="")
+        root = tree(of=kin.resource(contested=[contested("Deployment/web"), own]))
+
+        assert [(c.path, c.holder) for c in root.children[0].conflicts] == [
+            (".spec.replicas", Holder("kubectl", "Update", "scale", kin.NOON))
+        ]
+        assert [c.path for c in root.conflicts] == [".status.routeTo"]
+        assert root.children[1].conflicts == ()
+
+    def test_what_is_contested_in_a_child_that_is_not_there_is_told_there(self):
+        root = tree(of=kin.resource(contested=[contested("Deployment/none")]))
+
+        (absent,) = [m for m in root.walk() if m.readiness.verdict == "NotFound"]
+        assert (str(absent), absent.uid, absent.namespace) == ("Deployment/none", "", "ns")
+        assert absent.readiness.words == "missing: FieldConflict"
+        assert len(absent.conflicts) == 1
+
+    def test_a_kind_that_was_not_read_may_be_there_all_the_same(self):
+        root = tree(
+            of=kin.resource(contested=[contested("Deployment/none")]), unread={"Deployment"}
+        )
+
+        (absent,) = [m for m in root.walk() if str(m) == "Deployment/none"]
+        assert absent.readiness.verdict == "Unknown"
+        assert absent.readiness.words == "not readable: FieldConflict"
+
+    def test_kinds_that_it_does_not_own_are_not_looked_for(self):
+        root = tree(of=kin.resource(contested=[contested("Secret/none")]))
+
+        assert "Secret/none" not in names(root)
+
+
+class TestMissing:
+    def test_the_planners_words_for_a_taken_name_are_understood(self):
+        foreign = kin.foreign()
+
+        absent = tree(foreign, of=kin.unmet(foreign)).children[-1]
+
+        assert (str(absent), absent.uid, absent.api_version) == ("ConfigMap/settings", "", "v1")
+        assert absent.readiness == Readiness(
+            "NotFound", "missing: NameTaken by an object of no controller"
+        )
+        assert absent.changed == Holder("kubectl-create", "Update", "", kin.NOON)
+
+    def test_the_owner_of_a_taken_name_is_named(self):
+        foreign = kin.foreign("other")
+
+        absent = tree(foreign, of=kin.unmet(foreign)).children[-1]
+
+        assert absent.readiness.words == "missing: NameTaken by a child of BlueGreen/other"
+
+    def test_a_taken_name_is_told_of_though_the_other_was_not_read(self):
+        unmet = kin.unmet(kin.foreign())
+        unmet["status"]["conditions"][0]["reason"] = "Rejected"
+
+        assert tree(of=unmet).children[-1].readiness.words == "missing: NameTaken"
+
+    def test_one_that_waits_for_its_predecessor_says_so(self):
+        going = kin.foreign("demo", going=True)
+
+        absent = tree(going, of=kin.unmet(going)).children[-1]
+
+        assert absent.readiness.words == "missing: waits until the old one is gone"
+
+    def test_a_term_that_means_nothing_names_no_child(self):
+        message = f"no{UNMATCHED}hedgerow.dev/yield: Deployment/none: spec.a"
+        root = tree(of=kin.resource(message, "Rejected", "False"))
+
+        assert "Deployment/none" not in names(root)
+
+    def test_an_object_of_that_name_in_another_namespace_has_not_taken_it(self):
+        foreign = kin.foreign()
+        unmet = kin.unmet(foreign)
+        elsewhere = {**foreign, "metadata": {**foreign["metadata"], "namespace": "elsewhere"}}
+
+        assert tree(elsewhere, of=unmet).children[-1].readiness.words == "missing: NameTaken"
+
+    def test_one_that_was_refused_has_the_conditions_reason(self):
+        message = "Service/x: PATCH …: over quota; Pod/y is not its own. See Service/x."
+
+        root = tree(of=kin.resource(message, "Forbidden", "False"))
+
+        (absent,) = [member for member in root.walk() if not member.uid]
+        assert (str(absent), absent.readiness.words) == ("Service/x", "missing: Forbidden")
+
+    @pytest.mark.parametrize("ready", ["True", "Unknown"])
+    def test_only_what_keeps_it_from_being_ready_is_taken_at_its_word(self, ready):
+        root = tree(of=kin.resource("Service/x", ready=ready))
+
+        assert all(member.uid for member in root.walk())
+
+    def test_a_child_that_is_there_is_not_missing_whatever_is_said_of_it(self):
+        root = tree(of=kin.resource("Deployment/web: no", "Rejected", "False"))
+
+        assert all(member.uid for member in root.walk())
+
+
+class TestResource:
+    def test_its_conditions_are_told(self):
+        root = tree(of=kin.resource("m", "Unavailable", "False"))
+
+        assert root.conditions == (Told("Ready", "False", "Unavailable", "m", kin.NOON),)
+        assert root.readiness == Readiness("InProgress", "not Ready: Unavailable")
+        assert root.children[0].conditions == ()
+
+    def test_one_that_several_installations_report_on_says_so_and_how_to_end_it(self):
+        resource = kin.resource()
+        reports = [
+            entry(f"hedgerow{name}-bluegreen", "Apply", subresource="status")
+            for name in ("", "-two")
+        ]
+        resource["metadata"]["managedFields"] = reports
+
+        root = tree(of=reduced(resource))
+
+        assert "instance 'two'" in root.warning
+        assert "hedgerow release --instance two --all" in root.warning
+        assert root.children[0].warning == tree().warning == ""
+
+    def test_one_without_status_says_so(self):
+        bare = {**kin.resource(), "status": {}}
+
+        assert tree(of=bare).readiness == Readiness(
+            "InProgress", "no status yet: does the operator run?"
+        )
+        going = {**bare, "metadata": {**bare["metadata"], "deletionTimestamp": kin.NOON}}
+        assert tree(of=going).readiness == Readiness("Terminating", "being deleted")
+
+
+class TestLastChange:
+    def test_it_is_the_newest_that_was_not_to_the_status(self):
+        entries = [
+            entry("old", time="2026-01-01T11:00:00Z"),
+            entry("new", time="2026-01-01T12:00:00Z"),
+            entry("controller", time="2026-01-01T13:00:00Z", subresource="status"),
+            entry("scaler", time="", subresource="scale"),
+        ]
+
+        assert last_change({"metadata": {"managedFields": entries}}) == Holder(
+            "new", "Update", "", "2026-01-01T12:00:00Z"
+        )
+
+    def test_of_two_in_one_second_it_is_the_last(self):
+        entries = [entry("ours", "Apply"), entry("kubectl-set"), entry("old", time="2025")]
+
+        found = last_change({"metadata": {"managedFields": entries}})
+        assert found is not None
+        assert found.manager == "kubectl-set"
+
+    def test_a_status_counts_where_there_is_nothing_else(self):
+        entries = [entry("controller", time=kin.NOON, subresource="status"), entry("x", time="")]
+
+        found = last_change({"metadata": {"managedFields": entries}})
+        assert found is not None
+        assert found.manager == "controller"
+        assert last_change({"metadata": {}}) is None
+
+
+class TestReduced:
+    def test_the_tree_of_reduced_objects_is_the_same(self):
+        objects = kin.objects()
+        whole = kin.resource(contested=[contested("Deployment/web")])
+
+        small = [reduced(obj) for obj in objects]
+
+        assert lineage(reduced(whole), kin.OWNED, Stock(small)) == tree(of=whole)
+        assert "fieldsV1" not in str(small)
+
+    def test_a_secret_keeps_no_value(self):
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "s", "annotations": {"copy": "c2VjcmV0"}},
+            "data": {"password": "c2VjcmV0"},
+            "stringData": {"password": "c2VjcmV0"},
+        }
+
+        assert "c2VjcmV0" not in str(reduced(secret))
+
+    def test_a_template_is_dropped_and_counts_are_kept(self):
+        live = {"metadata": {}, "spec": {"replicas": 2, "template": {"spec": {}}}}
+
+        assert reduced(live)["spec"] == {"replicas": 2}

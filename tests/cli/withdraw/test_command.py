@@ -1,0 +1,343 @@
+"""`hedgerow release --all`, as typed: all that an installation holds, on the model of a cluster."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cli.gardens import NAME, OURS, Garden
+from hedgerow.cli import main
+from hedgerow.cli.withdraw import command
+from hedgerow.kube import client, errors
+from hedgerow.kube.retry import Timing
+from hedgerow.process import leadership
+from hedgerow.registry import CONTROLLERS
+from hedgerow.runtime.leaderelection import record
+from model.kinds import BUILTIN, bluegreen, cronjob
+from model.server import Server
+
+TWO = "hedgerow-two-bluegreen"
+LEASE = {
+    "apiVersion": "coordination.k8s.io/v1",
+    "kind": "Lease",
+    "metadata": {"name": "hedgerow-two", "namespace": "default"},
+}
+FROM_DEFAULT = ("--system-namespace", "default")
+
+
+@pytest.fixture
+def garden(monkeypatch) -> Garden:
+    garden = Garden()
+    garden.declare(replicas=5)
+    garden.also(TWO, replicas=5)
+    monkeypatch.setattr(client, "connect", garden.connect)
+
+    async def at_once(_seconds: float) -> None:
+        """Wait for nothing."""
+
+    monkeypatch.setattr(command, "Timing", lambda: Timing(sleep=at_once))
+    return garden
+
+
+@pytest.fixture
+def typed(garden, capsys):
+    def run(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(("release", *words))
+        shown = capsys.readouterr()
+        return int(ended.value.code or 0), shown.out, shown.err
+
+    return run
+
+
+def managers(garden: Garden) -> set[str]:
+    return {entry["manager"] for entry in garden.live["metadata"]["managedFields"]}
+
+
+def report(garden: Garden, manager: str, **status: Any) -> None:
+    body = {
+        "apiVersion": garden.owner["apiVersion"],
+        "kind": "BlueGreen",
+        "metadata": {"name": "demo", "namespace": "default"},
+        "status": status,
+    }
+    garden.model.apply(body, manager, subresource="status")
+
+
+def status_of(garden: Garden) -> Any:
+    return garden.model.get(garden.owner).get("status", {})
+
+
+ALL = ("--instance", "two", "--all")
+
+
+class TestAsShown:
+    def test_nothing_is_written_until_it_is_told_to(self, garden, typed):
+        code, out, err = typed(*ALL)
+
+        assert (code, err) == (0, "")
+        assert out.splitlines() == [
+            f"Deployment default/{NAME}: 1 field would be given up",
+            "Instance 'two' would let go of 1 object; nothing was changed. --yes does it.",
+        ]
+        assert garden.writes == []
+
+    def test_what_goes_is_named(self, garden, typed):
+        report(garden, OURS, routeTo="Blue")
+        report(garden, TWO, observedGeneration=4)
+
+        code, out, _ = typed(*ALL)
+
+        assert code == 0
+        told = "BlueGreen default/demo status: 1 field would be given up; would go with it:"
+        assert f"{told} .status.observedGeneration" in out
+
+    def test_in_json_values_are_told(self, garden, typed):
+        report(garden, OURS, routeTo="Blue")
+        report(garden, TWO, observedGeneration=4)
+
+        told = json.loads(typed(*ALL, "-o", "json")[1])
+
+        assert (told["instance"], told["dryRun"]) == ("two", True)
+        assert [one["kind"] for one in told["objects"]] == ["Deployment", "BlueGreen"]
+        (change,) = told["objects"][1]["changes"]
+        assert change == {"path": ".status.observedGeneration", "before": 4}
+
+
+class TestAsDone:
+    def test_all_is_given_up_and_no_value_of_others_changes(self, garden, typed):
+        report(garden, OURS, routeTo="Blue")
+        report(garden, TWO, observedGeneration=4, routeTo="Blue")
+        before = garden.live["spec"]
+
+        code, out, _ = typed(*ALL, "--yes")
+
+        assert code == 0
+        assert "Instance 'two' let go of 2 objects." in out
+        assert "gone with it: .status.observedGeneration" in out
+        assert garden.live["spec"] == before
+        assert TWO not in managers(garden)
+        assert status_of(garden) == {"routeTo": "Blue"}
+        assert {(sent.manager, sent.force) for sent in garden.writes} == {(TWO, False)}
+
+    def test_a_second_time_nothing_is_done(self, garden, typed):
+        typed(*ALL, "--yes")
+        written = len(garden.writes)
+
+        code, out, _ = typed(*ALL, "--yes")
+
+        assert (code, len(garden.writes)) == (0, written)
+        assert out == "Instance 'two' holds nothing there.\n"
+
+    def test_one_that_just_changed_is_looked_at_again(self, garden, typed):
+        garden.interruptions[1] = lambda: garden.also("other", minReadySeconds=3)
+
+        assert typed(*ALL, "--yes")[0] == 0
+
+        assert TWO not in managers(garden)
+        assert garden.live["spec"]["minReadySeconds"] == 3
+
+    def test_one_that_never_rests_fails_and_that_is_told(self, garden, typed):
+        for number in range(1, 9):
+            garden.interruptions[number] = lambda n=number: garden.also("other", minReadySeconds=n)
+
+        code, out, err = typed(*ALL, "--yes")
+
+        assert code == 1
+        assert "failed: it changes all the time" in out
+        assert "1 failed" in err
+
+    def test_one_that_has_let_go_meanwhile_is_not_told_of(self, garden, typed):
+        garden.interruptions[1] = lambda: garden.model.apply(garden.target, TWO)
+
+        code, out, _ = typed(*ALL, "--yes")
+
+        assert code == 0
+        assert "Deployment" not in out
+
+    def test_what_is_forbidden_fails_and_the_rest_goes_on(self, garden, typed):
+        report(garden, OURS, routeTo="Blue")
+        report(garden, TWO, routeTo="Blue")
+        before = garden.before
+
+        async def forbid(sent: Any) -> None:
+            if sent.verb == "apply" and sent.api.kind == "Deployment":
+                raise errors.Forbidden("no right", code=403)
+            await before(sent)
+
+        garden.before = forbid
+
+        code, out, _ = typed(*ALL, "--yes")
+
+        assert code == 1
+        assert f"Deployment default/{NAME}: failed: no right" in out
+        assert "BlueGreen default/demo status: 1 field given up" in out
+
+
+class TestWhatNobodyElseHolds:
+    @pytest.fixture(autouse=True)
+    def sole(self, garden) -> None:
+        garden.also(TWO, replicas=5, minReadySeconds=7)
+
+    def test_it_is_kept_and_told_with_what_to_do(self, garden, typed):
+        code, out, err = typed(*ALL, "--yes")
+
+        assert code == 3
+        assert "2 fields kept: nobody else holds .spec.minReadySeconds" in out
+        assert "--to MANAGER" in err
+        assert "--drop" in err
+        assert TWO in managers(garden)
+        assert garden.writes == []
+
+    def test_told_to_it_goes(self, garden, typed):
+        code, out, _ = typed(*ALL, "--drop", "--yes")
+
+        assert code == 0
+        assert "gone with it: .spec.minReadySeconds" in out
+        assert garden.live["spec"].get("minReadySeconds", 0) != 7
+        assert TWO not in managers(garden)
+
+    def test_somebody_else_may_have_it(self, garden, typed):
+        shown = typed(*ALL, "--to", "team")
+        assert garden.writes == []
+        code, out, _ = typed(*ALL, "--to", "team", "--yes")
+
+        assert (shown[0], code) == (0, 0)
+        assert "would be handed over, no value changed" in shown[1]
+        assert "2 fields handed over, no value changed" in out
+        assert garden.live["spec"]["minReadySeconds"] == 7
+        assert garden.held("minReadySeconds") == {"team"}
+        assert TWO not in managers(garden)
+
+    def test_admission_that_changes_it_on_the_way_ends_it(self, garden, typed, monkeypatch):
+        apply = garden.apply
+
+        async def rewriting(api: Any, body: Any, **how: Any) -> Any:
+            answer = await apply(api, body, **how)
+            if how["manager"] == "team" and not how["dry_run"]:
+                spec = {**garden.live["spec"], "minReadySeconds": 9}
+                garden.model.update({**garden.live, "spec": spec}, "webhook")
+                answer = type(answer)(garden.live, created=False)
+            return answer
+
+        monkeypatch.setattr(garden, "apply", rewriting)
+
+        code, out, _ = typed(*ALL, "--to", "team", "--yes")
+
+        assert code == 3
+        assert "2 fields kept: admission changes .spec.minReadySeconds" in out
+        assert TWO in managers(garden)
+
+    def test_a_status_that_no_other_hedgerow_reports_on_stays(self, garden, typed):
+        report(garden, TWO, routeTo="Blue")
+
+        code, out, _ = typed(*ALL, "--yes")
+
+        assert code == 3
+        assert "BlueGreen default/demo status: 1 field kept: nobody else holds" in out
+        assert status_of(garden) == {"routeTo": "Blue"}
+
+
+class TestWhileItIsAtWork:
+    @pytest.fixture(autouse=True)
+    def quick(self, monkeypatch) -> None:
+        """Hardly a second passes while the Lease is watched."""
+        monkeypatch.setattr(leadership, "Timing", lambda: record.Timing(0.3, 0.2, 0.02))
+
+    def test_a_leader_that_renews_is_refused_beside(self, garden, typed):
+        count = 0
+
+        def renewed() -> None:
+            nonlocal count
+            count += 1
+            spec = {"holderIdentity": "pod-1", "renewTime": f"2026-01-01T00:00:00.00000{count}Z"}
+            garden.model.apply({**LEASE, "spec": spec}, "hedgerow-two-lease")
+
+        renewed()
+        before = garden.before
+
+        async def beat(sent: Any) -> None:
+            if sent.verb == "read" and sent.api.kind == "Lease":
+                renewed()
+            await before(sent)
+
+        garden.before = beat
+        code, _, err = typed(*ALL, *FROM_DEFAULT, "--yes")
+
+        assert code == 1
+        assert (
+            "pod-1 is at work in all namespaces (Lease default/hedgerow-two): stop it first" in err
+        )
+        assert TWO in managers(garden)
+
+    def test_one_that_is_gone_is_not(self, garden, typed):
+        spec = {"holderIdentity": "", "leaseDurationSeconds": 1}
+        garden.model.apply({**LEASE, "spec": spec}, "hedgerow-two-lease")
+
+        assert typed(*ALL, *FROM_DEFAULT, "--yes")[0] == 0
+
+    def test_where_that_may_not_be_read_it_is_told_and_done(self, garden, typed):
+        before = garden.before
+
+        async def forbid(sent: Any) -> None:
+            if sent.api.kind == "Lease":
+                raise errors.Forbidden("no right", code=403)
+            await before(sent)
+
+        garden.before = forbid
+
+        code, out, err = typed(*ALL, "--yes")
+
+        assert code == 0
+        assert "whether it is at work is not known" in out + err
+
+
+class TestUsage:
+    @pytest.mark.parametrize(
+        "words",
+        [
+            (),
+            ("deploy/x", "--all"),
+            ("--all", "--field", "spec"),
+            ("--all", "--to", "x", "--drop"),
+            ("--all", "--yes", "--dry-run"),
+            ("deploy/x", "--yes"),
+            ("deploy/x", "--drop"),
+            ("deploy/x", "--controller", "bluegreen"),
+            ("--all", "--controller", "nonsense"),
+            ("--all", "--instance", "No Name"),
+        ],
+    )
+    def test_what_makes_no_sense_is_told_in_one_line(self, garden, typed, words):
+        code, out, err = typed(*words)
+
+        assert (code, out) == (2, "")
+        assert len(err.splitlines()) == 1
+        assert garden.sent == []
+
+
+def test_a_finalizer_goes_though_the_rest_of_a_job_is_kept(garden, typed):
+    """Nobody else would take it off, and the Job could never be deleted."""
+    (guard,) = CONTROLLERS["cronjob"].finalizers
+    garden.model = Server([*BUILTIN, bluegreen(), cronjob()])
+    pod = {"containers": [{"name": "c", "image": "example/job:1"}], "restartPolicy": "Never"}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "nightly-1", "namespace": "default", "finalizers": [guard]},
+        "spec": {"parallelism": 2, "template": {"spec": pod}},
+    }
+    garden.model.apply(job, "hedgerow-cronjob")
+
+    shown = typed("--all", "--controller", "cronjob")
+    assert garden.model.get(job)["metadata"]["finalizers"] == [guard]
+    code, out, _ = typed("--all", "--controller", "cronjob", "--yes")
+
+    assert (shown[0], code) == (3, 3)
+    assert "Job default/nightly-1: " in out
+    assert "kept: nobody else holds .spec.parallelism" in out
+    assert out.splitlines()[0].endswith("the finalizer goes")
+    assert "finalizers" not in garden.model.get(job)["metadata"]
+    assert garden.model.get(job)["spec"]["parallelism"] == 2

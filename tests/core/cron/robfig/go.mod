@@ -1,5 +1,0 @@
-module hedgerow/tests/core/cron/robfig
-
-go 1.26
-
-require github.com/robfig/cron/v3 v3.0.1

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hedgerow.fields.canonical import (
+    builtin,
+    canonical,
+    canonical_object,
+    identical,
+    quantity,
+    same,
+    time,
+)
+
+RESOURCES = ("f:spec", "f:containers", 'k:{"name":"c"}', "f:resources")
+
+
+class TestIdentical:
+    @pytest.mark.parametrize(
+        ("left", "right"),
+        [("8", 8), (1, True), (True, 1), (0, False), (None, 0), ([], {}), ({}, []), ([1], [1, 1]),
+         ({"a": 1}, {"a": 1, "b": 1}), ({"a": 1}, {"a": True}), ([None], [0]), ("a", ["a"])],
+    )  # fmt: skip
+    def test_other_types_and_other_contents_differ(self, left: Any, right: Any) -> None:
+        assert not identical(left, right)
+
+    @pytest.mark.parametrize("value", [1, "1", True, None, [], {}, {"a": [1, {"b": None}]}, 1.5])
+    def test_equal_json_is_identical(self, value: Any) -> None:
+        assert identical(value, value)
+
+    def test_a_whole_float_is_the_integer(self) -> None:
+        assert identical(1.0, 1)
+
+
+class TestQuantity:
+    """The right-hand sides are what a real API server answered for an emptyDir's sizeLimit."""
+
+    @pytest.mark.parametrize(
+        ("sent", "answered"),
+        [
+            ("0", "0"), ("0.0", "0"), ("00", "0"), ("-0", "0"), ("0Gi", "0"), ("1", "1"),
+            ("1000m", "1"), ("0.5", "500m"), (".5", "500m"), ("1.5", "1500m"), ("1024Mi", "1Gi"),
+            ("1.5Gi", "1536Mi"), ("0.5Gi", "512Mi"), ("0.0005Gi", "536870912m"), ("100Ki", "100Ki"),
+            ("0.1Ki", "102400m"), ("1.1Ki", "1126400m"), ("1024", "1024"), ("1e3", "1e3"),
+            ("1e-3", "1e-3"), ("1000e0", "1e3"), ("12e6", "12e6"), ("1e10", "10e9"),
+            ("5e2", "500"), ("1.5e3", "1500"), ("1000k", "1M"), ("1000000", "1M"),
+            ("1000Mi", "1000Mi"), ("2048Ki", "2Mi"), ("0.1m", "100u"), ("0.1n", "1n"),
+            ("1500u", "1500u"), ("3.0", "3"), ("1048576", "1048576"), ("1Ei", "1Ei"), ("9E", "9E"),
+            ("1.0000000001", "1000000001n"), ("10000000", "10M"), ("-1.5", "-1500m"),
+            ("8Ei", "9223372036854775807"), ("7Ei", "7Ei"), ("-9Ei", "-9223372036854775807"),
+            ("1e19", "10e18"), ("1.000000000001", "1000000001n"),
+            ("+1234567890123456789", "1234567890123456789"), ("1e2", "100"),
+            (1, "1"), (0.5, "500m"), (1000, "1k"),
+        ],
+    )  # fmt: skip
+    def test_it_is_respelled_as_the_server_does(self, sent: Any, answered: str) -> None:
+        assert answered == quantity(sent)
+
+    @pytest.mark.parametrize(
+        "text", ["1.234", "1.", "1E3", "+5", "1e03", "1023Ki", "1025Mi", "10E", "1e30"]
+    )
+    def test_what_the_server_takes_for_canonical_stays(self, text: str) -> None:
+        assert text == quantity(text)
+
+    @pytest.mark.parametrize(
+        "value",
+        ["", "x", "1000E", "1 Gi", "Gi", ".", "1gi", True, None, ["1000m"]],
+    )
+    def test_what_is_no_quantity_stays(self, value: Any) -> None:
+        assert value is quantity(value)
+
+
+class TestTime:
+    @pytest.mark.parametrize(
+        ("sent", "precision", "answered"),
+        [
+            ("2026-01-01T00:00:00+02:00", "seconds", "2025-12-31T22:00:00Z"),
+            ("2026-01-01T00:00:00.9Z", "seconds", "2026-01-01T00:00:00Z"),
+            ("2026-01-01T00:00:00Z", "microseconds", "2026-01-01T00:00:00.000000Z"),
+            ("2026-01-01T00:00:00", "seconds", "2026-01-01T00:00:00"),
+            ("soon", "seconds", "soon"),
+            (7, "seconds", 7),
+        ],
+    )
+    def test_it_is_respelled_in_utc(self, sent: Any, precision: str, answered: Any) -> None:
+        assert answered == time(sent, precision)
+
+
+class TestSame:
+    @pytest.mark.parametrize(
+        ("steps", "want", "live"),
+        [
+            ((*RESOURCES, "f:limits", "f:cpu"), "1000m", "1"),
+            ((*RESOURCES, "f:requests", "f:memory"), "1024Mi", "1Gi"),
+            (RESOURCES, {"limits": {"cpu": "0.5"}}, {"limits": {"cpu": "500m"}}),
+            (("f:volumes", 'k:{"name":"v"}', "f:emptyDir", "f:sizeLimit"), "1024Mi", "1Gi"),
+            (("f:valueFrom", "f:resourceFieldRef"), {"divisor": "1000m"}, {"divisor": "1"}),
+            (("f:overhead", "f:cpu"), "0.1", "100m"),
+            (("f:template", "f:spec", "f:overhead", "f:cpu"), "0.1", "100m"),
+            (("f:eventTime",), "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000000Z"),
+            (("f:spec", "f:renewTime"), "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000000Z"),
+            (("f:deprecatedFirstTimestamp",), "2026-01-01T00:00:00+01:00", "2025-12-31T23:00:00Z"),
+        ],
+    )  # fmt: skip
+    def test_spelling_does_not_count_where_quantities_and_times_stand(
+        self, steps: tuple[str, ...], want: Any, live: Any
+    ) -> None:
+        assert same(want, live, steps)
+
+    @pytest.mark.parametrize(
+        ("steps", "want", "live"),
+        [
+            (("f:env", 'k:{"name":"limits"}', "f:value"), "1000m", "1"),
+            (("f:data", "f:cpu"), "1000m", "1"),
+            (("f:data", "f:renewTime"), "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000000Z"),
+            (("f:metadata", "f:annotations", "f:limits"), "1000m", "1"),
+            (("f:spec", "f:limits", "f:cpu"), "1000m", "1"),
+            (("f:sizeLimit",), "1024Mi", "1Gi"),
+            ((*RESOURCES, "f:limits", "f:cpu"), "1", "2"),
+            ((*RESOURCES, "f:limits", "f:memory"), "1Gi", "1073741824"),
+            ((), "1000m", "1"),
+        ],
+    )
+    def test_everywhere_else_and_in_substance_it_does(
+        self, steps: tuple[str, ...], want: Any, live: Any
+    ) -> None:
+        assert not same(want, live, steps)
+
+
+class TestCanonical:
+    def test_only_known_places_are_respelled(self) -> None:
+        container = {"resources": {"limits": {"cpu": "1000m"}}, "args": ["1000m"]}
+
+        assert {"resources": {"limits": {"cpu": "1"}}, "args": ["1000m"]} == canonical(container)
+
+    @pytest.mark.parametrize(
+        ("api_version", "is_builtin"),
+        [("v1", True), ("apps/v1", True), ("networking.k8s.io/v1", True), ("example.com/v1", False),
+         ("app.demo.kakao.com/v1", False)],
+    )  # fmt: skip
+    def test_only_built_in_kinds_are_respelled(self, api_version: str, is_builtin: bool) -> None:
+        spec = {"containers": [{"resources": {"limits": {"cpu": "1000m"}}}]}
+        want = {"apiVersion": api_version, "spec": spec}
+
+        assert is_builtin is builtin(api_version)
+        assert is_builtin is (want != canonical_object(want))

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hedgerow.fields.managed import held
+from hedgerow.fields.sets import ABSENT, Values, cut, declaring, is_hollow, is_key, leaves, united
+from support.judged import OTHER, OURS, item, live, want
+
+LEAF: dict[str, Any] = {}
+C = 'k:{"name":"c"}'
+CONTAINERS = ("f:spec", "f:containers")
+TREE = {
+    "f:metadata": {"f:labels": {".": LEAF, "f:a": LEAF}},
+    "f:spec": {"f:replicas": LEAF, "f:containers": {C: item("name", "image")}},
+}
+PLACES = [
+    ("f:metadata", "f:labels", "f:a"),
+    ("f:spec", "f:replicas"),
+    (*CONTAINERS, C, "f:name"),
+    (*CONTAINERS, C, "f:image"),
+]
+
+
+class TestLeaves:
+    def test_they_are_the_places_with_nothing_below(self):
+        assert list(leaves(TREE)) == PLACES
+
+    def test_what_is_held_as_such_alone_is_one(self):
+        tree = {"f:a": {".": LEAF}, "f:b": LEAF, ".": LEAF, "f:s": {'v:"x"': LEAF}}
+
+        assert list(leaves(tree)) == [("f:a",), ("f:b",), ("f:s", 'v:"x"')]
+
+    @pytest.mark.parametrize(
+        ("steps", "key"),
+        [
+            ((*CONTAINERS, C, "f:name"), True),
+            ((*CONTAINERS, C, "f:image"), False),
+            ((*CONTAINERS, C), False),
+            (("f:spec", "f:name"), False),
+            (("f:spec",), False),
+            (("f:finalizers", C, 'v:"name"'), False),
+        ],
+    )
+    def test_the_keys_of_a_list_item_are_known(self, steps, key):
+        assert is_key(steps) is key
+
+    def test_one_that_others_hold_the_content_of_is_hollow(self):
+        obj = live(want(), (OURS, {"f:a": LEAF, "f:b": LEAF}), (OTHER, {"f:a": {".": LEAF}}))
+        more = live(want(), (OURS, {"f:a": LEAF}), (OTHER, {"f:a": {".": LEAF, "f:x": LEAF}}))
+
+        assert not is_hollow(held(obj), ("f:a",))
+        assert not is_hollow(held(obj), ("f:b",))
+        assert not is_hollow(held(obj), ("f:c",))
+        assert is_hollow(held(more), ("f:a",))
+
+
+class TestParts:
+    def test_places_are_added_where_they_are_and_the_tree_itself_stays(self):
+        more = united(TREE, [("f:spec", "f:paused"), ("f:spec", "f:replicas"), ("f:data", "f:x")])
+
+        assert more["f:spec"]["f:paused"] == LEAF
+        assert more["f:data"] == {"f:x": LEAF}
+        assert list(leaves(more)) == [*PLACES, ("f:spec", "f:paused"), ("f:data", "f:x")]
+        assert list(leaves(TREE)) == PLACES
+
+    def test_what_loses_its_last_leaf_goes_or_it_would_hold_all(self):
+        left = cut(TREE, [("f:spec", "f:replicas"), (*CONTAINERS, C)])
+
+        assert left == {"f:metadata": TREE["f:metadata"]}
+        assert cut(TREE, PLACES[:1])["f:metadata"] == {"f:labels": {".": LEAF}}
+        assert cut(TREE, []) == TREE
+
+
+class TestValues:
+    OBJECT = {
+        "spec": {"replicas": None, "containers": [{"name": "b"}, {"name": "c", "image": "i"}]},
+        "args": ["x", "x", "y"],
+    }
+
+    @pytest.mark.parametrize(
+        ("steps", "value"),
+        [
+            (("f:spec", "f:replicas"), None),
+            ((*CONTAINERS, C, "f:image"), "i"),
+            ((*CONTAINERS, C), {"name": "c", "image": "i"}),
+            (("f:args", 'v:"y"'), "y"),
+            (("f:args", 'v:"x"'), ["x", "x"]),
+            ((), OBJECT),
+        ],
+    )
+    def test_it_is_what_stands_there(self, steps, value):
+        assert Values(self.OBJECT).at(steps) == value
+
+    @pytest.mark.parametrize(
+        "steps",
+        [
+            ("f:status",), ("f:spec", "f:replicas", "f:x"), (*CONTAINERS, 'k:{"name":"z"}'),
+            ("f:spec", C), ("f:args", "f:x"), ("?",),
+        ],
+    )  # fmt: skip
+    def test_where_nothing_stands_it_is_absent(self, steps):
+        assert Values(self.OBJECT).at(steps) is ABSENT
+
+
+class TestDeclaring:
+    def test_it_adds_to_what_was_declared_with_the_values_that_are_there(self):
+        spec = {"replicas": 5, "containers": [{"name": "c", "image": "i", "tty": True}]}
+        obj = live(
+            want(spec=spec), (OURS, {"f:spec": {"f:replicas": LEAF}}), (OTHER, {"f:spec": LEAF})
+        )
+
+        body = declaring(obj, OURS, [(*CONTAINERS, C, "f:image")])
+
+        assert body["spec"] == {"replicas": 5, "containers": [{"name": "c", "image": "i"}]}
+        assert body["metadata"] == {
+            "name": "x", "namespace": "default", "uid": "u", "resourceVersion": "7"
+        }  # fmt: skip
+        assert (body["apiVersion"], body["kind"]) == ("apps/v1", "Deployment")
+
+    def test_one_that_declared_nothing_declares_just_that(self):
+        obj = live(want(spec={"replicas": 5}, status={"a": 1}))
+
+        assert declaring(obj, OURS, [("f:status", "f:a")], "status")["status"] == {"a": 1}
+        assert "spec" not in declaring(obj, OURS, [("f:status", "f:a")], "status")

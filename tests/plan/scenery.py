@@ -1,0 +1,77 @@
+"""Scenery: one declared child, and the scenes in which it is planned for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hedgerow.contract import Apply, Child, Desired
+from hedgerow.objects import Installation, ObjectRef
+from hedgerow.plan.input import Past, Plan, Scene
+from hedgerow.plan.plan import plan
+from hedgerow.plan.writes import ChildId, Write, declare
+from hedgerow_schemas.base import ApiResource, ContestedField, View
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.builtin import Deployment, Service
+from plan.made import live
+
+Object = dict[str, Any]
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OWNER = ObjectRef(BlueGreen.api, "ns", "demo", "owner-uid")
+
+
+class ConfigMap(View):
+    api = ApiResource("v1", "ConfigMap", "configmaps")
+    __slots__ = ()
+
+
+OWNS = (ConfigMap, Deployment, Service)
+ID: ChildId = ("ConfigMap", "settings")
+DATA = {"a": "1", "b": "2"}
+CHILD = Apply(ConfigMap, "settings", {"data": DATA})
+WANT = declare(CHILD, OWNER, "bluegreen")
+
+
+def scene(
+    there: Object | None = None,
+    *,
+    past: Past | None = None,
+    homonym: Object | None = None,
+    reported: tuple[ContestedField, ...] = (),
+    now: datetime = NOW,
+    **others: Object,
+) -> Scene:
+    objects = {ID: there} if there else {}
+    objects |= {("ConfigMap", name): obj for name, obj in others.items()}
+    return Scene(
+        OWNER,
+        "bluegreen",
+        Installation(),
+        now,
+        objects,
+        homonyms={ID: homonym} if homonym else {},
+        past={ID: past} if past else {},
+        reported=reported,
+    )
+
+
+def planned(made: Scene, *children: Child) -> Plan:
+    return plan(made, Desired(children=children or (CHILD,)), OWNS)
+
+
+def only_write(made: Plan) -> Write:
+    (write,) = made.writes
+    return write
+
+
+def settled_past(want: Object = WANT, seen: Object | None = None) -> Past:
+    """What a pass remembers that found the child settled."""
+    return planned(scene(seen or live(want))).past[ID]
+
+
+def nobodys(path: str = ".data.a") -> ContestedField:
+    """A field that somebody removed again after it had been put back."""
+    return ContestedField(
+        object="ConfigMap/settings", path=path, reason="Removed", declared='"1"', since=NOW
+    )

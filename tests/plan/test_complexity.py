@@ -1,0 +1,568 @@
+"""Complexity: what is worked out of an object grows as the object does, and no faster."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from math import log2
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from plan.growing import (
+    CONTROLLERS,
+    COUNTER,
+    MANAGER,
+    MODULES,
+    NOW,
+    OTHER,
+    SITUATIONS,
+    Case,
+    counted,
+)
+from support.counted import Counter, TooMany, run
+
+pytestmark = pytest.mark.untraced
+
+SIZES = (1000, 2000, 4000, 8000)
+CONTEST = ("contest",)
+"""The situation in which a function is measured for which there is no better one."""
+DOUBLED = 2.5
+"""How many times more steps twice as many items may take."""
+Object = dict[str, Any]
+Function = Callable[[Any, Case], object]
+
+
+def judged(m: Any, case: Case) -> Any:
+    return m.writes.judge(case.want, case.live, MANAGER)
+
+
+def owned(case: Case) -> Any:
+    return counted().builtin_schema.Deployment(case.live)
+
+
+def desired(case: Case) -> Any:
+    return counted().contract.Desired(children=(case.child,))
+
+
+def tree(case: Case) -> Any:
+    return counted().managed.entry(case.live, MANAGER)
+
+
+def items(case: Case) -> list[Any]:
+    return case.live["spec"]["template"]["spec"]["containers"][0]["env"]
+
+
+def elements(case: Case) -> list[str]:
+    return ['k:{"name":"%s"}' % item["name"] for item in items(case)]  # noqa: UP031 - braces
+
+
+def pods(case: Case) -> list[Any]:
+    meta = {"labels": {"a": "b", "pod-template-hash": "h"}}
+    rs = [{"kind": "ReplicaSet", "name": "web-h", "controller": True}]
+    return [
+        counted().builtin_schema.Pod({"metadata": {**meta, "name": f"p{n}", "ownerReferences": rs}})
+        for n in range(case.size)
+    ]
+
+
+def jobs(case: Case) -> list[Any]:
+    done = {"conditions": [{"type": "Complete", "status": "True"}]}
+    return [
+        counted().job_schema.Job(
+            {"metadata": {"name": f"cj-{n * 60}"}, "status": done if n % 2 else {}}
+        )
+        for n in range(case.size)
+    ]
+
+
+def bluegreen(case: Case) -> Any:
+    return counted().bluegreen_schema.BlueGreen.model_validate(case.resource)
+
+
+def cronjob(policy: str) -> Any:
+    spec = {"schedule": "* * * * *", "jobTemplate": {}, "concurrencyPolicy": policy}
+    return counted().cronjob_schema.CronJob.model_validate(
+        {"metadata": {"name": "cj", "creationTimestamp": "2026-01-01T11:58:00Z"}, "spec": spec}
+    )
+
+
+def memcached() -> Any:
+    return counted().memcached_schema.Memcached.model_validate(
+        {"metadata": {"name": "web"}, "spec": {"size": 3}}
+    )
+
+
+def observed(case: Case, *related: Any) -> Any:
+    return counted().contract.Observed(now=NOW, children=(owned(case),), related=related)
+
+
+def problems(case: Case) -> list[Any]:
+    return [counted().conditions.Problem("Rejected", f"it {n}") for n in range(case.size)]
+
+
+def conditions(case: Case) -> list[Any]:
+    return [counted().conditions.condition(f"C{n}", True, "R") for n in range(case.size)]
+
+
+def review(case: Case) -> Object:
+    kind = {"group": "app.demo.kakao.com", "version": "v1", "kind": "BlueGreen"}
+    broken = {**case.resource, "spec": {"ports": [{"name": 1}] * case.size}}
+    place = {"group": "app.demo.kakao.com", "version": "v1", "resource": "bluegreens"}
+    request = {"uid": "u", "kind": kind, "resource": place, "operation": "UPDATE", "object": broken}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+def reviewed(m: Any, case: Case) -> Any:
+    return m.review.read(review(case), m.bluegreen.CONTROLLER)
+
+
+def unreadable(m: Any, case: Case) -> Any:
+    """Return the error of a model that refuses as many fields as there are items."""
+    broken = {**case.resource, "spec": {f"f{n}": n for n in range(case.size)}}
+    try:
+        m.bluegreen_schema.BlueGreen.model_validate(
+            {**broken, "metadata": {"annotations": dict.fromkeys(elements(case), 1)}}
+        )
+    except ValidationError as error:
+        return error
+    raise AssertionError("it is refused")
+
+
+def deployed(m: Any) -> Any:
+    return m.objects.ObjectRef(m.builtin_schema.Deployment.api, "ns", "web")
+
+
+def member(case: Case) -> Any:
+    return counted().resources.lineage(case.resource, ["Deployment"], stock(case))
+
+
+def stock(case: Case) -> Any:
+    ref = {"kind": "BlueGreen", "uid": "owner", "controller": True}
+    there = [
+        {"kind": "Deployment", "metadata": {"name": f"d{n}", "ownerReferences": [ref]}}
+        for n in range(case.size)
+    ]
+    return counted().resources.Stock(there)
+
+
+def weights(m: Any, case: Case) -> Any:
+    return {m.oversized.Family("c", f"ns{n % 100}", str(n)): n for n in range(case.size)}
+
+
+def selector(case: Case) -> Any:
+    return {
+        "matchLabels": {item["name"]: "x" for item in items(case)},
+        "matchExpressions": [
+            {"key": "a", "operator": "In", "values": [item["name"]]} for item in items(case)
+        ],
+    }
+
+
+def forecast(m: Any, case: Case) -> Any:
+    ref = m.objects.ObjectRef(m.builtin_schema.Deployment.api, "ns", "web")
+    objects = tuple(m.forecast.ObjectForecast(ref, "deleted") for _ in range(case.size))
+    return m.forecast.Forecast(case.owner, "bluegreen", MANAGER, objects)
+
+
+def wish(m: Any) -> Any:
+    return m.adopt.Wish(OTHER)
+
+
+def adopted(m: Any, case: Case) -> Any:
+    try:
+        return m.adopt.adopt(case.live, wish(m), m.adopt.Target(MANAGER))
+    except m.transfers.Refusal:
+        return None
+
+
+def refused(m: Any, function: Callable[[], object]) -> object:
+    try:
+        return function()
+    except m.transfers.Refusal:
+        return None
+
+
+EXACT = ("f:spec", "f:template")
+GATE: dict[str, Function] = {
+    "adopt.adopt": adopted,
+    "adopt.left_over": lambda m, c: (
+        (found := adopted(m, c)) and m.adopt.left_over(c.after, found, m.adopt.Target(MANAGER))
+    ),
+    "review.read": reviewed,
+    "review.validate": lambda m, c: m.review.validate(reviewed(m, c), m.bluegreen.CONTROLLER),
+    "review.default": lambda m, c: m.review.default(reviewed(m, c), m.bluegreen.CONTROLLER),
+    "coownership.without_yielded": lambda m, c: m.coownership.without_yielded(
+        c.want, c.live, MANAGER, partial(c.terms.yielded, "Deployment", "web")
+    ),
+    "coownership.respelled": lambda m, c: m.coownership.respelled(c.want, c.verdict),
+    "coownership.with_held_items": lambda m, c: m.coownership.with_held_items(
+        c.want, c.live, MANAGER, c.verdict
+    ),
+    "coownership.covers": lambda m, c: m.coownership.covers(c.live, c.live),
+    "applyconfiguration.leave_out": lambda m, c: m.applyconfiguration.leave_out(
+        c.want, c.verdict.leaves
+    ),
+    "applyconfiguration.without_nulls": lambda m, c: m.applyconfiguration.without_nulls(c.live),
+    "oversized.reduced": lambda m, c: m.oversized.reduced(
+        {**c.live, "metadata": {**c.live["metadata"], "finalizers": elements(c)}},
+        m.oversized.Excess(2, 1, "object"),
+        MANAGER,
+        elements(c)[:1],
+    ),
+    "oversized.excess_of": lambda m, c: m.oversized.excess_of(c.live),
+    "oversized.surplus": lambda m, c: m.oversized.surplus(
+        weights(m, c), weights(m, c), c.size * c.size
+    ),
+    "canonical.identical": lambda m, c: m.canonical.identical(c.live, c.live),
+    "canonical.same": lambda m, c: m.canonical.same(c.live, c.after),
+    "canonical.canonical": lambda m, c: m.canonical.canonical(c.live),
+    "canonical.canonical_object": lambda m, c: m.canonical.canonical_object(c.live),
+    "child.ChildPlanner.plan": lambda m, c: m.child.ChildPlanner(c.scene, c.child).plan(),
+    "claims.claimed_kinds": lambda m, c: m.claims.claimed_kinds(
+        reviewed(m, c), m.bluegreen.CONTROLLER
+    ),
+    "client_side_apply.annotations_size": lambda m, c: m.client_side_apply.annotations_size(
+        c.live, c.want
+    ),
+    "client_side_apply.creation": lambda m, c: m.client_side_apply.creation(c.want),
+    "client_side_apply.patch": lambda m, c: m.client_side_apply.patch(c.live, c.want),
+    "client_side_apply.patched": lambda m, c: m.client_side_apply.patched(c.live, c.want),
+    "conditions.conclude": lambda m, c: m.conditions.conclude(
+        conditions(c), c.reported, problems(c), unmatched=elements(c), ignored=elements(c)
+    ),
+    "conditions.stamp": lambda m, c: m.conditions.stamp(conditions(c), conditions(c), 1, NOW),
+    "conflicts.groups": lambda m, c: m.conflicts.groups(c.reported),
+    "conflicts.listed": lambda m, c: m.conflicts.listed(c.reported, c.reported),
+    "contract.Observed.child": lambda m, c: observed(c, *pods(c)).child(m.builtin_schema.Pod, ""),
+    "contract.Observed.all": lambda m, c: observed(c, *pods(c)).all(m.builtin_schema.Pod),
+    "writes.declare": lambda m, c: m.writes.declare(c.child, c.owner, "bluegreen"),
+    "writes.unguarded": lambda m, c: m.writes.unguarded(c.want),
+    "writes.normal_form": lambda m, c: m.writes.normal_form(c.want, c.verdict),
+    "writes.with_normal_form": lambda m, c: m.writes.with_normal_form(c.want, "x"),
+    "writes.judge": judged,
+    "diff.difference": lambda m, c: m.diff.difference(c.live, c.after, MANAGER),
+    "applyconfiguration.extract": lambda m, c: m.applyconfiguration.extract(c.live, MANAGER),
+    "applyconfiguration.item": lambda m, c: m.applyconfiguration.item(
+        c.live["spec"], "f:spec", tree(c)["f:spec"]
+    ),
+    "paths.path_of": lambda m, c: m.paths.path_of(elements(c)),
+    "paths.assign": lambda m, c: m.paths.assign(items(c), elements(c)),
+    "paths.shapes": lambda m, c: m.paths.shapes(elements(c)),
+    "paths.coin": lambda m, c: m.paths.coin({}, elements(c)),
+    "paths.by_element": lambda m, c: m.paths.by_element(dict.fromkeys(c.steps)),
+    "paths.Positions.of": lambda m, c: (
+        (where := m.paths.Positions(items(c))) and [where.of(element) for element in elements(c)]
+    ),
+    "finalizers.finalizers_of": lambda m, c: m.finalizers.finalizers_of(c.live),
+    "finalizers.finalization": lambda m, c: m.finalizers.finalization(
+        m.builtin_schema.Deployment.api,
+        {**c.live, "metadata": {**c.live["metadata"], "finalizers": elements(c)}},
+        MANAGER,
+        elements(c),
+    ),
+    "forecast.yielded": lambda m, c: m.forecast.yielded(c.scene, desired(c)),
+    "forecast.worst": lambda m, c: m.forecast.worst([forecast(m, c)]),
+    "forecast.rolled_out": lambda m, c: m.forecast.rolled_out(c.live),
+    "history.outdated": lambda m, c: m.history.outdated(jobs(c), 3, 3),
+    "history.last_success": lambda m, c: m.history.last_success(jobs(c), None),
+    "immutable.fixed": lambda m, c: m.immutable.fixed(owned(c), ("spec",), {}, "costs"),
+    "immutable.degraded": lambda m, c: m.immutable.degraded(
+        m.immutable.fixed(owned(c), ("spec",), {}, "costs") * 2
+    ),
+    "installations.doubly_reported": lambda m, c: m.installations.doubly_reported(c.live),
+    "installations.installation_of": lambda m, c: m.installations.installation_of(c.live, "x"),
+    "installations.keeper": lambda m, c: m.installations.keeper(
+        c.live, "bluegreen", m.objects.Installation("two")
+    ),
+    "installations.reporters": lambda m, c: m.installations.reporters(c.live, "bluegreen"),
+    "validation.status": lambda m, c: m.validation.status(
+        m.builtin_schema.Deployment.api,
+        "x",
+        [m.validation.FieldError(str(n), n, "no") for n in range(c.size)],
+    ),
+    "resources.reduced": lambda m, c: m.resources.reduced(c.live),
+    "resources.lineage": lambda _, c: member(c),
+    "resources.last_change": lambda m, c: m.resources.last_change(c.live),
+    "resources.Member.walk": lambda _, c: member(c).walk(),
+    "resources.Stock.children": lambda _, c: stock(c).children("owner"),
+    "resources.Stock.find": lambda _, c: stock(c).find("Deployment", "", "d1"),
+    "managed.held": lambda m, c: m.managed.held(c.live),
+    "managed.entries": lambda m, c: m.managed.entries(c.live),
+    "managed.entry": lambda m, c: m.managed.entry(c.live, MANAGER),
+    "managed.managers": lambda m, c: m.managed.managers(c.live),
+    "managed.Entries.below": lambda m, c: m.managed.held(c.live).below("f:spec").below("f:x"),
+    "managed.Entries.at": lambda m, c: (
+        (held := m.managed.held(c.live)) and [held.at(steps) for steps in c.steps]
+    ),
+    "managed.Entries.elements": lambda m, c: m.managed.held(c.live).elements(),
+    "merge.merge": lambda m, c: m.merge.merge(c.live, c.want, MANAGER),
+    "merge.taken": lambda m, c: m.merge.taken(c.live, c.verdict.contested, MANAGER),
+    "merge.put": lambda m, c: m.merge.put(c.live, dict.fromkeys(c.steps, "x")),
+    "merge.without": lambda m, c: m.merge.without(c.live, c.steps),
+    "merge.tree_of": lambda m, c: m.merge.tree_of(
+        c.want, [tree for _, _, tree in m.managed.entries(c.live)]
+    ),
+    "merge.keyed": lambda m, c: m.merge.keyed(
+        c.want, [tree for _, _, tree in m.managed.entries(c.live)]
+    ),
+    "objects.controller_of": lambda m, c: m.objects.controller_of(c.live),
+    "objects.digest": lambda m, c: m.objects.digest(c.live),
+    "transfers.shown": lambda m, c: (
+        (values := m.sets.Values(c.live))
+        and [m.transfers.shown(values, steps) for steps in c.steps]
+    ),
+    "transfers.changes": lambda m, c: m.transfers.changes(c.live, c.after, c.steps),
+    "transfers.holdings": lambda m, c: m.transfers.holdings(c.live),
+    "tree_diff.news": lambda m, c: m.tree_diff.news([member(c)], [member(c)]),
+    "owners.owners": lambda m, c: m.owners.owners(c.live, {".spec": "BlueGreen/web"}),
+    "owners.Node.walk": lambda m, c: m.owners.owners(c.live).fields[-1].walk(),
+    "owners.Ownership.places": lambda m, c: m.owners.owners(c.live).places(),
+    "owners.Ownership.leaves": lambda m, c: m.owners.owners(c.live).leaves(),
+    "selection.contested_in": lambda m, c: m.selection.contested_in(c.live, c.resource),
+    "selection.choose": lambda m, c: m.selection.choose(m.owners.owners(c.live), OTHER),
+    "selection.disputes": lambda m, c: m.selection.disputes(c.live, c.resource, c.owner),
+    "ownership.judge": lambda m, c: m.ownership.judge(c.want, c.live, MANAGER),
+    "ownership.residual": lambda m, c: m.ownership.residual(c.verdict),
+    "plan.plan": lambda m, c: m.plan.plan(c.scene, desired(c), [m.builtin_schema.Deployment]),
+    "readiness.readiness": lambda m, c: m.readiness.readiness(c.live),
+    "release.release": lambda m, c: refused(
+        m, lambda: m.release.release(c.live, c.resource, MANAGER, [], OTHER)
+    ),
+    "release.given_up": lambda m, c: m.release.given_up(c.live, MANAGER, c.steps),
+    "release.left_over": lambda m, c: m.release.left_over(c.live, MANAGER, c.steps),
+    "remedies.remedies": lambda m, c: [
+        m.remedies.remedies(c.owner, {}, field) for field in c.reported
+    ],
+    "workloads.waits_for": lambda m, c: m.workloads.waits_for(owned(c), pods(c)),
+    "workloads.replicas_of": lambda m, c: m.workloads.replicas_of("web", {}, pods(c)),
+    "input.Scene.report": lambda m, c: (
+        (scene := c.scene) and [scene.report(deployed(m), leaf) for leaf in c.verdict.leaves]
+    ),
+    "input.Scene.is_given_up": lambda m, c: (
+        (scene := c.scene)
+        and [scene.is_given_up(deployed(m), leaf.path) for leaf in c.verdict.leaves]
+    ),
+    "workloads.matches": lambda m, c: m.workloads.matches(selector(c), {}),
+    "workloads.text": lambda m, c: m.workloads.text(selector(c)),
+    "redaction.both": lambda m, c: m.redaction.both("Deployment", ("f:spec",), c.live, c.after),
+    "redaction.shown": lambda m, c: m.redaction.shown("Deployment", ("f:spec",), c.live),
+    "redaction.worded": lambda m, c: m.redaction.worded(c.live),
+    "starts.record": lambda m, c: m.starts.record(cronjob("Allow"), jobs(c), None, NOW),
+    "status.said": lambda m, c: m.status.said(c.resource),
+    "status.kept": lambda m, c: m.status.kept(c.resource, MANAGER),
+    "status.report": lambda m, c: m.status.report(
+        c.scene, c.resource, m.base_schema.Status(), c.reported, problems(c)
+    ),
+    "policy.Terms.yielded": lambda _, c: (
+        (terms := c.terms) and [terms.yielded("Deployment", "web", steps) for steps in c.steps]
+    ),
+    "policy.Terms.claimed": lambda _, c: (
+        (terms := c.terms) and [terms.claimed("Deployment", "web", steps) for steps in c.steps]
+    ),
+    "sets.leaves": lambda m, c: m.sets.leaves(tree(c)),
+    "sets.subtree": lambda m, c: m.sets.subtree(tree(c), EXACT),
+    "sets.is_hollow": lambda m, c: (
+        (held := m.managed.held(c.live)) and [m.sets.is_hollow(held, steps) for steps in c.steps]
+    ),
+    "sets.united": lambda m, c: m.sets.united(tree(c), c.steps),
+    "sets.cut": lambda m, c: m.sets.cut(tree(c), c.steps),
+    "sets.declaring": lambda m, c: m.sets.declaring(c.live, MANAGER, c.steps),
+    "sets.versioned": lambda m, c: m.sets.versioned(c.want, c.live),
+    "sets.Values.at": lambda m, c: (
+        (values := m.sets.Values(c.live)) and [values.at(steps) for steps in c.steps]
+    ),
+    "policy.unmatched": lambda m, c: m.policy.unmatched(
+        c.terms, c.scene.live, {("Deployment", "web")}, {"Deployment"}
+    ),
+    "ownership.unproven": lambda m, c: m.ownership.unproven(c.want, c.live),
+    "validation.field_errors": lambda m, c: list(m.validation.field_errors(unreadable(m, c))),
+    "validation.in_a_line": lambda m, c: m.validation.in_a_line(unreadable(m, c)),
+    "withdraw.bequest": lambda m, c: m.withdraw.bequest(c.live, MANAGER, ""),
+    "withdraw.count": lambda m, c: m.withdraw.count(c.live, MANAGER, ""),
+    "withdraw.endpoints": lambda m, c: m.withdraw.endpoints(c.live, MANAGER),
+    "withdraw.losses": lambda m, c: m.withdraw.losses(c.live, c.after),
+    "ownership.Walk.map": lambda m, c: m.ownership.Walk(builtin=True).map(
+        None, {"spec": c.want["spec"]}, c.live, tree(c), m.managed.held(c.live)
+    ),
+    "bluegreen.compose": lambda m, c: m.bluegreen.compose(bluegreen(c), observed(c, *pods(c))),
+    "memcached.compose": lambda m, c: m.memcached.compose(memcached(), observed(c, *pods(c))),
+    **{
+        f"cronjob.compose ({policy})": lambda m, c, policy=policy: m.cronjob.compose(
+            cronjob(policy), m.contract.Observed(now=NOW, children=tuple(jobs(c)))
+        )
+        for policy in ("Allow", "Forbid", "Replace")
+    },
+}
+HELD = ("contest", "crowd", "shared_drop")
+LISTS = ("defaulted_keys", "keyless")
+MORE: dict[str, tuple[str, ...]] = {
+    "adopt.adopt": HELD,
+    "coownership.respelled": ("respelled",),
+    "coownership.with_held_items": HELD,
+    "coownership.without_yielded": ("leave", "many_terms"),
+    "child.ChildPlanner.plan": ("leave", "vanished", "emptied"),
+    "paths.assign": ("contest", *LISTS),
+    "forecast.yielded": ("leave",),
+    "merge.merge": ("drop", "replace_all", "crowd"),
+    "merge.taken": ("contest", "respelled"),
+    "owners.owners": ("contest", "crowd"),
+    "ownership.judge": ("add", "drop", "reorder", "replace_all", "contest", "crowd", *LISTS),
+    "plan.plan": ("add", "drop", "contest", "claim", "reorder"),
+    "release.release": ("change", "shared_drop"),
+    "input.Scene.is_given_up": ("vanished",),
+    "input.Scene.report": ("contest", "vanished"),
+    "status.report": ("vanished",),
+    "policy.Terms.claimed": ("claim", "many_terms"),
+    "policy.Terms.yielded": ("leave", "many_terms"),
+    "policy.unmatched": ("many_terms",),
+    "ownership.unproven": ("emptied",),
+}
+"""The situations in which there is most to do; for the others one is as good as another."""
+EXCEPT: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "oversized.problem", "oversized.readable",
+            "canonical.builtin", "canonical.quantity", "canonical.time",
+            "paths.is_list", "paths.is_map", "paths.parse", "paths.remembered",
+            "paths.show", "validation.annotation_path", "validation.cut", "validation.quoted",
+            "validation.FieldError.cause", "managed.Holder.is_applier", "workloads.names",
+            "starts.name_of", "starts.named", "starts.start_of", "policy.is_fixed",
+            "policy.is_ours", "policy.joined", "policy.Term.covers", "policy.Term.names",
+            "sets.is_key", "input.is_nobodys", "input.is_scaled_away",
+            "ownership.is_before_first_apply",
+            "forecast.Held.by", "forecast.Held.of", "transfers.are_meant", "conflicts.group",
+            "conflicts.held", "conflicts.holder", "conflicts.sentence", "conflicts.values",
+            "installations.giving_up", "installations.instance_of", "installations.kept_by",
+            "installations.named", "installations.remedy", "remedies.overview", "remedies.own",
+            "remedies.without_effect", "redaction.is_private", "redaction.is_secret",
+            "redaction.printable",
+            "starts.is_ahead", "starts.is_made_here", "policy.allows_claims",
+            "policy.claims_refused", "policy.place_of", "validation.path", "withdraw.is_mark",
+            "claims.refusal", "contract.Controller.names_of",
+        ),
+        "looks at one value, name or place",
+    ),
+    **dict.fromkeys(
+        ("transfers.patterns", "policy.parse", "policy.parts", "policy.terms_of"),
+        "reads a text that is at most 4096 characters long",
+    ),
+    **dict.fromkeys(
+        (
+            "conditions.condition", "conditions.ready", "conditions.stalled", "objects.annotation",
+            "objects.controller_reference", "objects.identity", "objects.is_going",
+            "objects.metadata",
+            "objects.ref_of", "objects.Installation.field_manager", "objects.Installation.label",
+            "starts.creation", "review.answer", "review.answered", "review.refusal",
+            "withdraw.nothing", "starts.scheduled_at",
+            "workloads.unprivileged", "workloads.answers", "workloads.spread_over_nodes",
+        ),
+        "makes or takes one thing, however large what it is taken from",
+    ),
+    **dict.fromkeys(
+        (
+            "missed.agenda", "missed.in_time", "missed.passed_over", "missed.timetable",
+            "missed.faults", "missed.backlog",
+        ),
+        "is about one schedule; it is a part of cronjob.compose, which is measured",
+    ),
+}  # fmt: skip
+
+
+def sizes(name: str, where: str) -> tuple[int, ...]:
+    """A plan is measured at every size in one situation; in all, and any other function in one, at
+    both ends; one doubling tells whether another situation is another matter.
+    """
+    first = where == MORE.get(name, CONTEST)[0]
+    if name == "plan.plan":
+        return SIZES if first else (SIZES[0], SIZES[-1])
+    return (SIZES[0], SIZES[-1]) if first else SIZES[:2]
+
+
+@lru_cache(maxsize=len(SIZES))
+def situation(name: str, size: int) -> Case:
+    return SITUATIONS[name](size).prepare()
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    # One situation after the other, for each takes longer to prepare than a function to measure.
+    [(name, where) for where in SITUATIONS for name in GATE if where in MORE.get(name, CONTEST)],
+)
+def test_twice_as_many_items_take_at_most_two_and_a_half_times_the_steps(name, where):
+    modules, function = counted(), GATE[name]
+    taken, before = float("inf"), 1
+    for size in sizes(name, where):
+        case = situation(where, size)
+        granted = taken * DOUBLED ** log2(size / before)
+        try:
+            taken = COUNTER.count(lambda case=case: function(modules, case), granted)
+        except TooMany as error:
+            pytest.fail(f"{size} items: {error}")
+        before = size
+
+
+def test_every_public_function_that_looks_at_objects_is_measured():
+    found = {f"{name}.{function}" for name in MODULES for function in public(vars(counted())[name])}
+    known = {name.partition(" ")[0] for name in GATE} | EXCEPT.keys()
+
+    assert found - known == set()
+    assert {name for name in known if name.partition(".")[0] not in CONTROLLERS} - found == set()
+
+
+def public(module: Any) -> Iterator[str]:
+    for name, value in vars(module).items():
+        if name.startswith("_") or getattr(value, "__module__", "") != module.__name__:
+            continue
+        if inspect.isfunction(value):
+            yield name
+        elif inspect.isclass(value):
+            methods = (key for key in vars(value) if not key.startswith("_"))
+            yield from (f"{name}.{key}" for key in methods if inspect.isroutine(vars(value)[key]))
+
+
+SLOW = {
+    "a list that is searched": "def f(a, n):\n    return [x for x in a if x not in a]",
+    "a copy of a map": "def f(a, n):\n    d = {}\n    for x in a:\n        d = {**d, x: 1}",
+    "a copy of a list": "def f(a, n):\n    d = []\n    for x in a:\n        d = [*d, x]",
+    "a sum of tuples": "def f(a, n):\n    d = ()\n    for x in a:\n        d += (x,)",
+    "a union of maps": "def f(a, n):\n    d = {}\n    for x in a:\n        d = d | {x: 1}",
+    "a slice": "def f(a, n):\n    while a:\n        a = a[1:]",
+    "an item deleted": "def f(a, n):\n    while a:\n        del a[0]",
+    "an item popped": "def f(a, n):\n    while a:\n        a.pop(0)",
+    "an index searched": "def f(a, n):\n    return [a.index(x) for x in a]",
+    "a comparison": "def f(a, n):\n    b = list(a)\n    return [x for x in a if a == b]",
+    "an inner loop": "def f(a, n):\n    return [any(x is y for y in a) for x in a]",
+    "a lazy inner loop": "def f(a, n):\n    return [list(map(str, a)) for _ in a]",
+    "a text made each time": "import json\ndef f(a, n):\n    return [json.dumps(a) for _ in a]",
+    "one of ours": "def g(a):\n    return max(a)\ndef f(a, n):\n    return [g(a) for _ in a]",
+}
+FAST = {
+    "a set that is searched": "def f(a, n):\n    s = set(a)\n    return [x for x in a if x in s]",
+    "a list that grows": "def f(a, n):\n    d = []\n    for x in a:\n        d += [x]",
+    "a sort": "def f(a, n):\n    return sorted(a)",
+    "a map that grows": "def f(a, n):\n    d = {}\n    for x in a:\n        d[x] = 1",
+    "a generator": "def g(a):\n    yield from a\ndef f(a, n):\n    return g(a)",
+}
+
+
+def growth(source: str) -> float:
+    counter = Counter()
+    function = run(source, counter)["f"]
+    once, twice = (
+        counter.count(lambda size=size: function([f"i{n}" for n in range(size)], size))
+        for size in (100, 200)
+    )
+    return twice / once
+
+
+class TestCounting:
+    @pytest.mark.parametrize("source", SLOW.values(), ids=SLOW)
+    def test_what_is_quadratic_is_seen(self, source):
+        assert growth(source) > DOUBLED
+
+    @pytest.mark.parametrize("source", FAST.values(), ids=FAST)
+    def test_what_is_not_is_let_through(self, source):
+        assert growth(source) < DOUBLED

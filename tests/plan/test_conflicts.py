@@ -1,0 +1,98 @@
+"""What is said of a contested field, and which of many are listed."""
+
+from __future__ import annotations
+
+import pytest
+
+from hedgerow.plan.conflicts import LONGEST_PATH, MOST_LISTED, groups, listed, sentence
+from hedgerow_schemas.base import ContestedField
+
+FIELD = ContestedField(
+    object="Deployment/web",
+    path=".spec.replicas",
+    reason="OtherValue",
+    declared="2",
+    live="3",
+    manager="kubectl",
+    operation="Update",
+    subresource="scale",
+)
+
+
+def field(**more: object) -> ContestedField:
+    return FIELD.model_copy(update=more)
+
+
+ALONE = {"manager": None, "operation": None, "subresource": None}
+
+
+class TestSentence:
+    @pytest.mark.parametrize(
+        ("more", "told"),
+        [
+            ({}, "you declare 2, it is 3; held by kubectl (Update scale)"),
+            ({"live": None}, "you declare 2, it is not there; held by kubectl (Update scale)"),
+            ({"operation": None, "subresource": None}, "you declare 2, it is 3; held by kubectl"),
+            (
+                {"reason": None, "declared": None, "live": None},
+                "held by kubectl (Update scale) with another value",
+            ),
+            (
+                {"reason": "Removed", "live": None, **ALONE},
+                "you declare 2, it is not there; it was removed, and nobody holds it",
+            ),
+            (
+                {"reason": "ScaledToZero", "live": "0", **ALONE},
+                "you declare 2, it is 0; scaled to 0, which the API server records for nobody",
+            ),
+            (
+                {"reason": "DeclaredNoMore", "declared": None, "live": "{}"},
+                (
+                    "you declare it no more, it is {};"
+                    " it stays, as kubectl (Update scale) holds fields in it"
+                ),
+            ),
+            (
+                {"reason": "UnknownOwner", "declared": None, "live": "{}"},
+                "you declare none, it is {}; nobody knows whose it was (kubectl (Update scale))",
+            ),
+            (
+                {"path": ".status.routeTo"},
+                "hedgerow says 2, it is 3; held by kubectl (Update scale)",
+            ),
+        ],
+    )
+    def test_it_says_both_values_and_who_holds_the_field_if_anybody_does(self, more, told):
+        assert sentence(field(**more)) == told
+
+
+class TestListed:
+    MANY = tuple(field(path=f".data.k{number:03}") for number in range(1150))
+
+    def test_at_most_fifty_are_listed(self):
+        assert listed(self.MANY, ()) == self.MANY[:MOST_LISTED]
+
+    def test_what_is_listed_already_stays_so_in_its_order(self):
+        before = (self.MANY[900], self.MANY[3])
+
+        found = listed(self.MANY, before)
+
+        assert (found[:2], len(found)) == (before, MOST_LISTED)
+        assert listed(self.MANY, found) == found
+
+    def test_what_nobody_holds_and_metadata_are_listed_first(self):
+        gone = field(path=".spec.x", **ALONE)
+        label = field(path=".metadata.labels.a")
+
+        assert listed((*self.MANY, gone, label), self.MANY[:50])[:2] == (gone, label)
+
+    def test_a_path_without_end_is_not_listed(self):
+        endless = field(path="." + "x" * LONGEST_PATH)
+
+        assert listed((endless, FIELD), ()) == (FIELD,)
+
+    def test_groups_count_by_child_and_manager(self):
+        assert groups((*self.MANY, field(**ALONE))) == {
+            ("Deployment/web", "kubectl"): 1150,
+            ("Deployment/web", ""): 1,
+        }

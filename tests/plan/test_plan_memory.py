@@ -1,0 +1,237 @@
+"""What planning remembers: vanished fields, refusals; what it prunes; that it raises nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from hedgerow.contract import Apply, Desired, Keep
+from hedgerow.objects import ObjectRef
+from hedgerow.plan.input import is_nobodys
+from hedgerow.plan.plan import RESTORE_ONCE_IN, plan
+from hedgerow.plan.writes import declare
+from hedgerow_schemas.builtin import Deployment, Service
+from plan.made import entry, live, removed, taken
+from plan.scenery import (
+    DATA,
+    ID,
+    NOW,
+    OWNER,
+    OWNS,
+    WANT,
+    ConfigMap,
+    nobodys,
+    only_write,
+    planned,
+    scene,
+    settled_past,
+)
+
+Object = dict[str, Any]
+
+
+class TestVanished:
+    """A field of ours that nobody holds any more."""
+
+    def test_it_is_restored_and_told(self):
+        made = planned(scene(removed(WANT, "data", "a"), past=settled_past()))
+
+        write = only_write(made)
+        assert write.body["data"] == DATA
+        assert [leaf.path for leaf in write.restores] == [".data.a"]
+        assert made.contested == ()
+
+    def test_gone_again_within_ten_minutes_it_is_reported_and_left_alone(self):
+        past = replace(settled_past(), restored={".data.a": NOW})
+        then = NOW + RESTORE_ONCE_IN - timedelta(seconds=1)
+
+        made = planned(scene(removed(WANT, "data", "a"), past=past, now=then))
+
+        assert made.writes == ()
+        (field,) = made.contested
+        assert (field.path, field.manager, field.operation) == (".data.a", None, None)
+
+    def test_gone_again_after_ten_minutes_it_is_restored_again(self):
+        past = replace(settled_past(), restored={".data.a": NOW})
+
+        made = planned(scene(removed(WANT, "data", "a"), past=past, now=NOW + RESTORE_ONCE_IN))
+
+        assert [leaf.path for leaf in only_write(made).restores] == [".data.a"]
+
+    def test_what_was_restored_under_a_clock_that_was_ahead_is_restored_again(self):
+        ahead = NOW + timedelta(days=365)
+        past = replace(settled_past(), restored={".data.a": ahead})
+
+        made = planned(scene(removed(WANT, "data", "a"), past=past, now=NOW))
+
+        assert [leaf.path for leaf in only_write(made).restores] == [".data.a"]
+
+    def test_what_the_status_reports_as_gone_stays_left_alone_after_a_restart(self):
+        made = planned(scene(removed(WANT, "data", "a"), reported=(nobodys(),)))
+
+        assert (made.writes, made.contested) == ((), (nobodys(),))
+
+    def test_what_is_left_alone_does_not_keep_the_rest_from_being_written(self):
+        other = Apply(ConfigMap, "settings", {"data": {"a": "1", "b": "3"}})
+
+        made = planned(scene(removed(WANT, "data", "a"), reported=(nobodys(),)), other)
+
+        assert only_write(made).body["data"] == {"b": "3"}
+        assert made.contested == (nobodys(),)
+
+    def test_one_field_left_alone_another_is_still_restored(self):
+        child = Apply(ConfigMap, "settings", {"data": {**DATA, "c": "3"}})
+        want = declare(child, OWNER, "bluegreen")
+        settled = planned(scene(live(want)), child).past[ID]
+        gone = removed(want, "data", "a")
+        del gone["data"]["b"]
+        del gone["metadata"]["managedFields"][0]["fieldsV1"]["f:data"]["f:b"]
+
+        made = planned(scene(gone, past=replace(settled, restored={".data.a": NOW})), child)
+
+        assert [leaf.path for leaf in only_write(made).restores] == [".data.b"]
+        assert [field.path for field in made.contested] == [".data.a"]
+
+    def test_an_unknown_field_that_is_back_is_reported_no_more(self):
+        made = planned(scene(live(WANT), reported=(nobodys(),)))
+
+        assert (made.writes, made.contested) == ((), ())
+
+    def test_a_field_never_seen_settled_is_simply_written(self):
+        write = only_write(planned(scene(removed(WANT, "data", "a"))))
+
+        assert (write.restores, write.body["data"]) == ((), DATA)
+
+    def test_a_field_just_added_to_the_declaration_is_no_restoration(self):
+        more = Apply(ConfigMap, "settings", {"data": {**DATA, "c": "3"}})
+
+        write = only_write(planned(scene(live(WANT), past=settled_past()), more))
+
+        assert write.restores == ()
+
+    def test_a_field_manager_that_is_named_unknown_is_somebody(self):
+        theirs = nobodys().model_copy(update={"manager": "unknown", "operation": "Update"})
+
+        made = planned(scene(removed(WANT, "data", "a"), reported=(theirs,)))
+
+        assert (is_nobodys(theirs), is_nobodys(nobodys())) == (False, True)
+        assert only_write(made).body["data"] == DATA
+
+
+class TestMark:
+    """What names a write: a refusal holds for this very one."""
+
+    MORE = Apply(ConfigMap, "settings", {"data": {**DATA, "c": "3"}})
+
+    def mark(self, seen: Object, child: Apply = MORE) -> str:
+        return only_write(planned(scene(seen), child)).mark
+
+    def test_a_change_of_the_childs_status_alone_is_the_same_write(self):
+        moved = live(WANT, version="9")
+        moved["status"] = {"x": 1}
+        written = entry({"apiVersion": "v1", "status": {}}, "kcm", "Update", subresource="status")
+        moved["metadata"]["managedFields"].append(written)
+
+        assert self.mark(moved) == self.mark(live(WANT))
+
+    @pytest.mark.parametrize(
+        "seen",
+        [live(WANT, annotations={"somebody": "was here"}), live(WANT, uid="new")],
+        ids=["changed", "made anew"],
+    )
+    def test_to_an_object_that_changed_it_is_another(self, seen):
+        assert self.mark(seen) != self.mark(live(WANT))
+
+    def test_of_another_declaration_it_is_another(self):
+        other = Apply(ConfigMap, "settings", {"data": {**DATA, "c": "4"}})
+
+        assert self.mark(live(WANT), other) != self.mark(live(WANT))
+
+    def test_a_deletion_is_named_by_the_uid(self):
+        (deletion,) = planned(scene(live(WANT), old=live(WANT, uid="u", version="42"))).deletions
+
+        assert deletion.mark == "u"
+
+
+class TestPruning:
+    def test_what_is_owned_and_not_named_is_deleted_with_uid_and_version(self):
+        made = planned(scene(live(WANT), old=live(WANT, uid="old-uid", version="42")))
+
+        (deletion,) = made.deletions
+        assert deletion.ref == ObjectRef(ConfigMap.api, "ns", "old", "old-uid")
+        assert deletion.version == "42"
+
+    def test_what_is_kept_is_neither_applied_nor_deleted(self):
+        made = planned(scene(taken(WANT, ("data", "a"), "9")), Keep(ConfigMap, "settings"))
+
+        assert (made.writes, made.deletions, made.contested) == ((), (), ())
+
+    def test_what_is_going_already_is_not_deleted_again(self):
+        going = live(WANT, deletionTimestamp="2026-01-01T00:00:00Z")
+
+        assert planned(scene(live(WANT), old=going)).deletions == ()
+
+    def test_a_kind_that_the_controller_does_not_own_is_never_deleted(self):
+        made = plan(scene(old=live(WANT)), Desired(), (Deployment,))
+
+        assert made.deletions == ()
+
+    def test_nothing_desired_deletes_all_that_is_owned(self):
+        made = plan(scene(live(WANT), old=live(WANT)), Desired(), OWNS)
+
+        assert [deletion.ref.name for deletion in made.deletions] == ["old", "settings"]
+
+    def test_the_same_name_under_another_kind_is_not_the_same_child(self):
+        other = Apply(Service, "settings", {"spec": {"ports": []}})
+
+        made = planned(scene(live(WANT)), other)
+
+        assert [d.ref.api.kind for d in made.deletions] == ["ConfigMap"]
+        assert only_write(made).create
+
+
+@dataclass(frozen=True)
+class Hostile:
+    reason: str
+    obj: Mapping[str, Any]
+
+
+META = {"name": "settings", "uid": "child-uid"}
+
+
+class TestHostileObjects:
+    """Planning holds for whatever a cache may show; it raises nothing."""
+
+    @pytest.mark.parametrize(
+        "case",
+        [
+            Hostile("nothing but an identity", {"metadata": META}),
+            Hostile("nulls", {"metadata": META, "data": None}),
+            Hostile("another type", {"metadata": META, "data": "text"}),
+            Hostile("a list for a map", {"metadata": META, "data": ["a"]}),
+            Hostile("odd managed fields", {"metadata": {**META, "managedFields": [{}]}}),
+            Hostile(
+                "odd elements",
+                {
+                    "metadata": {
+                        **META,
+                        "managedFields": [
+                            {
+                                "manager": "x",
+                                "fieldsV1": {"k:{": {}, "v:": {}, "q": {}, "f:data": {}},
+                            }
+                        ],
+                    }
+                },
+            ),
+        ],
+        ids=lambda case: case.reason,
+    )
+    def test_it_is_planned_for_like_any_other(self, case):
+        made = planned(scene(dict(case.obj)))
+
+        assert only_write(made).ref.uid == "child-uid"

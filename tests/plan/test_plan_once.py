@@ -1,0 +1,120 @@
+"""What is planned for children that are made once, and for finalizers that are given up."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hedgerow.contract import Create, Finalized, Keep
+from hedgerow.objects import controller_reference
+from hedgerow.plan.input import Past
+from hedgerow.plan.writes import declare
+from plan.made import entry, live, taken
+from plan.scenery import CHILD, DATA, ID, OWNER, WANT, ConfigMap, only_write, planned, scene
+
+Object = dict[str, Any]
+
+ONCE = Create(ConfigMap, "settings", {"data": DATA})
+GUARD = "example.com/guard"
+DONE = Finalized(ConfigMap, "settings", GUARD)
+
+
+def going(obj: Object) -> Object:
+    marked = copy.deepcopy(obj)
+    marked["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return marked
+
+
+def guarded(*, by: str = "hedgerow-bluegreen") -> Object:
+    """The child with our finalizer, which that field manager applied."""
+    child = {"metadata": {"finalizers": [GUARD]}, "data": DATA}
+    body = declare(Create(ConfigMap, "settings", child), OWNER, "bluegreen")
+    mine = entry(body, by)
+    mine["fieldsV1"]["f:metadata"]["f:finalizers"] = {f'v:"{GUARD}"': {}}
+    return live(body, mine)
+
+
+def homonym(**change: Any) -> Object:
+    made = live(WANT)
+    owner = controller_reference(replace(OWNER, uid="other-uid")) | change
+    made["metadata"]["ownerReferences"] = [owner]
+    return made
+
+
+class TestCreate:
+    def test_a_child_that_is_not_there_is_created_as_any_other_and_marked_so(self):
+        write, usual = only_write(planned(scene(), ONCE)), only_write(planned(scene(), CHILD))
+
+        assert (write.create, write.once) == (True, True)
+        assert (usual.create, usual.once) == (True, False)
+        assert write.body == usual.body
+        assert write.body["metadata"]["resourceVersion"] == "1"
+
+    @pytest.mark.parametrize(
+        "there",
+        [
+            live(WANT),
+            taken(WANT, ("data", "a"), "9"),
+            live({**WANT, "data": {"other": "template"}}),
+            going(live(WANT)),
+            live(WANT, {}),
+        ],
+        ids=["as declared", "taken by others", "of another declaration", "going", "nobody's"],
+    )
+    def test_a_child_that_is_there_is_kept_as_it_is(self, there):
+        made = planned(scene(there), ONCE)
+
+        assert (made.writes, made.deletions, made.contested, made.problems) == ((), (), (), ())
+        assert made.past == {ID: Past()}
+
+    def test_somebody_elses_object_of_the_name_is_never_written(self):
+        made = planned(scene(homonym=homonym(name="other")), ONCE)
+
+        assert (made.writes, made.deletions) == ((), ())
+        assert [(p.reason, p.stalled) for p in made.problems] == [("NameTaken", True)]
+        assert made.past[ID].taken
+
+    def test_what_a_former_resource_of_the_name_left_is_waited_for(self):
+        made = planned(scene(homonym=homonym()), ONCE)
+
+        assert made.writes == ()
+        assert [(p.reason, p.stalled) for p in made.problems] == [("WaitingForDeletion", False)]
+
+    def test_a_name_found_taken_stays_so_until_it_is_looked_at_again(self):
+        made = planned(scene(past=Past(taken=True)), ONCE)
+
+        assert made.writes == ()
+        assert [p.reason for p in made.problems] == ["NameTaken"]
+
+    def test_once_it_is_declared_no_more_it_is_pruned_unless_kept(self):
+        assert [d.id for d in planned(scene(live(WANT)), Keep(ConfigMap, "x")).deletions] == [ID]
+        assert planned(scene(live(WANT)), Keep(ConfigMap, "settings")).deletions == ()
+
+
+class TestFinalized:
+    @pytest.mark.parametrize("there", [guarded(), going(guarded())], ids=["there", "going"])
+    def test_the_finalizer_is_taken_off(self, there):
+        made = planned(scene(there), DONE)
+        write = only_write(made)
+
+        assert "finalizers" not in write.body["metadata"]
+        assert write.body["metadata"]["uid"] == there["metadata"]["uid"]
+        assert write.body["data"] == DATA
+        assert (write.create, write.once) == (False, True)
+        assert (made.deletions, made.problems) == ((), ())
+
+    @pytest.mark.parametrize(
+        "there",
+        [live(WANT), guarded(by="somebody"), None],
+        ids=["without it", "somebody else's", "gone"],
+    )
+    def test_what_is_not_ours_to_take_off_is_kept_as_it_is(self, there):
+        made = planned(scene(there), DONE)
+
+        assert (made.writes, made.deletions, made.problems) == ((), (), ())
+
+    def test_an_object_of_the_name_that_is_not_ours_is_not_touched(self):
+        assert planned(scene(homonym=guarded()), DONE).writes == ()

@@ -1,0 +1,78 @@
+"""What planning makes of a Deployment that somebody scaled to nothing, which nobody holds."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from hedgerow.contract import Apply, Desired
+from hedgerow.objects import Installation
+from hedgerow.plan.input import Past, Plan, Scene
+from hedgerow.plan.plan import plan
+from hedgerow.plan.writes import declare
+from hedgerow_schemas.builtin import Deployment
+from plan.made import entry, live, without
+from plan.scenery import NOW, OWNER, OWNS, only_write
+
+SERVERS = Apply(Deployment, "demo", {"spec": {"minReadySeconds": 5, "replicas": 3}})
+WANT = declare(SERVERS, OWNER, "bluegreen")
+ZERO = {**WANT, "spec": {**WANT["spec"], "replicas": 0}}
+# A scale of 0 is an Update whose replicas are left out as empty: it takes ours and books nothing.
+SCALED = live(ZERO, without(entry(WANT), "f:spec", "f:replicas"))
+
+
+def planned(
+    there: dict[str, object], past: Past | None = None, child: Apply = SERVERS, **how: bool
+) -> Plan:
+    seen = {("Deployment", "demo"): there}
+    known = {("Deployment", "demo"): past} if past else {}
+    scene = Scene(OWNER, "bluegreen", Installation(), NOW, seen, past=known, **how)
+    return plan(scene, Desired(children=(child,)), OWNS)
+
+
+@pytest.mark.parametrize(
+    "past",
+    [
+        None,
+        planned(live(WANT)).past["Deployment", "demo"],
+        Past(restored={".spec.replicas": NOW - timedelta(days=1)}),
+    ],
+    ids=["after a restart", "seen settled", "restored long ago"],
+)
+def test_it_is_reported_at_once_and_left(past):
+    made = planned(SCALED, past)
+
+    assert made.writes == ()
+    (field,) = made.contested
+    assert (field.path, field.manager, field.operation) == (".spec.replicas", None, None)
+
+
+def test_a_new_size_is_written():
+    past = planned(live(WANT)).past["Deployment", "demo"]
+    more = Apply(Deployment, "demo", {"spec": {"minReadySeconds": 5, "replicas": 5}})
+
+    write = only_write(planned(SCALED, past, more))
+
+    assert write.body["spec"] == more.fields["spec"]
+    assert write.restores == ()
+
+
+def test_a_new_size_is_written_after_a_restart_too():
+    more = Apply(Deployment, "demo", {"spec": {"minReadySeconds": 5, "replicas": 5}})
+
+    write = only_write(planned(SCALED, None, more, anew=True))
+
+    assert write.body["spec"] == more.fields["spec"]
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_an_adopted_childs_reference_keeps_what_it_says_of_blocking(blocking):
+    theirs = {**WANT["metadata"]["ownerReferences"][0], "blockOwnerDeletion": blocking}
+    there = {**WANT, "metadata": {**WANT["metadata"], "ownerReferences": [theirs]}}
+    original = entry(there, "original", "Update")
+
+    made = planned(live(there, original))
+
+    assert made.contested == ()
+    assert only_write(made).body["metadata"]["ownerReferences"] == [theirs]

@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hedgerow.fields.paths import path_of
+from hedgerow.plan.policy import (
+    CLAIM,
+    LONGEST,
+    MOST,
+    YIELD,
+    Terms,
+    TermsError,
+    parse,
+    terms_of,
+)
+
+IMAGE = '.spec.template.spec.containers[name="web"].image'
+PORT = '.spec.ports[port=80,protocol="TCP"].name'
+
+
+def place(*names: str) -> tuple[str, ...]:
+    """Return the steps to a field; list items are spelled as elements."""
+    return tuple(name if name[:2] in ("k:", "v:") else f"f:{name}" for name in names)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pattern of paths, what it covers and what it does not."""
+
+    pattern: str
+    covers: tuple[str, ...]
+    spares: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.pattern
+
+
+CASES = [
+    Case("spec.replicas", (".spec.replicas",), (".spec.replicas.x", ".spec", ".spec.replicasx")),
+    Case(".spec.replicas", (".spec.replicas",), ("spec.replicas", ".xspec.replicas")),
+    Case("spec.*", (".spec.a",), (".spec.a.b", ".spec", ".spec.a[x=1]")),
+    Case("spec.re*s", (".spec.replicas", ".spec.res"), (".spec.replica", ".spec.re.s")),
+    Case("spec.*.*", (".spec.a.b",), (".spec.a", ".spec.a.b.c")),
+    Case("spec.**", (".spec.a", IMAGE), (".spec", ".status.a")),
+    Case("**", (".spec", IMAGE, PORT)),
+    Case("**.image", (IMAGE,), (".spec.images",)),
+    Case("spec**", (".spec", ".spec.a", ".spec[x=1]", ".specs")),
+    Case(IMAGE, (IMAGE,), (IMAGE.replace("web", "wab"),)),
+    Case(IMAGE.replace('[name="web"]', "[*]"), (IMAGE,), (".spec.template.spec.containers",)),
+    Case(PORT, (PORT,), (PORT.replace("80", "81"), PORT.replace("TCP", "UDP"))),
+    Case("spec.ports[*].name", (PORT,), (".spec.ports.name",)),
+    Case('metadata.finalizers[="a/b"]', ('.metadata.finalizers[="a/b"]',)),
+    Case("x[=5]", (".x[=5]",), (".x[=6]", '.x[="5"]')),
+    Case("x[on=true,n=-1]", (".x[n=-1,on=true]",)),
+    Case('x[name="a]b"].c', ('.x[name="a]b"].c',)),
+    Case("x[*].c", ('.x[name="a]b\\"["].c',), ('.x[name="a"].b[name="x"].c',)),
+    Case('x[name="a,b;c"]', ('.x[name="a,b;c"]',)),
+    Case('x[name="\\""]', ('.x[name="\\""]',), ('.x[name=""]',)),
+    Case("metadata.labels.app.kubernetes.io/name", (".metadata.labels.app.kubernetes.io/name",)),
+    Case("a+b", (".a+b",), (".aab",)),
+    Case("größe", (".größe",)),
+]
+
+
+class TestPaths:
+    @pytest.mark.parametrize("case", CASES, ids=str)
+    def test_a_pattern_covers_what_it_says(self, case):
+        (term,) = parse(f"Deployment/x: {case.pattern}")
+
+        for path in case.covers:
+            assert term.covers("Deployment", "x", path), path
+        for path in case.spares:
+            assert not term.covers("Deployment", "x", path), path
+
+    @given(st.lists(st.sampled_from(["f:spec", "f:a", 'k:{"n":"x]\\""}', 'k:{"p":1}', 'v:"é"'])))
+    def test_a_path_as_conflicts_print_it_covers_itself(self, steps):
+        path = path_of(("f:top", *steps))
+
+        (term,) = parse(f"*/*: {path}")
+
+        assert term.covers("Any", "thing", path)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "", ".", "..", "a..b", "a.", "a.[*]", "a b", "a[", "a]", "a[]", "a[x]", 'a[x="]',
+            "a[x=1,]", "a[=]", "**.**", "a**b**", "a*b*", "a*[*]*", '"a"', "a:b", "a=b", "a[*",
+            'a[x="y"', "a\tb", "[*]a]",
+        ],
+    )  # fmt: skip
+    def test_what_is_no_path_is_refused(self, text):
+        with pytest.raises(TermsError, match="path"):
+            list(parse(f"Deployment/x: {text}"))
+
+    def test_the_place_where_it_breaks_is_named(self):
+        with pytest.raises(TermsError) as refused:
+            list(parse("Deployment/x: spec.a, spec.b..c"))
+
+        assert "'spec.b..c' is no path; it breaks at '.c'" in str(refused.value)
+
+    def test_for_a_list_items_number_its_keys_are_asked_for(self):
+        with pytest.raises(TermsError) as refused:
+            list(parse("Deployment/x: spec.containers[0].image"))
+
+        assert str(refused.value).endswith(
+            """ it breaks at '[0].image'; a list item is named by its keys: [name="web"], or [*]"""
+            " for all of them"
+        )
+
+    @pytest.mark.parametrize("kind", ["deployment", "deploy", "deployments.apps"])
+    def test_a_kind_in_lower_case_is_what_is_at_fault(self, kind):
+        with pytest.raises(TermsError, match=f"'{kind}' is no kind: write it as a manifest does"):
+            list(parse(f"{kind}/x: spec.replicas"))
+
+
+class TestSteps:
+    """What cannot be told from a printed path: where a key with dots begins and ends."""
+
+    LABEL = ("metadata", "labels", "app.kubernetes.io/name")
+
+    @pytest.mark.parametrize(
+        ("pattern", "covered"),
+        [
+            ("metadata.labels.*", True),
+            ("metadata.*.*", True),
+            ("**.labels.*", True),
+            ("metadata.labels.app.kubernetes.io/name", True),
+            ("metadata.labels.app.kubernetes.io/*", True),
+            ("metadata.labels.app*", False),
+            ("metadata.*", False),
+            ("metadata.labels.*.*.*", False),
+        ],
+    )
+    def test_a_star_is_one_step_whatever_is_in_it(self, pattern, covered):
+        (term,) = parse(f"A/x: {pattern}")
+
+        assert term.covers("A", "x", place(*self.LABEL)) is covered
+
+    def test_a_star_covers_neither_an_item_nor_what_is_in_it(self):
+        (term,) = parse("A/x: spec.*")
+
+        assert not term.covers("A", "x", place("spec", "ports", 'k:{"port":80}'))
+
+    @pytest.mark.parametrize("keys", ['port=80,protocol="TCP"', 'protocol="TCP",port=80'])
+    def test_the_keys_of_an_item_come_in_any_order(self, keys):
+        (term,) = parse(f"A/x: spec.ports[{keys}].nodePort")
+
+        assert term.covers("A", "x", '.spec.ports[port=80,protocol="TCP"].nodePort')
+        steps = place("spec", "ports", 'k:{"port":80,"protocol":"TCP"}', "nodePort")
+        assert term.covers("A", "x", steps)
+
+    @given(st.lists(st.sampled_from(["f:a.b", "f:a", 'k:{"n":"x]\\""}', 'k:{"p":1}', 'v:"é.f"'])))
+    def test_places_are_covered_by_what_is_printed_of_them(self, steps):
+        (term,) = parse(f"*/*: {path_of(('f:top', *steps))}")
+
+        assert term.covers("Any", "thing", ("f:top", *steps))
+
+    def test_what_tells_steps_apart_is_no_step_of_its_own(self):
+        (term,) = parse("A/x: data.*.b")
+
+        assert not term.covers("A", "x", ("f:data", "f:a\0b"))
+
+
+class TestObjects:
+    @pytest.mark.parametrize(
+        ("entry", "kind", "name", "covered"),
+        [
+            ("Deployment/x", "Deployment", "x", True),
+            ("Deployment/x", "Deployment", "xx", False),
+            ("Deployment/x", "Service", "x", False),
+            ("*/x", "Service", "x", True),
+            ("Deployment/*", "Deployment", "any.thing-0", True),
+            ("Deployment/*-deployment", "Deployment", "blue-deployment", True),
+            ("Deployment/demo*", "Deployment", "demo", True),
+            ("Deployment/demo*", "Deployment", "other", False),
+            ("Deployment/a.b", "Deployment", "axb", False),
+        ],
+    )
+    def test_kind_and_name_are_meant_as_written(self, entry, kind, name, covered):
+        (term,) = parse(f"{entry}: a")
+
+        assert term.covers(kind, name, ".a") is covered
+
+    @pytest.mark.parametrize(
+        "entry",
+        [
+            "Deployment: a", "Deployment/x a", "Deployment/X: a", "/x: a",
+            "Deployment/: a", "Deployment/a*b*c: a", "apps/Deployment/x: a", "a", ": a",
+            "De*/x: a", "Deployment/x\n: a",
+        ],
+    )  # fmt: skip
+    def test_what_is_no_entry_is_refused_with_an_example(self, entry):
+        with pytest.raises(TermsError, match=r"is not KIND/NAME: PATH, as in Deployment"):
+            list(parse(entry))
+
+
+class TestTexts:
+    def test_entries_stand_apart_by_semicolons_and_lines_and_paths_by_commas(self):
+        text = " Deployment/x: a, b ;\n\n Service/*: c;"
+
+        assert [(term.kind, term.name.pattern, term.text) for term in parse(text)] == [
+            ("Deployment", "x", "Deployment/x: a"),
+            ("Deployment", "x", "Deployment/x: b"),
+            ("Service", ".*", "Service/*: c"),
+        ]
+
+    def test_separators_in_quotes_and_brackets_separate_nothing(self):
+        text = 'A/x: y[a="1;2\\",]",b=2], z; B/x: w'
+
+        assert [t.path.pattern.count("a=") for t in parse(text)] == [1, 0, 0]
+
+    def test_nothing_is_nothing(self):
+        assert list(parse("")) == list(parse(" ;\n; ")) == []
+
+    def test_as_many_as_may_be_and_no_more(self):
+        most = ",".join(["a"] * MOST)
+
+        assert len(list(parse(f"A/x: {most}"))) == MOST
+        with pytest.raises(TermsError, match="more than 64"):
+            list(parse(f"A/x: {most},a"))
+
+
+class TestAnnotations:
+    def test_both_are_read_and_their_absence_is_no_term(self):
+        assert terms_of({}) == terms_of({"other": "x"}) == Terms()
+        found = terms_of({YIELD: "A/x: a", CLAIM: "A/x: b"})
+
+        assert found.yielded("A", "x", ("f:a",))
+        assert not found.yielded("A", "x", ("f:b",))
+        assert found.claimed("A", "x", ("f:b",))
+        assert not found.claimed("A", "x", ("f:a",))
+
+    def test_what_is_yielded_is_not_claimed(self):
+        assert not terms_of({YIELD: "*/*: a", CLAIM: "A/x: a"}).claimed("A", "x", ("f:a",))
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            ("ownerReferences",), ("ownerReferences", 'k:{"uid":"u"}'),
+            ("finalizers", 'v:"x"'), ("labels", "hedgerow.dev/controller"),
+            ("annotations", "hedgerow.dev/normal-form"),
+        ],
+    )  # fmt: skip
+    def test_what_makes_a_child_ours_is_neither_claimed_nor_yielded(self, path):
+        terms = terms_of({CLAIM: "A/x: **", YIELD: "B/x: **"})
+
+        assert not terms.claimed("A", "x", place("metadata", *path))
+        assert not terms.yielded("B", "x", place("metadata", *path))
+
+    @pytest.mark.parametrize("path", [("labels", "hedgerow.dev/other"), ("annotations",)])
+    def test_what_only_looks_like_it_may_be(self, path):
+        terms = terms_of({CLAIM: "A/x: **", YIELD: "B/x: **"})
+
+        assert terms.claimed("A", "x", place("metadata", *path))
+        assert terms.yielded("B", "x", place("metadata", *path))
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            ("metadata", "name"), ("metadata", "namespace"), ("metadata", "uid"),
+            ("spec", "selector"), ("spec", "selector", "matchLabels", "a"), ("selector",),
+            ("spec", "podSelector"), ("spec", "podSelector", "matchLabels", "a"),
+            ("spec", "ingress", 'v:{"from":[]}', "namespaceSelector"),
+            ("spec", "scaleTargetRef", "name"), ("spec", "serviceName"),
+            ("spec", "containers", 'k:{"name":"x"}', "name"),
+            ("spec", "ports", 'k:{"port":80,"protocol":"TCP"}', "protocol"),
+        ],
+    )  # fmt: skip
+    def test_identity_and_selectors_are_never_claimed(self, path):
+        terms = terms_of({CLAIM: "*/*: **", YIELD: "B/x: **"})
+
+        assert not terms.claimed("A", "x", place(*path))
+        assert terms.yielded("B", "x", place(*path))
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            ("metadata", "labels", "selector"), ("metadata", "annotations", "selector"),
+            ("spec", "nodeSelector", "a"), ("spec", "nodeSelector", "selector"),
+            ("spec", "template", "metadata", "labels", "selector"),
+            ("spec", "template", "metadata", "name"),
+            ("spec", "ports", 'k:{"port":80,"protocol":"TCP"}', "name"),
+            ("spec", "containers", 'k:{"name":"x"}', "env", 'k:{"name":"A"}', "value"),
+            ("spec", "rules", "serviceName"), ("data", "podSelector"),
+        ],
+    )  # fmt: skip
+    def test_what_only_looks_like_a_selector_or_a_name_may_be(self, path):
+        assert terms_of({CLAIM: "*/*: **"}).claimed("A", "x", place(*path))
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ("", "it names no field"),
+            (" ; ", "it names no field"),
+            ("a" * (LONGEST + 1), f"longer than {LONGEST}"),
+            ("a" * LONGEST, "aaa… is not KIND/NAME"),
+            (f"A/x: {'a' * 4000}..b", "aaa… is no path; it breaks at '.b'"),
+            (f"A/x: {'a' * 4000}.", "aaa…: a path is missing, or ends in a dot"),
+            ("\0" * 4000, "…"),
+            ("nonsense", "'nonsense' is not KIND/NAME"),
+            ("A/x: a..b", "no path"),
+        ],
+    )
+    @pytest.mark.parametrize("name", [YIELD, CLAIM])
+    def test_what_cannot_be_read_is_told_by_the_annotations_name(self, name, text, told):
+        with pytest.raises(TermsError) as refused:
+            terms_of({name: text})
+
+        assert str(refused.value).startswith(f"{name}: ")
+        assert len(str(refused.value)) <= 300
+        assert told in str(refused.value)
+
+
+class TestHostile:
+    @given(st.text(max_size=200))
+    def test_any_text_is_read_or_refused(self, text):
+        try:
+            found = list(parse(text))
+        except TermsError:
+            return
+        assert all(isinstance(t.covers("A", "x", text), bool) for t in found)
+
+    @given(st.text(st.sampled_from('A/x: a.*[]"=,;\\\n1'), max_size=40))
+    def test_what_is_nearly_a_term_is_read_or_refused(self, text):
+        try:
+            found = list(parse(f"A/x: {text}"))
+        except TermsError:
+            return
+        assert found
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "A/" + "a" * 4000,
+            "A/x: " + "[" * 4000,
+            "A/x: " + '"' * 4000,
+            "A/x: " + "a" * 4000 + "[",
+            "A/x: a[x=" + '"\\' * 2000,
+            "A/x: " + ".".join(["*a"] * 1000) + ".",
+        ],
+    )
+    def test_a_long_one_is_refused_at_once(self, text):
+        began = time.monotonic()
+
+        with pytest.raises(TermsError):
+            terms_of({YIELD: text})
+
+        assert time.monotonic() - began < 2
+
+    @pytest.mark.parametrize(
+        "pattern",
+        [
+            ".".join(["*a"] * 100),
+            "**" + ".*" * 60 + ".z",
+            "a" + "[*]" * 100 + ".z",
+            "**[*].z",
+        ],
+    )
+    def test_a_long_path_is_matched_at_once(self, pattern):
+        (term,) = parse(f"A/x: {pattern}")
+        began = time.monotonic()
+
+        for path in ("." + "a" * 5000, ".a" * 2500, '.a[x="b"]' * 500, '[x="' * 1200):
+            assert not term.covers("A", "x", path)
+
+        assert time.monotonic() - began < 2

@@ -1,0 +1,228 @@
+"""Which remedies are offered for a contested field: only those that work on it."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from hedgerow.objects import ObjectRef
+from hedgerow.plan.policy import CLAIM, LONGEST, YIELD, place_of, terms_of
+from hedgerow.plan.remedies import overview, own, remedies, without_effect
+from hedgerow_schemas.base import ContestedField
+from hedgerow_schemas.bluegreen import BlueGreen
+
+OWNER = ObjectRef(BlueGreen.api, "b", "demo", "uid")
+SIDE = '.spec.template.spec.containers[name="side"]'
+ANNOTATE = "kubectl annotate bluegreens.app.demo.kakao.com demo"
+
+
+def field(path: str, reason: str = "OtherValue", manager: str | None = "kubectl-edit", **more: str):
+    target = more.get("object", "Deployment/web")
+    return ContestedField(object=target, path=path, reason=reason, manager=manager)
+
+
+def offered(found: ContestedField, **annotations: str) -> list[str]:
+    words = {"yields": YIELD, "claims": CLAIM}
+    named = {words[word]: text for word, text in annotations.items()}
+    return [f"{one.effect}: {one.command}" for one in remedies(OWNER, named, found)]
+
+
+CASES = [
+    (
+        "another value",
+        field(".spec.replicas"),
+        [
+            f"To leave it so: {ANNOTATE} 'hedgerow.dev/yield=Deployment/web: spec.replicas' -n b",
+            (
+                f"To take it back, where the namespace allows claims: {ANNOTATE}"
+                " 'hedgerow.dev/claim=Deployment/web: spec.replicas' -n b"
+            ),
+        ],
+    ),
+    (
+        "a selector is never claimed",
+        field(".spec.selector", object="Service/demo"),
+        [
+            f"To leave it so: {ANNOTATE} 'hedgerow.dev/yield=Service/demo: spec.selector' -n b",
+            (
+                "To take it back: hedgerow adopt Service/demo --from kubectl-edit"
+                " --field spec.selector -n b"
+            ),
+        ],
+    ),
+    (
+        "what marks a child is neither yielded nor claimed",
+        field(".metadata.labels.hedgerow.dev/controller"),
+        [
+            (
+                "To take it back: hedgerow adopt Deployment/web --from kubectl-edit"
+                " --field metadata.labels.hedgerow.dev/controller -n b"
+            ),
+        ],
+    ),
+    (
+        "an owner reference",
+        field('.metadata.ownerReferences[uid="x"]'),
+        [
+            (
+                "To take it back: hedgerow adopt Deployment/web --from kubectl-edit"
+                " --field 'metadata.ownerReferences[uid=\"x\"]' -n b"
+            ),
+        ],
+    ),
+    (
+        "a label that is called like a selector",
+        field(".metadata.labels.a.selector"),
+        [
+            (
+                f"To leave it so: {ANNOTATE}"
+                " 'hedgerow.dev/yield=Deployment/web: metadata.labels.a.selector' -n b"
+            ),
+            (
+                f"To take it back, where the namespace allows claims: {ANNOTATE}"
+                " 'hedgerow.dev/claim=Deployment/web: metadata.labels.a.selector' -n b"
+            ),
+        ],
+    ),
+    (
+        "an item that is declared no more is adopted",
+        field(SIDE, "DeclaredNoMore", "kubectl set"),
+        [
+            (
+                "To have it removed: hedgerow adopt Deployment/web --from 'kubectl set'"
+                " --field 'spec.template.spec.containers[name=\"side\"]**' -n b"
+            ),
+        ],
+    ),
+    (
+        "an item that is declared no more, of emptied managed fields",
+        field(SIDE, "DeclaredNoMore", "before-first-apply"),
+        ["To have it removed: hedgerow adopt Deployment/web --from before-first-apply -n b"],
+    ),
+    (
+        "an item that may have been ours",
+        field(SIDE, "UnknownOwner", "before-first-apply"),
+        [
+            f"To leave it so: {ANNOTATE} 'hedgerow.dev/yield=Deployment/web: {SIDE[1:]}' -n b",
+            "To have it removed: hedgerow adopt Deployment/web --from before-first-apply -n b",
+        ],
+    ),
+    (
+        "emptied managed fields",
+        field(".spec.replicas", manager="before-first-apply"),
+        [
+            f"To leave it so: {ANNOTATE} 'hedgerow.dev/yield=Deployment/web: spec.replicas' -n b",
+            "To take it back: hedgerow adopt Deployment/web --from before-first-apply -n b",
+        ],
+    ),
+    (
+        "what nobody holds can be left to nobody",
+        field(".spec.template.spec.hostname", "Removed", None),
+        [
+            (
+                f"To have it put back, where the namespace allows claims: {ANNOTATE}"
+                " 'hedgerow.dev/claim=Deployment/web: spec.template.spec.hostname' -n b"
+            ),
+        ],
+    ),
+    ("a removed selector", field(".spec.selector", "Removed", None), []),
+    (
+        "our own status",
+        field(".status.routeTo", object="BlueGreen/demo"),
+        [
+            (
+                "To have it written again: hedgerow adopt BlueGreen.app.demo.kakao.com/demo"
+                " --from kubectl-edit -n b"
+            ),
+        ],
+    ),
+    ("a path that no term can name", field(".spec.x[0]"), []),
+]
+
+
+@pytest.mark.parametrize(("found", "told"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
+def test_only_what_works_is_offered_as_a_line_that_can_be_pasted(found, told):
+    assert offered(found) == told
+
+
+class TestAnnotations:
+    def test_what_is_yielded_already_stays_yielded(self):
+        leave, _ = remedies(OWNER, {YIELD: "Service/*: spec.ports ;"}, field(".spec.replicas"))
+
+        *_, word, _, _ = shlex.split(leave.command)
+        assert "--overwrite" in leave.command
+        terms = terms_of(dict([word.split("=", 1)])).yields
+        assert [term.text for term in terms] == [
+            "Service/*: spec.ports",
+            "Deployment/web: spec.replicas",
+        ]
+
+    def test_an_annotation_that_would_be_too_long_is_not_offered(self):
+        full = "; ".join(f"Deployment/web: spec.x{number}" for number in range(63))
+
+        assert len(offered(field(".spec.replicas"), yields=full)) == 2
+        assert len(offered(field(".spec.replicas"), yields=f"{full}; Service/x: y")) == 1
+        assert len(offered(field("." + "x" * LONGEST))) == 0
+
+    def test_a_claim_is_not_offered_for_what_is_yielded_as_well(self):
+        found = field(".spec.replicas", "ScaledToZero", None)
+
+        assert len(offered(found)) == 1
+        assert offered(found, yields="*/*: spec.replicas") == []
+
+    def test_a_term_is_quoted_for_the_shell(self):
+        leave, _ = remedies(OWNER, {}, field('.spec.env[name="it\'s"].value'))
+
+        assert shlex.split(leave.command)[4] == (
+            f'{YIELD}=Deployment/web: spec.env[name="it\'s"].value'
+        )
+
+
+class TestOverview:
+    def test_it_names_object_and_namespace(self):
+        assert overview("Deployment/web", "b") == "hedgerow owners Deployment/web --contested -n b"
+        assert overview("Node/x", "") == "hedgerow owners Node/x --contested"
+
+    def test_a_resource_is_named_with_its_group(self):
+        assert own(OWNER) == "BlueGreen.app.demo.kakao.com/demo"
+
+
+@pytest.mark.parametrize(
+    ("word", "reason", "path", "why"),
+    [
+        (CLAIM, "OtherValue", '.metadata.finalizers[="x"]', "hedgerow's own"),
+        (YIELD, "OtherValue", ".metadata.annotations.hedgerow.dev/x", "hedgerow's own"),
+        (CLAIM, "DeclaredNoMore", SIDE, "adopted"),
+        (CLAIM, "UnknownOwner", SIDE, "adopted"),
+        (YIELD, "Removed", ".spec.x", "nobody else holds it"),
+        (CLAIM, "ScaledToZero", ".spec.replicas", "it is yielded as well"),
+        (CLAIM, "OtherValue", ".spec.selector", "never taken by force"),
+        (CLAIM, "OtherValue", ".spec.replicas", "it is yielded as well"),
+        (YIELD, "OtherValue", ".spec.replicas", "together with what is around it"),
+    ],
+)
+def test_a_term_without_effect_has_a_reason(word, reason, path, why):
+    assert why in without_effect(word, reason, place_of(path))
+
+
+class TestPlaceOf:
+    @pytest.mark.parametrize(
+        ("path", "steps"),
+        [
+            (".spec.replicas", ("f:spec", "f:replicas")),
+            (
+                '.spec.ports[port=80,protocol="TCP"].port',
+                ("f:spec", "f:ports", 'k:{"port": null, "protocol": null}', "f:port"),
+            ),
+            ('.metadata.finalizers[="a.b/c"]', ("f:metadata", "f:finalizers", "v:null")),
+            (
+                ".metadata.labels.hedgerow.dev/controller",
+                ("f:metadata", "f:labels", "f:hedgerow.dev/controller"),
+            ),
+            ('.x[name="a\\"]b"].y', ("f:x", 'k:{"name": null}', "f:y")),
+            ("", ()),
+        ],
+    )
+    def test_it_has_the_steps_of_a_printed_path(self, path, steps):
+        assert place_of(path) == steps

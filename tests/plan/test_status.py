@@ -1,0 +1,278 @@
+"""What a resource's status is to say, and whether it says so already."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from hedgerow.fields import ownership
+from hedgerow.objects import Installation, ObjectRef
+from hedgerow.plan import status
+from hedgerow.plan.conditions import Problem, ready
+from hedgerow.plan.input import Scene
+from hedgerow.plan.status import MOST_LISTINGS, Report, report
+from hedgerow_schemas.base import ContestedField, Status
+from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus
+from plan.made import MANAGER, entry, without
+
+Object = dict[str, Any]
+
+NOW = datetime(2026, 1, 1, 12, 0, 0, 500, tzinfo=UTC)
+LATER = NOW + timedelta(hours=1)
+OWNER = ObjectRef(BlueGreen.api, "ns", "demo", "owner-uid")
+COMPOSED = BlueGreenStatus(route_to="Blue", conditions=(ready(True, "Serving", "Blue serves"),))
+FIELD = ContestedField(object="Service/demo", path=".spec.selector", manager="kubectl", since=NOW)
+
+
+def scene(now: datetime = NOW, reported: tuple[ContestedField, ...] = ()) -> Scene:
+    return Scene(OWNER, "bluegreen", Installation(), now, {}, reported=reported)
+
+
+def resource(status: Object | None = None, *entries: Object, generation: int = 4) -> Object:
+    return {
+        "apiVersion": BlueGreen.api.group_version,
+        "kind": "BlueGreen",
+        "metadata": {
+            "name": "demo",
+            "namespace": "ns",
+            "uid": "owner-uid",
+            "generation": generation,
+            "managedFields": list(entries),
+        },
+        **({"status": status} if status else {}),
+    }
+
+
+def applied(body: Object, *others: Object, ours: Object | None = None, **status: Any) -> Object:
+    """Return the resource after a status body was applied, with what others wrote over it."""
+    mine = ours or entry(body, subresource="status")
+    return resource({**body["status"], **status}, mine, *others)
+
+
+def fresh(**how: Any) -> Report:
+    return report(scene(), resource(), COMPOSED, how.get("contested", ()), how.get("problems", ()))
+
+
+def body_of(made: Report) -> Object:
+    assert made.body is not None
+    return made.body
+
+
+class TestReport:
+    def test_a_status_is_applied_with_the_uid_and_nothing_of_the_spec(self):
+        body = body_of(fresh())
+
+        assert body["metadata"] == {"name": "demo", "namespace": "ns", "uid": "owner-uid"}
+        assert body.keys() == {"apiVersion", "kind", "metadata", "status"}
+
+    def test_it_says_what_was_composed_of_which_generation_and_since_when(self):
+        assert body_of(fresh())["status"] == {
+            "observedGeneration": 4,
+            "routeTo": "Blue",
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True",
+                    "reason": "Serving",
+                    "message": "Blue serves",
+                    "lastTransitionTime": "2026-01-01T12:00:00Z",
+                    "observedGeneration": 4,
+                }
+            ],
+        }
+
+    def test_empty_lists_are_never_sent(self):
+        assert "contested" not in body_of(fresh())["status"]
+
+    def test_what_is_contested_is_listed_with_its_holder(self):
+        made = fresh(contested=(FIELD,))
+
+        assert made.contested == (FIELD,)
+        assert body_of(made)["status"]["contested"] == [
+            {
+                "object": "Service/demo",
+                "path": ".spec.selector",
+                "manager": "kubectl",
+                "since": "2026-01-01T12:00:00Z",
+            }
+        ]
+
+    def test_problems_end_in_the_conditions(self):
+        conditions = body_of(fresh(problems=(Problem("Rejected", "no"),)))["status"]["conditions"]
+
+        assert [(c["type"], c["status"]) for c in conditions] == [
+            ("Ready", "False"),
+            ("Stalled", "True"),
+        ]
+
+    def test_a_controller_without_a_status_still_says_ready(self):
+        body = body_of(report(scene(), resource(), Status(), (), ()))
+
+        assert [c["type"] for c in body["status"]["conditions"]] == ["Ready"]
+
+    def test_one_field_of_an_object_is_listed_once_whoever_holds_it(self):
+        # The server refuses two items of one list-map key.
+        twice = FIELD.model_copy(update={"manager": "other"})
+
+        assert len(body_of(fresh(contested=(FIELD, twice)))["status"]["contested"]) == 1
+
+
+class TestSettled:
+    def test_a_status_that_says_it_all_already_is_not_sent(self):
+        live = applied(body_of(fresh()))
+
+        assert report(scene(LATER), live, COMPOSED, (), ()) == Report(None, ())
+
+    def test_a_contested_status_that_says_it_all_is_not_sent(self):
+        live = applied(body_of(fresh(contested=(FIELD,))))
+
+        assert report(scene(LATER), live, COMPOSED, (FIELD,), ()).body is None
+
+    def test_a_condition_whose_words_alone_change_keeps_its_time(self):
+        live = applied(body_of(fresh()))
+        other = COMPOSED.model_copy(update={"conditions": (ready(True, "Serving", "anew"),)})
+
+        body = body_of(report(scene(LATER), live, other, (), ()))
+
+        (condition,) = body["status"]["conditions"]
+        assert condition["lastTransitionTime"] == "2026-01-01T12:00:00Z"
+
+    def test_a_condition_that_turns_takes_the_time_of_turning(self):
+        live = applied(body_of(fresh()))
+        other = COMPOSED.model_copy(update={"conditions": (ready(False, "Gone"),)})
+
+        conditions = body_of(report(scene(LATER), live, other, (), ()))["status"]["conditions"]
+
+        assert {c["lastTransitionTime"] for c in conditions} == {"2026-01-01T13:00:00Z"}
+
+    def test_what_is_contested_no_longer_is_taken_off(self):
+        live = applied(body_of(fresh(contested=(FIELD,))))
+
+        body = body_of(report(scene(LATER), live, COMPOSED, (), ()))
+
+        assert "contested" not in body["status"]
+
+    def test_another_generation_is_told(self):
+        live = applied(body_of(fresh()))
+        live["metadata"]["generation"] = 5
+
+        assert body_of(report(scene(), live, COMPOSED, (), ()))["status"]["observedGeneration"] == 5
+
+
+class TestOwnStatusContested:
+    """Somebody else writes the status: reported like any other field, never overwritten."""
+
+    @staticmethod
+    def world(*, path: tuple[str, ...], **status: Any) -> Object:
+        body = body_of(fresh())
+        mine = without(entry(body, subresource="status"), *path)
+        theirs = {"apiVersion": body["apiVersion"], "status": status}
+        other = entry(theirs, "meddler", "Update", subresource="status")
+        return applied(body, other, ours=mine, **status)
+
+    def test_the_field_is_reported_and_left_out_and_the_rest_is_sent(self):
+        live = self.world(path=("f:status", "f:routeTo"), routeTo="Green")
+
+        made = report(scene(LATER), live, COMPOSED, (), ())
+
+        assert [(f.object, f.path, f.manager) for f in made.contested] == [
+            ("BlueGreen/demo", ".status.routeTo", "meddler")
+        ]
+        assert "routeTo" not in body_of(made)["status"]
+        assert body_of(made)["status"]["contested"][0]["path"] == ".status.routeTo"
+        conditions = {c["type"]: c["status"] for c in body_of(made)["status"]["conditions"]}
+        assert conditions == {"Ready": "False", "Contested": "True"}
+
+    def test_once_reported_nothing_more_is_sent(self):
+        live = self.world(path=("f:status", "f:routeTo"), routeTo="Green")
+        first = report(scene(LATER), live, COMPOSED, (), ())
+        status = {**body_of(first)["status"], "routeTo": "Green"}
+        mine = entry(body_of(first), subresource="status")
+        other = live["metadata"]["managedFields"][1]
+        told = resource(status, mine, other)
+        reported = Status.model_validate(status).contested
+
+        again = report(scene(LATER, reported), told, COMPOSED, (), ())
+
+        assert again == Report(None, first.contested, first.contested)
+
+    def test_a_field_that_only_the_report_itself_meets_is_reported_too(self):
+        # Somebody holds the condition's reason with the value that we used to say; saying that
+        # routeTo is contested means saying another reason.
+        body = body_of(fresh())
+        mine = without(entry(body, subresource="status"), "f:status", "f:routeTo")
+        key = {"type": "Ready", "reason": "Serving"}
+        theirs = {
+            "apiVersion": body["apiVersion"],
+            "status": {"routeTo": "Green", "conditions": [key]},
+        }
+        other = entry(theirs, "meddler", subresource="status")
+        live = applied(body, other, ours=mine, routeTo="Green")
+
+        made = report(scene(LATER), live, COMPOSED, (), ())
+
+        assert [f.path for f in made.contested] == [
+            ".status.routeTo",
+            '.status.conditions[type="Ready"].reason',
+        ]
+        ready_, _ = body_of(made)["status"]["conditions"]
+        assert "reason" not in ready_
+
+    def test_who_holds_the_list_of_what_he_holds_is_listed_a_few_times_and_then_counted(
+        self, monkeypatch
+    ):
+        # He knows what each round will list, and holds a field of each item beforehand.
+        live = self.world(path=("f:status", "f:routeTo"), routeTo="Green")
+        with monkeypatch.context() as patched:
+            patched.setattr(status, "MOST_LISTINGS", MOST_LISTINGS + 2)
+            for _ in range(MOST_LISTINGS):
+                items = body_of(report(scene(), live, COMPOSED, (), ()))["status"]["contested"]
+                held = [
+                    {k: one[k] for k in ("object", "path")} | {"reason": "his"} for one in items
+                ]
+                live = self.world(path=("f:status", "f:routeTo"), routeTo="Green", contested=held)
+        rounds = Mock(wraps=ownership.judge)
+        monkeypatch.setattr(ownership, "judge", rounds)
+
+        made = report(scene(LATER), live, COMPOSED, (), ())
+
+        told = body_of(made)["status"]
+        assert len(made.listed) == MOST_LISTINGS - 1
+        assert len(made.contested) == MOST_LISTINGS == told["contestedCount"]
+        assert not any("reason" in one for one in told["contested"])
+        assert rounds.call_count == MOST_LISTINGS + 2
+
+    def test_a_status_wholly_held_by_another_leaves_only_the_identity_to_declare(self):
+        other = {"observedGeneration": 0, "routeTo": "Green"}
+        theirs = {"apiVersion": BlueGreen.api.group_version, "status": other}
+        bare = Status(observed_generation=4)
+        live = resource(other, entry(theirs, "meddler", subresource="status"))
+
+        made = report(scene(), live, bare, (), ())
+
+        assert "observedGeneration" not in body_of(made)["status"]
+        assert "routeTo" not in body_of(made)["status"]
+
+    def test_the_since_of_an_earlier_report_is_kept(self):
+        live = self.world(path=("f:status", "f:routeTo"), routeTo="Green")
+        old = ContestedField(
+            object="BlueGreen/demo", path=".status.routeTo", manager="meddler", since=NOW
+        )
+
+        made = report(scene(LATER, (old,)), live, COMPOSED, (), ())
+
+        assert [field.since for field in made.contested] == [NOW.replace(microsecond=0)]
+
+
+class TestScene:
+    def test_it_writes_as_the_controllers_field_manager(self):
+        assert scene().field_manager == MANAGER
+
+    @pytest.mark.parametrize("instance", ["", "two"])
+    def test_the_instance_is_part_of_the_field_manager(self, instance):
+        made = Scene(OWNER, "bluegreen", Installation(instance), NOW, {})
+
+        assert made.field_manager == "-".join(filter(None, ["hedgerow", instance, "bluegreen"]))

@@ -1,0 +1,78 @@
+"""Terms that mean no field that is there are told; those that may yet are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hedgerow.plan.policy import CLAIM, YIELD, terms_of, unmatched
+from plan import scenery
+from plan.made import live
+
+WEB = live({
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "labels": {"app.kubernetes.io/name": "web"}},
+    "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "c", "image": "a"}]}}},
+})  # fmt: skip
+CHILD = ("Deployment", "web")
+KINDS = ("Deployment", "Job")
+
+
+def told(text: str, *, there: bool = True) -> tuple[str, ...]:
+    objects = {CHILD: WEB} if there else {}
+    return unmatched(terms_of({YIELD: text}), objects, {CHILD}, KINDS)
+
+
+class TestTold:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Deployment/web: spec.replicsa",
+            "Deployment/web: spec",
+            "Deployment/wbe: spec.replicas",
+            "Deploymnet/*: spec.replicas",
+            "Job/named: spec.parallelism",
+            "*/wbe: spec.replicas",
+            'Deployment/*: spec.template.spec.containers[name="d"].image',
+        ],
+    )
+    def test_one_that_means_nothing(self, text):
+        assert told(text) == (f"{YIELD}: {text}",)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Deployment/web: spec.replicas",
+            "*/*: **",
+            "Deployment/*: metadata.labels.*",
+            'Deployment/*: **.containers[name="c"].image',
+            'Deployment/*: **.containers[name="c"]',
+            "Job/*: spec.parallelism",
+            "*/other*: spec.anything",
+        ],
+    )
+    def test_one_that_means_something_or_may_yet_is_not(self, text):
+        assert told(text) == ()
+
+    def test_of_a_child_that_is_still_to_be_made_nothing_is_known(self):
+        assert told("Deployment/web: spec.replicsa", there=False) == ()
+
+    def test_both_annotations_are_looked_at_and_each_term_by_itself(self):
+        terms = terms_of({YIELD: "*/web: spec.a, spec.replicas", CLAIM: "*/web: b"})
+
+        assert unmatched(terms, {CHILD: WEB}, {CHILD}, KINDS) == (
+            f"{YIELD}: */web: spec.a",
+            f"{CLAIM}: */web: b",
+        )
+
+    def test_without_terms_there_is_nothing_to_tell(self):
+        assert unmatched(terms_of({}), {CHILD: WEB}, (), ()) == ()
+
+
+def test_a_plan_tells_them():
+    terms = terms_of({YIELD: "ConfigMap/settings: data.a, data.c"})
+    made = scenery.planned(replace(scenery.scene(live(scenery.WANT)), terms=terms))
+
+    assert made.unmatched == (f"{YIELD}: ConfigMap/settings: data.c",)

@@ -1,0 +1,496 @@
+"""The part that a process has among others: it leads, stands by, or is refused."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
+import pytest
+from structlog.testing import capture_logs
+
+from hedgerow.kube.errors import ConfigError, Forbidden, NotLeading, Unavailable
+from hedgerow.process import leadership as leading
+from hedgerow.process.leadership import CompanyError, led, present, refuse_company
+from hedgerow.process.stopping import Stop
+from hedgerow.runtime.clock import SystemClock
+from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost
+from hedgerow.runtime.leaderelection.record import LEASES
+from hedgerow.runtime.leaderelection.thread import apart
+from hedgerow.runtime.metrics import Meters
+from hedgerow.serving.health import Checks
+from hedgerow.settings import Settings
+from hedgerow_schemas.base import ApiResource
+from model import kinds
+from model.cluster import Cluster
+from model.server import Server
+from runtime.virtual import BACKEND, VirtualClock
+from support.inline import inline
+
+pytestmark = pytest.mark.anyio
+
+ELECTED = Settings(leader_elect=True)
+CONFIG: dict[str, Any] = {"metadata": {"name": "a", "namespace": "default"}, "data": {"a": "b"}}
+CONFIG_MAPS = ApiResource("v1", "ConfigMap", "configmaps")
+ROSTER: dict[str, Any] = {
+    "apiVersion": LEASES.group_version,
+    "kind": LEASES.kind,
+    "metadata": {"name": "hedgerow.operators", "namespace": "hedgerow-system"},
+}
+NAMED: dict[str, Any] = {
+    "apiVersion": LEASES.group_version,
+    "kind": LEASES.kind,
+    "metadata": {"name": "hedgerow", "namespace": "hedgerow-system"},
+}
+
+
+@pytest.fixture(scope="module")
+def anyio_backend():
+    return BACKEND
+
+
+async def _pass(_sent: Any) -> None:
+    """Let a request through."""
+
+
+class Place:
+    """A cluster in memory, and processes that want to lead in it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.server = Server(kinds.BUILTIN, ("default", "hedgerow-system"))
+        self.clock = VirtualClock()
+        self.meters = Meters()
+        self.before = _pass
+        self.stands_still_since = math.inf
+        self.live = Checks()
+        self.clusters: list[Cluster] = []
+        monkeypatch.setattr(leading, "connect", self._connect)
+        monkeypatch.setattr(leading, "apart", inline)
+
+    @asynccontextmanager
+    async def _connect(self, **_how: Any) -> AsyncGenerator[Cluster]:
+        yield Cluster(self.server)
+
+    def led(self, settings: Settings = ELECTED, stop: Stop | None = None) -> Any:
+        cluster = cast("Any", Cluster(self.server))
+        how = {"silent": self.silent, "live": self.live}
+        return led(settings, cluster, self.clock, stop or Stop(20), self.meters, **how)
+
+    def silent(self) -> float:
+        return max(0.0, self.clock.monotonic() - self.stands_still_since)
+
+    async def refuse(self, settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
+        await refuse_company(settings, cast("Any", Cluster(self.server)), self.clock)
+
+    def present(self, settings: Settings, stop: Stop | None = None) -> Any:
+        cluster = Cluster(self.server, before=self.before)
+        self.clusters.append(cluster)
+        return present(settings, cast("Any", cluster), self.clock, stop or Stop(20))
+
+    async def attend(self, settings: Settings, *, task_status: Any = None) -> None:
+        async with self.present(settings):
+            if task_status:
+                task_status.started()
+                await anyio.sleep_forever()
+
+    async def lead_later(self, settings: Settings) -> None:
+        async with self.led(settings):
+            await anyio.sleep_forever()
+
+    def lease(self) -> Any:
+        return self.server.get(NAMED)
+
+    def write(self, spec: dict[str, Any]) -> None:
+        self.server.apply({**NAMED, "spec": spec}, "hedgerow-lease")
+
+    async def lead(self, settings: Settings, *, task_status: Any) -> None:
+        async with self.led(settings):
+            task_status.started()
+            await anyio.sleep_forever()
+
+    def measured(self) -> float | None:
+        return self.meters.registry.get_sample_value("hedgerow_leader")
+
+
+@pytest.fixture
+def place(monkeypatch) -> Place:
+    return Place(monkeypatch)
+
+
+class TestLeading:
+    async def test_without_an_election_every_write_is_permitted_and_no_lease_is_touched(
+        self, place
+    ):
+        async with place.led(Settings()) as cluster:
+            assert cluster.permit is None
+            assert place.measured() == 1  # it is the one that works, and no alert says otherwise
+        assert place.lease() is None
+
+    async def test_the_leader_may_write_and_gives_the_lease_up_in_the_end(self, place):
+        async with place.led() as cluster:
+            held = place.lease()["spec"]["holderIdentity"]
+            assert cluster.permit() > 0
+            assert place.measured() == 1
+
+        assert held
+        assert place.lease()["spec"]["holderIdentity"] == ""
+        assert place.measured() == 0
+        with pytest.raises(NotLeading):
+            await cluster.apply(CONFIG_MAPS, CONFIG, manager="m")
+
+    async def test_it_is_renewed_while_it_is_held(self, place):
+        async with place.led() as cluster:
+            before = place.lease()["spec"]["renewTime"]
+            await anyio.sleep(60)
+
+            assert place.lease()["spec"]["renewTime"] > before
+            assert cluster.permit() > 0
+
+    async def test_whoever_is_asked_to_stop_before_gets_nothing_to_write_to(self, place):
+        stop = Stop(20)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(place.lead, ELECTED)
+
+            async def ask() -> None:
+                await anyio.sleep(30)
+                stop.asked.set()
+
+            tasks.start_soon(ask)
+            async with place.led(stop=stop) as cluster:
+                assert cluster is None
+            assert place.lease()["spec"]["holderIdentity"]
+            tasks.cancel_scope.cancel()
+
+    async def test_losing_the_lease_ends_what_is_done_under_it(self, place):
+        async def lose() -> None:
+            async with place.led():
+                live = place.lease()
+                place.write(live["spec"] | {"holderIdentity": "somebody"})
+                await anyio.sleep_forever()
+
+        with pytest.raises(ExceptionGroup) as caught:
+            await lose()
+
+        assert caught.group_contains(LeadershipLost, match="held by somebody now")
+        assert place.lease()["spec"]["holderIdentity"] == "somebody"
+
+    async def test_asked_to_stop_already_it_is_cut_off_and_that_is_all(self, place):
+        stop = Stop(20)
+        with capture_logs() as logs:
+            async with place.led(stop=stop):
+                stop.asked.set()
+                place.write(place.lease()["spec"] | {"holderIdentity": "somebody"})
+                await anyio.sleep_forever()
+
+        abandoned = [entry for entry in logs if entry["event"] == "passes abandoned"]
+        assert [entry["error"] for entry in abandoned] == ["the lease is held by somebody now"]
+        assert place.lease()["spec"]["holderIdentity"] == "somebody"
+
+    async def test_one_that_ran_out_as_soon_as_it_was_got_is_lost_like_any_other(
+        self, place, monkeypatch
+    ):
+        gain = Leadership.gain
+
+        async def gain_and_sleep(leadership: Leadership) -> None:
+            await gain(leadership)
+            late = anyio.current_time() + 60
+            monkeypatch.setattr(place.clock, "elapsed", lambda: late)
+
+        async def lead() -> None:
+            async with place.led():
+                await anyio.sleep_forever()
+
+        monkeypatch.setattr(Leadership, "gain", gain_and_sleep)
+        with pytest.raises(ExceptionGroup) as caught:
+            await lead()
+
+        assert caught.group_contains(LeadershipLost, match="not renewed for 10 s")
+
+    async def test_one_that_is_gained_only_when_asked_to_stop_is_given_up_again(self, place):
+        stop = Stop(20)
+        place.write({"holderIdentity": "", "leaseDurationSeconds": 1})
+        async with anyio.create_task_group() as tasks:
+
+            async def ask() -> None:
+                await anyio.wait_all_tasks_blocked()
+                stop.asked.set()
+
+            tasks.start_soon(ask)
+            async with place.led(stop=stop) as cluster:
+                assert cluster is None or cluster.permit() > 0
+
+        assert place.lease()["spec"]["holderIdentity"] == ""
+
+    @pytest.mark.parametrize("settings", [ELECTED, Settings()])
+    async def test_asked_to_stop_before_it_begins_nothing(self, place, settings):
+        stop = Stop(20)
+        stop.asked.set()
+        async with place.led(settings, stop) as cluster:
+            assert cluster is None
+        assert place.lease() is None
+
+    async def test_credentials_that_cannot_be_used_are_told(self, place, monkeypatch):
+        @asynccontextmanager
+        async def connect(**_how: Any) -> AsyncGenerator[Cluster]:
+            raise ConfigError("no such context")
+            yield
+
+        monkeypatch.setattr(leading, "connect", connect)
+        with pytest.raises(ConfigError, match="no such context"):
+            async with place.led():
+                pytest.fail("it leads")
+
+    async def test_a_dead_loop_loses_it_and_gives_it_up_once_it_turns_again(self, place):
+        async def lose() -> None:
+            async with place.led():
+                place.stands_still_since = place.clock.monotonic()
+                await anyio.sleep_forever()
+
+        with pytest.raises(ExceptionGroup) as caught:
+            await lose()
+
+        assert caught.group_contains(LeadershipLost, match="the event loop has not turned for 6")
+        assert place.lease()["spec"]["holderIdentity"] == ""
+
+    async def test_an_election_that_hangs_is_noticed_when_the_lease_has_run_out(
+        self, place, monkeypatch
+    ):
+        async def hang(_leadership: Leadership) -> None:
+            await anyio.sleep_forever()
+
+        async def lead() -> None:
+            async with place.led():
+                await anyio.sleep_forever()
+
+        monkeypatch.setattr(Leadership, "hold", hang)
+        with pytest.raises(ExceptionGroup) as caught:
+            await lead()
+
+        assert caught.group_contains(LeadershipLost, match="the thread that renews it hangs")
+
+    async def test_also_while_another_leads_a_hanging_one_costs_its_process_its_life(
+        self, place, monkeypatch
+    ):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(place.lead, ELECTED)
+            place.live = Checks()
+            tasks.start_soon(place.lead_later, ELECTED)
+            await anyio.sleep(100)
+            assert place.live.reasons() == {"election": ""}
+
+            late = anyio.current_time() + 31
+            monkeypatch.setattr(place.clock, "monotonic", lambda: late)
+            assert place.live.reasons() == {
+                "election": "the event loop has not turned for 31 s",
+            }
+            tasks.cancel_scope.cancel()
+
+    async def test_what_else_goes_wrong_in_it_is_raised(self, place, monkeypatch):
+        async def fail(_leadership: Leadership) -> None:
+            raise RuntimeError("a mistake")
+
+        async def lead() -> None:
+            async with place.led():
+                await anyio.sleep_forever()
+
+        monkeypatch.setattr(Leadership, "hold", fail)
+        with pytest.raises(ExceptionGroup) as caught:
+            await lead()
+
+        assert caught.group_contains(RuntimeError, match="a mistake")
+        assert place.lease()["spec"]["holderIdentity"] == ""
+
+    async def test_an_instance_has_a_lease_of_its_own(self, place):
+        async with place.led(), place.led(Settings(leader_elect=True, instance="two")) as cluster:
+            assert cluster.permit() > 0
+
+
+class TestThread:
+    """The same in the thread that it has outside of tests."""
+
+    @pytest.fixture
+    def anyio_backend(self) -> str:
+        return "asyncio"
+
+    async def test_all_that_is_asked_of_the_lease_is_asked_by_the_thread(self, place, monkeypatch):
+        asked: list[tuple[str, int]] = []
+
+        async def note(sent: Any) -> None:
+            asked.append((sent.verb, threading.get_ident()))
+
+        @asynccontextmanager
+        async def connect(**_how: Any) -> AsyncGenerator[Cluster]:
+            yield Cluster(place.server, before=note)
+            asked.append(("closed", threading.get_ident()))
+
+        place.clock = SystemClock()
+        place.write({})  # nobody ever held it
+        monkeypatch.setattr(leading, "connect", connect)
+        monkeypatch.setattr(leading, "apart", apart)
+        async with place.led() as cluster:
+            assert cluster.permit() > 0
+            assert place.measured() == 1
+
+        assert place.lease()["spec"]["holderIdentity"] == ""
+        verbs = [verb for verb, _ in asked]
+        assert (verbs[:2], verbs[-2:]) == (["read", "apply"], ["apply", "closed"])
+        [there] = {thread for _, thread in asked}
+        assert there != threading.get_ident()
+
+    async def test_losing_it_is_heard_of(self, place, monkeypatch):
+        @asynccontextmanager
+        async def connect(**_how: Any) -> AsyncGenerator[Cluster]:
+            yield Cluster(place.server)
+
+        async def lose() -> None:
+            async with place.led():
+                place.write(place.lease()["spec"] | {"holderIdentity": "somebody"})
+                await anyio.sleep_forever()
+
+        place.clock = SystemClock()
+        place.write({})
+        monkeypatch.setattr(leading, "connect", connect)
+        monkeypatch.setattr(leading, "apart", apart)
+        with pytest.raises(ExceptionGroup) as caught, anyio.fail_after(30):
+            await lose()
+
+        assert caught.group_contains(LeadershipLost, match="held by somebody now")
+
+
+class TestCompany:
+    @pytest.mark.parametrize(
+        ("theirs", "ours"), [((), ()), ((), ("a",)), (("a", "b"), ()), (("a", "b"), ("b", "c"))]
+    )
+    async def test_a_run_beside_a_live_leader_is_refused(self, place, theirs, ours):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(place.lead, Settings(leader_elect=True, namespaces=theirs))
+            with pytest.raises(CompanyError) as refused:
+                await place.refuse(Settings(namespaces=ours))
+            tasks.cancel_scope.cancel()
+
+        said = str(refused.value)
+        assert place.lease()["metadata"]["name"] == "hedgerow"
+        assert ("in a, b" if theirs else "in all namespaces") in said
+        assert "--namespace" in said
+        assert "--leader-elect" in said
+
+    @pytest.mark.parametrize(
+        "settings",
+        [Settings(namespaces=("c",)), Settings(instance="two"), Settings(leader_elect=True)],
+    )
+    async def test_one_that_keeps_out_of_its_way_is_not(self, place, settings):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(place.lead, Settings(leader_elect=True, namespaces=("a", "b")))
+            await place.refuse(settings)
+            tasks.cancel_scope.cancel()
+
+    async def test_a_leader_that_is_gone_is_in_nobodys_way(self, place):
+        async with place.led():
+            pass
+        await place.refuse()
+
+    async def test_one_that_was_killed_is_waited_out(self, place):
+        async with place.led():
+            live = place.lease()
+        place.write(live["spec"])
+        began = anyio.current_time()
+        await place.refuse()
+
+        assert anyio.current_time() - began >= 15
+
+    async def test_where_there_is_no_lease_nobody_is_waited_for(self, place):
+        began = anyio.current_time()
+        await place.refuse()
+
+        assert anyio.current_time() == began
+
+
+class TestPresence:
+    """Operators without an election, and a leader that comes to work beside one."""
+
+    async def test_of_two_plain_ones_the_second_is_refused_with_what_to_do(self, place):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(place.attend, Settings())
+            with pytest.raises(CompanyError) as refused:
+                await place.attend(Settings(namespaces=("a",)))
+            tasks.cancel_scope.cancel()
+
+        said = str(refused.value)
+        assert "is at work in all namespaces, with bluegreen, memcached, cronjob" in said
+        assert "(Lease hedgerow-system/hedgerow.operators)" in said
+        assert "--namespace" in said
+        assert "--controllers" in said
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            Settings(namespaces=("b",)),
+            Settings(namespaces=("a",), controllers=("cronjob",)),
+            Settings(instance="two"),
+            Settings(leader_elect=True),
+        ],
+    )
+    async def test_one_on_other_things_is_not(self, place, settings):
+        first = Settings(namespaces=("a",), controllers=("bluegreen", "memcached"))
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(place.attend, first)
+            await tasks.start(place.attend, settings)
+            tasks.cancel_scope.cancel()
+
+    async def test_asked_to_stop_it_waits_for_nobody_to_prove_that_he_is_at_work(self, place):
+        async with place.present(Settings()):
+            told = place.server.get(ROSTER)["metadata"]["annotations"]
+        killed = {"metadata": {**ROSTER["metadata"], "annotations": told}}
+        place.server.apply({**ROSTER, **killed}, "hedgerow-presence")
+        stop = Stop(20)
+        async with anyio.create_task_group() as tasks:
+
+            async def ask() -> None:
+                await anyio.sleep(1)
+                stop.asked.set()
+
+            tasks.start_soon(ask)
+            async with place.present(Settings(), stop):
+                assert anyio.current_time() == 1
+
+    async def test_its_successor_begins_at_once(self, place):
+        async with place.present(Settings()):
+            pass
+        began = anyio.current_time()
+        async with place.present(Settings()):
+            assert anyio.current_time() == began
+
+    async def test_one_that_another_has_come_to_work_beside_stops(self, place):
+        async def beside(settings: Settings) -> None:
+            alone = place.present(Settings(namespaces=("a",)))
+            async with alone, anyio.create_task_group() as tasks:
+                tasks.start_soon(place.lead_later, settings)
+                await anyio.sleep(120)
+                tasks.cancel_scope.cancel()
+
+        with pytest.raises(ExceptionGroup) as caught:
+            await beside(ELECTED)
+        assert caught.group_contains(CompanyError, match="stand by with --leader-elect")
+
+        place.server.delete(place.lease())
+        await beside(Settings(leader_elect=True, namespaces=("b",)))
+
+    async def test_where_the_lease_may_not_be_read_it_works_on(self, place):
+        async def forbid(_sent: Any) -> None:
+            raise Forbidden("no", code=403)
+
+        place.before = forbid
+        async with place.present(Settings()):
+            await anyio.sleep(120)
+
+    async def test_while_the_server_is_away_it_works_on(self, place):
+        async with place.present(Settings()):
+            place.clusters[-1].before = _away
+            await anyio.sleep(120)
+
+
+async def _away(_sent: Any) -> None:
+    raise Unavailable("away", code=503)

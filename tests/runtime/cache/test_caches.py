@@ -1,0 +1,192 @@
+"""The stores of one controller, and whom a change concerns."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from hedgerow.contract import Controller
+from hedgerow.controllers import bluegreen
+from hedgerow.controllers.cronjob import controller
+from hedgerow.controllers.cronjob.controller import START_GUARD
+from hedgerow.objects import Installation
+from hedgerow.runtime.cache.caches import Cache, Source, build, concerned
+from hedgerow_schemas.base import CustomResource
+from hedgerow_schemas.builtin import Deployment, Pod
+from hedgerow_schemas.job import Job
+
+Object = dict[str, Any]
+
+CONTROLLER = cast("Controller[CustomResource]", bluegreen.CONTROLLER)
+CRONJOBS = cast("Controller[CustomResource]", controller.CONTROLLER)
+
+
+def built(*namespaces: str, instance: str = "") -> Cache:
+    return build(CONTROLLER, Installation(instance), namespaces)
+
+
+def source(cache: Cache, kind: str) -> Source:
+    return next(source for source in cache if source.api.kind == kind)
+
+
+def child(**owner: Any) -> Object:
+    reference = {"kind": "BlueGreen", "name": "demo", "uid": "u", "controller": True} | owner
+    meta = {"name": "x", "namespace": "ns", "resourceVersion": "1", "ownerReferences": [reference]}
+    return {"metadata": meta}
+
+
+class TestLayout:
+    def test_all_namespaces_are_one_watch_a_kind(self):
+        watched = [(s.api.kind, s.namespace, s.labels) for s in built()]
+
+        assert watched == [
+            ("BlueGreen", "", ""),
+            ("Deployment", "", "hedgerow.dev/controller=bluegreen"),
+            ("Service", "", "hedgerow.dev/controller=bluegreen"),
+            ("Pod", "", "app.kubernetes.io/managed-by=app.demo.kakao.com"),
+        ]
+
+    def test_some_namespaces_are_a_watch_each_and_none_twice(self):
+        watched = [(s.api.kind, s.namespace) for s in built("a", "b", "a")]
+
+        assert len(watched) == len(set(watched)) == 8
+        assert {namespace for _, namespace in watched} == {"a", "b"}
+
+    def test_another_installation_watches_its_own_children(self):
+        assert source(built(instance="two"), "Service").labels == (
+            "hedgerow.dev/controller=two.bluegreen"
+        )
+
+    def test_related_objects_are_reduced_and_our_own_are_not(self):
+        pod = {"metadata": {"name": "p", "managedFields": [{}]}, "spec": {"a": "b"}}
+        cache = built()
+
+        assert "spec" not in source(cache, "Pod").reduce(pod)
+        assert source(cache, "Service").reduce(pod) is pod
+
+
+class TestLooking:
+    @pytest.mark.parametrize("namespaces", [(), ("ns",), ("other", "ns")])
+    def test_objects_are_found_in_the_store_of_their_namespace(self, namespaces):
+        cache = built(*namespaces)
+        resource = {"metadata": {"name": "demo", "namespace": "ns", "resourceVersion": "1"}}
+        cache.resource_store("ns").put(resource)
+        cache.child_store("Deployment", "ns").put(child())
+
+        assert cache.resource(("ns", "demo")) is resource
+        assert [kind for kind, _ in cache.owned("u", "ns")] == [Deployment]
+        assert cache.owned("other", "ns") == []
+
+    def test_what_is_out_of_scope_has_no_store(self):
+        cache = built("ns")
+
+        for look in (
+            lambda: cache.resource_store("other"),
+            lambda: cache.resource(("other", "demo")),
+            lambda: cache.child_store("Deployment", "other"),
+            lambda: cache.child_store("ConfigMap", "ns"),
+        ):
+            with pytest.raises(LookupError, match="not watched by this controller"):
+                look()
+
+    def test_an_object_without_controller_belongs_to_nobody(self):
+        cache = built()
+        cache.child_store("Deployment", "ns").put(child(controller=False))
+
+        assert cache.owned("u", "ns") == []
+
+    def test_related_objects_are_found_by_the_resource_that_they_concern(self):
+        cache = built()
+        labels = {"app.kubernetes.io/name": "demo"}
+        meta = {"name": "p", "namespace": "ns", "resourceVersion": "1", "labels": labels}
+        source(cache, "Pod").store.put({"metadata": meta})
+
+        (found,) = cache.concerning(("ns", "demo"))
+        assert isinstance(found, Pod)
+        assert cache.concerning(("ns", "other")) == []
+
+
+class TestFinalized:
+    KEY = ("ns", "demo")
+
+    def job(self, *finalizers: str, **owner: Any) -> Object:
+        obj = child(**({"kind": "CronJob"} | owner))
+        obj["metadata"]["finalizers"] = list(finalizers)
+        return obj
+
+    def found(self, obj: Object) -> list[Any]:
+        cache = build(CRONJOBS, Installation(), ())
+        cache.child_store("Job", "ns").put(obj)
+        return [(kind, live) for kind, live in cache.finalized(self.KEY) if live is obj]
+
+    @pytest.mark.parametrize("uid", ["u", "former"])
+    def test_children_with_a_finalizer_of_ours_are_found_by_the_owners_name(self, uid):
+        obj = self.job(START_GUARD, "other/one", uid=uid)
+
+        assert self.found(obj) == [(Job, obj)]
+
+    @pytest.mark.parametrize(
+        ("finalizers", "owner"),
+        [
+            ((), {}),
+            (("other/one",), {}),
+            ((START_GUARD,), {"name": "other"}),
+            ((START_GUARD,), {"kind": "Other"}),
+            ((START_GUARD,), {"controller": False}),
+        ],
+    )
+    def test_others_are_not(self, finalizers, owner):
+        assert self.found(self.job(*finalizers, **owner)) == []
+
+    def test_one_that_lost_it_is_found_no_more(self):
+        cache = build(CRONJOBS, Installation(), ())
+        store = cache.child_store("Job", "ns")
+        store.put(self.job(START_GUARD))
+        freed = self.job()
+        freed["metadata"]["resourceVersion"] = "2"
+        store.put(freed)
+
+        assert cache.finalized(self.KEY) == []
+
+    @pytest.mark.parametrize("namespaces", [(), ("ns",), ("other", "ns")])
+    def test_they_are_found_in_their_own_namespace(self, namespaces):
+        cache = build(CRONJOBS, Installation(), namespaces)
+        cache.child_store("Job", "ns").put(self.job(START_GUARD))
+
+        assert len(cache.finalized(self.KEY)) == 1
+        assert cache.finalized(("other", "demo")) == []
+
+    def test_a_controller_without_finalizers_finds_none(self):
+        cache = built()
+        obj = child()
+        obj["metadata"]["finalizers"] = [START_GUARD]
+        cache.child_store("Service", "ns").put(obj)
+
+        assert cache.finalized(self.KEY) == []
+
+
+class TestConcerned:
+    def of(self, kind: str, obj: Object) -> list[tuple[str, str]]:
+        return list(concerned(CONTROLLER, source(built(), kind), obj))
+
+    def test_a_resource_concerns_itself(self):
+        obj = {"metadata": {"name": "demo", "namespace": "ns"}}
+
+        assert self.of("BlueGreen", obj) == [("ns", "demo")]
+
+    def test_a_child_concerns_the_resource_of_its_controllers_name_whatever_the_uid(self):
+        assert self.of("Service", child(uid="former")) == [("ns", "demo")]
+
+    @pytest.mark.parametrize("owner", [{"kind": "Other"}, {"controller": False}])
+    def test_a_child_of_another_concerns_nobody(self, owner):
+        assert self.of("Service", child(**owner)) == []
+
+    def test_a_child_without_owner_concerns_nobody(self):
+        assert self.of("Service", {"metadata": {"name": "x", "namespace": "ns"}}) == []
+
+    def test_a_related_object_concerns_whom_its_relation_names(self):
+        labels = {"app.kubernetes.io/name": "demo"}
+        obj = {"metadata": {"name": "p", "namespace": "ns", "labels": labels}}
+
+        assert self.of("Pod", obj) == [("ns", "demo")]

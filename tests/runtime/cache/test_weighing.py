@@ -1,0 +1,82 @@
+"""Weighing: bytes of JSON hold up against what Python takes for the objects they are."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from pydantic_core import from_json, to_json
+
+from hedgerow.runtime.cache.budget import weight, weight_of
+
+SIZE = 5000
+NUMBERS = range(SIZE)
+FIELDS = {".": {}, "f:name": {}, "f:value": {}}
+SHAPES = {
+    "env": [{"name": f"A{n}", "value": "x"} for n in NUMBERS],
+    "managed fields": {f'k:{{"name":"A{n}"}}': FIELDS for n in NUMBERS},
+    "ports": [{"containerPort": n, "protocol": "TCP"} for n in NUMBERS],
+    "empty maps": [{} for _ in NUMBERS],
+    "empty lists": [[] for _ in NUMBERS],
+    "lists of one": [[1] for _ in NUMBERS],
+    "maps of one": [{"a": n} for n in NUMBERS],
+    "maps in maps": [{"a": {"b": {"c": {}}}} for _ in NUMBERS],
+    "maps of twelve": [dict.fromkeys("abcdefghijkl", f"zz{n}") for n in NUMBERS],
+    "short strings": [f"{n}" for n in NUMBERS],
+    "long strings": ["x" * 200 for _ in NUMBERS],
+    "wide letters": ["日本" * 100 for _ in NUMBERS],
+    "widest letters": ["x" * 200 + "\U0001f600" for _ in NUMBERS],
+    "numbers": [n * 1000 for n in NUMBERS],
+    "a wide map": {f"k{n}": f"v{n}" for n in NUMBERS},
+}
+
+
+def taken(value: Any) -> int:
+    """Count the bytes of each value and key, all that is one object but once."""
+    seen: dict[int, int] = {}
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen[id(one)] = (sys.getsizeof(one) + 15) // 16 * 16
+            if isinstance(one, dict):
+                waiting += [*one, *one.values()]
+            elif isinstance(one, list):
+                waiting += one
+    return sum(seen.values())
+
+
+class TestWeight:
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_bytes_tell_about_what_their_objects_take(self, shape):
+        content = to_json(SHAPES[shape])
+        truth = taken(from_json(content, cache_strings="keys"))
+
+        assert 0.8 * truth <= weight(content) <= 3.1 * truth
+
+    def test_the_same_number_of_bytes_may_weigh_many_times_as_much(self):
+        long = to_json(["x" * 300_000])
+        short = to_json([{} for _ in range(100_000)])
+
+        assert weight(short) > 20 * weight(long)
+
+
+class TestWeightOf:
+    def test_a_small_object_is_counted(self):
+        small = {"a": [1, "two", {"b": None}]}
+        parts = [small, small["a"], 1, "two", {"b": None}, None]
+
+        assert weight_of(small) == sum(map(sys.getsizeof, parts))
+
+    def test_a_large_one_is_weighed_by_its_bytes(self):
+        large = {"env": SHAPES["env"]}
+
+        assert weight_of(large) == weight(to_json(large))
+
+    def test_it_tells_about_the_same_on_both_sides_of_the_border(self):
+        below, above = (
+            {"env": [{"name": f"A{n}", "value": "x"} for n in range(size)]} for size in (600, 700)
+        )
+
+        assert weight_of(below) < weight_of(above) < 2.5 * weight_of(below)

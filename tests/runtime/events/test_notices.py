@@ -1,0 +1,239 @@
+"""Which Events a pass gives rise to."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hedgerow.contract import Desired, Notice
+from hedgerow.fields.ownership import Holder, Leaf
+from hedgerow.objects import ObjectRef
+from hedgerow.plan.conditions import Problem, ready, stalled
+from hedgerow.plan.conflicts import listed
+from hedgerow.plan.status import Report
+from hedgerow.runtime.events.notices import (
+    claimed,
+    conflicts,
+    due,
+    many_claimed,
+    many_restored,
+    of_each,
+    restored,
+    settled,
+)
+from hedgerow.runtime.events.recorder import LONGEST_NOTE
+from hedgerow_schemas.base import Condition, ContestedField, Status
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.builtin import Service
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OWNER = ObjectRef(BlueGreen.api, "b", "demo", "uid")
+FIELD = ContestedField(
+    object="Service/demo",
+    path=".spec.selector",
+    reason="OtherValue",
+    declared="blue",
+    live="grey",
+    manager="kubectl",
+    since=NOW,
+)
+REJECTED = Problem("Rejected", "it is bad")
+STALLED = {"type": "Stalled", "status": "True", "reason": "Rejected", "message": "it is bad"}
+
+
+def told(
+    *problems: Problem,
+    events: tuple[Notice, ...] = (),
+    status: Any = None,
+    ignored: tuple[str, ...] = (),
+) -> list[tuple[str, str, str]]:
+    found = due(Desired(events=events), problems, {"status": status}, ignored=ignored)
+    return [(notice.type, notice.reason, occurrence) for notice, occurrence in found]
+
+
+class TestDue:
+    def test_a_new_stall_is_told_once(self):
+        assert told(REJECTED) == [("Warning", "Rejected", "")]
+        assert told(REJECTED, status={"conditions": [STALLED]}) == []
+
+    def test_another_reason_to_stall_is_told(self):
+        status = {"conditions": [STALLED | {"message": "other"}]}
+
+        assert len(told(REJECTED, status=status)) == 1
+
+    def composed(self, *conditions: Condition, before: Any = None) -> list[tuple[str, str]]:
+        desired = Desired(status=Status(conditions=conditions))
+        found = due(desired, (), {"status": before})
+        return [(notice.type, notice.reason) for notice, _ in found]
+
+    def test_a_stall_that_compose_concludes_is_told_once(self):
+        verdict = stalled("Rejected", "it is bad")
+
+        assert self.composed(*verdict) == [("Warning", "Rejected")]
+        assert self.composed(*verdict, before={"conditions": [STALLED]}) == []
+
+    def test_what_compose_concludes_else_is_not_told(self):
+        assert self.composed(ready(False, "Waiting", "soon")) == []
+
+    def test_a_problem_outweighs_the_stall_that_compose_concludes(self):
+        desired = Desired(status=Status(conditions=stalled("Unparseable", "junk")))
+        found = list(due(desired, (REJECTED,), {}))
+
+        assert [(notice.reason, notice.note) for notice, _ in found] == [("Rejected", "it is bad")]
+
+    def test_a_term_without_effect_is_told_once(self):
+        line = "hedgerow.dev/claim: x has no effect"
+        known = {"type": "AnnotationIgnored", "status": "True", "reason": "NoEffect"}
+
+        assert told(ignored=(line,)) == [("Warning", "AnnotationIgnored", "")]
+        assert told(ignored=(line,), status={"conditions": [known | {"message": line}]}) == []
+
+    def test_what_only_waits_is_not_told(self):
+        assert told(Problem("WaitingForDeletion", "wait", stalled=False)) == []
+
+    def test_what_compose_tells_is_passed_on(self):
+        assert told(events=(Notice("Routed", "moved"),)) == [("Normal", "Routed", "")]
+
+    def test_a_status_that_cannot_be_read_remembers_nothing(self):
+        assert len(told(REJECTED, status={"conditions": "none"})) == 1
+
+
+def many(number: int, **more: Any) -> tuple[ContestedField, ...]:
+    return tuple(FIELD.model_copy(update={"path": f".data.k{n}", **more}) for n in range(number))
+
+
+def said(
+    *contested: ContestedField,
+    before: tuple[ContestedField, ...] = (),
+    count: int = 0,
+    dated: bool = True,
+) -> Any:
+    """Return the news of these, where a status lists `before` and counts so many."""
+    status = {"contested": [old.wire() for old in before], "contestedCount": count or len(before)}
+    report = Report(None, contested, listed(contested, before))
+    return list(conflicts(OWNER, report, {"status": status}, lambda _: dated))
+
+
+class TestConflicts:
+    def test_a_new_one_is_told_with_its_values_its_remedies_and_the_time_that_it_began(self):
+        (news,) = said(FIELD)
+
+        assert (news.object, news.since) == ("Service/demo", NOW.isoformat())
+        assert (news.notice.type, news.notice.reason) == ("Warning", "FieldConflict")
+        assert news.notice.note == (
+            "Service/demo: .spec.selector: you declare blue, it is grey; held by kubectl; left as"
+            " it is. To leave it so: `kubectl annotate bluegreens.app.demo.kakao.com demo"
+            " 'hedgerow.dev/yield=Service/demo: spec.selector' -n b`. To take it back: `hedgerow"
+            " adopt Service/demo --from kubectl --field spec.selector -n b`"
+        )
+        assert news.notice.note.startswith(news.words)
+
+    def test_one_of_unknown_age_is_told_too(self):
+        (news,) = said(FIELD.model_copy(update={"since": None}))
+
+        assert news.since == ""
+
+    def test_one_whose_holder_has_no_time_is_of_unknown_age(self):
+        (news,) = said(FIELD, dated=False)
+
+        assert news.since == ""
+
+    def test_one_that_the_status_tells_of_is_not_told_again_whatever_its_value_is(self):
+        assert said(FIELD, before=(FIELD.model_copy(update={"live": "black"}),)) == []
+
+    def test_another_holder_of_the_same_field_is_told(self):
+        assert len(said(FIELD, before=(FIELD.model_copy(update={"manager": "other"}),))) == 1
+
+    def test_ten_of_one_manager_are_told_each(self):
+        assert len(said(*many(10))) == 10
+
+    def test_more_than_ten_are_summed_up(self):
+        (news,) = said(*many(11))
+
+        assert news.object == "Service/demo"
+        assert news.notice.note == (
+            "Service/demo: 11 fields are held by kubectl, not as declared: .data.k0, .data.k1,"
+            " .data.k2, …; left as they are. What to do: `hedgerow owners Service/demo --contested"
+            " -n b`"
+        )
+
+    def test_more_than_ten_that_nobody_holds_are_summed_up(self):
+        (news,) = said(*many(11, manager=None, since=None))
+
+        assert "11 fields are held by nobody, not as declared" in news.notice.note
+
+    def test_a_sum_is_told_once_though_it_grows(self):
+        assert said(*many(20), before=many(11)) == []
+        assert len(said(*many(20), before=many(10))) == 1
+
+    def test_of_more_than_fifty_it_is_told_that_not_all_are_listed(self):
+        summed, rest = said(*many(1150))
+
+        assert "1150 fields are held by kubectl" in summed.notice.note
+        assert rest.object == "BlueGreen/demo"
+        assert "1150 fields are contested, of which status.contested lists 50" in rest.notice.note
+        assert "`hedgerow owners BlueGreen.app.demo.kakao.com/demo" in rest.notice.note
+
+    def test_what_is_not_listed_is_not_told_again_after_a_restart(self):
+        everything = (*many(1150), *many(5, object="Service/other"))
+        before = listed(everything, ())
+
+        assert said(*everything, before=before, count=len(everything)) == []
+
+    def test_a_group_of_which_a_part_was_listed_is_not_told_again(self):
+        part = many(3)
+
+        assert said(*many(30), before=part, count=30) == []
+
+    def test_a_note_that_would_be_cut_leaves_out_the_remedies(self):
+        (news,) = said(FIELD.model_copy(update={"path": ".data." + "ü" * 400}))
+
+        assert len(news.notice.note.encode()) <= LONGEST_NOTE
+        assert news.notice.note.endswith("`hedgerow owners Service/demo --contested -n b`")
+
+    def test_what_is_contested_no_more_is_known(self):
+        live = {"status": {"contested": [FIELD.wire(), *(f.wire() for f in many(2))]}}
+
+        assert settled(many(1), live) == (FIELD, many(2)[1])
+
+
+class TestWords:
+    def test_against_another_hedgerow_the_remedy_is_the_command_that_has_it_let_go(self):
+        other = {"manager": "hedgerow-two-bluegreen", "operation": "Apply"}
+        (news,) = said(FIELD.model_copy(update=other))
+
+        assert "held by hedgerow-two-bluegreen" in news.notice.note
+        assert "`hedgerow release --instance two --all`" in news.notice.note
+        assert "hedgerow.dev/claim" not in news.notice.note
+
+    REF = ObjectRef(Service.api, "ns", "demo")
+
+    def leaf(self, live: Any = None, number: int = 0) -> Leaf:
+        holders = (Holder("helm", "Apply"),)
+        steps = ("f:spec", f"f:x{number}")
+        return Leaf(f".spec.x{number}", steps, "lost", "a", live, holders, equal=False)
+
+    def test_a_restored_field_is_named(self):
+        notice = restored(self.REF, self.leaf())
+
+        assert (notice.type, notice.reason) == ("Warning", "FieldRestored")
+        assert notice.note == "Service/demo: .spec.x0 had been removed; it was put back"
+
+    def test_one_that_only_lost_its_holder_is_not_said_to_have_been_removed(self):
+        notice = restored(self.REF, self.leaf("b"))
+
+        assert notice.note == (
+            "Service/demo: .spec.x0 was held by nobody and was b; it was set to a again"
+        )
+
+    def test_up_to_ten_are_told_each_and_more_together(self):
+        leaves = [self.leaf(number=number) for number in range(11)]
+
+        assert len(of_each(self.REF, leaves[:10], restored, many_restored)) == 10
+        (one,) = of_each(self.REF, leaves, restored, many_restored)
+        assert one.note == (
+            "Service/demo: 11 fields were held by nobody; they were set again: .spec.x0, .spec.x1,"
+            " .spec.x2, …"
+        )
+        (one,) = of_each(self.REF, leaves, claimed, many_claimed)
+        assert one.note.startswith("Service/demo: 11 fields were taken from helm by force, as")

@@ -1,0 +1,770 @@
+"""Lease: candidates on a Lease in memory, on a clock of their own."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import anyio
+import pytest
+import structlog
+from structlog.testing import LogCapture
+
+from hedgerow.kube import errors
+from hedgerow.runtime.leaderelection.elector import (
+    DEAD,
+    Leadership,
+    LeadershipLost,
+    Timing,
+    identity,
+)
+from hedgerow.runtime.leaderelection.other_leader import Leader, live_leader
+from runtime.leases import MANAGER, NAME, NAMESPACE, Cluster, Server
+from runtime.virtual import VirtualClock
+
+pytestmark = pytest.mark.anyio
+
+TIMING = Timing()
+
+
+class Skewed(VirtualClock):
+    """A clock whose wall is wrong, and which may have slept."""
+
+    def __init__(self, wrong: timedelta = timedelta()) -> None:
+        super().__init__()
+        self.wrong, self.slept = wrong, 0.0
+
+    def now(self) -> datetime:
+        return super().now() + self.wrong
+
+    def elapsed(self) -> float:
+        return super().elapsed() + self.slept
+
+
+class Candidate:
+    """One process that wants to lead: its cluster, its leadership, and how that ended."""
+
+    def __init__(self, server: Server, name: str, clock: VirtualClock | None = None) -> None:
+        self.cluster = Cluster(server)
+        self.clock = clock or VirtualClock()
+        self.stands_still_since = math.inf
+        self.leadership = Leadership(
+            cast("Any", self.cluster),
+            self.clock,
+            name=NAME,
+            namespace=NAMESPACE,
+            identity=name,
+            manager=MANAGER,
+            timing=TIMING,
+            namespaces=("b", "a"),
+            silent=lambda: max(0.0, anyio.current_time() - self.stands_still_since),
+        )
+        self.gained: list[float] = []
+        self.lost = ""
+        self.scope = anyio.CancelScope()
+
+    async def live(self) -> None:
+        with self.scope:
+            try:
+                await self.leadership.lead(lambda: self.gained.append(anyio.current_time()))
+            except LeadershipLost as error:
+                self.lost = str(error)
+
+    def kill(self) -> None:
+        self.scope.cancel()
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture(autouse=True)
+def logs() -> LogCapture:
+    """What was logged."""
+    capture = LogCapture()
+    structlog.configure(processors=[capture])
+    return capture
+
+
+def told(logs: LogCapture, level: str = "warning") -> list[str]:
+    return [entry["event"] for entry in logs.entries if entry["log_level"] == level]
+
+
+@asynccontextmanager
+async def living(*candidates: Candidate) -> AsyncIterator[None]:
+    async with anyio.create_task_group() as tasks:
+        for candidate in candidates:
+            tasks.start_soon(candidate.live)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+def leading(*candidates: Candidate) -> list[str]:
+    return [c.leadership._election.identity for c in candidates if c.leadership.leading]
+
+
+def never(verb: str = "") -> Callable[[str], Awaitable[None]]:
+    """Return a hook in which such requests wait for ever."""
+
+    async def hook(asked: str) -> None:
+        if asked == verb or not verb:
+            await anyio.sleep_forever()
+
+    return hook
+
+
+def fails(error: Exception, verb: str = "") -> Callable[[str], Awaitable[None]]:
+    async def hook(asked: str) -> None:
+        if asked == verb or not verb:
+            raise error
+
+    return hook
+
+
+def vacant(server: Server) -> None:
+    """Let the first candidate lead without waiting."""
+    server.apply({"resourceVersion": "1"}, {}, "somebody")
+
+
+class TestGaining:
+    async def test_of_two_that_find_none_one_leads_after_one_duration(self, server):
+        a, b = Candidate(server, "a"), Candidate(server, "b")
+        async with living(a, b):
+            await anyio.sleep(14.9)
+            assert server.lease is None
+            await anyio.sleep(2)
+
+            assert len(leading(a, b)) == 1
+            await anyio.sleep(300)
+            assert len(leading(a, b)) == 1
+            assert len(server.history) == 1
+
+    async def test_the_lease_names_the_namespaces_that_its_holder_keeps_to(self, server):
+        vacant(server)
+        async with living(Candidate(server, "a")):
+            await anyio.sleep(0.1)
+            assert server.lease["metadata"]["annotations"] == {"hedgerow.dev/namespaces": "a,b"}
+
+    async def test_who_keeps_to_none_says_nothing(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        a.leadership._namespaces = ""
+        async with living(a):
+            await anyio.sleep(0.1)
+            assert server.lease["metadata"]["annotations"] == {}
+
+    async def test_standing_by_costs_about_a_read_a_second_and_one_line(self, server, logs):
+        vacant(server)
+        a, b = Candidate(server, "a"), Candidate(server, "b")
+        async with living(a):
+            await anyio.sleep(1)
+            async with living(b):
+                await anyio.sleep(100)
+
+        assert 95 <= len(b.cluster.sent) <= 105
+        assert set(b.cluster.sent) == {"read"}
+        [line] = [entry for entry in logs.entries if entry["event"] == "standing by"]
+        assert (line["holder"], line["identity"]) == ("a", "b")
+
+    @pytest.mark.parametrize(
+        ("theirs", "ours", "covered"),
+        [
+            ("", "a", True),
+            ("", "", True),
+            ("a,b", "a", True),
+            ("a", "a,b", False),
+            ("a", "b", False),
+            ("a", "", False),
+        ],
+    )
+    async def test_who_stands_by_for_one_that_looks_elsewhere_is_told(
+        self, server, logs, theirs, ours, covered
+    ):
+        vacant(server)
+        a, b = Candidate(server, "a"), Candidate(server, "b")
+        a.leadership._namespaces, b.leadership._namespaces = theirs, ours
+        async with living(a):
+            await anyio.sleep(1)
+            async with living(b):
+                await anyio.sleep(10)
+
+        assert told(logs) == ([] if covered else ["the leader looks at other namespaces"])
+
+    async def test_leading_costs_a_write_in_less_than_two_seconds(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(100)
+
+        assert a.cluster.sent.count("read") == 1
+        assert 50 <= a.cluster.sent.count("apply") <= 63
+
+    async def test_a_killed_leader_is_replaced_after_duration_and_retry(self, server):
+        vacant(server)
+        a, b = Candidate(server, "a"), Candidate(server, "b")
+        async with living(a, b):
+            await anyio.sleep(30)
+            [first, second] = sorted([a, b], key=lambda c: not c.leadership.leading)
+            first.kill()
+            killed = anyio.current_time()
+            await anyio.sleep(20)
+
+        [gained] = second.gained
+        assert 12 < gained - killed < 17
+
+    @pytest.mark.parametrize("hours", [-1, 1])
+    async def test_the_wall_clocks_need_not_agree(self, server, hours):
+        vacant(server)
+        a = Candidate(server, "a", Skewed(timedelta(hours=hours)))
+        b = Candidate(server, "b")
+        async with living(a):
+            await anyio.sleep(1)
+            async with living(b):
+                await anyio.sleep(100)
+                assert leading(a, b) == ["a"]
+                a.kill()
+                await anyio.sleep(17)
+                assert leading(b) == ["b"]
+
+    async def test_five_of_them_and_many_deaths_never_make_two_leaders(self, server):
+        async with anyio.create_task_group() as tasks:
+            alive: list[Candidate] = []
+            led: list[str] = []
+            for number in range(12):
+                while len(alive) < 5:
+                    alive.append(Candidate(server, f"c{number}-{len(alive)}"))
+                    tasks.start_soon(alive[-1].live)
+                for _ in range(80):
+                    await anyio.sleep(0.25)
+                    assert len(leading(*alive)) <= 1
+                led += leading(*alive)
+                for victim in [c for c in alive if c.leadership.leading]:
+                    alive.remove(victim)
+                    victim.kill()
+                    if number % 3 == 0:
+                        await victim.leadership.release()
+            tasks.cancel_scope.cancel()
+
+        assert len(set(led)) == len(led) >= 11
+
+
+class TestHolding:
+    async def test_cut_off_it_is_lost_at_the_deadline_and_taken_after_the_duration(self, server):
+        vacant(server)
+        a, b = Candidate(server, "a"), Candidate(server, "b")
+        async with living(a):
+            await anyio.sleep(1)
+            async with living(b):
+                await anyio.sleep(29)
+                a.cluster.before = never()
+                while not a.lost:
+                    await anyio.sleep(0.1)
+                    assert leading(a, b) in (["a"], [])
+                lost = anyio.current_time()
+                await anyio.sleep(10)
+
+        assert "was not renewed for 10 s" in a.lost
+        assert "no answer in time" in a.lost
+        assert 8 < lost - 30 <= 10.1
+        assert 13 < b.gained[0] - 30 < 17
+
+    async def test_one_lost_answer_is_read_up_and_costs_nothing(self, server, logs):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.cluster.after = never("apply")
+            await anyio.sleep(5)
+            a.cluster.after = never("nothing")
+            await anyio.sleep(60)
+
+            assert leading(a) == ["a"]
+        assert server.history == ["", "a"]
+        assert told(logs) == ["lease in trouble"]
+        assert told(logs, "info")[-1] == "lease recovered"
+
+    async def test_lost_answers_alone_do_not_cost_the_lease_while_reads_tell(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.cluster.after = fails(errors.Unreachable("lost", sent=True), "apply")
+            await anyio.sleep(60)
+
+            assert leading(a) == ["a"]
+
+    async def test_another_holder_ends_it(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            server.update(holderIdentity="x", renewTime="t")
+            await anyio.sleep(3)
+
+        assert a.lost == "the lease is held by x now"
+
+    async def test_an_emptied_lease_ends_it(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            server.update(holderIdentity="")
+            await anyio.sleep(3)
+
+        assert a.lost == "the lease is held by nobody now"
+
+    async def test_a_lease_that_is_deleted_is_there_again_and_nobody_else_took_it(self, server):
+        vacant(server)
+        a, b = Candidate(server, "a"), Candidate(server, "b")
+        async with living(a):
+            await anyio.sleep(1)
+            async with living(b):
+                await anyio.sleep(5)
+                server.lease = None
+                await anyio.sleep(5)
+
+                assert server.spec["holderIdentity"] == "a"
+                assert leading(a, b) == ["a"]
+
+    async def test_an_edited_lease_is_renewed_still(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            for _ in range(20):
+                await anyio.sleep(3)
+                server.annotate()
+
+            assert leading(a) == ["a"]
+
+    async def test_a_machine_that_slept_leads_no_more(self, server):
+        vacant(server)
+        clock = Skewed()
+        a = Candidate(server, "a", clock)
+        async with living(a):
+            await anyio.sleep(1)
+            clock.slept = 60
+
+            assert a.leadership.remaining() == 0
+            await anyio.sleep(3)
+        assert "was not renewed" in a.lost
+        assert a.cluster.sent == ["read", "apply"]
+
+    async def test_one_that_slept_before_leads_like_any_other(self, server):
+        vacant(server)
+        clock = Skewed()
+        clock.slept = 1000
+        a = Candidate(server, "a", clock)
+        async with living(a):
+            await anyio.sleep(60)
+            assert leading(a) == ["a"]
+
+    async def test_the_loss_is_told_when_it_happens_whatever_the_server_asks_for(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.cluster.before = fails(errors.Throttled("slow down", code=429, after=100))
+            await anyio.sleep(9.5)
+
+        assert "slow down" in a.lost
+
+
+class TestStandingStill:
+    """The loop of those who write does not turn, while that of the election does."""
+
+    async def test_a_pass_of_40_seconds_costs_nothing(self, server, logs):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.stands_still_since = 1.0
+            await anyio.sleep(40)
+            assert leading(a) == ["a"]
+            a.stands_still_since = math.inf
+            await anyio.sleep(100)
+            assert leading(a) == ["a"]
+
+        assert told(logs) == []
+
+    async def test_a_loop_that_is_dead_leads_no_more_and_the_lease_runs_out(self, server, logs):
+        vacant(server)
+        a, b = Candidate(server, "a"), Candidate(server, "b")
+        async with living(a):
+            await anyio.sleep(1)
+            a.stands_still_since = 1.0
+            async with living(b):
+                await anyio.sleep(DEAD + 2)
+                assert a.lost == f"the event loop has not turned for {DEAD:.0f} s"
+                assert a.leadership.remaining() == 0
+                assert server.spec["holderIdentity"] == "a"
+                await anyio.sleep(16)
+                assert leading(a, b) == ["b"]
+
+        assert 13 <= b.gained[0] - (1 + DEAD) <= 18
+        assert told(logs, "error") == ["leading no longer"]
+
+    async def test_once_it_turns_again_the_lease_is_given_up_if_it_still_is_ours(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.stands_still_since = 1.0
+            await anyio.sleep(DEAD + 2)
+            await a.leadership.release()
+
+        assert (a.lost != "", server.spec["holderIdentity"]) == (True, "")
+
+    async def test_it_is_kept_for_what_that_loop_has_sent_and_got_no_answer_to(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.stands_still_since = 1.0
+            await anyio.sleep(DEAD + 2)
+            a.leadership.unanswered()
+            await a.leadership.release()
+
+        assert server.spec["holderIdentity"] == "a"
+
+    async def test_whoever_stands_still_takes_none(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        a.stands_still_since = -DEAD
+        async with living(a):
+            await anyio.sleep(60)
+            assert a.cluster.sent == []
+            a.stands_still_since = math.inf
+            await anyio.sleep(3)
+            assert leading(a) == ["a"]
+
+
+class TestReleasing:
+    async def test_hands_over_within_about_a_second(self, server):
+        vacant(server)
+        a, b = Candidate(server, "a"), Candidate(server, "b")
+        async with living(a):
+            await anyio.sleep(0.5)
+            async with living(b):
+                await anyio.sleep(9.7)
+                a.kill()
+                await a.leadership.release()
+                released = anyio.current_time()
+                assert (server.spec["holderIdentity"], server.spec["leaseDurationSeconds"]) == (
+                    "",
+                    1,
+                )
+                await anyio.sleep(3)
+
+        assert b.gained[0] - released < 1.3
+        assert server.spec["leaseTransitions"] == 2
+
+    @pytest.mark.parametrize(("since", "kept"), [(0, True), (4.9, True), (5.1, False)])
+    async def test_it_is_kept_while_a_write_may_be_carried_out_yet(self, server, since, kept):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(20)
+            a.leadership.unanswered()
+            await anyio.sleep(since)
+            await a.leadership.release()
+
+            assert not a.leadership.leading
+            assert (server.lease["spec"]["holderIdentity"] == "a") is kept
+
+    async def test_a_server_that_asks_for_an_hour_is_asked_again_after_a_minute(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        a.cluster.before = fails(errors.Throttled("later", code=429, after=3600.0))
+        async with living(a):
+            await anyio.sleep(80)
+            assert len(a.cluster.sent) == 2
+
+    async def test_one_that_never_led_has_nothing_to_release(self, server, logs):
+        a = Candidate(server, "a")
+        await a.leadership.release()
+        assert a.cluster.sent == ["read"]
+
+        server.update(holderIdentity="x")
+        await a.leadership.release()
+        assert server.spec["holderIdentity"] == "x"
+        assert told(logs) == []
+
+    async def test_stops_leading_before_it_asks(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        seen: list[bool] = []
+
+        async def look(_verb: str) -> None:
+            seen.append(a.leadership.leading)
+
+        async with living(a):
+            await anyio.sleep(1)
+            a.cluster.before = look
+            a.kill()
+            await a.leadership.release()
+
+        assert seen == [False]
+
+    async def test_stops_leading_also_before_it_looks(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.kill()
+            a.leadership._election.doubt()  # as when it is stopped with a request under way
+            a.cluster.before = never("read")
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(a.leadership.release)
+                await anyio.sleep(0.1)
+                assert not a.leadership.leading
+
+    async def test_finds_a_renewal_that_arrived_meanwhile(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.cluster.after = never("apply")
+            await anyio.sleep(1)
+            a.kill()
+            await anyio.sleep(0.1)
+            a.cluster.after = never("nothing")
+            await a.leadership.release()
+
+        assert server.spec["holderIdentity"] == ""
+
+    async def test_one_that_is_changed_under_it_is_read_again(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.kill()
+            server.annotate()
+            await a.leadership.release()
+
+        assert server.spec["holderIdentity"] == ""
+
+    async def test_takes_two_seconds_at_most_also_when_cancelled(self, server, logs):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.kill()
+            a.cluster.before = never()
+            before = anyio.current_time()
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await a.leadership.release()
+
+        assert anyio.current_time() - before == pytest.approx(2)
+        assert told(logs) == ["lease not released"]
+
+    async def test_raises_nothing(self, server, logs):
+        vacant(server)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(1)
+            a.kill()
+            a.cluster.before = fails(errors.Forbidden("no", code=403))
+            await a.leadership.release()
+
+        assert told(logs) == ["lease not released"]
+
+    async def test_gives_up_after_three_changes(self, server):
+        vacant(server)
+        a = Candidate(server, "a")
+
+        async def meddle(verb: str) -> None:
+            if verb == "apply":
+                server.annotate()
+
+        async with living(a):
+            await anyio.sleep(1)
+            a.kill()
+            a.cluster.before, before = meddle, len(a.cluster.sent)
+            await a.leadership.release()
+
+        assert a.cluster.sent[before:].count("apply") == 3
+
+
+class TestForeign:
+    async def test_a_lease_of_another_manager_is_deleted_after_expiry(self, server, logs):
+        server.update("client-go", holderIdentity="x", renewTime="t", leaseDurationSeconds=15)
+        a = Candidate(server, "a")
+        async with living(a):
+            await anyio.sleep(14.9)
+            assert set(a.cluster.sent) == {"read"}
+            await anyio.sleep(5)
+
+            assert leading(a) == ["a"]
+        assert a.cluster.sent.count("delete") == 1
+        assert "deleted the expired lease of another field manager" in told(logs, "info")
+
+    async def test_one_that_is_renewed_is_left_alone(self, server):
+        server.update("client-go", holderIdentity="x", renewTime="0", leaseDurationSeconds=15)
+        a = Candidate(server, "a")
+        async with living(a):
+            for number in range(20):
+                await anyio.sleep(10)
+                server.update("client-go", renewTime=str(number + 1))
+
+        assert set(a.cluster.sent) == {"read"}
+
+    async def test_one_that_goes_by_itself_just_then_is_waited_for_anew(self, server):
+        server.update("client-go", holderIdentity="x", renewTime="t", leaseDurationSeconds=15)
+        a = Candidate(server, "a")
+
+        async def quicker(verb: str) -> None:
+            if verb == "delete":
+                server.lease = None
+
+        a.cluster.before = quicker
+        async with living(a):
+            await anyio.sleep(20)
+            assert server.lease is None
+            await anyio.sleep(15)
+            assert leading(a) == ["a"]
+
+
+class TestTrouble:
+    @pytest.mark.parametrize(
+        "error",
+        [
+            errors.Forbidden("no", code=403),
+            errors.Missing('namespaces "x" not found', code=404),
+            errors.Unreachable("away", sent=False),
+            errors.Unavailable("ill", code=503),
+            errors.Unauthenticated("who?", code=401),
+            errors.Invalid("denied", code=422),
+            errors.Unavailable("failed calling webhook", code=500),
+        ],
+        ids=lambda error: f"{type(error).__name__}-{error.code}",
+    )
+    async def test_is_told_once_and_tried_again_ever_more_slowly(self, server, logs, error):
+        vacant(server)
+        a = Candidate(server, "a")
+        a.cluster.before = fails(error)
+        async with living(a):
+            await anyio.sleep(600)
+            assert told(logs) == ["lease in trouble"]
+            assert 30 < len(a.cluster.sent) < 60
+            a.cluster.before = never("nothing")
+            await anyio.sleep(16)
+
+            assert leading(a) == ["a"]
+        assert told(logs, "info") == ["leading"] or "lease recovered" in told(logs, "info")
+
+    async def test_is_forgotten_once_it_is_over(self, server):
+        server.update(holderIdentity="x", renewTime="t", leaseDurationSeconds=900)
+        a = Candidate(server, "a")
+        a.cluster.before = fails(errors.Unreachable("away", sent=False))
+        async with living(a):
+            await anyio.sleep(300)
+            a.cluster.before = never("nothing")
+            await anyio.sleep(16)
+            before = len(a.cluster.sent)
+            await anyio.sleep(20)
+
+        assert len(a.cluster.sent) - before >= 18
+
+    async def test_too_many_requests_are_answered_by_the_wait_that_was_asked_for(self, server):
+        a = Candidate(server, "a")
+        a.cluster.before = fails(errors.Throttled("slow down", code=429, after=20))
+        async with living(a):
+            await anyio.sleep(100)
+
+        assert len(a.cluster.sent) == 5
+
+    async def test_two_that_collide_are_no_news(self, server, logs):
+        vacant(server)
+        a = Candidate(server, "a")
+
+        async def quicker(verb: str) -> None:
+            if verb == "apply" and server.spec.get("holderIdentity") is None:
+                live = server.lease["metadata"]
+                meta = {"uid": live["uid"], "resourceVersion": live["resourceVersion"]}
+                server.apply(meta, {"holderIdentity": "b", "renewTime": "t"})
+
+        a.cluster.before = quicker
+        async with living(a):
+            await anyio.sleep(5)
+
+        assert server.history == ["", "b"]
+        assert told(logs) == []
+
+
+class TestLiveLeader:
+    async def look(self, server: Server, **more: Any) -> Leader | None:
+        cluster = more.pop("cluster", Cluster(server))
+        return await live_leader(
+            cast("Any", cluster), VirtualClock(), name=NAME, namespace=NAMESPACE, timing=TIMING
+        )
+
+    async def test_is_told_as_soon_as_it_renews(self, server):
+        vacant(server)
+        async with living(Candidate(server, "a")):
+            await anyio.sleep(1)
+            before = anyio.current_time()
+            found = await self.look(server)
+
+        assert found == Leader("a", ("a", "b"), datetime(2026, 1, 1, 12, tzinfo=UTC))
+        assert anyio.current_time() - before < 3
+
+    async def test_there_is_none_when_nothing_moves_for_its_duration(self, server):
+        server.update(holderIdentity="x", renewTime="t", leaseDurationSeconds=7)
+        before = anyio.current_time()
+
+        assert await self.look(server) is None
+        assert 7 <= anyio.current_time() - before < 9
+
+    async def test_an_edit_is_no_sign_of_life(self, server):
+        server.update(holderIdentity="x", renewTime="t", leaseDurationSeconds=7)
+        cluster = Cluster(server)
+
+        async def edit(_verb: str) -> None:
+            server.annotate()
+
+        cluster.before = edit
+        assert await self.look(server, cluster=cluster) is None
+
+    @pytest.mark.parametrize("spec", [None, {}, {"holderIdentity": "", "renewTime": "t"}])
+    async def test_without_lease_or_holder_there_is_none_at_once(self, server, spec):
+        if spec is not None:
+            server.update(**spec)
+
+        assert await self.look(server) is None
+        assert anyio.current_time() < 0.1
+
+    @pytest.mark.parametrize(
+        "error", [errors.Forbidden("no", code=403), errors.Missing("no", code=404)]
+    )
+    async def test_what_may_not_be_read_counts_as_none(self, server, logs, error):
+        cluster = Cluster(server)
+        cluster.before = fails(error)
+
+        assert await self.look(server, cluster=cluster) is None
+        assert told(logs) == ["lease not readable"]
+
+    async def test_since_when_is_left_out_when_it_cannot_be_read(self, server):
+        server.update(holderIdentity="x", renewTime="0", acquireTime="long ago")
+        cluster = Cluster(server)
+
+        async def renew(_verb: str) -> None:
+            server.update(renewTime=str(len(cluster.sent)))
+
+        cluster.before = renew
+        assert await self.look(server, cluster=cluster) == Leader("x", (), None)
+
+
+def test_an_identity_is_the_hosts_name_and_what_nobody_else_has(monkeypatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "hedgerow-0")
+    first, second = identity(), identity()
+
+    assert first != second
+    host, _, token = first.rpartition("_")
+    assert host == "hedgerow-0"
+    assert str(uuid.UUID(token)) == token

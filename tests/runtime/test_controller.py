@@ -1,0 +1,275 @@
+"""One controller at work on a cluster whose watches tell at once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import anyio
+import pytest
+
+from hedgerow.kube.watch import Bookmark, Changed, Snapshot
+from hedgerow.runtime.cache.budget import HEAVY
+from hedgerow.runtime.cache.caches import Cache
+from hedgerow.runtime.controller import WALL_CHECK, WORKERS
+from model.cluster import Sent
+from runtime.shop import Shop, quiet
+from runtime.virtual import VirtualClock
+
+pytestmark = pytest.mark.anyio
+
+
+class TestRunning:
+    async def test_it_brings_about_what_is_declared_and_follows_it(self):
+        shop = Shop()
+        async with shop.open():
+            await quiet()
+            shop.edit(shop.world.apply)
+            await quiet()
+            assert len(shop.writes) == 4
+
+            shop.edit(shop.world.apply, routeTo="Green")
+            await quiet()
+            assert shop.world.selected() == "Green"
+
+    async def test_what_was_there_before_it_began_is_brought_about_too(self):
+        shop = Shop()
+        names = [f"demo{number}" for number in range(2 * WORKERS)]
+        for name in names:
+            shop.world.apply(name)
+        async with shop.open():
+            await quiet()
+
+        assert {shop.world.selected(name) for name in names} == {"Blue"}
+        assert len(shop.writes) == 4 * len(names)
+
+    async def test_no_pass_is_made_before_every_cache_is_filled(self):
+        shop = Shop()
+        shop.world.apply()
+        shop.cluster.held = {"Deployment"}
+        async with shop.open():
+            await anyio.sleep(3600)
+            assert shop.cluster.sent == []
+            assert shop.logged("caches are filled") == []
+
+            shop.cluster.held = set()
+            shop.cluster.tell()
+            await quiet()
+            assert len(shop.writes) == 4
+            assert len(shop.logged("caches are filled")) == 1
+
+    async def test_heavy_resources_are_passed_over_one_at_a_time_and_keep_nobody_waiting(
+        self, monkeypatch
+    ):
+        heavy = [f"heavy{number}" for number in range(2 * WORKERS)]
+        monkeypatch.setattr(Cache, "weight", lambda _, key: HEAVY * (key[1] in heavy))
+        shop = Shop()
+        for name in heavy:
+            shop.world.apply(name)
+        shop.world.apply("light")
+        passes: list[str] = []
+        most = 0
+
+        async def slowly(sent: Sent) -> None:
+            nonlocal most
+            if sent.writes and "heavy" in sent.name:
+                passes.append(sent.name)
+                most = max(most, len(passes))
+                await anyio.sleep(10)
+                passes.remove(sent.name)
+
+        shop.cluster.before = slowly
+        async with shop.open():
+            await anyio.sleep(1)
+            assert shop.world.selected("light") == "Blue"
+            await anyio.sleep(3600)
+
+        assert {shop.world.selected(name) for name in heavy} == {"Blue"}
+        assert most == 1
+
+    async def test_a_change_of_a_child_leads_to_a_pass_over_its_owner(self):
+        shop = Shop()
+        shop.world.apply()
+        async with shop.open():
+            await quiet()
+            shop.edit(shop.world.delete, "Deployment", "demoblue-deployment")
+            await quiet()
+
+            assert shop.world.get("Deployment", "demoblue-deployment") is not None
+
+    async def test_only_the_namespaces_asked_for_are_looked_at(self):
+        shop = Shop("other")
+        shop.world.apply()
+        shop.world.apply("there", "other")
+        async with shop.open():
+            await quiet()
+
+        assert {sent.namespace for sent in shop.cluster.writes} == {"other"}
+        assert shop.cluster.tried.count("bluegreens") == 1
+
+    async def test_two_namespaces_are_two_watches_of_each_kind(self):
+        shop = Shop("default", "other")
+        shop.world.apply()
+        shop.world.apply("there", "other")
+        async with shop.open():
+            await quiet()
+
+        assert {sent.namespace for sent in shop.cluster.writes} == {"default", "other"}
+        assert shop.cluster.tried.count("bluegreens") == 2
+
+
+class TestWall:
+    @pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(hours=-1)])
+    async def test_when_it_jumps_every_resource_is_looked_at_anew(self, monkeypatch, jump):
+        shop, seen = Shop(), []
+        for name in ("one", "two"):
+            shop.world.apply(name)
+        async with shop.open():
+            await quiet()
+            add = shop.runner.queue.add
+            monkeypatch.setattr(shop.runner.queue, "add", lambda key: (seen.append(key), add(key)))
+            await anyio.sleep(3 * WALL_CHECK)
+            assert seen == []
+
+            now = VirtualClock.now
+            monkeypatch.setattr(VirtualClock, "now", lambda clock: now(clock) + jump)
+            await anyio.sleep(3 * WALL_CHECK)
+
+        assert seen == [("default", "one"), ("default", "two")]
+        assert len(shop.logged("clock jumped")) == 1
+
+    async def test_it_is_wrong_for_a_moment_in_which_a_pass_is_made(self, monkeypatch):
+        shop = Shop()
+        shop.world.apply("one")
+        async with shop.open():
+            await quiet()
+            with monkeypatch.context() as wrong:
+                now = VirtualClock.now
+                wrong.setattr(VirtualClock, "now", lambda clock: now(clock) - timedelta(days=365))
+                shop.runner.queue.add(("default", "one"))
+                await quiet()
+            await anyio.sleep(2 * WALL_CHECK)
+
+        assert len(shop.logged("clock jumped")) == 2
+
+
+class TestTaking:
+    """What a watch tells goes into its store."""
+
+    def test_a_bookmark_makes_answers_up_to_it_old_news(self):
+        shop = Shop()
+        source = next(iter(shop.runner._cache))
+
+        assert shop.runner._take(source, Bookmark("7")) == ()
+        assert source.store.version == 7
+
+    def test_what_is_no_news_leads_to_no_pass(self):
+        shop = Shop()
+        source = next(iter(shop.runner._cache))
+        meta = {"name": "demo", "namespace": "default", "resourceVersion": "5"}
+        event = Changed("ADDED", {"metadata": meta}, "5")
+
+        assert [len(changes) for changes in shop.runner._take(source, event)] == [1]
+        assert shop.runner._take(source, event) == ()
+
+
+class TestRewinding:
+    async def test_what_a_restored_store_has_is_taken_and_what_was_done_since_is_done_anew(self):
+        shop = Shop()
+        shop.world.apply("one")
+        async with shop.open():
+            await quiet()
+            source = next(iter(shop.runner._cache))
+            (memory,) = shop.runner._reconciler._memories.values()
+            memory.pruned["Service", "one"] = "a uid"
+            live = source.store.get(("default", "one"))
+            older = {**live, "metadata": {**live["metadata"], "resourceVersion": "1"}}
+            event = Snapshot((older,), "2", rewound=True)
+
+            assert [(live, older)] in list(shop.runner._take(source, event))
+            shop.runner._rewind(source)
+            shop.runner._rewind(source)
+
+            assert len(shop.runner.queue) == 1
+            assert memory.pruned == {}
+            assert len(shop.logged("versions went back: the store was restored")) == 1
+
+
+class TestStopping:
+    async def test_a_pass_under_way_comes_to_its_end_and_no_other_begins(self):
+        shop = Shop()
+        shop.world.apply("one")
+        gate = anyio.Event()
+
+        async def hook(_sent: Sent) -> None:
+            await gate.wait()
+
+        shop.cluster.before = hook
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(shop.runner.run)
+            await quiet()
+            shop.runner.stop()
+            shop.edit(shop.world.apply, "two")
+            await quiet()
+            gate.set()
+
+        assert len(shop.writes) == 4
+        assert {sent.name[:3] for sent in shop.cluster.writes} == {"one"}
+        assert shop.cluster.open == 0
+
+    async def test_it_stops_before_its_caches_were_filled(self):
+        shop = Shop()
+        shop.world.apply()
+        shop.cluster.held = {"Deployment"}
+        async with shop.open():
+            await anyio.sleep(5)
+
+        assert shop.cluster.sent == []
+        assert shop.cluster.open == 0
+        assert shop.logged("caches are filled") == []
+
+    async def test_it_stops_without_a_word_when_there_is_nothing_to_do(self):
+        shop = Shop()
+        async with shop.open():
+            await quiet()
+
+        assert [entry["event"] for entry in shop.world.logs.entries] == ["caches are filled"]
+
+    async def test_cancelled_in_the_middle_of_a_pass_it_leaves_nothing_open(self):
+        shop = Shop()
+        shop.world.apply()
+
+        async def hook(_sent: Sent) -> None:
+            await anyio.sleep_forever()
+
+        shop.cluster.before = hook
+        with anyio.move_on_after(1):
+            await shop.runner.run()
+
+        assert shop.cluster.open == 0
+        assert len(shop.writes) == 1
+        again = Shop()
+        again.world.server = shop.world.server
+        again.cluster.model = shop.world.server
+        async with again.open():
+            await quiet()
+        assert len(again.writes) == 4
+
+
+class TestPods:
+    async def test_a_waiting_pods_change_leads_to_a_pass_over_its_bluegreen(self):
+        # The model has no pods: their events are told by hand.
+        shop = Shop()
+        shop.world.apply()
+        async with shop.open():
+            await quiet()
+            seen: list[Any] = []
+            queue = shop.runner.queue
+            add = queue.add
+            queue.add = lambda key: (seen.append(key), add(key))[1]  # type: ignore[method-assign]
+            source = shop.runner._cache.related[0]
+            labels = {"app.kubernetes.io/name": "demo"}
+            meta = {"name": "p", "namespace": "default", "resourceVersion": "1", "labels": labels}
+            shop.runner._enqueue(source, [(None, {"metadata": meta})])
+
+            assert seen == [("default", "demo")]

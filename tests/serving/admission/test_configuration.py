@@ -1,0 +1,76 @@
+"""Webhooks: the two configurations, and where they point."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from hedgerow.contract import Controller
+from hedgerow.controllers import bluegreen, memcached
+from hedgerow.controllers.cronjob import controller
+from hedgerow.serving.admission.configuration import (
+    configurations,
+    path_of,
+    webhook_name,
+    webhook_names,
+)
+from hedgerow_schemas.cronjob import CronJob
+
+ALL = cast(
+    "list[Controller[Any]]", [bluegreen.CONTROLLER, controller.CONTROLLER, memcached.CONTROLLER]
+)
+
+
+def made(controllers=ALL):
+    return configurations(controllers, name="hedgerow-a", namespace="hedgerow-system")
+
+
+def test_every_webhook_has_a_name_that_is_told():
+    names = [hook["name"] for one in made() for hook in one["webhooks"]]
+
+    assert set(names) == webhook_names(ALL)
+
+
+class TestPaths:
+    def test_they_are_those_of_kubebuilder(self):
+        assert path_of("mutate", CronJob.api) == "/mutate-batch-tutorial-kubebuilder-io-v1-cronjob"
+        assert path_of("validate", CronJob.api).startswith("/validate-batch-")
+
+
+class TestConfigurations:
+    def test_all_are_validated_and_what_has_defaults_is_defaulted(self):
+        validating, mutating = made()
+
+        assert validating["kind"] == "ValidatingWebhookConfiguration"
+        assert [hook["name"] for hook in validating["webhooks"]] == [
+            "bluegreen.hedgerow.dev",
+            "cronjob.hedgerow.dev",
+            "memcached.hedgerow.dev",
+            "claims.bluegreen.hedgerow.dev",
+            "claims.cronjob.hedgerow.dev",
+            "claims.memcached.hedgerow.dev",
+        ]
+        assert mutating["kind"] == "MutatingWebhookConfiguration"
+        assert [hook["name"] for hook in mutating["webhooks"]] == [webhook_name(CronJob.api)]
+        assert {one["metadata"]["name"] for one in (validating, mutating)} == {"hedgerow-a"}
+
+    def test_without_defaults_there_is_no_mutating_one(self):
+        assert [one["kind"] for one in made(ALL[:1])] == ["ValidatingWebhookConfiguration"]
+
+    @pytest.mark.parametrize("hook", [hook for one in made() for hook in one["webhooks"]])
+    def test_each_asks_about_the_resource_itself_unless_it_is_going(self, hook):
+        (rule,) = hook["rules"]
+
+        assert rule["operations"] == ["CREATE", "UPDATE"]
+        assert not any("/" in resource or "*" in resource for resource in rule["resources"])
+        assert rule["scope"] == "Namespaced"
+        assert hook["matchConditions"][0]["expression"] == (
+            "!has(object.metadata.deletionTimestamp)"
+        )
+        assert (len(hook["matchConditions"]) > 1) is hook["name"].startswith("claims.")
+        assert hook["failurePolicy"] == "Fail"
+        assert hook["sideEffects"] == "None"
+        assert hook["admissionReviewVersions"] == ["v1"]
+        assert "caBundle" not in hook["clientConfig"]
+        assert hook["clientConfig"]["service"]["namespace"] == "hedgerow-system"

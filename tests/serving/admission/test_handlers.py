@@ -1,0 +1,164 @@
+"""Webhooks: reviews over HTTP, as the API server sends them, and as it never would."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from http import HTTPStatus
+from typing import Any, cast
+
+import anyio
+import anyio.to_thread
+import httpx
+import pytest
+import structlog
+
+from hedgerow.contract import Controller
+from hedgerow.controllers import bluegreen
+from hedgerow.controllers.cronjob import controller
+from hedgerow.serving.admission import handlers
+from hedgerow.serving.admission.answering import answered
+from hedgerow.serving.admission.handlers import webhook_app
+from hedgerow.serving.httpserver.limits import Limited
+
+pytestmark = pytest.mark.anyio
+
+Object = dict[str, Any]
+CONTROLLERS = cast("list[Controller[Any]]", [bluegreen.CONTROLLER, controller.CONTROLLER])
+VALIDATE = "/validate-batch-tutorial-kubebuilder-io-v1-cronjob"
+MUTATE = "/mutate-batch-tutorial-kubebuilder-io-v1-cronjob"
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    app = Limited(webhook_app(CONTROLLERS), body=2 * 1024 * 1024)
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="https://x") as one:
+        yield one
+
+
+def review(schedule: str = "@daily", **meta: Any) -> Object:
+    spec = {"schedule": schedule, "jobTemplate": {"spec": {}}}
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "705ab4f5",
+            "kind": {"group": "batch.tutorial.kubebuilder.io", "version": "v1", "kind": "CronJob"},
+            "resource": {
+                "group": "batch.tutorial.kubebuilder.io",
+                "version": "v1",
+                "resource": "cronjobs",
+            },
+            "operation": "CREATE",
+            "object": {"metadata": {"name": "x", **meta}, "spec": spec},
+        },
+    }
+
+
+class TestReviews:
+    async def test_a_good_resource_is_admitted(self, client: httpx.AsyncClient):
+        answer = await client.post(f"{VALIDATE}?timeout=5s", json=review())
+
+        assert answer.status_code == 200
+        assert answer.headers["Content-Type"] == "application/json"
+        assert answer.json()["response"] == {"uid": "705ab4f5", "allowed": True}
+
+    async def test_a_bad_one_is_refused_by_an_answer_not_by_http(self, client: httpx.AsyncClient):
+        answer = await client.post(VALIDATE, json=review("bad"))
+
+        assert answer.status_code == 200
+        assert answer.json()["response"]["allowed"] is False
+        assert answer.json()["response"]["status"]["code"] == 422
+
+    async def test_defaults_come_as_a_patch(self, client: httpx.AsyncClient):
+        answer = await client.post(MUTATE, json=review())
+
+        assert answer.json()["response"]["patchType"] == "JSONPatch"
+
+    async def test_a_large_one_is_judged_alike(self, client: httpx.AsyncClient):
+        large = review("bad", labels={"a": "x" * handlers.LARGE})
+        answer = await client.post(VALIDATE, json=large)
+
+        assert answer.json()["response"]["allowed"] is False
+
+    async def test_a_large_one_is_not_even_read_by_the_process_that_serves(self, monkeypatch):
+        read: list[int] = []
+
+        def noted(body: bytes, *_: Any) -> Any:
+            read.append(len(body))
+            return 400, {"message": "noted"}
+
+        async def elsewhere(body: bytes, *_: Any) -> Any:
+            return await anyio.to_thread.run_sync(answered, body, *_)
+
+        monkeypatch.setattr(handlers, "answered", noted)
+        transport = httpx.ASGITransport(webhook_app(CONTROLLERS, large=elsewhere))
+        async with httpx.AsyncClient(transport=transport, base_url="https://x") as client:
+            answer = await client.post(VALIDATE, json=review(labels={"a": "x" * handlers.LARGE}))
+
+        assert answer.json()["response"]["allowed"] is True
+        assert read == []
+
+    async def test_one_that_is_refused_unread_is_an_error_of_http(self):
+        async def busy(*_: Any) -> Any:
+            return HTTPStatus.SERVICE_UNAVAILABLE, {"message": "not now"}
+
+        transport = httpx.ASGITransport(webhook_app(CONTROLLERS, large=busy))
+        async with httpx.AsyncClient(transport=transport, base_url="https://x") as client:
+            answer = await client.post(VALIDATE, json=review(labels={"a": "x" * handlers.LARGE}))
+
+        assert (answer.status_code, answer.text) == (503, "not now\n")
+
+    async def test_each_is_told_to_those_who_debug(self, client: httpx.AsyncClient):
+        with structlog.testing.capture_logs() as logged:
+            await client.post(MUTATE, json=review())
+
+        (entry,) = logged
+        assert entry["log_level"] == "debug"
+        assert (entry["uid"], entry["allowed"], entry["patched"]) == ("705ab4f5", True, True)
+
+
+class TestNonsense:
+    @pytest.mark.parametrize(
+        "content",
+        [b"", b"{", b"[]", b'"x"', b"\xff", b"[" * 100_000, json.dumps({"kind": "Pod"}).encode()],
+    )
+    async def test_what_is_no_review_is_told_so_in_one_line(self, client, content: bytes):
+        headers = {"Content-Type": "application/json; charset=utf-8"}
+        answer = await client.post(VALIDATE, content=content, headers=headers)
+
+        assert answer.status_code == 400
+        assert answer.text.count("\n") == 1
+        assert len(answer.text) < 600
+
+    async def test_an_older_version_is_named_as_what_is_wrong(self, client: httpx.AsyncClient):
+        old = review() | {"apiVersion": "admission.k8s.io/v1beta1"}
+        answer = await client.post(VALIDATE, json=old)
+
+        assert (answer.status_code, answer.text) == (
+            400,
+            "this is no AdmissionReview of admission.k8s.io/v1, the one version spoken here\n",
+        )
+
+    @pytest.mark.parametrize("kind", [None, "application/yaml", "text/plain"])
+    async def test_only_json_is_read(self, client: httpx.AsyncClient, kind: str | None):
+        headers = {"Content-Type": kind} if kind else {}
+        answer = await client.post(VALIDATE, content=b"{}", headers=headers)
+
+        assert answer.status_code == 400
+
+    async def test_a_body_without_end_is_refused(self, client: httpx.AsyncClient):
+        endless = review(labels={"a": "x" * 3 * 1024 * 1024})
+        answer = await client.post(VALIDATE, json=endless)
+
+        assert answer.status_code == 413
+
+    async def test_only_posts_are_taken(self, client: httpx.AsyncClient):
+        assert (await client.get(VALIDATE)).status_code == 405
+
+    @pytest.mark.parametrize(
+        "path", ["/", "/mutate-app-demo-kakao-com-v1-bluegreen", f"{VALIDATE}/x"]
+    )
+    async def test_there_is_nothing_else(self, client: httpx.AsyncClient, path: str):
+        assert (await client.post(path, json=review())).status_code == 404

@@ -1,0 +1,506 @@
+"""Servers: they listen, answer, keep to their bounds and end with their task group."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+import anyio.streams.tls
+import httpx
+import pytest
+import structlog
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from hedgerow.serving.certificates.issuing import Served, UnusableError
+from hedgerow.serving.certificates.rotation import first
+from hedgerow.serving.certificates.tls import LiveContext
+from hedgerow.serving.httpserver import connections, limits, server
+from hedgerow.serving.httpserver.addresses import Address
+from hedgerow.serving.httpserver.connections import ListenError
+from hedgerow.serving.httpserver.limits import Bounds
+from hedgerow.serving.httpserver.server import serve
+from serving.certs import RULES, shown
+from serving.serving import LOCAL, pair, served
+
+pytestmark = pytest.mark.anyio
+
+
+class Desk:
+    """An app with a request that waits, one that fails and one that tells the size of a body."""
+
+    def __init__(self) -> None:
+        self.asked = anyio.Event()
+        self.go_on = anyio.Event()
+        self.app = Starlette(
+            routes=[
+                Route("/", lambda _: PlainTextResponse("here")),
+                Route("/wait", self._wait),
+                Route("/fail", self._fail),
+                Route("/endless", self._endless),
+                Route("/size", self._size, methods=["POST"]),
+            ]
+        )
+
+    async def _wait(self, _: Request) -> Response:
+        self.asked.set()
+        await self.go_on.wait()
+        return PlainTextResponse("at last")
+
+    async def _fail(self, _: Request) -> Response:
+        raise RuntimeError("an oversight")
+
+    async def _endless(self, _: Request) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            self.asked.set()
+            while True:
+                yield bytes(100_000)
+
+        return StreamingResponse(chunks())
+
+    async def _size(self, request: Request) -> Response:
+        return PlainTextResponse(str(len(await request.body())))
+
+
+async def told(stream: anyio.abc.ByteStream) -> bytes:
+    """Return all that a peer sends until it closes."""
+    said = b""
+    try:
+        while True:
+            said += await stream.receive()
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        return said
+
+
+async def knock(url: str, source: str | None = None) -> anyio.abc.SocketStream:
+    host, _, port = url.rpartition("//")[2].rpartition(":")
+    return await anyio.connect_tcp(host, int(port), local_host=source)
+
+
+def most(connections: int, each: int | None = None) -> Bounds:
+    return Bounds(connections, connections if each is None else each, 1024)
+
+
+class TestListening:
+    async def test_the_port_that_the_kernel_chose_is_told(self) -> None:
+        async with served(Desk().app) as url, httpx.AsyncClient() as client:
+            assert not url.endswith(":0")
+            assert (await client.get(url)).text == "here"
+
+    async def test_without_a_host_it_answers_on_every_address(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            bound = await tasks.start(serve, Desk().app, Address("", 0))
+            hosts = ["127.0.0.1", *(["[::1]"] if socket.has_dualstack_ipv6() else [])]
+            async with httpx.AsyncClient() as client:
+                answers = [(await client.get(f"http://{h}:{bound.port}")).text for h in hosts]
+            tasks.cancel_scope.cancel()
+
+        assert answers == ["here"] * len(hosts)
+
+    async def test_an_address_in_use_is_an_error_of_one_line(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            taken = Address("127.0.0.1", other.getsockname()[1])
+            with pytest.raises(ListenError) as caught:
+                await serve(Desk().app, taken)
+
+        assert str(caught.value) == f"cannot listen on {taken}: Address already in use"
+
+    async def test_an_address_that_is_not_ours_is_an_error_of_one_line(self) -> None:
+        with pytest.raises(ListenError, match=r"^cannot listen on 192\.0\.2\.1:80: Cannot assign"):
+            await serve(Desk().app, Address("192.0.2.1", 80))
+
+    async def test_a_port_that_may_not_be_had_is_an_error_of_one_line(self, monkeypatch) -> None:
+        def refuse(*_: Any, **__: Any) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(connections.socket, "create_server", refuse)
+        with pytest.raises(ListenError, match=r"^cannot listen on 127\.0\.0\.1:0: Permission"):
+            await serve(Desk().app, LOCAL)
+
+    async def test_a_host_that_has_no_address_is_an_error_of_one_line(self) -> None:
+        with pytest.raises(ListenError, match=r"^cannot listen on nowhere\.invalid:80: \S"):
+            await serve(Desk().app, Address("nowhere.invalid", 80))
+
+
+class TestEnding:
+    async def test_the_port_is_free_afterwards(self) -> None:
+        async with served(Desk().app) as url:
+            pass
+        with pytest.raises(OSError):
+            await knock(url)
+
+    async def test_a_request_under_way_is_answered_first(self) -> None:
+        desk, answers = Desk(), list[str]()
+
+        async def ask(url: str) -> None:
+            async with httpx.AsyncClient() as client:
+                answers.append((await client.get(f"{url}/wait")).text)
+
+        async with anyio.create_task_group() as asking, served(desk.app) as url:
+            asking.start_soon(ask, url)
+            await desk.asked.wait()
+            asking.start_soon(_after_a_turn, desk.go_on)
+
+        assert answers == ["at last"]
+
+    async def test_a_request_without_end_is_given_up_in_time(self, monkeypatch) -> None:
+        monkeypatch.setattr(server, "GRACE", 0)
+        desk = Desk()
+        with anyio.fail_after(10):
+            async with served(desk.app) as url:
+                stream = await knock(url)
+                await stream.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+                await desk.asked.wait()
+            await told(stream)
+            await stream.aclose()
+
+    async def test_a_client_that_reads_nothing_does_not_hold_it_up(self, monkeypatch) -> None:
+        monkeypatch.setattr(server, "GRACE", 0)
+        desk = Desk()
+        with anyio.fail_after(10):
+            async with served(desk.app) as url:
+                stream = await knock(url)
+                await stream.send(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
+                await desk.asked.wait()
+            await stream.aclose()
+
+    async def test_signals_stay_the_apps_own(self) -> None:
+        before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+        async with served(Desk().app):
+            assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+
+
+async def _after_a_turn(event: anyio.Event) -> None:
+    await anyio.lowlevel.checkpoint()
+    event.set()
+
+
+class TestBounds:
+    async def test_a_client_that_never_asks_is_cut(self, monkeypatch) -> None:
+        monkeypatch.setattr(connections, "PATIENCE", 0.01)
+        async with served(Desk().app) as url, await knock(url) as stream:
+            with anyio.fail_after(10):
+                assert await told(stream) == b""
+
+    async def test_a_client_that_never_ends_its_second_question_is_cut(self, monkeypatch) -> None:
+        look = _look(monkeypatch)
+        async with served(Desk().app) as url, await knock(url) as stream:
+            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200 OK" in await stream.receive()
+            monkeypatch.setattr(connections, "PATIENCE", 0.01)
+            look(1)  # from now on it looks again that soon
+            await stream.send(b"GET / HTTP/1.1\r\n")
+            with anyio.fail_after(10):
+                assert b"200 OK" not in await told(stream)
+
+    async def test_a_client_that_waits_for_its_answer_is_not_cut(self, monkeypatch) -> None:
+        desk = Desk()
+        look = _look(monkeypatch)
+        async with served(desk.app) as url, await knock(url) as stream:
+            await stream.send(b"GET /wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            await desk.asked.wait()
+            look(5)
+            desk.go_on.set()
+
+            assert b"at last" in await told(stream)
+
+    async def test_a_client_that_is_kept_alive_is_not_cut(self, monkeypatch) -> None:
+        look = _look(monkeypatch)
+        async with served(Desk().app) as url, await knock(url) as stream:
+            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            await stream.receive()
+            look(5)
+            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+
+            assert b"200 OK" in await told(stream)
+
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            b"",
+            b"GET / HTTP/1.1\r\n",
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1",
+        ],
+        ids=["nothing", "half a head", "and is kept alive", "half a body"],
+    )
+    async def test_who_idles_longest_gives_way_to_who_comes(self, asked) -> None:
+        desk = served(Desk().app, bounds=most(2))
+        async with desk as url, await knock(url) as first, await knock(url) as second:
+            await first.send(asked)
+            if asked.endswith(b"\r\n\r\n"):
+                assert b"200 OK" in await first.receive()
+            await second.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200 OK" in await second.receive()
+            async with httpx.AsyncClient() as client:
+                assert (await client.get(url)).status_code == 200
+            with anyio.fail_after(10):
+                assert b"200 OK" not in await told(first)
+            await second.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200 OK" in await second.receive()
+
+    async def test_while_all_are_being_served_nobody_gives_way(self) -> None:
+        desk = Desk()
+        async with served(desk.app, bounds=most(1)) as url, await knock(url) as first:
+            await first.send(b"GET /wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            await desk.asked.wait()
+            async with await knock(url) as second:
+                with anyio.fail_after(10):
+                    assert await told(second) == b""
+            desk.go_on.set()
+
+            assert b"at last" in await told(first)
+
+    async def test_one_address_takes_the_place_of_no_other(self) -> None:
+        """Its own idle connection goes; without one, the new one does."""
+        desk = Desk()
+        async with served(desk.app, bounds=most(3, each=1)) as url:
+            first, other = await knock(url), await knock(url, "127.0.0.2")
+            await other.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"200 OK" in await other.receive()
+            async with first, other, await knock(url) as second:
+                with anyio.fail_after(10):
+                    assert await told(first) == b""
+                await second.send(b"GET /wait HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                await desk.asked.wait()
+                async with await knock(url) as third:
+                    with anyio.fail_after(10):
+                        assert await told(third) == b""
+                desk.go_on.set()
+                assert b"at last" in await told(second)
+                await other.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert b"200 OK" in await other.receive()
+
+    async def test_however_many_are_kept_alive_a_request_is_answered(self) -> None:
+        async with (
+            served(Desk().app, bounds=most(3)) as url,
+            contextlib.AsyncExitStack() as clients,
+        ):
+            for _ in range(10):
+                client = await clients.enter_async_context(httpx.AsyncClient())
+                assert (await client.get(url)).status_code == 200
+
+    async def test_a_head_without_end_is_refused(self) -> None:
+        async with served(Desk().app) as url, await knock(url) as stream:
+            await stream.send(b"GET / HTTP/1.1\r\nX: " + b"x" * (server.HEAD + 1))
+
+            assert b"400 Bad Request" in await told(stream)
+
+    async def test_a_body_beyond_the_limit_is_refused(self, monkeypatch) -> None:
+        desk = Desk()
+        app = limits.Limited(desk.app, body=1000)
+        async with served(app) as url, httpx.AsyncClient() as client:
+            codes = [
+                (await client.post(f"{url}/size", content=bytes(n))).status_code
+                for n in (1000, 1001)
+            ]
+
+        assert codes == [200, 413]
+
+    async def test_large_bodies_share_what_there_is_and_small_ones_always_have_their_own(self):
+        app = limits.Limited(Desk().app, free=10, together=1000)
+
+        async def brought(body: bytes, declared: int) -> anyio.abc.SocketStream:
+            stream = await knock(url)
+            await stream.send(
+                b"POST /size HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                b"Content-Length: %d\r\n\r\n%s" % (declared, body)
+            )
+            return stream
+
+        async with served(app) as url, httpx.AsyncClient() as client:
+            async with await brought(bytes(900), 901) as first:
+                async with await brought(bytes(200), 200) as second:
+                    assert b"503 Service Unavailable" in await told(second)
+                async with await brought(bytes(10), 10) as small:
+                    assert b"200 OK" in await told(small)
+                await first.send(b"x")
+                assert b"200 OK" in await told(first)
+
+            # What is answered has given its part back.
+            assert (await client.post(f"{url}/size", content=bytes(1000))).text == "1000"
+            assert (await client.post(f"{url}/size", content=bytes(1000))).text == "1000"
+
+    async def test_a_body_that_does_not_come_is_not_waited_for(self) -> None:
+        """Meanwhile it would take the place of others."""
+        app = limits.Limited(Desk().app, arrival=0.01)
+        async with served(app) as url, await knock(url) as stream:
+            head = b"POST /size HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            await stream.send(head + b"Content-Length: 9\r\n\r\n1")
+            with anyio.fail_after(10):
+                assert b"408 Request Timeout" in await told(stream)
+
+    async def test_a_server_takes_no_larger_body_than_its_bounds_say(self) -> None:
+        async with served(Desk().app, bounds=most(3)) as url, httpx.AsyncClient() as client:
+            codes = [
+                (await client.post(f"{url}/size", content=bytes(n))).status_code
+                for n in (1024, 1025)
+            ]
+
+        assert codes == [200, 413]
+
+    async def test_a_request_that_takes_too_long_is_given_up(self) -> None:
+        app = limits.Limited(Desk().app, seconds=0.01)
+        async with served(app) as url, httpx.AsyncClient() as client:
+            answer = await client.get(f"{url}/wait")
+
+        assert (answer.status_code, answer.text) == (503, "no answer in time\n")
+
+    async def test_an_answer_that_takes_too_long_is_cut(self) -> None:
+        app = limits.Limited(Desk().app, seconds=0.2)
+        async with served(app) as url, httpx.AsyncClient() as client:
+            with pytest.raises(httpx.RemoteProtocolError):
+                await client.get(f"{url}/endless")
+
+
+def _look(monkeypatch) -> Callable[[int], None]:
+    """Return what looks at all connections so many times, as if so much time had passed."""
+    made: list[connections.Connection] = []
+    take_in = connections.Connection.connection_made
+
+    def noted(self: connections.Connection, transport: Any) -> None:
+        take_in(self, transport)
+        made.append(self)
+
+    monkeypatch.setattr(connections.Connection, "connection_made", noted)
+
+    def look(times: int) -> None:
+        assert made
+        for connection in made * times:
+            connection._check()
+
+    return look
+
+
+class TestTls:
+    async def test_a_new_certificate_is_served_without_a_restart(self, tmp_path: Path) -> None:
+        first, second = pair(tmp_path, "first"), pair(tmp_path, "second")
+        context = first.context()
+        async with served(Desk().app, context) as url:
+            before = await _certificate(url)
+            second.load_into(context)
+            after = await _certificate(url)
+
+        assert [before, after] == [first.der, second.der]
+
+    async def test_only_those_whom_a_known_authority_signed_get_in_where_that_is_asked_for(
+        self, tmp_path: Path
+    ) -> None:
+        known, stranger = pair(tmp_path, "known"), pair(tmp_path, "stranger")
+        live, made = LiveContext(), first(RULES, datetime.now(UTC))  # noqa: TID251 - openssl's
+        context = live.demanding(known.certificate.read_text())
+        live.load(Served.of(made.leaf))
+        answers: list[str] = []
+        async with served(Desk().app, context) as url:
+            for mine in (known, stranger, None):
+                theirs = ssl.create_default_context()
+                theirs.check_hostname, theirs.verify_mode = False, ssl.CERT_NONE
+                if mine:
+                    mine.load_into(theirs)
+                async with httpx.AsyncClient(verify=theirs) as client:
+                    try:
+                        answers.append((await client.get(url)).text)
+                    except httpx.TransportError:
+                        answers.append("refused")
+
+        assert answers == ["here", "refused", "refused"]
+        assert shown(live.context) == made.leaf.certificate
+
+    async def test_what_is_served_already_is_served_to_those_too(self, tmp_path: Path) -> None:
+        live, made = LiveContext(), first(RULES, datetime.now(UTC))  # noqa: TID251 - openssl's
+        live.load(Served.of(made.leaf))
+        known = pair(tmp_path)
+        async with served(Desk().app, live.demanding(known.certificate.read_text())) as url:
+            theirs = ssl.create_default_context()
+            theirs.check_hostname, theirs.verify_mode = False, ssl.CERT_NONE
+            known.load_into(theirs)
+            async with httpx.AsyncClient(verify=theirs) as client:
+                assert (await client.get(url)).text == "here"
+
+    @pytest.mark.parametrize("text", ["", "nonsense"])
+    def test_authorities_that_are_none_let_nobody_in(self, text: str) -> None:
+        with pytest.raises(UnusableError):
+            LiveContext().demanding(text)
+
+    async def test_a_handshake_that_is_not_made_is_given_up(self, tmp_path, monkeypatch) -> None:
+        monkeypatch.setattr(server, "HANDSHAKE", 0.01)
+        async with served(Desk().app, pair(tmp_path).context()) as url, await knock(url) as stream:
+            with anyio.fail_after(10):
+                assert await told(stream) == b""
+
+
+async def _certificate(url: str) -> bytes:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    async with (
+        await knock(url) as stream,
+        await anyio.streams.tls.TLSStream.wrap(
+            stream, server_side=False, ssl_context=context
+        ) as secured,
+    ):
+        return secured.extra(anyio.streams.tls.TLSAttribute.peer_certificate_binary)  # noqa: S610
+
+
+class TestLogs:
+    async def test_a_request_that_fails_by_our_own_fault_is_logged_as_ours(self, capfd) -> None:
+        with structlog.testing.capture_logs() as logs:
+            async with served(Desk().app) as url, httpx.AsyncClient() as client:
+                answer = await client.get(f"{url}/fail")
+
+        assert answer.status_code == 500
+        failed = [line for line in logs if line["log_level"] == "error"]
+        assert [line["event"] for line in failed] == ["request failed"]
+        assert "an oversight" in str(failed[0]["exc_info"])
+        assert capfd.readouterr() == ("", "")
+
+    async def test_what_any_client_can_provoke_is_no_more_than_a_detail(self, capfd) -> None:
+        with structlog.testing.capture_logs() as logs:
+            async with served(Desk().app) as url, await knock(url) as stream:
+                await stream.send(b"nonsense\r\n\r\n")
+                await told(stream)
+
+        assert {line["log_level"] for line in logs} == {"debug"}
+        assert capfd.readouterr() == ("", "")
+
+    async def test_a_client_that_leaves_in_the_midst_of_its_body_is_no_failure(self) -> None:
+        desk = Desk()
+        with structlog.testing.capture_logs() as logs:
+            async with served(desk.app) as url:
+                async with await knock(url) as stream:
+                    await stream.send(
+                        b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1"
+                    )
+                async with httpx.AsyncClient() as client:
+                    await client.get(url)
+
+        assert {line["log_level"] for line in logs} == {"debug"}
+
+    async def test_a_request_given_up_at_the_end_is_no_failure(self, monkeypatch) -> None:
+        monkeypatch.setattr(server, "GRACE", 0)
+        desk = Desk()
+        with structlog.testing.capture_logs() as logs:
+            async with served(desk.app) as url:
+                stream = await knock(url)
+                await stream.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+                await desk.asked.wait()
+            await stream.aclose()
+
+        assert [line for line in logs if line.get("event") == "request failed"] == []
+
+    async def test_the_date_is_told_and_the_make_of_the_server_is_not(self) -> None:
+        async with served(Desk().app) as url, httpx.AsyncClient() as client:
+            headers = (await client.get(url)).headers
+
+        assert "date" in headers
+        assert "server" not in headers
