@@ -14,7 +14,7 @@ from hedgerow.runtime.cache.caches import Cache
 from hedgerow.runtime.controller import WALL_CHECK, WORKERS
 from model.cluster import Sent
 from runtime.shop import Shop, quiet
-from runtime.virtual import VirtualClock
+from runtime.virtual import EPOCH, VirtualClock
 
 pytestmark = pytest.mark.anyio
 
@@ -182,6 +182,7 @@ class TestRewinding:
             source = next(iter(shop.runner._cache))
             (memory,) = shop.runner._reconciler._memories.values()
             memory.pruned["Service", "one"] = "a uid"
+            assert memory.may_tell(("Deployment", "one"), ".spec", "somebody", EPOCH)
             live = source.store.get(("default", "one"))
             older = {**live, "metadata": {**live["metadata"], "resourceVersion": "1"}}
             event = Snapshot((older,), "2", rewound=True)
@@ -192,6 +193,7 @@ class TestRewinding:
 
             assert len(shop.runner.queue) == 1
             assert memory.pruned == {}
+            assert memory.may_tell(("Deployment", "one"), ".spec", "somebody", EPOCH)
             assert len(shop.logged("versions went back: the store was restored")) == 1
 
 

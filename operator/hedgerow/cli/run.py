@@ -13,6 +13,7 @@ from hedgerow.cli.errors import environment
 from hedgerow.cli.flags import with_settings
 from hedgerow.process import preflight
 from hedgerow.registry import CONTROLLERS
+from hedgerow.runtime.heavy import favour_the_loop
 from hedgerow.runtime.logs import configure
 from hedgerow.settings import flags
 
@@ -43,6 +44,7 @@ def run(settings: Settings) -> None:
     """
     _check(settings.controllers)
     configure(settings.log_format, debug=settings.debug)
+    favour_the_loop()
     anyio.run(partial(app.run, settings, first=preflight.look))
 
 

@@ -53,8 +53,12 @@ class Applier:
             self._meter.conflicted(cause.manager for cause in error.causes)
             raise
         action = "created" if write.create else _action(before, answer)
-        given_up = action == "configured" and _gave_up(before or {}, answer, self.field_manager)
-        self._meter.wrote("released" if given_up else action)
+        old, counted = before or {}, str(action)
+        if action == "configured" and await aside(
+            (old, answer), _gave_up, old, answer, self.field_manager
+        ):
+            counted = "released"
+        self._meter.wrote(counted)
         holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
         self._meter.claimed(holders)
         return Applied(answer, action)

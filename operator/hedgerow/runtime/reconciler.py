@@ -127,6 +127,7 @@ class Reconciler:
         """
         for memory in self._memories.values():
             memory.pruned.clear()
+            memory.told.clear()
         self._announcer.rewind()
 
     async def _pass(self, key: Key, live: Object) -> Outcome:

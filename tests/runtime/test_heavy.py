@@ -1,7 +1,9 @@
-"""Aside: what takes long leaves the event loop to others."""
+"""Heavy work leaves the event loop to others."""
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
 from typing import Any
 
@@ -9,6 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from hedgerow.runtime import heavy
 from hedgerow.runtime.heavy import LARGE, aside, is_large
 
 pytestmark = pytest.mark.anyio
@@ -93,3 +96,18 @@ class TestAside:
     async def test_what_it_raises_is_raised(self):
         with pytest.raises(ZeroDivisionError):
             await aside(MANY, lambda: 1 / 0)
+
+
+async def test_a_program_that_favours_its_loop_collects_seldom_and_has_threads_give_way(
+    monkeypatch,
+):
+    told: list[tuple[str, object]] = []
+    for name in ("collect", "freeze", "set_threshold"):
+        monkeypatch.setattr(gc, name, lambda *given, name=name: told.append((name, given)))
+    monkeypatch.setattr(sys, "setswitchinterval", lambda given: told.append(("switch", given)))
+
+    heavy.favour_the_loop()
+
+    assert [name for name, _ in told] == ["collect", "freeze", "set_threshold", "switch"]
+    assert dict(told)["set_threshold"] > gc.get_threshold()
+    assert 0 < float(str(dict(told)["switch"])) < sys.getswitchinterval()
