@@ -98,7 +98,7 @@ class TestAside:
             await aside(MANY, lambda: 1 / 0)
 
 
-async def test_a_program_that_favours_its_loop_collects_seldom_and_has_threads_give_way(
+async def test_favouring_the_loop_collects_seldom_and_has_threads_give_way(
     monkeypatch,
 ):
     told: list[tuple[str, object]] = []
