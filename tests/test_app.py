@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 from hedgerow import app
 from hedgerow.kube import errors
 from hedgerow.process import leadership
-from hedgerow.registry import CONTROLLERS
 from hedgerow.runtime.leaderelection.presence import Presence
 from support.inline import inline
 from support.operating import BLUEGREEN, Process, quiet
+from support.registered import CONTROLLERS, REGISTRY
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +31,7 @@ class TestStarting:
         settings = quiet(kubeconfig="k", context="c", namespaces=("default",))
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, settings)
+                await tasks.start(app.run, settings, REGISTRY)
                 signal.raise_signal(signal.SIGTERM)
 
         started = next(entry for entry in logs if entry["event"] == "started")
@@ -47,7 +47,7 @@ class TestStarting:
 
     async def test_a_controller_named_twice_runs_once(self, process):
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, quiet(controllers=("bluegreen", "bluegreen")))
+            await tasks.start(app.run, quiet(controllers=("bluegreen", "bluegreen")), REGISTRY)
             await process.until(lambda: "bluegreens" in process.cluster.tried)
             signal.raise_signal(signal.SIGTERM)
 
@@ -58,7 +58,7 @@ class TestStarting:
         self, process, namespaces, watched
     ):
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, quiet(namespaces=namespaces))
+            await tasks.start(app.run, quiet(namespaces=namespaces), REGISTRY)
             await process.until(lambda: "pods" in process.cluster.tried)
             signal.raise_signal(signal.SIGTERM)
 
@@ -71,13 +71,13 @@ class TestStarting:
         monkeypatch.setattr(process.cluster, "get", away)
 
         with pytest.raises(errors.Unreachable, match="connection refused"):
-            await app.run(quiet())
+            await app.run(quiet(), REGISTRY)
         assert process.closed
 
     async def test_the_instance_is_part_of_what_is_written(self, process):
         process.server.apply(BLUEGREEN, "user")
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, quiet(instance="two"))
+            await tasks.start(app.run, quiet(instance="two"), REGISTRY)
             await process.until(lambda: len(process.writes) >= 3)
             signal.raise_signal(signal.SIGTERM)
 
@@ -109,7 +109,7 @@ class TestBeginning:
             monkeypatch.setattr(*places[waits_for], wait)
         with capture_logs() as logs, anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(app.run, quiet(grace_period=3600))
+                tasks.start_soon(app.run, quiet(grace_period=3600), REGISTRY)
                 await waiting.wait()
                 signal.raise_signal(number)
 
@@ -129,7 +129,7 @@ class TestBeginning:
         monkeypatch.setattr(leadership, "connect", connect)
         with capture_logs() as logs, anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(app.run, quiet(leader_elect=True))
+                tasks.start_soon(app.run, quiet(leader_elect=True), REGISTRY)
                 await waiting.wait()
                 signal.raise_signal(signal.SIGTERM)
 
@@ -144,7 +144,7 @@ class TestStopping:
         gate = process.hold_writes()
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, quiet())
+                await tasks.start(app.run, quiet(), REGISTRY)
                 await process.until(lambda: process.writes)
                 signal.raise_signal(number)
                 await process.until(lambda: any(e["event"] == "stopping" for e in logs))
@@ -162,7 +162,7 @@ class TestStopping:
         process.hold_writes()
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, quiet(grace_period=3600))
+                await tasks.start(app.run, quiet(grace_period=3600), REGISTRY)
                 await process.until(lambda: process.writes)
                 signal.raise_signal(signal.SIGTERM)
                 await process.until(lambda: any(e["event"] == "stopping" for e in logs))
@@ -175,7 +175,7 @@ class TestStopping:
         process.server.apply(BLUEGREEN, "user")
         process.hold_writes()
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, quiet(grace_period=0.01))
+            await tasks.start(app.run, quiet(grace_period=0.01), REGISTRY)
             await process.until(lambda: process.writes)
             signal.raise_signal(signal.SIGTERM)
 
@@ -185,7 +185,7 @@ class TestStopping:
     async def test_idle_it_stops_at_the_first_signal(self, process):
         with anyio.fail_after(5):
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, quiet(grace_period=3600))
+                await tasks.start(app.run, quiet(grace_period=3600), REGISTRY)
                 signal.raise_signal(signal.SIGINT)
 
         assert process.closed

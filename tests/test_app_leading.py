@@ -24,6 +24,7 @@ from runtime.virtual import BACKEND, VirtualClock, VirtualLoop
 from runtime.watched import Watched
 from support.inline import inline
 from support.operating import BLUEGREEN, Process, quiet
+from support.registered import REGISTRY
 
 pytestmark = pytest.mark.anyio
 
@@ -105,7 +106,7 @@ class TestStandingBy:
         replica.server.apply(BLUEGREEN, "user")
         replica.held_by("another")
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, ELECTED())
+            await tasks.start(app.run, ELECTED(), REGISTRY)
             await anyio.sleep(14)
             signal.raise_signal(signal.SIGTERM)
 
@@ -117,7 +118,7 @@ class TestStandingBy:
         replica.held_by("another")
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, ELECTED(grace_period=3600))
+                await tasks.start(app.run, ELECTED(grace_period=3600), REGISTRY)
                 await anyio.sleep(5)
                 signal.raise_signal(signal.SIGTERM)
 
@@ -130,7 +131,7 @@ class TestStandingBy:
         replica.held_by("another")
         gate = replica.hold_writes()
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, ELECTED())
+            await tasks.start(app.run, ELECTED(), REGISTRY)
             await replica.wrote.wait()
             gate.set()
             assert anyio.current_time() >= 15
@@ -146,7 +147,7 @@ class TestLosing:
 
         async def until_lost() -> None:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, ELECTED())
+                await tasks.start(app.run, ELECTED(), REGISTRY)
                 await replica.wrote.wait()
                 lose()
 
@@ -205,7 +206,7 @@ class TestSigterm:
         replica.on_lease(watch_release)
         with capture_logs() as logs:
             async with anyio.create_task_group() as tasks:
-                await tasks.start(app.run, ELECTED(grace_period=3600))
+                await tasks.start(app.run, ELECTED(grace_period=3600), REGISTRY)
                 await replica.wrote.wait()
                 signal.raise_signal(signal.SIGTERM)
                 await anyio.sleep(600)  # the lease is renewed as long as the pass takes
@@ -221,7 +222,7 @@ class TestSigterm:
         replica.server.apply(BLUEGREEN, "user")
         gate = replica.hold_writes()
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, ELECTED(grace_period=3600))
+            await tasks.start(app.run, ELECTED(grace_period=3600), REGISTRY)
             await replica.wrote.wait()
             signal.raise_signal(signal.SIGTERM)
             await anyio.sleep(1)
@@ -238,7 +239,7 @@ class TestSigterm:
         replica.server.apply(BLUEGREEN, "user")
         replica.hold_writes()
         async with anyio.create_task_group() as tasks:
-            await tasks.start(app.run, ELECTED(grace_period=20))
+            await tasks.start(app.run, ELECTED(grace_period=20), REGISTRY)
             await replica.wrote.wait()
             began = anyio.current_time()
             signal.raise_signal(signal.SIGTERM)

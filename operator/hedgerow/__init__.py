@@ -1,12 +1,107 @@
-"""hedgerow: a Kubernetes operator that writes by server-side apply only."""
+"""hedgerow: a Kubernetes operator that writes by server-side apply only, and a library for others.
+
+The author of a controller needs what is listed in `__all__` and nothing else:
+
+- `Controller` declares a pure function `compose(resource, observed) -> Desired`, what it owns
+  (`View`s such as `Deployment`) and what it relates to (`Relation`).
+- `Observed` is what the caches show; `Desired` holds the children (`Apply`, `Create`, `Keep`,
+  `Finalized`), the `Status` and the Events (`Notice`).
+- `CustomResource`, `Model`, `Status`, `Condition` and `Definition` declare the custom resource.
+- `run(settings, controllers)` runs them, `main(controllers)` is a command line with everything
+  that `hedgerow` has. Controllers of a package that names them in the entry point group
+  `hedgerow.controllers` are found by `hedgerow` itself.
+
+Everything is imported when it is first used: the command line's help needs none of it.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-def __getattr__(name: str) -> str:
-    """Return `__version__`, read when somebody asks: that takes longer than all of `--help`."""
-    if name != "__version__":
+if TYPE_CHECKING:
+    from hedgerow.app import serve as run
+    from hedgerow.cli import operate as main
+    from hedgerow.contract import (
+        Apply,
+        Controller,
+        Create,
+        Desired,
+        Finalized,
+        Keep,
+        Key,
+        Lag,
+        Notice,
+        Observed,
+        Relation,
+    )
+    from hedgerow.plan.conditions import condition, ready, stalled
+    from hedgerow.settings import Settings
+    from hedgerow.validation import FieldError
+    from hedgerow_schemas.base import (
+        ApiResource,
+        Condition,
+        CustomResource,
+        Model,
+        Object,
+        ObjectMeta,
+        Status,
+        Time,
+        View,
+    )
+    from hedgerow_schemas.builtin import Deployment, Pod, PodDisruptionBudget, Service
+    from hedgerow_schemas.definition import (
+        Column,
+        Definition,
+        Rule,
+        Scale,
+        list_map,
+        named_after,
+        rules,
+    )
+    from hedgerow_schemas.job import Job
+
+    __version__: str
+
+__all__ = [
+    "ApiResource", "Apply", "Column", "Condition", "Controller", "Create", "CustomResource",
+    "Definition", "Deployment", "Desired", "FieldError", "Finalized", "Job", "Keep", "Key", "Lag",
+    "Model", "Notice", "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget", "Relation",
+    "Rule", "Scale", "Service", "Settings", "Status", "Time", "View", "__version__", "condition",
+    "list_map", "main", "named_after", "ready", "rules", "run", "stalled",
+]  # fmt: skip
+
+_PLACES = {
+    "hedgerow.contract": (
+        "Apply", "Controller", "Create", "Desired", "Finalized", "Keep", "Key", "Lag", "Notice",
+        "Observed", "Relation",
+    ),
+    "hedgerow.plan.conditions": ("condition", "ready", "stalled"),
+    "hedgerow.settings": ("Settings",),
+    "hedgerow.validation": ("FieldError",),
+    "hedgerow_schemas.base": (
+        "ApiResource", "Condition", "CustomResource", "Model", "Object", "ObjectMeta", "Status",
+        "Time", "View",
+    ),
+    "hedgerow_schemas.builtin": ("Deployment", "Pod", "PodDisruptionBudget", "Service"),
+    "hedgerow_schemas.definition": (
+        "Column", "Definition", "Rule", "Scale", "list_map", "named_after", "rules",
+    ),
+    "hedgerow_schemas.job": ("Job",),
+}  # fmt: skip
+_WHERE = {name: (module, name) for module, names in _PLACES.items() for name in names} | {
+    "run": ("hedgerow.app", "serve"),
+    "main": ("hedgerow.cli", "operate"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name, imported from where it is defined."""
+    if name == "__version__":
+        from hedgerow.version import version  # noqa: PLC0415
+
+        return version()
+    if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib.metadata import version  # noqa: PLC0415
-
-    return version("hedgerow")
+    module, attribute = _WHERE[name]
+    return getattr(import_module(module), attribute)

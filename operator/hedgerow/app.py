@@ -9,33 +9,48 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import structlog
 
-from hedgerow import __version__
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.objects import Installation
 from hedgerow.plan.oversized import readable
+from hedgerow.process import preflight
 from hedgerow.process.leadership import led, margin, present, refuse_company
 from hedgerow.process.services import Services
 from hedgerow.process.stopping import Stop
-from hedgerow.registry import chosen
+from hedgerow.registry import Registry
 from hedgerow.runtime.cache.budget import Budget, memory_limit, most_for_caches
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.controller import Runner
 from hedgerow.runtime.credentials import Credentials
 from hedgerow.runtime.events.recorder import Allowance
-from hedgerow.runtime.heavy import Lanes
+from hedgerow.runtime.heavy import Lanes, favour_the_loop
+from hedgerow.runtime.logs import configure
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.runtime.observation import Observer
+from hedgerow.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
     from anyio.abc import TaskStatus
 
+    from hedgerow.contract import Controller
     from hedgerow.settings import Settings
 
 log = structlog.get_logger(__name__)
+
+
+def serve(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
+    """Run controllers until SIGTERM or SIGINT, in this process; a second signal stops at once.
+
+    What the cluster lacks for them is logged first. Raises what `run` raises, and ValueError where
+    two controllers have one name or one resource.
+    """
+    registry = Registry(tuple(controllers))
+    configure(settings.log_format, debug=settings.debug)
+    favour_the_loop()
+    anyio.run(partial(run, settings, registry, first=partial(preflight.look, registry=registry)))
 
 
 async def _nothing(_settings: Settings) -> None:
@@ -44,11 +59,12 @@ async def _nothing(_settings: Settings) -> None:
 
 async def run(
     settings: Settings,
+    registry: Registry,
     *,
     first: Callable[[Settings], Awaitable[None]] = _nothing,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Run the chosen controllers until SIGTERM or SIGINT; a second signal stops at once.
+    """Run the controllers that the settings name until SIGTERM or SIGINT; a second stops at once.
 
     `first` is done before anything else; a signal cuts it off, as all that is done to begin.
     Raises ConfigError, Unreachable or Unauthenticated when there is no cluster to begin with,
@@ -56,23 +72,25 @@ async def run(
     once begun, the operator waits for its API server as long as it takes. Raises, in a group,
     LeadershipLost when another may lead, CompanyError when another has come to work on the same.
     """
-    meters, stop = Meters(__version__), Stop(settings.grace_period)
+    meters, stop = Meters(version()), Stop(settings.grace_period)
     async with stop.on_signal(), AsyncExitStack() as stack:
         await stop.unless_asked(partial(first, settings))
         if not stop.asked.is_set():
-            await _run(settings, meters, stop, stack, task_status)
+            await _run(settings, registry, meters, stop, stack=stack, task_status=task_status)
     log.info("stopped")
 
 
 async def _run(
     settings: Settings,
+    registry: Registry,
     meters: Meters,
     stop: Stop,
+    *,
     stack: AsyncExitStack,
     task_status: TaskStatus[None],
 ) -> None:
     """Do all that while signals are heard."""
-    clock = SystemClock()
+    clock, controllers = SystemClock(), registry.chosen(settings.controllers)
     credentials = Credentials(clock)
 
     def exchanged(verb: str, code: int, seconds: float) -> None:
@@ -82,33 +100,34 @@ async def _run(
     login = connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
-        user_agent=f"hedgerow/{__version__}",
+        user_agent=f"hedgerow/{version()}",
         on_exchange=exchanged,
         unacknowledged=margin(settings),
     )
 
     async def begin() -> tuple[Cluster, Any]:
         cluster = await stack.enter_async_context(login)
-        version = await cluster.get("/version")
+        server = await cluster.get("/version")
         await refuse_company(settings, cluster, clock)
-        return cluster, version
+        return cluster, server
 
     begun = await stop.unless_asked(begin)
     if begun is None:
         return
-    cluster, version = begun
-    async with present(settings, cluster, clock, stop), anyio.create_task_group() as tasks:
+    cluster, server = begun
+    names = tuple(controller.name for controller in controllers)
+    async with present(settings, names, cluster, clock, stop), anyio.create_task_group() as tasks:
         if stop.asked.is_set():
             return
-        services = Services(settings, cluster, clock, meters, stop)
+        services = Services(settings, registry, cluster, clock, meters=meters, stop=stop)
         services.health.ready.add("credentials", credentials.check)
         await services.start(tasks)
         log.info(
             "started",
-            version=__version__,
+            version=version(),
             server=cluster.server,
-            kubernetes=version.get("gitVersion"),
-            controllers=[controller.name for controller in chosen(settings.controllers)],
+            kubernetes=server.get("gitVersion"),
+            controllers=list(names),
             namespaces=list(settings.namespaces) or "all",
             **services.served,
         )
@@ -118,17 +137,23 @@ async def _run(
             settings, cluster, clock, stop, meters, silent=services.silent, live=live
         ) as writable:
             if writable is not None:
-                await _work(settings, writable, services, meters, stop)
+                await _work(settings, controllers, writable, services, meters=meters, stop=stop)
         await services.parted()
         tasks.cancel_scope.cancel()
 
 
 async def _work(
-    settings: Settings, cluster: Cluster, services: Services, meters: Meters, stop: Stop
+    settings: Settings,
+    controllers: Sequence[Controller[Any]],
+    cluster: Cluster,
+    services: Services,
+    *,
+    meters: Meters,
+    stop: Stop,
 ) -> None:
     """Run the controllers until they are asked to stop and the passes under way have ended."""
     namespaces = Namespaces()
-    runners = _runners(settings, cluster, namespaces, meters)
+    runners = _runners(settings, controllers, cluster, namespaces, meters)
 
     def look_again(names: Collection[str]) -> None:
         for runner in runners:
@@ -153,7 +178,11 @@ async def _work(
 
 
 def _runners(
-    settings: Settings, cluster: Cluster, namespaces: Namespaces, meters: Meters
+    settings: Settings,
+    controllers: Sequence[Controller[Any]],
+    cluster: Cluster,
+    namespaces: Namespaces,
+    meters: Meters,
 ) -> list[Runner]:
     installation = Installation(settings.instance)
     clock, lanes = SystemClock(), Lanes()
@@ -176,5 +205,5 @@ def _runners(
             allowance,
             lanes,
         )
-        for controller in chosen(settings.controllers)
+        for controller in controllers
     ]

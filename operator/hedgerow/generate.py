@@ -12,14 +12,14 @@ import anyio
 import typer
 from pydantic_core import from_json, to_json
 
-from hedgerow import __version__
 from hedgerow.deploy import kustomize
 from hedgerow.manifest import to_yaml
+from hedgerow.registry import installed
 from hedgerow.settings import default, flags
+from hedgerow.version import version
 from hedgerow_schemas.crd import render
-from hedgerow_schemas.editor import editor_schema
+from hedgerow_schemas.editor import editor_schema, needed_types
 from hedgerow_schemas.openapi import DOCUMENT_PATH, excerpt
-from hedgerow_schemas.resources import RESOURCES, needed_types
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import CustomResource, Object
@@ -66,16 +66,17 @@ def generated(document: Object) -> dict[Path, str]:
 
     `document` is the OpenAPI document that Kubernetes's own types are taken from.
     """
-    types = excerpt(document, needed_types())
+    registry = installed()
+    types = excerpt(document, needed_types(registry.resources))
     files = {OPENAPI: _json(types), SETTINGS: settings_page()}
-    for resource in RESOURCES:
+    for resource in registry.resources:
         schema = {"$comment": NOTE} | editor_schema(resource, types)
         files[SCHEMAS / editor_file(resource)] = _json(schema)
         crd = render(resource, types, describe=False)
         files[CRDS / crd_file(resource)] = f"# {NOTE}\n{to_yaml(crd)}"
-    crds = kustomize.kustomization(sorted(crd_file(resource) for resource in RESOURCES))
+    crds = kustomize.kustomization(sorted(crd_file(resource) for resource in registry.resources))
     files[CRDS / "kustomization.yaml"] = f"# {NOTE}\n{to_yaml(crds)}"
-    return files | kustomize.files(__version__)
+    return files | kustomize.files(version(), registry)
 
 
 def crd_file(resource: type[CustomResource]) -> str:

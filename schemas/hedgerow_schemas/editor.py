@@ -13,12 +13,18 @@ from hedgerow_schemas.openapi import Schema, Upstream
 from hedgerow_schemas.structural import structural, upstream_types
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from hedgerow_schemas.base import CustomResource
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
 OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+def needed_types(resources: Iterable[type[CustomResource]]) -> frozenset[str]:
+    """Return the names of Kubernetes's types that the resources' schemas are made with."""
+    used = {name for resource in resources for name in upstream_types(resource)}
+    return frozenset(used | {OBJECT_META})
 
 
 def editor_schema(resource: type[CustomResource], document: Mapping[str, Any]) -> Schema:

@@ -14,6 +14,7 @@ from support import bluegreens, cronjobs
 from support.api import Api, Object
 from support.bluegreens import World
 from support.eventually import eventually
+from support.registered import REGISTRY
 
 pytestmark = pytest.mark.cluster
 
@@ -32,7 +33,7 @@ def token(sandbox: Sandbox) -> Iterator[Api]:
     admin = Api(sandbox.kubeconfig)
     bluegreens.prepare(admin)
     cronjobs.prepare(admin)
-    made = [o for p in parts("cluster", "none") for o in p.objects if o["kind"] in ACCESS]
+    made = [o for p in parts("cluster", "none", REGISTRY) for o in p.objects if o["kind"] in ACCESS]
     for manifest in made:
         admin.apply(manifest, "kubectl").must()
     stolen = anyio.run(sandbox.kubeconfig_for_service_account, "hedgerow-system", "hedgerow")

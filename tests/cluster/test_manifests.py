@@ -12,10 +12,10 @@ import yaml
 
 from hedgerow.deploy.overlays import OVERLAYS
 from hedgerow.sandbox.cluster import Options, Sandbox
-from hedgerow_schemas.resources import RESOURCES
 from support.api import Api, Object
 from support.bluegreens import ROOT
 from support.clusters import cluster
+from support.registered import RESOURCES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 

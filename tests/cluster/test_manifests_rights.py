@@ -18,12 +18,12 @@ from hedgerow.deploy.rights import of_cluster, of_controllers
 from hedgerow.plan.policy import CLAIM
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.sandbox.ports import choose
-from hedgerow_schemas.resources import RESOURCES
 from support import bluegreens, cronjobs, memcacheds
 from support.api import Api, Object
 from support.audit import Audit
 from support.eventually import eventually
 from support.granted import denied, granted, requests, used
+from support.registered import REGISTRY, RESOURCES
 from support.rewriting import IMAGE as IMAGE_INSTEAD
 from support.rewriting import rewriting
 from support.rights import account, bind, may
@@ -73,7 +73,7 @@ def kubeconfig(api: Api, nodes_sandbox: Sandbox) -> Path:
 
 
 def of_kinds(kinds: Collection[str], overlay: Overlay, *namespaces: str) -> list[Object]:
-    made = parts(overlay, "none", namespaces=namespaces)
+    made = parts(overlay, "none", REGISTRY, namespaces=namespaces)
     return [obj for part in made for obj in part.objects if obj["kind"] in kinds]
 
 

@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from hedgerow.kube.client import connect
-from hedgerow.registry import CONTROLLERS
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Options
 from support.api import Api, Object
@@ -22,6 +21,7 @@ from support.bluegreens import World, bluegreen, pods
 from support.clusters import cluster
 from support.eventually import eventually
 from support.planned import FixedClock, Operator
+from support.registered import CONTROLLERS
 from support.rights import grant
 from support.typed import answer
 from support.worlds import with_custom_resources

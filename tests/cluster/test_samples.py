@@ -12,9 +12,9 @@ import yaml
 from hedgerow.generate import CRDS, crd_file
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow_schemas.base import CustomResource
-from hedgerow_schemas.resources import RESOURCES
 from support.api import Api
 from support.eventually import eventually
+from support.registered import RESOURCES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 

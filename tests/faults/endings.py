@@ -92,7 +92,8 @@ def _plain(live: Object) -> Object:
         status.pop(name, None)
     if "observedGeneration" in status:
         behind = live["metadata"].get("generation", 0) - status["observedGeneration"]
-        status["observedGeneration"] = f"{behind} behind" if behind else "newest"
+        # How far behind only counts the writes on the way.
+        status["observedGeneration"] = "behind" if behind else "newest"
     for condition in status.get("conditions", ()):
         condition.pop("observedGeneration", None)
     spec = {key: value for key, value in live.get("spec", {}).items() if not _given(key, value)}

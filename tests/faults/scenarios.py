@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from hedgerow.contract import Controller
-from hedgerow.registry import CONTROLLERS
+from support.registered import CONTROLLERS
 
 Object = dict[str, Any]
 

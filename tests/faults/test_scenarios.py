@@ -9,7 +9,7 @@ import pytest
 from faults.__main__ import faults
 from faults.people import PLURALS
 from faults.scenarios import SCENARIOS
-from hedgerow.registry import CONTROLLERS
+from support.registered import CONTROLLERS
 
 WORDS = ("created", "contested", "changed", "deleted")
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hedgerow.kube import errors, watch
 from hedgerow.kube.retry import LONGEST
 from hedgerow.kube.watch import (
+    AWAY,
     PATIENCE,
     STEADY,
     Bookmark,
@@ -194,18 +195,18 @@ class TestLive:
         assert phase == Filling(1, gaps=int(isinstance(error, errors.Gone)), told="7")
 
     @pytest.mark.parametrize(
-        "error",
+        ("error", "times"),
         [
-            errors.Unreachable("refused", sent=False),
-            errors.Unavailable("later", code=503),
-            errors.Dropped("taken by a proxy"),
+            (errors.Unreachable("refused", sent=False), AWAY),
+            (errors.Dropped("taken by a proxy"), AWAY),
+            (errors.Unavailable("later", code=503), PATIENCE),
         ],
     )
-    def test_fills_anew_once_the_server_was_away_for_long(self, error):
+    def test_fills_anew_once_the_server_was_away(self, error, times):
         away = Failed(error, 0.0)
 
-        assert run(Live("7"), *[away] * PATIENCE)[1] == Live("7", PATIENCE)
-        assert run(Live("7"), *[away] * (PATIENCE + 1))[1] == Filling(PATIENCE + 1, told="7")
+        assert run(Live("7"), *[away] * times)[1] == Live("7", times)
+        assert run(Live("7"), *[away] * (times + 1))[1] == Filling(times + 1, told="7")
 
     def test_fills_anew_after_a_silence_for_its_version_may_be_one_that_never_was(self):
         outcomes, phase = run(Live("7"), Failed(errors.Silent("for 90 s"), 90.0))
@@ -237,7 +238,6 @@ class TestLive:
     @pytest.mark.parametrize(
         "error",
         [
-            errors.Unreachable("refused", sent=False),
             errors.Forbidden("no"),
             errors.Unauthenticated("who"),
             errors.Unavailable("later", code=503),

@@ -14,10 +14,10 @@ import promql_parser
 import pytest
 import yaml
 
-from hedgerow.registry import CONTROLLERS
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.metrics import Meters
 from hedgerow_schemas.builtin import Deployment
+from support.registered import CONTROLLERS
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "manifests/monitoring"

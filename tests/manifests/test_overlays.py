@@ -17,6 +17,7 @@ from hedgerow.serving.httpserver import server as served
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.loop_latency import TOO_LATE
 from hedgerow.settings import Settings
+from support.registered import REGISTRY
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "hedgerow:1"
@@ -26,7 +27,7 @@ LEFT_OUT = {"samples": {"bluegreen-whenavailable.yaml"}, "monitoring": {"rules.y
 
 def objects(overlay: str, instance: str = "") -> list[dict]:
     namespaces = ("shop", "shop-test") if overlay == "namespaced" else ()
-    made = parts(overlay, IMAGE, names=Names(instance), namespaces=namespaces)
+    made = parts(overlay, IMAGE, REGISTRY, names=Names(instance), namespaces=namespaces)
     return [obj for part in made for obj in part.objects]
 
 

@@ -17,15 +17,15 @@ from hedgerow.deploy.rights import (
     rights,
     rules,
 )
-from hedgerow_schemas.resources import RESOURCES
 from support.granted import denied, granted, used
+from support.registered import REGISTRY, RESOURCES
 
 NAMESPACES = {"namespaced": ("shop", "shop-test")}
 ROLES = ("Role", "ClusterRole")
 
 
 def objects(overlay: str, kinds: tuple[str, ...] = ()) -> list[dict]:
-    made = parts(overlay, "image:1", namespaces=NAMESPACES.get(overlay, ()))
+    made = parts(overlay, "image:1", REGISTRY, namespaces=NAMESPACES.get(overlay, ()))
     found = [obj for part in made for obj in part.objects]
     return [obj for obj in found if not kinds or obj["kind"] in kinds]
 
@@ -193,7 +193,7 @@ class TestWhatAnAuditLogShows:
 class TestInstances:
     def test_two_installations_share_no_object_but_what_belongs_to_all(self):
         def identities(instance: str) -> set[tuple[str, str]]:
-            made = parts("cluster", "i", names=Names(instance))
+            made = parts("cluster", "i", REGISTRY, names=Names(instance))
             found = [obj for part in made for obj in part.objects]
             return {(obj["kind"], obj["metadata"]["name"]) for obj in found}
 

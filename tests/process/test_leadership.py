@@ -30,6 +30,7 @@ from model.server import Server
 from runtime.virtual import BACKEND, VirtualClock
 from support.inline import inline
 
+NAMES = ("bluegreen", "memcached", "cronjob")
 pytestmark = pytest.mark.anyio
 
 ELECTED = Settings(leader_elect=True)
@@ -88,7 +89,13 @@ class Place:
     def present(self, settings: Settings, stop: Stop | None = None) -> Any:
         cluster = Cluster(self.server, before=self.before)
         self.clusters.append(cluster)
-        return present(settings, cast("Any", cluster), self.clock, stop or Stop(20))
+        return present(
+            settings,
+            ("bluegreen", "memcached", "cronjob"),
+            cast("Any", cluster),
+            self.clock,
+            stop or Stop(20),
+        )
 
     async def attend(self, settings: Settings, *, task_status: Any = None) -> None:
         async with self.present(settings):

@@ -15,7 +15,7 @@ from hedgerow.process import preflight
 from hedgerow.process.preflight import tell
 from hedgerow.settings import Settings
 from hedgerow_schemas.crd import crd_name
-from hedgerow_schemas.resources import RESOURCES
+from support.registered import REGISTRY, RESOURCES
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,7 @@ class Cluster:
 
 async def told(cluster: Cluster, **settings) -> list[dict]:
     with capture_logs() as logs:
-        await tell(cluster, Settings(**settings))
+        await tell(cluster, Settings(**settings), REGISTRY)
     assert all(entry.pop("log_level") == "warning" for entry in logs)
     return logs
 
@@ -71,7 +71,7 @@ class TestLooking:
     async def test_it_tells_of_the_cluster_that_the_settings_name(self, connected):
         settings = Settings(kubeconfig="k", context="c", controllers=("bluegreen",))
         with capture_logs() as logs:
-            await preflight.look(settings)
+            await preflight.look(settings, REGISTRY)
 
         assert [(how["kubeconfig"], how["context"]) for how in connected] == [("k", "c")]
         assert [entry["log_level"] for entry in logs] == ["warning"]
@@ -84,7 +84,7 @@ class TestLooking:
 
         monkeypatch.setattr(Cluster, "get", away)
         with pytest.raises(Unreachable):
-            await preflight.look(Settings())
+            await preflight.look(Settings(), REGISTRY)
 
 
 class TestPreflight:

@@ -10,7 +10,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from hedgerow.generate import SCHEMAS, editor_file
-from hedgerow_schemas.resources import RESOURCES
+from support.registered import RESOURCES
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = sorted(

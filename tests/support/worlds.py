@@ -6,9 +6,9 @@ import json
 from importlib.resources import files
 
 from hedgerow_schemas import crd
-from hedgerow_schemas.resources import RESOURCES
 from model.programs import Outcome, refused
 from support.api import Api, Object, Reply
+from support.registered import RESOURCES
 
 
 class RealWorld:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from hedgerow.cli import broken_pipes
+from hedgerow.cli import program as called
 from hedgerow.cli.commands import Commands
 from hedgerow.cli.exits import Exit
+from hedgerow.cli.program import Program
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from hedgerow.contract import Controller
+    from hedgerow.registry import Registry
 
 DEBUG = "--debug"
 COMPLETION = "_HEDGEROW_COMPLETE"
@@ -60,7 +66,8 @@ def hedgerow(
       `eval "$(hedgerow sandbox env)"`
     - Run it on your current context: `hedgerow install`, then `hedgerow run`
     """
-    context.obj = debug
+    call = Program(called.program().registry, debug)
+    context.with_resource(called.called(call))
     if version:
         show_version()
         raise typer.Exit
@@ -71,9 +78,9 @@ def hedgerow(
 @app.command("version")
 def show_version() -> None:
     """Print the version of hedgerow."""
-    from hedgerow import __version__  # noqa: PLC0415 - see there
+    from hedgerow.version import version  # noqa: PLC0415 - not needed for the help
 
-    typer.echo(f"hedgerow {__version__}")
+    typer.echo(f"hedgerow {version()}")
 
 
 def as_plugin() -> None:
@@ -81,10 +88,26 @@ def as_plugin() -> None:
     main(program="kubectl hedgerow")
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "hedgerow") -> None:
+def operate(controllers: Iterable[Controller[Any]], program: str = "") -> NoReturn:
+    """Be a command line of these controllers and exit; it has all that `hedgerow` has.
+
+    `program` is its name in the help, the file's by default. Raises ValueError where two
+    controllers have one name or one resource.
+    """
+    from hedgerow.registry import Registry  # noqa: PLC0415 - not needed for the help
+
+    main(program=program or Path(sys.argv[0]).name, registry=Registry(tuple(controllers)))
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    program: str = "hedgerow",
+    registry: Registry | None = None,
+) -> NoReturn:
     """Run the command line and exit; an error becomes one line and an exit code.
 
-    `program` is how it was called, as its help repeats it.
+    `program` is how it was called, as its help repeats it; `registry` its controllers, all that are
+    installed by default.
     """
     if COMPLETION in os.environ:
         from hedgerow.cli.completion import switch_on  # noqa: PLC0415 - a shell asks, and waits
@@ -95,7 +118,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "hedgerow") -> N
     words = [DEBUG, *(word for word in given if word != DEBUG)] if debug else given
     code = None
     try:
-        with broken_pipes.quiet():
+        with broken_pipes.quiet(), called.called(Program(registry)):
             code = app(words, prog_name=program, standalone_mode=False)
     except Exception as error:  # noqa: BLE001 - nothing may reach the user as a traceback
         from hedgerow.cli.errors import explain  # noqa: PLC0415 - it knows every error there is

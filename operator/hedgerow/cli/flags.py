@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 import typer
 
+from hedgerow.cli.program import program
 from hedgerow.settings import Flag, Settings, choices, default, flags
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ def with_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
     """
 
     def run(**given: Any) -> None:
-        context: typer.Context = given.pop(COMMAND)
+        del given[COMMAND]
         told = {name: value for name, value in given.items() if value not in (None, [])}
-        command(Settings(**told, debug=bool(context.obj)))
+        command(Settings(**told, debug=program().debug))
 
     annotations = {COMMAND: typer.Context} | {
         name: _option(name, kind, flag) for name, (kind, flag) in flags().items()

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedgerow import __version__
 from hedgerow.cli.install.definitions import packaged_document
+from hedgerow.cli.program import registry
 from hedgerow.deploy.names import APP, Names, clashes
 from hedgerow.deploy.overlays import Overlay, parts
 from hedgerow.manifest import to_yaml
 from hedgerow.settings import Settings
+from hedgerow.version import version
 from hedgerow_schemas.crd import render
-from hedgerow_schemas.resources import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hedgerow_schemas.base import Object
 
-IMAGE = f"{APP}:{__version__}"
+IMAGE = f"{APP}:{version()}"
 Image = Annotated[
     str,
     typer.Option(metavar="IMAGE", help="The operator's image, with its registry, tag or digest."),
@@ -89,7 +89,7 @@ def printed(
     image: str, overlay: Overlay, namespaces: Sequence[str], instance: str, *, crds: bool
 ) -> list[Object]:
     """Return what is printed, in the order in which it is to be applied."""
-    made = parts(overlay, image, names=Names(instance), namespaces=tuple(namespaces))
+    made = parts(overlay, image, registry(), names=Names(instance), namespaces=tuple(namespaces))
     objects = [obj for part in made for obj in part.objects]
     return [*(definitions() if crds else ()), *objects]
 
@@ -97,4 +97,4 @@ def printed(
 def definitions() -> Iterator[Object]:
     """Return the CustomResourceDefinitions, without descriptions of Kubernetes's own types."""
     document = packaged_document()
-    return (render(resource, document, describe=False) for resource in RESOURCES)
+    return (render(resource, document, describe=False) for resource in registry().resources)

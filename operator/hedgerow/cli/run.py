@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-import anyio
 import typer
 
 from hedgerow import app
 from hedgerow.cli.errors import environment
 from hedgerow.cli.flags import with_settings
-from hedgerow.process import preflight
-from hedgerow.registry import CONTROLLERS
-from hedgerow.runtime.heavy import favour_the_loop
-from hedgerow.runtime.logs import configure
+from hedgerow.cli.program import registry
 from hedgerow.settings import flags
 
 if TYPE_CHECKING:
@@ -43,15 +38,14 @@ def run(settings: Settings) -> None:
     `HEDGEROW_LEASE_DURATION`; that of `--webhooks` is `ENABLE_WEBHOOKS`. The option wins.
     """
     _check(settings.controllers)
-    configure(settings.log_format, debug=settings.debug)
-    favour_the_loop()
-    anyio.run(partial(app.run, settings, first=preflight.look))
+    app.serve(settings, registry().controllers)
 
 
 def _check(controllers: Iterable[str]) -> None:
     """Raise BadParameter for a name that is no controller's."""
     flag = flags()["controllers"][1]
     for name in controllers:
-        if name not in CONTROLLERS:
-            told = f"no controller is called {name!r}; there are: {', '.join(CONTROLLERS)}"
+        if name not in registry().names:
+            there_are = ", ".join(registry().names)
+            told = f"no controller is called {name!r}; there are: {there_are}"
             raise typer.BadParameter(told + environment(flag.variable), param_hint=flag.long)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedgerow import __version__
 from hedgerow.cli.exits import Exit
+from hedgerow.cli.program import registry
 from hedgerow.kube.discovery import find, spelled
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.installations import installation_of
+from hedgerow.version import version
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -95,7 +96,7 @@ def connected(kubeconfig: str | None, context: str | None) -> AbstractAsyncConte
     """Log in."""
     from hedgerow.kube.client import connect  # noqa: PLC0415 - only where it is needed
 
-    agent = f"hedgerow/{__version__}"
+    agent = f"hedgerow/{version()}"
     return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
 
 
@@ -122,9 +123,7 @@ async def read(cluster: Cluster, place: Place) -> Object:
 
 async def ruler_of(cluster: Cluster, live: Object, instance: str | None) -> Ruler | None:
     """Find the resource that answers for an object: its controller, or the object itself."""
-    from hedgerow.registry import CONTROLLERS  # noqa: PLC0415 - it imports the whole operator
-
-    own = {one.resource.api: name for name, one in CONTROLLERS.items()}
+    own = {one.resource.api: one.name for one in registry().controllers}
     owner = controller_of(live)
     for api, controller in own.items():
         installation = (

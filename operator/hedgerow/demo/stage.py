@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from hedgerow import __version__
 from hedgerow.demo.errors import DemoError, UnheardError
 from hedgerow.demo.shell import Shell
 from hedgerow.kube.client import Cluster, connect
@@ -25,13 +24,14 @@ from hedgerow.sandbox.binaries import Binaries
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.directory import Directory
 from hedgerow.sandbox.leash import MARK
+from hedgerow.version import version
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from hedgerow.demo.page import Page
 
-AGENT = f"hedgerow-demo/{__version__}"
+AGENT = f"hedgerow-demo/{version()}"
 AUDIT = "audit.log"
 PORTS = ("HEDGEROW_METRICS_BIND_ADDRESS", "HEDGEROW_HEALTH_PROBE_BIND_ADDRESS")
 PATIENCE = 120.0

@@ -12,6 +12,7 @@ from hedgerow.manifest import to_yaml
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from hedgerow.registry import Registry
     from hedgerow_schemas.base import Object
 
 MANIFESTS = Path("manifests")
@@ -20,12 +21,12 @@ EXAMPLE = ("default",)
 """The namespaces that the committed `namespaced` keeps to."""
 
 
-def files(version: str) -> dict[Path, str]:
+def files(version: str, registry: Registry) -> dict[Path, str]:
     """Return every file's text by its path in the repository, for an image of this version."""
     texts: dict[Path, str] = {}
     for overlay in OVERLAYS:
         namespaces = EXAMPLE if overlay == "namespaced" else ()
-        made = parts(overlay, f"{APP}:{version}", namespaces=namespaces)
+        made = parts(overlay, f"{APP}:{version}", registry, namespaces=namespaces)
         texts |= {MANIFESTS / part.path: _written(part) for part in made}
         for directory in {part.directory for part in made} - {overlay}:
             own = [part.file for part in made if part.directory == directory]

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from hedgerow.deploy import access, confinement, network, policy, rights, workload
 from hedgerow.deploy.names import METRICS_AUTH, PUBLISHER, SYSTEM, Names
-from hedgerow.registry import chosen
 from hedgerow.serving.admission.configuration import configurations
-from hedgerow_schemas.resources import RESOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from typing import Any
 
-    from hedgerow_schemas.base import Object
+    from hedgerow.contract import Controller
+    from hedgerow.registry import Registry
+    from hedgerow_schemas.base import CustomResource, Object
+
+    Controllers = Sequence[Controller[Any]]
 
 Overlay = Literal["cluster", "namespaced", "no-webhook"]
 OVERLAYS: tuple[Overlay, ...] = get_args(Overlay)
-CONTROLLERS = chosen(())
-"""All there are: an overlay leaves none out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +46,34 @@ class Part:
 
 
 def parts(
-    overlay: Overlay, image: str, *, names: Names | None = None, namespaces: tuple[str, ...] = ()
+    overlay: Overlay,
+    image: str,
+    registry: Registry,
+    *,
+    names: Names | None = None,
+    namespaces: tuple[str, ...] = (),
 ) -> list[Part]:
-    """Return an overlay's files but for the CustomResourceDefinitions.
+    """Return an overlay's files but for the CustomResourceDefinitions; no controller is left out.
 
     `namespaces` are those that `namespaced` keeps to, and no other overlay has any.
     """
-    given = names or Names()
+    given, controllers = names or Names(), registry.controllers
     return [
         *_base(given),
-        *_people(),
+        *_people(registry.resources),
         _part(
             "confinement",
             "policy",
-            *confinement.policy(given, CONTROLLERS),
+            *confinement.policy(given, controllers),
             why=confinement.WHY,
         ),
-        *(_namespaced(given, namespaces) if overlay == "namespaced" else _everywhere(given)),
+        *(
+            _namespaced(given, controllers, namespaces)
+            if overlay == "namespaced"
+            else _everywhere(given, controllers)
+        ),
         *(_policy(given) if overlay == "cluster" else ()),
-        *(_webhook(given) if overlay == "cluster" else ()),
+        *(_webhook(given, controllers) if overlay == "cluster" else ()),
         _workload(overlay, workload.Program(given, image, namespaces, overlay == "cluster")),
     ]
 
@@ -82,20 +92,20 @@ def _base(names: Names) -> Iterator[Part]:
     yield part("pod-disruption-budget", workload.disruption_budget(names))
 
 
-def _people() -> Iterator[Part]:
+def _people(resources: Sequence[type[CustomResource]]) -> Iterator[Part]:
     part = partial(_part, "rbac/people")
-    yield part("viewer", access.viewer(RESOURCES))
+    yield part("viewer", access.viewer(resources))
     yield part(
         "editor",
-        access.editor(RESOURCES),
+        access.editor(resources),
         why="Whoever may change a BlueGreen may as well create pods there, since that is what it"
         "\nis for. `kubectl replace` needs the right to update, which is left out on purpose.",
     )
     yield part("metrics-reader", access.metrics_reader())
 
 
-def _everywhere(names: Names) -> Iterator[Part]:
-    granted = rights.of_controllers(CONTROLLERS) | rights.of_cluster()
+def _everywhere(names: Names, controllers: Controllers) -> Iterator[Part]:
+    granted = rights.of_controllers(controllers) | rights.of_cluster()
     yield _part("rbac/cluster", "role", *access.cluster_role(names, granted))
     reviews = access.cluster_role(names, rights.of_reviews(), METRICS_AUTH)
     yield _part(
@@ -103,15 +113,17 @@ def _everywhere(names: Names) -> Iterator[Part]:
     )
 
 
-def _namespaced(names: Names, namespaces: tuple[str, ...]) -> Iterator[Part]:
+def _namespaced(
+    names: Names, controllers: Controllers, namespaces: tuple[str, ...]
+) -> Iterator[Part]:
     roles: list[Object] = []
     for name in namespaces:
-        granted = rights.of_controllers(CONTROLLERS) | rights.of_namespace(name)
+        granted = rights.of_controllers(controllers) | rights.of_namespace(name)
         roles += access.role(names, granted, namespace=name)
     yield _part("rbac/namespaced", "role", *roles)
 
 
-def _webhook(names: Names) -> Iterator[Part]:
+def _webhook(names: Names, controllers: Controllers) -> Iterator[Part]:
     part = partial(_part, "webhook")
     yield part("service", network.webhook_service(names))
     yield part("network-policy", network.webhook_policy(names), why=network.WHY_WEBHOOK)
@@ -120,7 +132,7 @@ def _webhook(names: Names) -> Iterator[Part]:
         *access.cluster_role(names, rights.of_publishing(names.base), PUBLISHER),
         why="The operator tells by itself whom the API server is to trust: `caBundle`.",
     )
-    yield part("configurations", *_configurations(names))
+    yield part("configurations", *_configurations(names, controllers))
 
 
 def _policy(names: Names) -> Iterator[Part]:
@@ -129,10 +141,10 @@ def _policy(names: Names) -> Iterator[Part]:
     yield _part("policy", "binding", policy.binding(names))
 
 
-def _configurations(names: Names) -> Iterator[Object]:
+def _configurations(names: Names, controllers: Controllers) -> Iterator[Object]:
     service: str = network.webhook_service(names)["metadata"]["name"]
     for made in configurations(
-        CONTROLLERS, name=names.base, namespace=names.namespace, service=service
+        controllers, name=names.base, namespace=names.namespace, service=service
     ):
         yield made | {"metadata": {**made["metadata"], "labels": names.labels}}
 

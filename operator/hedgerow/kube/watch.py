@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 STEADY = 30.0
 """Seconds: a watch that stood as long has succeeded, even when nothing happened."""
+AWAY = 1
+"""A server that is not reached more often than this in a row was away; one cut may happen."""
 PATIENCE = 3
 """A watch that is cut so often in a row, and right after it was opened, is a problem."""
 
@@ -187,16 +189,17 @@ def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[O
     failures = gaps or before + 1
     if isinstance(error, Silent) and isinstance(phase, Live):
         return Outcome(wait=backoff(failures, draw)), Filling(failures, told=phase.version)
-    if isinstance(error, Dropped) and (isinstance(phase, Filling) or failures <= PATIENCE):
+    # A server that was away may come back with a store that was restored: the version that was
+    # told last may never be told again. One that is only busy keeps its store.
+    patience = PATIENCE if isinstance(error, Unavailable) else AWAY
+    away = isinstance(error, (Dropped, Unreachable, Unavailable)) and failures > patience
+    if isinstance(error, Dropped) and not (away and isinstance(phase, Live)):
         return _stopped(phase, failures, draw, error if failures > PATIENCE else None)
     if isinstance(phase, Filling) and phase.streaming and isinstance(error, Invalid):
         # The server does not know sendInitialEvents, or its feature gate is off.
         return Outcome(wait=0.0), Filling(before, streaming=False, told=phase.told)
-    routine = isinstance(error, Gone) and failures <= PATIENCE
+    routine = isinstance(error, (Dropped, Gone)) and failures <= PATIENCE
     outcome = Outcome(None, None if routine else error, backoff(failures, draw, error.after))
-    # A server that was away for long may come back with a store that was restored. A proxy in
-    # front of it still takes connections, and drops them.
-    away = isinstance(error, (Dropped, Unreachable, Unavailable)) and failures > PATIENCE
     worthless = away or isinstance(error, (Gone, Garbled, Invalid, Missing))
     if isinstance(phase, Live) and not worthless:
         return outcome, Live(phase.version, failures)

@@ -12,7 +12,6 @@ import structlog
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.objects import Installation
-from hedgerow.registry import chosen
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, Timing, identity
 from hedgerow.runtime.leaderelection.other_leader import live_leader, proved_leader
@@ -67,11 +66,12 @@ async def refuse_company(settings: Settings, cluster: Cluster, clock: Clock) -> 
 
 @asynccontextmanager
 async def present(
-    settings: Settings, cluster: Cluster, clock: Clock, stop: Stop
+    settings: Settings, names: tuple[str, ...], cluster: Cluster, clock: Clock, stop: Stop
 ) -> AsyncGenerator[None]:
     """Have others see that we are at work without an election, for as long as this lasts.
 
-    Asked to stop before they do, we are not at work, and nobody has to see anything.
+    `names` are those of the controllers. Asked to stop before they do, we are not at work, and
+    nobody has to see anything.
 
     Raises CompanyError when another such operator is at work on the same, and, in a group, when one
     comes to work on it or a leader begins to. A leader is seen by its own Lease.
@@ -82,7 +82,7 @@ async def present(
     ours = Operator(
         identity(),
         settings.instance,
-        tuple(controller.name for controller in chosen(settings.controllers)),
+        names,
         settings.namespaces,
         timing(settings).seconds,
     )

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from hedgerow import __version__
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.registry import CONTROLLERS
 from hedgerow.runtime.namespaces import NAMESPACES
+from hedgerow.version import version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hedgerow.contract import Controller
+    from hedgerow.registry import Registry
     from hedgerow.settings import Settings
     from hedgerow_schemas.base import ApiResource, CustomResource
 
@@ -25,7 +25,7 @@ WRITES = ("get", "create", "patch", "delete")
 log = structlog.get_logger(__name__)
 
 
-async def look(settings: Settings) -> None:
+async def look(settings: Settings, registry: Registry) -> None:
     """Log a warning, with the remedy, for each thing that is not there or not permitted.
 
     Raises ConfigError, Unreachable or Unauthenticated when there is no cluster to begin with.
@@ -33,20 +33,20 @@ async def look(settings: Settings) -> None:
     async with connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
-        user_agent=f"hedgerow/{__version__}",
+        user_agent=f"hedgerow/{version()}",
     ) as cluster:
         await cluster.get("/version")
-        await tell(cluster, settings)
+        await tell(cluster, settings, registry)
 
 
-async def tell(cluster: Cluster, settings: Settings) -> None:
+async def tell(cluster: Cluster, settings: Settings, registry: Registry) -> None:
     """Log a warning for each namespace, kind and permission that the settings need and lack."""
     for name in settings.namespaces:
         await _namespace(cluster, name)
-    for name in settings.controllers or tuple(CONTROLLERS):
-        await _served(cluster, CONTROLLERS[name].resource.api)
+    for controller in registry.chosen(settings.controllers):
+        await _served(cluster, controller.resource.api)
         for namespace in settings.namespaces or ("",):
-            await _permitted(cluster, CONTROLLERS[name], namespace)
+            await _permitted(cluster, controller, namespace)
 
 
 async def _namespace(cluster: Cluster, name: str) -> None:

@@ -12,7 +12,6 @@ import structlog
 
 from hedgerow.objects import Installation
 from hedgerow.process.leadership import lease
-from hedgerow.registry import CONTROLLERS, chosen
 from hedgerow.serving.admission.configuration import webhook_names
 from hedgerow.serving.admission.handlers import webhook_app
 from hedgerow.serving.authorization import Access
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from hedgerow.kube.client import Cluster
     from hedgerow.process.stopping import Stop
+    from hedgerow.registry import Registry
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.controller import Runner
     from hedgerow.runtime.metrics import Meters
@@ -56,14 +56,21 @@ class Services:
     """Servers, and what they answer with."""
 
     def __init__(
-        self, settings: Settings, cluster: Cluster, clock: Clock, meters: Meters, stop: Stop
+        self,
+        settings: Settings,
+        registry: Registry,
+        cluster: Cluster,
+        clock: Clock,
+        *,
+        meters: Meters,
+        stop: Stop,
     ) -> None:
-        self._settings, self._meters = settings, meters
+        self._settings, self._registry, self._meters = settings, registry, meters
         self._cluster, self._clock = cluster, clock
         self._pulse = Pulse(clock, meters.beat)
         meters.stalls(self._pulse.longest)
         self._runners: list[Runner] = []
-        self._certificates = _certificates(settings, cluster, clock)
+        self._certificates = _certificates(settings, registry, cluster, clock)
         self._stop = stop
         self._parted = anyio.Event()
         self.served: dict[str, str] = {}
@@ -90,9 +97,8 @@ class Services:
         tls = self._certificates.context if secure and self._certificates else None
         await self._serve(tasks, "metrics_bind_address", metrics, SCRAPES, tls=tls)
         if settings.webhooks:
-            webhooks = Parting(
-                webhook_app(chosen(settings.controllers), self._cluster), self._stop.asked
-            )
+            controllers = self._registry.chosen(settings.controllers)
+            webhooks = Parting(webhook_app(controllers, self._cluster), self._stop.asked)
             tasks.start_soon(self._part, webhooks)
             tls = await self._for_api_servers()
             await self._serve(tasks, "webhook_bind_address", webhooks, REVIEWS, tls=tls)
@@ -170,7 +176,9 @@ class Services:
         return "" if self._runners else "standing by"
 
 
-def _certificates(settings: Settings, cluster: Cluster, clock: Clock) -> Certificates | None:
+def _certificates(
+    settings: Settings, registry: Registry, cluster: Cluster, clock: Clock
+) -> Certificates | None:
     """Return what the servers show: none where nothing is served over TLS."""
     if not (settings.webhooks or settings.metrics_secure):
         return None
@@ -191,7 +199,7 @@ def _certificates(settings: Settings, cluster: Cluster, clock: Clock) -> Certifi
         return SelfSigned(clock, rules)
     manager = installation.field_manager("certificates")
     store = SecretStore(cluster, name=f"{base}-serving", namespace=namespace, manager=manager)
-    webhooks = webhook_names(CONTROLLERS.values())
+    webhooks = webhook_names(registry.controllers)
     bundles = Bundles(
         cluster,
         clock,

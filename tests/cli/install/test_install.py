@@ -36,7 +36,7 @@ from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name
 from hedgerow_schemas.openapi import DOCUMENT_PATH
-from hedgerow_schemas.resources import RESOURCES
+from support.registered import RESOURCES
 
 NAME = "bluegreens.app.demo.kakao.com"
 pytestmark = pytest.mark.anyio
@@ -406,7 +406,7 @@ class TestCommands:
         return Console(width=500, record=True)
 
     async def test_an_installation_says_what_changed_and_how_large_it_is(self, cluster, out):
-        code = await run_install(cluster, plain=True, dry_run=False, out=out)
+        code = await run_install(cluster, RESOURCES, plain=True, dry_run=False, out=out)
         size = f"{installing.size(cluster.crds[NAME]) // 1000}"
 
         assert code == 0
@@ -414,7 +414,7 @@ class TestCommands:
 
     async def test_a_conflict_names_the_field_the_manager_and_the_remedy(self, cluster, out):
         cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
-        code = await run_install(cluster, plain=True, dry_run=False, out=out)
+        code = await run_install(cluster, RESOURCES, plain=True, dry_run=False, out=out)
         text = out.export_text()
 
         assert code == Exit.CONFLICT
@@ -423,7 +423,7 @@ class TestCommands:
         assert f"--field-manager={FIELD_MANAGER}" in text
 
     async def test_a_dry_run_prints_yaml_alone_on_standard_output(self, cluster, capsys):
-        assert await run_install(cluster, plain=True, dry_run=True) == 0
+        assert await run_install(cluster, RESOURCES, plain=True, dry_run=True) == 0
         printed = capsys.readouterr()
 
         shown = [crd["metadata"]["name"] for crd in yaml.safe_load_all(printed.out)]
@@ -433,7 +433,7 @@ class TestCommands:
     async def test_an_uninstallation_says_what_is_gone_and_what_was_not_there(self, cluster, out):
         await install(cluster, plain=True)
 
-        assert await run_uninstall(cluster, delete_resources=False, out=out) == 0
+        assert await run_uninstall(cluster, RESOURCES, delete_resources=False, out=out) == 0
         first, *others = out.export_text().splitlines()
         assert first == f"customresourcedefinition/{NAME} deleted"
         assert [line.split()[-1] for line in others] == ["absent"] * (len(RESOURCES) - 1)

@@ -13,10 +13,10 @@ from hedgerow.cli.withdraw import command
 from hedgerow.kube import client, errors
 from hedgerow.kube.retry import Timing
 from hedgerow.process import leadership
-from hedgerow.registry import CONTROLLERS
 from hedgerow.runtime.leaderelection import record
 from model.kinds import BUILTIN, bluegreen, cronjob
 from model.server import Server
+from support.registered import CONTROLLERS
 
 TWO = "hedgerow-two-bluegreen"
 LEASE = {

@@ -16,11 +16,11 @@ from pydantic import BaseModel, Field
 from hedgerow.contract import Controller
 from hedgerow.controllers import bluegreen, memcached
 from hedgerow.controllers.cronjob import controller as cronjob
-from hedgerow.registry import CONTROLLERS
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.review import ReviewError
 from hedgerow.validation import FieldError
 from hedgerow_schemas.base import CustomResource, Model
+from support.registered import CONTROLLERS
 
 Object = dict[str, Any]
 CRONJOB, BLUEGREEN, MEMCACHED = (

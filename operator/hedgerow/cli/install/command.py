@@ -8,16 +8,20 @@ import anyio
 import typer
 from rich.console import Console
 
-from hedgerow import __version__
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions
 from hedgerow.cli.install.definitions import FIELD_MANAGER, Change
+from hedgerow.cli.program import registry
 from hedgerow.manifest import to_yaml
+from hedgerow.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import CustomResource
+
+    Resources = Sequence[type[CustomResource]]
 
 Kubeconfig = Annotated[
     str | None,
@@ -67,10 +71,11 @@ def install_command(
     By hand: hedgerow install --dry-run | kubectl apply --server-side
     --field-manager=hedgerow-install -f -
     """
+    resources = registry().resources
 
     async def carry_out() -> int:
         async with _connect(kubeconfig, context) as cluster:
-            return await run_install(cluster, plain=plain, dry_run=dry_run)
+            return await run_install(cluster, resources, plain=plain, dry_run=dry_run)
 
     raise typer.Exit(anyio.run(carry_out))
 
@@ -91,22 +96,28 @@ def uninstall_command(
     By hand: kubectl delete customresourcedefinition bluegreens.app.demo.kakao.com
     memcacheds.memcached.cache.example.com cronjobs.batch.tutorial.kubebuilder.io
     """
+    resources = registry().resources
 
     async def carry_out() -> int:
         async with _connect(kubeconfig, context) as cluster:
-            return await run_uninstall(cluster, delete_resources=delete_resources)
+            return await run_uninstall(cluster, resources, delete_resources=delete_resources)
 
     raise typer.Exit(anyio.run(carry_out))
 
 
 async def run_install(
-    cluster: Cluster, *, plain: bool, dry_run: bool, out: Console | None = None
+    cluster: Cluster,
+    resources: Resources,
+    *,
+    plain: bool,
+    dry_run: bool,
+    out: Console | None = None,
 ) -> int:
     """Install and say what changed; gives the exit code. Raises InstallError and KubeError."""
     aside = Console(stderr=True)
     say = aside if dry_run else out or Console()
     with aside.status("applying the definitions and waiting until they are served"):
-        changes = await definitions.install(cluster, plain=plain, dry_run=dry_run)
+        changes = await definitions.install(cluster, resources, plain=plain, dry_run=dry_run)
     if dry_run:
         typer.echo(to_yaml(*(change.definition for change in changes)), nl=False)
     for change in changes:
@@ -115,11 +126,15 @@ async def run_install(
 
 
 async def run_uninstall(
-    cluster: Cluster, *, delete_resources: bool, out: Console | None = None
+    cluster: Cluster,
+    resources: Resources,
+    *,
+    delete_resources: bool,
+    out: Console | None = None,
 ) -> int:
     """Uninstall and say what changed; gives the exit code. Raises InstallError and KubeError."""
     with Console(stderr=True).status("deleting the definitions and waiting until they are gone"):
-        changes = await definitions.uninstall(cluster, delete_resources=delete_resources)
+        changes = await definitions.uninstall(cluster, resources, delete_resources=delete_resources)
     _say(out or Console(), *(str(change) for change in changes))
     return Exit.DONE
 
@@ -142,7 +157,7 @@ def told(change: Change, *, plain: bool, dry_run: bool = False) -> Iterable[str]
 def _connect(kubeconfig: str | None, context: str | None):  # noqa: ANN202 (what connect gives)
     from hedgerow.kube.client import connect  # noqa: PLC0415 - not needed for the help
 
-    agent = f"hedgerow/{__version__}"
+    agent = f"hedgerow/{version()}"
     return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
 
 

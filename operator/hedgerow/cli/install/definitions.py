@@ -19,7 +19,6 @@ from hedgerow.kube.retry import Timing, backoff
 from hedgerow_schemas.base import CustomResource, Object, View
 from hedgerow_schemas.crd import CRD, crd_name, render
 from hedgerow_schemas.openapi import DOCUMENT_PATH, SchemaError
-from hedgerow_schemas.resources import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
@@ -82,9 +81,9 @@ def size(definition: Object) -> int:
 
 async def install(
     cluster: Cluster,
+    resources: Sequence[type[CustomResource]],
     *,
     plain: bool = False,
-    resources: Sequence[type[CustomResource]] = RESOURCES,
     dry_run: bool = False,
     timing: Timing | None = None,
 ) -> list[Change]:
@@ -124,9 +123,9 @@ async def render_for(
 
 async def uninstall(
     cluster: Cluster,
+    resources: Sequence[type[CustomResource]],
     *,
     delete_resources: bool = False,
-    resources: Sequence[type[CustomResource]] = RESOURCES,
     timing: Timing | None = None,
 ) -> list[Change]:
     """Delete the definitions that `install` applied, and wait until they are gone.

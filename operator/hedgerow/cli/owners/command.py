@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import anyio
 import typer
 
-from hedgerow import __version__
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners import selection
 from hedgerow.cli.owners.disputes import Disputes
+from hedgerow.cli.program import registry
 from hedgerow.fields.owners import owners
 from hedgerow.kube.discovery import Found, find, spelled
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import ObjectRef, controller_of, metadata
 from hedgerow.runtime.clock import SystemClock
-from hedgerow_schemas.resources import RESOURCES
+from hedgerow.version import version
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -113,7 +113,7 @@ def owners_command(
 def _connect(kubeconfig: str | None, context: str | None) -> AbstractAsyncContextManager[Cluster]:
     from hedgerow.kube.client import connect
 
-    agent = f"hedgerow/{__version__}"
+    agent = f"hedgerow/{version()}"
     return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
 
 
@@ -164,7 +164,7 @@ def _ref(api: ApiResource, live: Object) -> ObjectRef:
 
 def _ours(group_version: str, kind: str) -> ApiResource | None:
     group = group_version.rpartition("/")[0]
-    apis = (resource.api for resource in RESOURCES)
+    apis = (resource.api for resource in registry().resources)
     return next((api for api in apis if (api.group, api.kind) == (group, kind)), None)
 
 

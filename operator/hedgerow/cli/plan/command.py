@@ -11,7 +11,6 @@ import structlog
 import typer
 from rich.console import Console
 
-from hedgerow import __version__
 from hedgerow.cli import broken_pipes
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
@@ -29,6 +28,7 @@ from hedgerow.kube.errors import Missing
 from hedgerow.objects import Installation
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
+from hedgerow.version import version
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -255,7 +255,7 @@ async def _named(planner: Planner, given: str, namespace: str) -> list[Forecast]
 def _connect(kubeconfig: str | None, context: str | None) -> AbstractAsyncContextManager[Cluster]:
     from hedgerow.kube.client import connect
 
-    agent = f"hedgerow/{__version__} (plan)"
+    agent = f"hedgerow/{version()} (plan)"
     return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
 
 

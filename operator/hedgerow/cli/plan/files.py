@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from hedgerow.cli.program import registry
 from hedgerow.fields.paths import is_map
 from hedgerow.manifest import ManifestError, from_yaml
-from hedgerow.registry import CONTROLLERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -133,7 +133,7 @@ def _controller(group_version: str, kind: str) -> Controller[CustomResource] | N
     wanted = (group_version, kind)
     found = (
         c
-        for c in CONTROLLERS.values()
+        for c in registry().controllers
         if (c.resource.api.group_version, c.resource.api.kind) == wanted
     )
     return next(found, None)
@@ -144,7 +144,7 @@ def controllers_of(word: str) -> tuple[Controller[CustomResource], ...]:
     name, _, rest = word.lower().partition(".")
     return tuple(
         controller
-        for controller in CONTROLLERS.values()
+        for controller in registry().controllers
         if not word or (name in _names(controller) and rest in _places(controller))
     )
 

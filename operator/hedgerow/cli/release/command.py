@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from hedgerow.cli import targets, transfers
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners.page import printable
+from hedgerow.cli.program import registry
 from hedgerow.cli.release.plan import Release, given_up, left_over, release
 from hedgerow.cli.targets import Context, Instance, Kubeconfig, Namespace, Place, say
 from hedgerow.cli.times import duration
@@ -23,7 +24,6 @@ from hedgerow.kube.retry import Timing, backoff
 from hedgerow.objects import metadata
 from hedgerow.plan.policy import YIELD
 from hedgerow.plan.transfers import Change, Refusal, changes
-from hedgerow.registry import CONTROLLERS, chosen
 from hedgerow.settings import SYSTEM_NAMESPACE, Settings
 
 if TYPE_CHECKING:
@@ -223,11 +223,12 @@ def _instance(name: str) -> str:
 
 
 def _controllers(names: Iterable[str]) -> tuple[Controller[CustomResource], ...]:
-    unknown = next((name for name in names if name not in CONTROLLERS), None)
+    known = registry()
+    unknown = next((name for name in names if name not in known.names), None)
     if unknown is not None:
-        there_are = ", ".join(CONTROLLERS)
+        there_are = ", ".join(known.names)
         raise typer.BadParameter(f"no controller is called {unknown!r}; there are: {there_are}")
-    return chosen(names)
+    return known.chosen(names)
 
 
 async def _planned(

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import anyio
 import typer
 
-from hedgerow import __version__
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL
+from hedgerow.cli.program import registry
+from hedgerow.version import version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,9 +109,8 @@ def tree_command(
 def _chosen(target: str) -> tuple[Sequence[Family], str]:
     """Return the kinds to look at, and the name; raises BadParameter."""
     from hedgerow.cli.tree.kinds import families, meant  # noqa: PLC0415
-    from hedgerow.registry import CONTROLLERS  # noqa: PLC0415 - not needed for the help
 
-    ours = families(CONTROLLERS.values())
+    ours = families(registry().controllers)
     kind, slash, name = target.rpartition("/")
     if "/" in kind or name in {".", ".."} or (slash and not (kind and name)):
         raise typer.BadParameter(f"{target!r} is neither a NAME nor KIND/NAME")
@@ -143,7 +143,7 @@ def _require(look: Look, chosen: Sequence[Family], place: str, name: str) -> Non
 def _connect(kubeconfig: str | None, context: str | None) -> AbstractAsyncContextManager[Cluster]:
     from hedgerow.kube.client import connect  # noqa: PLC0415 - not needed for the help
 
-    agent = f"hedgerow/{__version__}"
+    agent = f"hedgerow/{version()}"
     return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
 
 

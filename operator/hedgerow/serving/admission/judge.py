@@ -1,8 +1,8 @@
 """Judge: the program that reads one large review, answers it and ends.
 
-`large_reviews` starts it as `python -m hedgerow.serving.admission.judge`. It is given a
-controller's name and `validate`, `mutate` or `claims`, the review on standard input, and writes
-`{"code": …, "answer": …}` to standard output.
+`large_reviews` starts it as `python -m hedgerow.serving.admission.judge`. It is given where
+a controller is, as `module:name`, and `validate`, `mutate` or `claims`, the review on standard
+input, and writes `{"code": …, "answer": …}` to standard output.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from pydantic_core import to_json
 
-from hedgerow.registry import CONTROLLERS
+from hedgerow.registry import referred
 from hedgerow.serving.admission.answering import MEMORY, answered
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def main() -> None:
     """Answer the review on standard input within the limits, or be ended by them."""
     confine()
     name, verb = sys.argv[1:]
-    code, answer = answered(sys.stdin.buffer.read(), CONTROLLERS[name], cast("Verb", verb))
+    code, answer = answered(sys.stdin.buffer.read(), referred(name), cast("Verb", verb))
     sys.stdout.buffer.write(to_json({"code": code, "answer": answer}))
 
 

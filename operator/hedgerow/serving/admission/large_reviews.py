@@ -14,6 +14,7 @@ import anyio
 import structlog
 from pydantic_core import from_json
 
+from hedgerow.registry import reference
 from hedgerow.serving.admission.answering import MEMORY
 from hedgerow.serving.admission.configuration import TIMEOUT
 from hedgerow.serving.admission.review import LONGEST_UID, refusal
@@ -91,7 +92,10 @@ class Judge:
     async def _judged(
         self, body: bytes, controller: Controller[Any], verb: Verb
     ) -> tuple[HTTPStatus, Object]:
-        command = [*self._command, controller.name, verb]
+        try:
+            command = [*self._command, reference(controller), verb]
+        except LookupError as error:
+            raise _UnjudgedError(f"it is too large to be judged here: {error}") from error
         try:
             async with await anyio.open_process(
                 command, stderr=subprocess.DEVNULL, start_new_session=True, env=_environment()

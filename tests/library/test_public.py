@@ -1,0 +1,121 @@
+"""The public library: its names, and what they are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import hedgerow
+from hedgerow.registry import Registry, installed, reference, referred
+from library.greeter import GREETER
+from support.registered import CONTROLLERS, REGISTRY
+
+LISTED = {
+    "ApiResource", "Apply", "Column", "Condition", "Controller", "Create", "CustomResource",
+    "Definition", "Deployment", "Desired", "FieldError", "Finalized", "Job", "Keep", "Key", "Lag",
+    "Model", "Notice", "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget", "Relation",
+    "Rule", "Scale", "Service", "Settings", "Status", "Time", "View", "__version__", "condition",
+    "list_map", "main", "named_after", "ready", "rules", "run", "stalled",
+}  # fmt: skip
+"""What others import: a name that goes, or comes, is a decision."""
+
+
+class TestNames:
+    def test_the_list_is_what_it_is(self):
+        assert set(hedgerow.__all__) == LISTED
+
+    @pytest.mark.parametrize("name", sorted(LISTED))
+    def test_each_is_there(self, name):
+        assert getattr(hedgerow, name)
+
+    def test_another_one_is_not(self):
+        with pytest.raises(AttributeError, match="nonsense"):
+            _ = hedgerow.nonsense
+
+    def test_importing_it_imports_nothing_else(self):
+        program = (
+            "import hedgerow, sys; print([m for m in sys.modules if m.startswith('hedgerow')])"
+        )
+        found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+        assert found.stdout.decode().strip() == "['hedgerow']"
+
+
+class Entry:
+    """An entry point of another package."""
+
+    def __init__(self, name: str, loaded: object, package: str = "greeter") -> None:
+        self.name, self.value, self._loaded = name, f"{name}:CONTROLLER", loaded
+        self.dist = type("Dist", (), {"name": package}) if package else None
+
+    def load(self) -> object:
+        if isinstance(self._loaded, Exception):
+            raise self._loaded
+        return self._loaded
+
+
+@pytest.fixture
+def others(monkeypatch) -> list[Entry]:
+    """The controllers that other packages name."""
+    found: list[Entry] = []
+    monkeypatch.setattr(
+        "hedgerow.registry.entry_points",
+        lambda group: found if group.startswith("hedgerow") else [],
+    )
+    return found
+
+
+class TestInstalled:
+    def test_ours_are_found_by_their_modules(self):
+        assert REGISTRY.names == ("bluegreen", "cronjob", "memcached")
+
+    def test_so_are_those_that_other_packages_name(self, others):
+        others.append(Entry("greeter", GREETER))
+
+        assert installed().names == (*REGISTRY.names, "greeter")
+
+    @pytest.mark.parametrize(
+        ("loaded", "why"),
+        [
+            (ImportError("no module named x"), "ImportError: no module named x"),
+            (SystemExit, "is no hedgerow.Controller"),
+            (CONTROLLERS["memcached"], "two controllers are named memcached"),
+        ],
+        ids=["cannot be imported", "is something else", "has the name of another"],
+    )
+    def test_one_that_cannot_be_loaded_is_told_and_the_others_are_there(self, others, loaded, why):
+        others += [Entry("broken", loaded), Entry("greeter", GREETER, package="")]
+        told: list[str] = []
+
+        assert installed(told.append).names == (*REGISTRY.names, "greeter")
+        (line,) = told
+        assert line.startswith("controller broken of greeter cannot be loaded: ")
+        assert why in line
+
+
+class TestRegistry:
+    def test_no_two_have_one_resource(self):
+        other = hedgerow.Controller("other", GREETER.resource, GREETER.compose, owns=())
+
+        with pytest.raises(ValueError, match="for greetings"):
+            Registry((GREETER, other))
+
+    def test_a_controller_is_found_by_its_resource(self):
+        assert REGISTRY.of(CONTROLLERS["cronjob"].resource.api) is CONTROLLERS["cronjob"]
+        assert REGISTRY.of(GREETER.resource.api) is None
+
+    def test_a_name_that_there_is_not_is_an_error(self):
+        with pytest.raises(KeyError):
+            REGISTRY.chosen(["nobody"])
+
+    def test_another_process_finds_it_by_its_module(self):
+        for controller in REGISTRY.controllers:
+            assert referred(reference(controller)) is controller
+
+    def test_but_not_where_it_is_no_global(self):
+        lost = hedgerow.Controller("lost", GREETER.resource, GREETER.compose, owns=())
+
+        with pytest.raises(LookupError, match="lost is no global of"):
+            reference(lost)
