@@ -13,7 +13,7 @@ import httpx
 import pytest
 import yaml
 
-from hedgerow.deploy.overlays import CONTROLLERS, Overlay, parts
+from hedgerow.deploy.overlays import Overlay, parts
 from hedgerow.deploy.rights import of_cluster, of_controllers
 from hedgerow.plan.policy import CLAIM
 from hedgerow.sandbox.cluster import Sandbox
@@ -97,7 +97,7 @@ class TestTheController:
             assert operator.logged("permission missing") == []
 
         asked = requests(nodes_audit, mark, ACCOUNT)
-        rights = of_controllers(CONTROLLERS) | of_cluster()
+        rights = of_controllers(REGISTRY.controllers) | of_cluster()
         assert denied(asked) == []
         assert sorted(rights - used(asked, rights)) == []
 
@@ -124,7 +124,7 @@ class TestTheReplica:
 
         asked = requests(nodes_audit, mark, ACCOUNT)
         rights = granted(obj for obj in of_kinds(ROLES, "cluster") if is_operators(obj))
-        rest = rights - of_controllers(CONTROLLERS) - of_cluster()
+        rest = rights - of_controllers(REGISTRY.controllers) - of_cluster()
         assert denied(asked) == []
         assert len(rest) > 10
         assert sorted(rest - used(asked, rest)) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hedgerow.deploy.names import Names
-from hedgerow.deploy.overlays import CONTROLLERS, OVERLAYS, parts
+from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.rights import (
     Right,
     of_controllers,
@@ -101,13 +101,13 @@ class TestOtherOverlays:
 
 class TestRights:
     def test_they_are_the_union_of_what_the_controllers_declare(self):
-        each = [of_controllers([controller]) for controller in CONTROLLERS]
+        each = [of_controllers([controller]) for controller in REGISTRY.controllers]
 
-        assert of_controllers(CONTROLLERS) == each[0] | each[1] | each[2]
-        assert Right("batch", "jobs", "delete") in each[2] - each[0] - each[1]
+        assert of_controllers(REGISTRY.controllers) == each[0] | each[1] | each[2]
+        assert Right("batch", "jobs", "delete") in each[1] - each[0] - each[2]
 
     def test_a_resource_is_never_written_but_for_its_status(self):
-        found = of_controllers(CONTROLLERS)
+        found = of_controllers(REGISTRY.controllers)
 
         for resource in RESOURCES:
             api = resource.api
@@ -137,7 +137,7 @@ class TestRights:
 
 class TestRules:
     def test_they_say_the_same_as_the_rights(self):
-        given = of_controllers(CONTROLLERS) | of_installation("a") | of_publishing("a")
+        given = of_controllers(REGISTRY.controllers) | of_installation("a") | of_publishing("a")
 
         assert granted([{"rules": rules(given)}]) == given
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from hedgerow.registry import Registry
 
@@ -27,7 +27,7 @@ _called: ContextVar[Program] = ContextVar("hedgerow_program")
 
 
 @contextmanager
-def called(program: Program) -> Iterator[None]:
+def called(program: Program) -> Generator[None]:
     """Be that program meanwhile."""
     token = _called.set(program)
     try:
