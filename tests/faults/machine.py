@@ -123,11 +123,12 @@ class Operator:
         return [*last, *(e for e in self.entries() if e.get("level") in loud)]
 
     def measured(self) -> dict[str, float]:
-        """Return the series of its present life, by name and labels."""
-        try:
-            text = httpx.get(f"http://127.0.0.1:{self._port}/metrics", timeout=5).text
-        except httpx.TransportError:
-            return {}
+        """Return the series of its present life, by name and labels; none while nobody answers."""
+        text = ""
+        for _ in range(3):
+            with contextlib.suppress(httpx.TransportError):
+                text = httpx.get(f"http://127.0.0.1:{self._port}/metrics", timeout=5).text
+                break
         lines = (line.rpartition(" ") for line in text.splitlines() if line[:1] not in {"", "#"})
         return {name: float(value) for name, _, value in lines}
 
