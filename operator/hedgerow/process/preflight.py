@@ -1,4 +1,4 @@
-"""Preflight: what the operator would wait for in vain, reported before it begins to wait."""
+"""Preflight: reports what is missing in the cluster, before the operator starts to wait for it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ log = structlog.get_logger(__name__)
 
 
 async def look(settings: Settings) -> None:
-    """Log a warning, with the remedy, for each thing that is not there or not permitted.
+    """Log a warning with a remedy for each thing that is missing or not permitted.
 
-    Raises ConfigError, Unreachable or Unauthenticated when there is no cluster to begin with.
+    Raises ConfigError, Unreachable or Unauthenticated if there is no usable cluster.
     """
     async with connect(
         kubeconfig=settings.kubeconfig,
@@ -40,7 +40,7 @@ async def look(settings: Settings) -> None:
 
 
 async def tell(cluster: Cluster, settings: Settings) -> None:
-    """Log a warning for each namespace, kind and permission that the settings need and lack."""
+    """Log a warning for each namespace, kind and permission that the settings need but lack."""
     for name in settings.namespaces:
         await _namespace(cluster, name)
     for name in settings.controllers or tuple(CONTROLLERS):
@@ -53,7 +53,7 @@ async def _namespace(cluster: Cluster, name: str) -> None:
     try:
         missing = await cluster.read(NAMESPACES, name) is None
     except Forbidden:
-        # Whoever may only look into a namespace may not look at it.
+        # With rights only inside the namespace, we may not read the Namespace object itself.
         return
     if missing:
         remedy = f"`kubectl create namespace {name}`, or another --namespace"
