@@ -24,11 +24,11 @@ SELECTED = f"app.kubernetes.io/managed-by={MANAGED_BY}"
 
 
 def compose(bg: BlueGreen, observed: Observed) -> Desired:
-    """Declare a Deployment per colour, then the Service: it moves after what it moves to."""
+    """Return a Deployment per colour, then the Service: it switches after its new target exists."""
     selected = routed(bg, observed)
     specs = dict(bg.spec.phases())
     children: list[Apply | Keep] = [deployment(bg, phase, spec) for phase, spec in specs.items()]
-    # A colour that lost its spec goes only once the live Service is seen on the other one.
+    # A colour without a spec is deleted only once the live Service selects the other colour.
     children += [
         Keep(Deployment, deployment_name(bg, phase))
         for phase in PHASES
@@ -40,7 +40,7 @@ def compose(bg: BlueGreen, observed: Observed) -> Desired:
 
 
 def labels(bg: BlueGreen, phase: Phase) -> dict[str, str]:
-    """Return the labels of a colour's pods: the selector of its Deployment and of the Service."""
+    """Return the labels of a colour's pods, which its Deployment and the Service select."""
     return {
         "app.kubernetes.io/managed-by": MANAGED_BY,
         NAMED_BY: bg.metadata.name,
@@ -49,12 +49,12 @@ def labels(bg: BlueGreen, phase: Phase) -> dict[str, str]:
 
 
 def deployment_name(bg: BlueGreen, phase: Phase) -> str:
-    """Return the name the original operator gave: no hyphen before the colour."""
+    """Return the name that the original operator used: no hyphen before the colour."""
     return f"{bg.metadata.name}{phase.lower()}-deployment"
 
 
 def deployment(bg: BlueGreen, phase: Phase, pod_spec: Object) -> Apply:
-    """Declare a colour's Deployment; replicas stay undeclared, anyone may scale it."""
+    """Return a colour's Deployment; it does not declare replicas, so that anyone may scale it."""
     own = labels(bg, phase)
     template = {"metadata": {"labels": own}, "spec": pod_spec}
     fields = {"spec": {"selector": {"matchLabels": own}, "template": template}}
@@ -62,14 +62,14 @@ def deployment(bg: BlueGreen, phase: Phase, pod_spec: Object) -> Apply:
 
 
 def service(bg: BlueGreen, phase: Phase) -> Apply:
-    """Declare the Service, pointing at one colour."""
+    """Return the Service, which selects one colour."""
     ports = [port.wire() for port in bg.spec.ports]
     fields = {"spec": {"ports": ports, "selector": labels(bg, phase)}}
     return Apply(Service, bg.metadata.name, fields)
 
 
 def routed(bg: BlueGreen, observed: Observed) -> Phase | None:
-    """Return the colour that the live Service really selects, or None."""
+    """Return the colour that the live Service selects, or None."""
     live = observed.child(Service, bg.metadata.name)
     if live is None:
         return None
@@ -77,8 +77,8 @@ def routed(bg: BlueGreen, observed: Observed) -> Phase | None:
 
 
 def destination(bg: BlueGreen, observed: Observed) -> Phase:
-    """Return the colour to declare: the chosen one, or the present one until that is available."""
-    # A Service made anew goes where the last one went.
+    """Return the colour to select: the present one until the chosen one is available."""
+    # If the Service was deleted, the new one selects the colour in the status.
     last: Phase | None = next((p for p in PHASES if p == bg.status.route_to), None)
     present, chosen = routed(bg, observed) or last, bg.spec.route_to
     if present is None or present == chosen:
@@ -88,7 +88,7 @@ def destination(bg: BlueGreen, observed: Observed) -> Phase:
 
 
 def unavailable(bg: BlueGreen, observed: Observed, phase: Phase) -> str:
-    """Say why a colour is not available as declared; empty when it is."""
+    """Return why a colour is not available as declared; empty if it is available."""
     name = deployment_name(bg, phase)
     if (Deployment.api.kind, name) in observed.refused:
         return "its declaration was refused"
@@ -96,13 +96,13 @@ def unavailable(bg: BlueGreen, observed: Observed, phase: Phase) -> str:
 
 
 def health(bg: BlueGreen, observed: Observed) -> tuple[Condition, ...]:
-    """Conclude `Available` (the routed colour serves) and `Ready` (so does the chosen one)."""
+    """Return `Available` (the selected colour serves) and `Ready` (the chosen colour serves)."""
     selected, chosen = routed(bg, observed), bg.spec.route_to
     lack = unavailable(bg, observed, selected) if selected else "the Service selects no colour"
     reason = "Unavailable" if lack else "Serving"
     words = f"{selected}: {lack}" if lack and selected else lack or f"{selected} is available"
     available = conditions.condition("Available", not lack, reason, words)
-    if lacking := [error.detail for error in errors(bg)]:  # stored before there was the rule
+    if lacking := [error.detail for error in errors(bg)]:  # stored before the rule existed
         return available, *conditions.stalled("NoSpec", *lacking)
     if selected == chosen:
         ready = conditions.ready(not lack, reason, words)
@@ -115,13 +115,13 @@ def health(bg: BlueGreen, observed: Observed) -> tuple[Condition, ...]:
 
 
 def remarks(bg: BlueGreen, selected: Phase | None) -> Iterator[Notice]:
-    """Yield of a switch that the status does not show yet."""
+    """Yield a notice of a switch that the status does not show yet."""
     if selected and bg.status.route_to not in (None, "", selected):
         yield Notice("Switched", f"the Service selects {selected} now, {bg.status.route_to} before")
 
 
 def errors(bg: BlueGreen) -> Iterator[FieldError]:
-    """Refuse a routeTo without pods to route to; CEL does so where the definition has the rule."""
+    """Yield an error if routeTo names a colour without a spec; the CRD's CEL rule checks it too."""
     if (chosen := bg.spec.route_to) not in dict(bg.spec.phases()):
         detail = f"routeTo is {chosen}, so there must be a {chosen.lower()}Spec to route to"
         yield FieldError(f"spec.{chosen.lower()}Spec", None, detail, "FieldValueRequired")

@@ -1,4 +1,4 @@
-"""Memcached: equal cache servers, found one by one through a headless Service."""
+"""Memcached: equal cache servers, each with an address of its own in a headless Service."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PORT = USER = 11211
 
 
 def compose(mc: Memcached, observed: Observed) -> Desired:
-    """Declare the servers and the way to them; what live objects cannot change stays as it is."""
+    """Return the Deployment, the Service and the budget; immutable live fields stay as they are."""
     name, own = mc.metadata.name, {"matchLabels": labels(mc)}
     servers, entry = observed.child(Deployment, name), observed.child(Service, name)
     chosen = dict(servers.selector or own) if servers else own
@@ -50,12 +50,12 @@ def compose(mc: Memcached, observed: Observed) -> Desired:
 
 
 def labels(mc: Memcached) -> dict[str, str]:
-    """Return the labels of the pods, as the original operator gave them."""
+    """Return the labels of the pods, the same as those of the original operator."""
     return {"app": "memcached", NAMED_BY: mc.metadata.name}
 
 
 def deployment(mc: Memcached, chosen: Object) -> Apply:
-    """Declare the servers; what the live Deployment selects by is among the labels of its pods."""
+    """Return the Deployment; its pods also have the labels that the live one's selector needs."""
     spec = {
         "automountServiceAccountToken": False,
         "containers": [container(mc.spec)],
@@ -69,7 +69,7 @@ def deployment(mc: Memcached, chosen: Object) -> Apply:
 
 
 def container(spec: MemcachedSpec) -> Object:
-    """Declare one server; an option and its value are two words, to memcached `-m=64` means 0."""
+    """Return one server's container; options and values are separate: `-m=64` would mean 0."""
     options = f"-m {spec.memory} -c {spec.max_connections} -o modern -v"
     memory = footprint(spec)
     return {
@@ -79,24 +79,24 @@ def container(spec: MemcachedSpec) -> Object:
         "ports": [{"name": "memcached", "containerPort": PORT, "protocol": "TCP"}],
         "resources": {"requests": {"cpu": "50m", "memory": memory}, "limits": {"memory": memory}},
         "readinessProbe": workloads.answers(PORT, every=5, failures=3),
-        # A restart empties the cache, so it takes a minute of silence.
+        # A restart empties the cache, so it happens only after a minute without an answer.
         "livenessProbe": workloads.answers(PORT, every=10, failures=6),
         "securityContext": dict(workloads.CONFINED),
     }
 
 
 def footprint(spec: MemcachedSpec) -> str:
-    """Return a container's memory: -m, headroom of a quarter or 48 MiB, 16 KiB a connection.
+    """Return a container's memory: -m, plus a quarter (at least 48 MiB), plus 16 KiB a connection.
 
-    Each of some forty slab classes may take one page of 1 MiB beyond -m, and a busy connection
-    borrows a read buffer of 16 KiB (memcached 1.6: slabs.c, memcached.h).
+    Each of about forty slab classes may take one page of 1 MiB beyond -m, and a busy connection
+    uses a read buffer of 16 KiB (memcached 1.6: slabs.c, memcached.h).
     """
     connections = ceil(spec.max_connections / 64)
     return quantity(f"{spec.memory + max(spec.memory // 4, 48) + connections}Mi")
 
 
 def service(mc: Memcached, chosen: Object, live: Service | None) -> Apply:
-    """Declare the headless Service: clients shard by themselves. One with an address keeps it."""
+    """Return the headless Service, as clients shard keys; a live one with an address keeps it."""
     port = {"name": "memcached", "port": PORT, "protocol": "TCP", "targetPort": PORT}
     spec: Object = {"ports": [port], "selector": View(chosen).mapping("matchLabels") or labels(mc)}
     if live is None or live.cluster_ip in ("", HEADLESS):
@@ -105,13 +105,13 @@ def service(mc: Memcached, chosen: Object, live: Service | None) -> Apply:
 
 
 def budget(mc: Memcached, chosen: Object) -> Apply:
-    """Declare that evictions take one server at a time; one that is down holds nothing to keep."""
+    """Return the budget: evict one server at a time, and unhealthy ones, without data, always."""
     spec = {"maxUnavailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow", "selector": chosen}
     return Apply(PodDisruptionBudget, mc.metadata.name, {"spec": spec})
 
 
 def health(mc: Memcached, live: Deployment | None, nodes: Iterable[Pod]) -> Condition:
-    """Conclude `Ready`: every server that is asked for is there, as declared, and available."""
+    """Return `Ready`: true if every requested server exists, is as declared, and is available."""
     none = mc.spec.size == 0
     if lack := waits_for(live, nodes, may_be_zero=none):
         return conditions.ready(False, "Unavailable", lack)

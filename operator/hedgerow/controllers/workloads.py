@@ -1,6 +1,6 @@
 """Workloads: label selectors, Deployment rollouts and parts of pod templates, for all controllers.
 
-The semantics are those of apimachinery's `metav1.LabelSelectorAsSelector`. What is ill-typed
+Selectors have the semantics of apimachinery's `metav1.LabelSelectorAsSelector`. An ill-typed one
 selects nothing.
 """
 
@@ -30,7 +30,7 @@ def text(selector: Mapping[str, Any]) -> str:
 
 
 def names(label: str) -> Callable[[View], tuple[Key, ...]]:
-    """Return what names the resource that an object concerns: the value of this label."""
+    """Return a function from an object to its resource's key, which is the value of this label."""
 
     def of(obj: View) -> tuple[Key, ...]:
         name = obj.text("metadata", "labels", label)
@@ -79,21 +79,23 @@ ONE_BY_ONE: Final[Mapping[str, Any]] = {
     "type": "RollingUpdate",
     "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
 }
-"""The strategy that loses least of what pods hold: a new one comes, then an old one goes.
+"""The strategy that loses the least cached data: create a new pod, then delete an old one.
 
-With keys spread over n pods, 1/(n+1) of them are elsewhere at a time; going first, it were 1/n.
+With keys spread over n pods, 1/(n+1) of the keys are on another pod at a time. Deleting first gives
+1/n.
 """
 
 
 def waits_for(
     deployment: Deployment | None, pods: Iterable[Pod] = (), *, may_be_zero: bool = False
 ) -> str:
-    """Say what keeps a Deployment from being available; empty when nothing does.
+    """Return what keeps a Deployment from being available; empty if it is available.
 
     Available means: the Deployment controller has seen the newest generation, every replica is
-    of that generation and available, there is at least one unless it `may_be_zero`, and it says
-    `Available=True`. The generation read here is never older than our own last write, since the
-    cache takes in the answer of every apply. Of its pods that wait, the first by name says why.
+    of that generation and available, there is at least one unless it `may_be_zero`, and the
+    Deployment has `Available=True`. The generation read here is never older than our own last
+    write, since the cache stores the response of every apply. If some of its pods wait, the text
+    also has the reason of the first one by name.
     """
     if deployment is None:
         return "it has no Deployment of its own yet"
@@ -107,10 +109,10 @@ def waits_for(
 
 
 def replicas_of(name: str, chosen: Mapping[str, Any], pods: Iterable[Pod]) -> tuple[Pod, ...]:
-    """Return the pods of a Deployment, as its ReplicaSets count them, by name.
+    """Return the pods of a Deployment, as its ReplicaSets count them, sorted by name.
 
-    They are those that its selector `chosen` selects, down the chain of owners, and that have not
-    ended and are not being deleted.
+    The Deployment owns them through its ReplicaSets, its selector `chosen` selects them, and they
+    have not ended and are not being deleted.
     """
     mine = (p for p in pods if p.deployment == name and matches(chosen, p.labels) and p.active)
     return tuple(sorted(mine, key=lambda pod: pod.name))
@@ -140,11 +142,11 @@ CONFINED: Final[Mapping[str, Any]] = {
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
 }
-"""The security context of a container that gains nothing and writes nowhere."""
+"""The security context of a container without privileges and with a read-only file system."""
 
 
 def unprivileged(user: int) -> Object:
-    """Return the security context of pods that run as a user, and a group, of that number."""
+    """Return the security context of pods that run with this uid and gid."""
     return {
         "runAsGroup": user,
         "runAsNonRoot": True,
@@ -154,14 +156,14 @@ def unprivileged(user: int) -> Object:
 
 
 def answers(port: int, *, every: int, failures: int) -> Object:
-    """Return a probe that asks for a TCP connection `every` so many seconds."""
+    """Return a probe that opens a TCP connection `every` so many seconds."""
     return {"tcpSocket": {"port": port}, "periodSeconds": every, "failureThreshold": failures}
 
 
 def spread_over_nodes(selector: Object) -> list[Object]:
-    """Return the constraints that spread what is selected over nodes, as far as there are any.
+    """Return the constraints that spread the selected pods over nodes, as far as possible.
 
-    Pods of an older template do not count: they are on their way out.
+    Pods of an older template do not count: a rollout will delete them.
     """
     return [
         {

@@ -1,1 +1,1 @@
-"""Deploy: the manifests of hedgerow in a cluster, as values; nothing here asks a cluster."""
+"""Deploy: the manifests of hedgerow in a cluster, as values; nothing here contacts a cluster."""

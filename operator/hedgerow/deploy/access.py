@@ -19,7 +19,7 @@ _AGGREGATE = f"{GROUP}/aggregate-to-"
 
 
 def cluster_role(names: Names, granted: Rights, suffix: str = "") -> list[Object]:
-    """Grant rights everywhere: a ClusterRole and the binding to the ServiceAccount."""
+    """Return a ClusterRole with these rights, and its binding to the ServiceAccount."""
     name = "-".join(filter(None, (names.base, suffix)))
     role = names.cluster_wide(VERSION, "ClusterRole", name)
     binding = names.cluster_wide(VERSION, "ClusterRoleBinding", name)
@@ -30,7 +30,7 @@ def cluster_role(names: Names, granted: Rights, suffix: str = "") -> list[Object
 
 
 def role(names: Names, granted: Rights, suffix: str = "", namespace: str = "") -> list[Object]:
-    """Grant rights in one namespace, the operator's own unless another is given."""
+    """Return a Role and its binding, in the operator's own namespace unless another is given."""
     made = names.object(VERSION, "Role", suffix, namespace)
     binding = names.object(VERSION, "RoleBinding", suffix, namespace)
     name: str = made["metadata"]["name"]
@@ -38,18 +38,18 @@ def role(names: Names, granted: Rights, suffix: str = "", namespace: str = "") -
 
 
 def metrics_reader() -> Object:
-    """Return the ClusterRole of those who may scrape; to be bound to whoever does."""
+    """Return the ClusterRole for scraping metrics; users bind it to their scraper."""
     made = Names().cluster_wide(VERSION, "ClusterRole", f"{APP}-{METRICS_READER}")
     return made | {"rules": [{"nonResourceURLs": [METRICS_PATH], "verbs": ["get"]}]}
 
 
 def viewer(resources: Iterable[type[CustomResource]]) -> Object:
-    """Return the ClusterRole of those who may look; it is part of `view`."""
+    """Return the ClusterRole for reading the custom resources; it is aggregated to `view`."""
     return _aggregated(VIEWER, ("view",), of_viewers(resources))
 
 
 def editor(resources: Iterable[type[CustomResource]]) -> Object:
-    """Return the ClusterRole of those who may change; it is part of `edit` and `admin`."""
+    """Return the ClusterRole for changing custom resources, aggregated to `edit` and `admin`."""
     return _aggregated(EDITOR, ("edit", "admin"), of_editors(resources))
 
 

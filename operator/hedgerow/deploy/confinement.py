@@ -1,8 +1,8 @@
-"""Confinement: an admission policy that holds the operator's account to children of its resources.
+"""Confinement: an admission policy that limits the operator's account to children of its resources.
 
-A right on Deployments everywhere is a right on everything: with the account's token, somebody
-could run a privileged pod in any namespace. RBAC knows no "children of a BlueGreen"; the API
-server's own admission policies do.
+A right to write Deployments everywhere is a right to everything: with the account's token, somebody
+could run a privileged pod in any namespace. RBAC cannot express "children of a BlueGreen"; the API
+server's admission policies can.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WHY = """Holds the operator's account to children of its own resources, whoever 
 docs/guides/in-cluster.md"""
 
 _DELETING = 'request.operation == "DELETE"'
-"""A child that goes may have a name that it would not be given any more."""
+"""A child that is being deleted may have a name that new children do not get any more."""
 _CONTROLLER = "metadata.?ownerReferences.orValue([]).filter(r, r.?controller.orValue(false))"
 
 
@@ -81,7 +81,7 @@ def _variables(controllers: Sequence[Controller[CustomResource]]) -> dict[str, s
         "after": f"object == null ? [] : object.{_CONTROLLER}",
         "named": f"{_DELETING} ? variables.before : variables.after",
         "child": "variables.named.exists(r, " + " || ".join(f"({one})" for one in ours) + ")",
-        # An orphaned child is let go of: our finalizer is taken off, and nothing else changes.
+        # Releasing an orphaned child: our finalizer is removed, and the spec does not change.
         "released": (
             'request.operation == "UPDATE" && variables.before.size() == 0'
             " && variables.after.size() == 0 && object.spec == oldObject.spec"
@@ -92,7 +92,7 @@ def _variables(controllers: Sequence[Controller[CustomResource]]) -> dict[str, s
 
 
 def _is_child(controller: Controller[CustomResource], kind: type[View]) -> str:
-    """Return the CEL expression for: the owner reference `r` makes this a child, by its name."""
+    """Return the CEL expression: owner reference `r` makes this a child, with an allowed name."""
     owner = controller.resource.api
     return " && ".join(
         (
@@ -108,7 +108,7 @@ def _is_child(controller: Controller[CustomResource], kind: type[View]) -> str:
 
 
 def _is_named(pattern: str) -> str:
-    """Return the CEL expression for: the name is the owner's with this around it."""
+    """Return the CEL expression: the name is the owner's name, put into this pattern."""
     before, after = pattern.split("{}")
     start = f"{json.dumps(before)} + r.name" if before else "r.name"
     if after.endswith("*"):

@@ -1,4 +1,4 @@
-"""Names: what the objects of one installation are called, and the labels that they carry."""
+"""Names: the names and labels of one installation's objects."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ NAMESPACE = "hedgerow-system"
 NAME_LABEL = "app.kubernetes.io/name"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 METRICS, HEALTH, WEBHOOK = 8080, 8081, 9443
-"""Container ports, as the settings have them."""
+"""Container ports, the defaults of the settings."""
 SYSTEM, METRICS_AUTH, PUBLISHER = "system", "metrics-auth", "webhook"
 CHILDREN = "children"
 VIEWER, EDITOR, METRICS_READER = "viewer", "editor", "metrics-reader"
 RESERVED = frozenset(
     {SYSTEM, METRICS_AUTH, PUBLISHER, VIEWER, EDITOR, METRICS_READER, CHILDREN, "metrics"}
 )
-"""Suffixes of names, which no instance may have for its own, nor for the end of its own."""
+"""Suffixes of object names; no instance name may be one of them, or end with one."""
 
 
 def clashes(instance: str) -> bool:
-    """Return whether an instance's objects would have another's names: `a-webhook` those of `a`."""
+    """Return whether an instance's names would clash: those of `a-webhook` with those of `a`."""
     return any(f"-{instance}".endswith(f"-{suffix}") for suffix in RESERVED)
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of one installation; without an instance they begin with plain `hedgerow`."""
+    """The names of one installation; without an instance they start with just `hedgerow`."""
 
     instance: str = ""
     namespace: str = NAMESPACE
 
     @property
     def base(self) -> str:
-        """The name of its ServiceAccount, Deployment, Lease and of most else."""
+        """The name of its ServiceAccount, Deployment, Lease and most other objects."""
         return f"{APP}-{self.instance}" if self.instance else APP
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels of all its objects, and what its pods are selected by."""
+        """The labels of all its objects, which are also the selector of its pods."""
         return {NAME_LABEL: APP, INSTANCE_LABEL: self.base}
 
     def cluster_wide(
         self, api_version: str, kind: str, name: str, labels: dict[str, str] | None = None
     ) -> Object:
-        """Begin an object that is in no namespace."""
+        """Return the start of a cluster-scoped object: identity and labels."""
         metadata = {"name": name, "labels": {NAME_LABEL: APP, **(labels or {})}}
         return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
 
     def object(self, api_version: str, kind: str, suffix: str = "", namespace: str = "") -> Object:
-        """Begin an object of this installation, in its own namespace unless another is given."""
+        """Return the start of a namespaced object: identity and labels."""
         name = "-".join(filter(None, (self.base, suffix)))
         metadata = {"name": name, "namespace": namespace or self.namespace, "labels": self.labels}
         return {"apiVersion": api_version, "kind": kind, "metadata": metadata}

@@ -1,4 +1,4 @@
-"""Network: the Services in front of the operator's pods, and who may reach what."""
+"""Network: the Services of the operator's pods, and the network policies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ address. Without a client's certificate anybody may ask; an answer changes nothi
 
 
 def metrics_service(names: Names) -> Object:
-    """Return the Service that is scraped."""
+    """Return the Service for metrics."""
     return _service(names, METRICS, "https", 8080)
 
 
@@ -37,7 +37,7 @@ def _service(names: Names, target: str, name: str, port: int) -> Object:
 
 
 def policy(names: Names) -> Object:
-    """Return what all replicas need: scrapes in, the API server and DNS out, nothing else."""
+    """Return the policy of all replicas: scrapes in, the API server and DNS out, nothing else."""
     out = [
         {"ports": [_port(port) for port in API_SERVER]},
         {"ports": [_port(DNS, "UDP"), _port(DNS)]},
@@ -48,7 +48,7 @@ def policy(names: Names) -> Object:
 
 
 def webhook_policy(names: Names) -> Object:
-    """Return what webhooks need besides."""
+    """Return the additional policy for webhooks."""
     spec = {"policyTypes": ["Ingress"], "ingress": [{"ports": [_port(WEBHOOK)]}]}
     return _policy(names, WEBHOOK, spec)
 

@@ -1,4 +1,4 @@
-"""Overlays: which objects make up an installation, in the order in which they are to be applied."""
+"""Overlays: the objects of an installation, in the order in which they must be applied."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ OVERLAYS: tuple[Overlay, ...] = get_args(Overlay)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One file of an overlay: where it is below `manifests`, its objects, and why they are so."""
+    """One file of an overlay: its path below `manifests`, its objects, and a comment."""
 
     path: str
     objects: tuple[Object, ...]
     why: str = ""
     text: str = ""
-    """How the file is written, where it is not to be made of its objects."""
+    """The text of the file, if it is not generated from its objects."""
 
     @property
     def directory(self) -> str:
@@ -55,7 +55,7 @@ def parts(
 ) -> list[Part]:
     """Return an overlay's files but for the CustomResourceDefinitions; no controller is left out.
 
-    `namespaces` are those that `namespaced` keeps to, and no other overlay has any.
+    `namespaces` are those of the `namespaced` overlay; the others have none.
     """
     given, controllers = names or Names(), registry.controllers
     return [

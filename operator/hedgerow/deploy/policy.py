@@ -1,6 +1,6 @@
-"""Policy: what holds the operator's account to its promise that it takes nobody's fields.
+"""Policy: an admission policy that keeps the operator's account from taking others' fields.
 
-It is written by hand, in the file beside this one: its comments belong to its expressions.
+It is written by hand in `policy.yaml`, because its comments belong to its expressions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def policy(names: Names) -> Object:
 
 
 def binding(names: Names) -> Object:
-    """Bind the policy everywhere; what it does not allow is refused."""
+    """Return the policy's binding: it applies everywhere, and denies what is not allowed."""
     made = names.cluster_wide(VERSION, "ValidatingAdmissionPolicyBinding", _name(names))
     return made | {"spec": {"policyName": _name(names), "validationActions": ["Deny"]}}
 

@@ -1,7 +1,7 @@
-"""Rights: what hedgerow and its users may ask of an API server, and the RBAC rules that say so.
+"""Rights: what hedgerow and its users may do at an API server, and the RBAC rules for that.
 
-Each right is one that the operator makes use of. There is no `update` among them, since every write
-is an apply, and no wildcard.
+The operator uses each of its rights. There is no `update`, since every write is an apply, and there
+are no wildcards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ READ = ("get", "list", "watch")
 WATCH = ("list", "watch")
 APPLY = ("create", "patch")
 VERBS = (*READ, *APPLY, "delete", "deletecollection")
-"""In the order in which a rule names them."""
+"""In the order in which a rule lists them."""
 
 ADMISSION = "admissionregistration.k8s.io"
 WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
@@ -27,7 +27,7 @@ WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """One verb on one resource; with `name`, on the objects of that name only."""
+    """One verb on one resource; with `name`, only on objects with this name."""
 
     group: str
     resource: str
@@ -44,10 +44,10 @@ def rights(group: str, resource: str, verbs: Iterable[str], name: str = "") -> R
 
 
 def of_controllers(controllers: Iterable[Controller[CustomResource]]) -> Rights:
-    """Return what the controllers' passes need wherever their resources are.
+    """Return the rights that the controllers' passes need in the namespaces of their resources.
 
-    A resource is watched and its status applied. A child is read by name too: the one whose name
-    somebody else's object has is in no watch. Events are applied, create-only.
+    Resources are watched, and their status is applied. Children are also read by name, because no
+    watch shows somebody else's object with a child's name. Events are applied, create-only.
     """
     found = rights("events.k8s.io", "events", APPLY)
     for controller in controllers:
@@ -62,9 +62,10 @@ def of_controllers(controllers: Iterable[Controller[CustomResource]]) -> Rights:
 
 
 def of_cluster() -> Rights:
-    """Return what it asks of the whole cluster when it is told of no namespaces.
+    """Return the cluster-wide rights of an operator that is not limited to namespaces.
 
-    Which namespaces are going, and who may have rewritten what it applied.
+    It reads which namespaces are being deleted, and which webhooks and policies may have rewritten
+    what it applied.
     """
     rewriters = (WEBHOOKS[0], "mutatingadmissionpolicies")
     found = rights("", "namespaces", WATCH)
@@ -72,15 +73,15 @@ def of_cluster() -> Rights:
 
 
 def of_namespace(name: str) -> Rights:
-    """Return what it asks of a namespace that it is told of: whether it is there."""
+    """Return the right to read a namespace that the operator is limited to."""
     return rights("", "namespaces", ("get",), name)
 
 
 def of_installation(base: str) -> Rights:
-    """Return what a replica needs in the operator's own namespace, by name.
+    """Return the rights of a replica in the operator's own namespace, by object name.
 
-    An apply's name is authorized, when it creates as well: no other Lease and no other Secret can
-    be made or read.
+    The API server authorizes an apply by name even if it creates the object. So no other Lease and
+    no other Secret can be created or read.
     """
     return rights("coordination.k8s.io", "leases", ("get", *APPLY, "delete"), base) | rights(
         "", "secrets", ("get", *APPLY), f"{base}-serving"
@@ -88,25 +89,25 @@ def of_installation(base: str) -> Rights:
 
 
 def of_publishing(base: str) -> Rights:
-    """Return what tells the API server whom to trust: `caBundle` in the two configurations."""
+    """Return the rights to set `caBundle` in the two webhook configurations."""
     found = (rights(ADMISSION, kind, ("get", "patch"), base) for kind in WEBHOOKS)
     return frozenset[Right]().union(*found)
 
 
 def of_reviews() -> Rights:
-    """Return what it takes to ask who scrapes the metrics, and whether they may."""
+    """Return the rights to ask who a client is, and whether they may read metrics."""
     return rights("authentication.k8s.io", "tokenreviews", ("create",)) | rights(
         "authorization.k8s.io", "subjectaccessreviews", ("create",)
     )
 
 
 def of_viewers(resources: Iterable[type[CustomResource]]) -> Rights:
-    """Return what people need to look at the custom resources."""
+    """Return the rights of users who read the custom resources."""
     return _of_people(resources, READ, READ[:1], READ[:1])
 
 
 def of_editors(resources: Iterable[type[CustomResource]]) -> Rights:
-    """Return what people need to change the custom resources; their status is the operator's."""
+    """Return the rights of users who change the custom resources, but not their status."""
     return _of_people(resources, VERBS, READ[:1], ("get", "patch"))
 
 
@@ -127,7 +128,7 @@ def _of_people(
 
 
 def rules(granted: Rights) -> list[Object]:
-    """Fold rights into RBAC rules: one for the resources of a group with the same verbs."""
+    """Return rights as RBAC rules: one for all resources of a group with the same verbs."""
     verbs: dict[tuple[str, str, str], set[str]] = {}
     for right in sorted(granted):
         verbs.setdefault((right.group, right.name, right.resource), set()).add(right.verb)

@@ -1,4 +1,4 @@
-"""Workload: the operator's pods, as confined as PodSecurity's `restricted` asks and more."""
+"""Workload: the operator's pods, at least as confined as PodSecurity's `restricted` level."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ USER = 65532
 """The image's own user."""
 REPLICAS = 2
 GRACE = 40
-"""Seconds: the pause before SIGTERM, the 20 of `--grace-period`, 2 for the Lease, 3 for requests
-under way, and some to spare."""
+"""Seconds: the pause before SIGTERM, the 20 of `--grace-period`, 2 for the Lease, 3 for running
+requests, and a reserve."""
 PAUSE = 5
-"""Seconds that a pod serves on while the Services' endpoints forget it."""
+"""Seconds for which a pod still serves, until it is removed from the Services' endpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Program:
     arguments: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Spell the settings out as arguments."""
+        """Turn the settings into arguments."""
         given = ["run", "--leader-elect", "--metrics-secure"]
         given += [f"--namespace={name}" for name in self.namespaces]
         given += [f"--instance={self.names.instance}"] if self.names.instance else []
@@ -39,7 +39,7 @@ class Program:
 
 
 def namespace(name: str) -> Object:
-    """Return the operator's namespace; what is in it has to be confined."""
+    """Return the operator's namespace; its pods must meet PodSecurity's `restricted` level."""
     labels = {
         f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")
     }
@@ -52,7 +52,7 @@ def service_account(names: Names) -> Object:
 
 
 def disruption_budget(names: Names) -> Object:
-    """Return the budget: evictions take one replica at a time, and a broken one holds up none."""
+    """Return the budget: evict one replica at a time; an unhealthy one does not block evictions."""
     spec = {
         "maxUnavailable": 1,
         "unhealthyPodEvictionPolicy": "AlwaysAllow",
@@ -62,12 +62,12 @@ def disruption_budget(names: Names) -> Object:
 
 
 def deployment(program: Program) -> Object:
-    """Return the Deployment: a leader and a standby, and a third while they are replaced."""
+    """Return the Deployment: a leader and a standby, and a third one during a rollout."""
     names = program.names
     spec: Object = {
         "replicas": REPLICAS,
         "selector": {"matchLabels": names.labels},
-        # A new replica is ready before an old one goes: webhooks are served by two throughout.
+        # A new replica is ready before an old one is deleted: two always serve webhooks.
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}},
         "template": {"metadata": {"labels": names.labels}, "spec": _pod(program)},
     }
@@ -89,7 +89,7 @@ def _pod(program: Program) -> Object:
         },
         "topologySpreadConstraints": [_spread(program.names, key) for key in _TOPOLOGY],
         "containers": [_container(program)],
-        # In memory, for what insists on a temporary file.
+        # In memory, for libraries that need temporary files.
         "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}}],
     }
 
@@ -101,7 +101,7 @@ def _spread(names: Names, key: str) -> Object:
     return {
         "topologyKey": key,
         "maxSkew": 1,
-        # One node has to be enough, and a rollout's pods are counted by themselves.
+        # A single node must be enough. New pods of a rollout are counted separately.
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": names.labels},
         "matchLabelKeys": ["pod-template-hash"],
@@ -109,7 +109,7 @@ def _spread(names: Names, key: str) -> Object:
 
 
 def _environment(program: Program) -> list[Object]:
-    """Return what a user may set otherwise in an overlay: an argument would win over it."""
+    """Return the settings that users may change in an overlay: arguments would override these."""
     own: Object = {"fieldRef": {"fieldPath": "metadata.namespace"}}
     return [
         {"name": "HEDGEROW_SYSTEM_NAMESPACE", "valueFrom": own},
@@ -133,7 +133,7 @@ def _container(program: Program) -> Object:
         "livenessProbe": _probe("/healthz", every=10, failures=6),
         "readinessProbe": _probe("/readyz", every=5, failures=2),
         "lifecycle": {"preStop": {"sleep": {"seconds": PAUSE}}},
-        # No limit of CPU: a throttled leader would lose its lease.
+        # No CPU limit: a throttled leader would lose its Lease.
         "resources": {
             "requests": {"cpu": "50m", "memory": "128Mi"},
             "limits": {"memory": "512Mi"},

@@ -24,10 +24,11 @@ _NOTHING: _Paths = MappingProxyType({})
 
 
 def leave_out(want: Object, contested: Iterable[Leaf]) -> Object:
-    """Return `want` without these leaves, so that the server takes the rest; raises nothing.
+    """Return `want` without these leaves, so that the server accepts the rest.
 
-    An atomic field goes whole, a leaf inside a keyed list item inside that item. A map or list that
-    this empties goes too, one that was declared empty stays, and so do the keys of list items.
+    An atomic field is left out as a whole; a leaf in a keyed list item is left out of that item.
+    A map or list that this empties is left out too. One that was declared empty stays, and so do
+    the keys of list items. Raises nothing.
     """
     return _from_map(want, dict.fromkeys(leaf.steps for leaf in contested), keys=())
 
@@ -76,10 +77,10 @@ def _from(value: Any, paths: _Paths, keys: tuple[str, ...] = ()) -> Any:
 def extract(live: Object, manager: str, subresource: str = "") -> Object | None:
     """Return what a manager's last apply declared, in the live spelling; None without an entry.
 
-    To apply it again changes no value; to apply it with a part taken out gives up that part, and
-    with it what was declared as empty or zero and is left out by the server. It carries the
-    object's identity and uid. The managed fields alone tell the structure, without a schema as
-    client-go's `ExtractInto` has it: a leaf is taken whole, a list item with all its keys.
+    Applying it again changes no value. Applying it without a part gives up that part. Fields that
+    were declared empty or zero, and that the server omits, are not in it: they are given up too.
+    It carries the object's identity and uid. Unlike client-go's `ExtractInto` it needs no schema:
+    the managed fields tell the structure. A leaf is taken whole, a list item with all its keys.
     """
     tree = entry(live, manager, subresource)
     if tree is None:
@@ -92,7 +93,7 @@ def extract(live: Object, manager: str, subresource: str = "") -> Object | None:
 
 
 def item(live: Any, element: str, tree: Tree) -> Any:
-    """Return what `tree` declares of one live list item, its keys included."""
+    """Return what `tree` declares of one live list item, including its keys."""
     parsed = parse(element)
     if parsed.kind != "k":
         return live
@@ -112,7 +113,7 @@ def _map(live: Object, tree: Tree) -> Object:
 def _value(live: Any, tree: Tree) -> Any:
     below = {element: inner for element, inner in tree.items() if element != SELF}
     if is_map(live):
-        # A map that is ours as such, and of which nothing else is, was declared empty.
+        # We own the map itself and nothing in it: it was declared empty.
         return _map(live, below) if below or SELF in tree else live
     if is_list(live) and (below or SELF in tree):
         return _list(live, below)

@@ -33,7 +33,7 @@ _QUANTITY: Final = re.compile(
 )
 _NANO: Final = 10**9
 _LARGEST: Final = (2**63 - 1) * _NANO
-"""To which the server cuts a binary quantity, and no other."""
+"""The server caps binary quantities at this amount, and no others."""
 _KIBI: Final = 1024
 _DIGITS_DECIMAL: Final = 18
 _DIGITS_BINARY: Final = 15
@@ -48,16 +48,16 @@ _MICROSECONDS: Final = frozenset({
 
 
 def builtin(api_version: str) -> bool:
-    """Return whether the API group is Kubernetes's own: only there does the server respell values.
+    """Return whether the API group is Kubernetes's own: the server respells values only there.
 
-    A custom resource keeps its strings as they were sent, quantities included.
+    A custom resource keeps its strings as they were sent, including quantities.
     """
     group, slash, _ = api_version.rpartition("/")
     return not slash or "." not in group or group.endswith(".k8s.io")
 
 
 def identical(left: Any, right: Any) -> bool:
-    """Compare JSON strictly: "8" is not 8, true is not 1, 1.0 is 1."""
+    """Return whether two JSON values are strictly equal: "8" is not 8, true is not 1, 1.0 is 1."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if is_map(left):
@@ -76,26 +76,26 @@ def _identical_lists(left: list[Any], right: list[Any]) -> bool:
 
 
 def same(want: Any, live: Any, steps: Sequence[str] = ()) -> bool:
-    """Compare a declared value with the live one of a built-in kind: strictly, spelling aside.
+    """Return whether a declared value of a built-in kind equals the live one, but for spelling.
 
-    `steps` are the fieldsV1 elements down to the value. Spelling counts for nothing only where a
-    Quantity or a time is known to stand, never for arbitrary strings such as env values.
+    `steps` are the fieldsV1 elements down to the value. Spelling is ignored only in fields that are
+    known to be a Quantity or a time, never in arbitrary strings such as env values.
     """
     return identical(want, live) or identical(canonical(want, steps), live)
 
 
 def canonical(value: Any, steps: Sequence[str] = ()) -> Any:
-    """Respell what stands below `steps` as the server of a built-in kind would.
+    """Return the value at `steps` in the spelling that the server uses for a built-in kind.
 
-    An apply of the canonical form settles at once and meets no conflict with a co-owner whose value
-    is equal in meaning: the server compares spellings.
+    An apply of the canonical form settles at once. It does not conflict with a co-owner whose value
+    means the same: the server compares spellings.
     """
     names = tuple(step[2:] for step in steps if step.startswith("f:"))
     return _respelled(value, names)
 
 
 def canonical_object(want: Object) -> Object:
-    """Return an applied configuration in the server's spelling; a custom resource as it is."""
+    """Return an applied configuration in the server's spelling; a custom resource unchanged."""
     return canonical(want) if builtin(str(want.get("apiVersion", ""))) else want
 
 
@@ -122,10 +122,11 @@ def _is_quantity(names: tuple[str, ...]) -> bool:
 
 
 def quantity(value: Any) -> Any:
-    """Spell a Quantity canonically: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`.
+    """Return the canonical Quantity: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`.
 
-    The rules are apimachinery's `resource.Quantity.CanonicalizeBytes`: the largest suffix that
-    leaves no fraction, the family of suffixes kept. What is no quantity comes back as it is.
+    The rules are those of apimachinery's `resource.Quantity.CanonicalizeBytes`: use the largest
+    suffix that leaves no fraction, and keep the family of suffixes. A value that is not a quantity
+    is returned unchanged.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return value
@@ -148,7 +149,7 @@ def _quantity(text: str) -> str | None:
 
 
 def _is_kept(read: re.Match[str]) -> bool:
-    """Return whether `ParseQuantity` takes the text for canonical: `1.234`, `1E3`, `+5` stay."""
+    """Return whether `ParseQuantity` keeps the text as it is: `1.234`, `1E3` and `+5` stay."""
     whole, part = read["whole"].lstrip("0") or "0", read["part"] or ""
     if read["binary"]:
         exponent = 10 * _BINARY.index(read["binary"])
@@ -168,7 +169,7 @@ def _exponent(read: re.Match[str]) -> int:
 
 
 def _in_nano(read: re.Match[str]) -> int:
-    """Read the amount in units of 10⁻⁹; what is finer is rounded away from zero."""
+    """Return the amount in units of 10⁻⁹; smaller fractions are rounded away from zero."""
     part = read["part"] or ""
     digits = int((read["whole"] or "") + part)
     if read["binary"]:
@@ -193,14 +194,14 @@ def _in_decimal(nano: int, *, exponential: bool) -> str | None:
         nano, exponent = nano // 1000, exponent + 3
     if exponential:
         return f"{nano}e{exponent}" if exponent else str(nano)
-    # Beyond E, servers up to 1.36 lose the exponent altogether: nothing to agree with.
+    # Beyond E, servers up to 1.36 drop the exponent: there is no canonical form to match.
     return f"{nano}{_DECIMAL[exponent]}" if exponent in _DECIMAL else None
 
 
 def time(value: Any, precision: str = "seconds") -> Any:
-    """Spell an RFC 3339 instant in UTC with `Z`; what is none comes back as it is.
+    """Return an RFC 3339 instant in UTC with `Z`; any other value is returned unchanged.
 
-    `metav1.Time` holds whole seconds, `metav1.MicroTime` always six decimals.
+    `metav1.Time` has whole seconds, `metav1.MicroTime` always has six decimals.
     """
     if not isinstance(value, str):
         return value

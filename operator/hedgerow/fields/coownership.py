@@ -1,4 +1,4 @@
-"""Co-ownership: a declaration fitted to fields that others hold, taking nothing from them."""
+"""Co-ownership: a declaration adapted to what others hold, so that it takes nothing from them."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "f:fieldRef": {"apiVersion": "v1"},
     "f:resourceFieldRef": {"divisor": "0"},
 }
-"""What the server adds within atomic fields: the one kind of default that has an owner."""
+"""Defaults that the server adds inside atomic fields; no other kind of default has an owner."""
 
 
 def without_yielded(
     want: Object, live: Object, manager: str, is_yielded: Callable[[Steps], bool]
 ) -> Object:
-    """Return `want` without the fields that are yielded and that somebody else holds.
+    """Return `want` without the yielded fields that another manager holds.
 
-    They are left out though we hold them as well: whoever is yielded to must not meet a conflict
-    with us. What nobody else holds stays declared, or it would be lost: an empty map of somebody
-    else over fields of ours is no hold of these.
+    They are left out even if we hold them too: the other manager must not get a conflict with us.
+    Fields that nobody else holds stay declared, or the server would remove them. Another manager's
+    entry for an empty map does not hold our fields inside that map.
     """
     mine = entry(live, manager) or {}
     left = {
@@ -47,9 +47,9 @@ def without_yielded(
 
 
 def respelled(want: Object, verdict: Verdict) -> Object:
-    """Return `want` with the live spelling where somebody holds the same in other words.
+    """Return `want` with the live spelling where another manager holds an equal value.
 
-    To a co-owner the server compares spellings: `1000m` conflicts with `1`.
+    The server compares spellings to find conflicts: `1000m` conflicts with `1`.
     """
     if not builtin(str(want.get("apiVersion", ""))):
         return want
@@ -64,11 +64,12 @@ def respelled(want: Object, verdict: Verdict) -> Object:
 def with_held_items(
     want: Object, live: Object, manager: str, verdict: Verdict
 ) -> tuple[Object, tuple[Leaf, ...]]:
-    """Return `want` with the items that are declared no more and that others hold fields of.
+    """Return `want` plus the items that are no longer declared but in which others hold fields.
 
-    The server removes an item with its last owner, and with it what others hold inside: an
-    unforced apply that takes a field without a conflict (tried on 1.36). Such an item stays
-    declared as it is, and is given as contested by those who hold a part of it.
+    The server removes an item when its last owner gives it up, together with the fields that
+    others hold inside it: an unforced apply removes their fields without a conflict (seen on 1.36).
+    So we keep declaring such an item as it is. The second result reports each of these items as
+    contested by the managers that hold fields in it.
     """
     mine = entry(live, manager) or {}
     others = held(live, but=(manager, ""))
@@ -90,10 +91,10 @@ def _is_item(leaf: Leaf) -> bool:
 
 
 def _holders_within(there: Entries) -> tuple[Holder, ...]:
-    """Return who holds something within an item, but not the item itself.
+    """Return the managers that hold fields within an item, but not the item itself.
 
-    Of an object whose managed fields were emptied, whose the item was is not known: to let go of
-    it would leave it to nobody, for ever.
+    `before-first-apply` counts even if it holds the item: managed fields were emptied, and the
+    item's owner is unknown. If we gave the item up, nobody would ever remove it.
     """
     return tuple(
         holder
@@ -104,11 +105,11 @@ def _holders_within(there: Entries) -> tuple[Holder, ...]:
 
 
 _Edit = Callable[[Any], Any]
-"""Makes of the value at a place the one that it becomes."""
+"""A function from the old value at a place to the new one."""
 
 
 def _edited(want: Any, edits: Mapping[Steps, _Edit]) -> Any:
-    """Return a declaration with edits at some of its places, each list on the way read once."""
+    """Return a declaration with edits at some of its places; each list is read only once."""
     if () in edits:
         return edits[()](want)
     found = by_element(edits)
@@ -132,7 +133,7 @@ def _extended(parts: list[Any], there: Any) -> list[Any]:
 
 
 def covers(want: Any, live: Any) -> bool:
-    """Return whether a live value is the declared one, with nothing but additions within it."""
+    """Return whether a live value is the declared one, apart from fields added to its maps."""
     if is_map(want):
         return is_map(live) and all(k in live and covers(v, live[k]) for k, v in want.items())
     if is_list(want):

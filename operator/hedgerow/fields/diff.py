@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["added", "changed", "removed", "released", "shared"]
 _SHAPES: Final = "\0shapes"
-"""The holder of the entries that are laid under a look only to tell its list keys."""
+"""The manager of entries that are added to an object only for the list keys they contain."""
 _BOOKKEEPING: Final = frozenset({
     "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation",
     "managedFields", "name", "namespace", "resourceVersion", "selfLink", "uid",
@@ -29,9 +29,9 @@ _BOOKKEEPING: Final = frozenset({
 class Line:
     """One field that differs.
 
-    `holders` are those before, `after` those afterwards. Released: we hold it no more, and the
-    value stays; shared: we come to hold it too, and the value stays. A changed field that nobody
-    holds `after` is a matter of the server: a default, or what admission makes of it.
+    `holders` are the managers before, `after` those afterwards. released: we no longer hold the
+    field, and its value stays. shared: we now hold it too, and its value stays. If nobody holds a
+    changed field `after`, the server set it: as a default, or by admission.
     """
 
     kind: Kind
@@ -53,10 +53,10 @@ class Line:
 
 
 def difference(before: Object | None, after: Object | None, field_manager: str) -> tuple[Line, ...]:
-    """Compare two looks at an object; None is an object that is not there.
+    """Return the fields that differ between two versions of an object; None: it does not exist.
 
-    Its status, its identity and what the server alone counts are left out. Values of a Secret are
-    compared, and never given.
+    Its status, its identity and the metadata that only the server sets are left out. Values of a
+    Secret are compared, but hidden in the result.
     """
     old, new = _leaves(before, after), _leaves(after, before)
     steps = [*new, *(step for step in old if step not in new)]
@@ -81,7 +81,7 @@ def _line(
 
 
 def _leaves(live: Object | None, other: Object | None) -> dict[tuple[str, ...], Node]:
-    """Return the leaves that can be compared; both looks take their list keys from both."""
+    """Return the leaves to compare; list keys are taken from both versions of the object."""
     if live is None:
         return {}
     lent = [{**entry, "manager": _SHAPES} for entry in _managed(other)]

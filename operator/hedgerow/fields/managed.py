@@ -22,9 +22,10 @@ class Holder:
     time: str = ""
 
     def is_applier(self, manager: str, subresource: str) -> bool:
-        """Return whether this is that manager's apply; its own name under `Update` is foreign.
+        """Return whether this entry comes from applies of that manager to that subresource.
 
-        The server conflicts with the `Update` entry just so (kubernetes/kubernetes#107417).
+        An `Update` entry of the same name does not count: the server reports a conflict with it as
+        with any other manager (kubernetes/kubernetes#107417).
         """
         return (
             self.manager == manager
@@ -34,10 +35,10 @@ class Holder:
 
 
 class Entries:
-    """The entries that know of one place, each with its tree there.
+    """The managed fields entries that contain one place, each with its tree at that place.
 
-    A tree is None where its shape is not known. What is below a place is sorted by element once,
-    so that to look at each of its elements costs what there is, however many entries there are.
+    A tree is None where its shape is unknown. Subtrees are grouped by element once: looking up
+    every element takes time in proportion to the trees, not to elements times entries.
     """
 
     __slots__ = ("_below", "_everywhere", "pairs")
@@ -45,13 +46,13 @@ class Entries:
     def __init__(
         self, pairs: Iterable[tuple[Holder, Tree | None]] = (), *, everywhere: bool = False
     ) -> None:
-        """`everywhere`: they know of every place below, though their trees may not tell so."""
+        """`everywhere`: the entries count for every place below, even if no tree contains it."""
         self.pairs = list(pairs)
         self._everywhere = everywhere
         self._below: dict[str, Entries] | None = None
 
     def below(self, element: str) -> Entries:
-        """Return the entries that know of an element below this place."""
+        """Return the entries that contain an element directly below this place."""
         if self._below is None:
             self._below = self._sorted()
         found = self._below.get(element)
@@ -60,7 +61,7 @@ class Entries:
         return _NO_ENTRIES if found is None else found
 
     def at(self, steps: Iterable[str]) -> Entries:
-        """Return the entries that know of a place further below."""
+        """Return the entries that contain the place at these elements below this one."""
         found = self
         for element in steps:
             found = found.below(element)
@@ -84,7 +85,7 @@ _NO_ENTRIES: Final = Entries()
 
 
 def held(live: Object, *, but: tuple[str, str] | None = None) -> Entries:
-    """Return the entries of an object, without those of applies of a manager to a subresource."""
+    """Return an object's entries, without those of the applier `but` (manager, subresource)."""
     found = ((holder, tree) for holder, _, tree in entries(live))
     return Entries(one for one in found if but is None or not one[0].is_applier(*but))
 

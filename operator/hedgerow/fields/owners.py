@@ -1,6 +1,6 @@
 """Owners: a live object as a tree in which each field has its managers.
 
-No schema is asked: as in `walk`, the fieldsV1 trees tell list keys and atomic fields.
+It needs no schema: as in `ownership`, the fieldsV1 trees tell list keys and atomic fields.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _METADATA_DEPTH: Final = 2
 class Node:
     """One place of an object.
 
-    A `leaf` has a `value`: a scalar, or an atomic or empty map or list as a whole. A `branch` has
-    its `children` and may itself be held, as fieldsV1's `.` says. `identity` is what the server
-    alone sets and keeps no record of. `steps` are fieldsV1 elements; of a list item whose keys
-    nobody knows the last is `i:` and its index. `contested` names the resource that declares
-    another value here.
+    A `leaf` has a `value`: a scalar, or a whole map or list that is atomic or empty. A `branch` has
+    `children` and may be held itself, which fieldsV1 writes as `.`. An `identity` is set by the
+    server alone, which does not record it in managed fields. `steps` are fieldsV1 elements; for a
+    list item with unknown keys the last one is `i:` and the index. `contested` names the resource
+    that declares another value here.
     """
 
     steps: tuple[str, ...]
@@ -70,11 +70,11 @@ class Node:
 
     @property
     def unowned(self) -> bool:
-        """Nobody holds this value: a default, or a field whose holder let go of it."""
+        """Whether nobody holds this value: it is a default, or its manager gave it up."""
         return self.kind == "leaf" and not self.holders
 
     def walk(self) -> Iterator[Node]:
-        """Yield the node and all below it, parents first."""
+        """Yield the node and all nodes below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -82,7 +82,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A place that an entry holds and the object does not have; `version` is the entry's."""
+    """A place that an entry holds but the object lacks; `version` is the entry's apiVersion."""
 
     steps: tuple[str, ...]
     holder: Holder
@@ -96,10 +96,11 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """A live object by place; `fields` are its top-level ones, in the server's order.
+    """The places of a live object; `fields` are its top-level ones, in the server's order.
 
-    `holders` are those of the entries. `missing` are pairs: a contested path that the
-    object does not have, and the resource that declares it.
+    `holders` are the managers of all entries. `gone` are places that an entry holds but the object
+    lacks. `missing` are pairs: a contested path that the object lacks, and the resource that
+    declares it.
     """
 
     fields: tuple[Node, ...]
@@ -113,15 +114,15 @@ class Ownership:
             yield from field.walk()
 
     def leaves(self) -> Iterator[Node]:
-        """Return every leaf, unowned and identity included: each value of the object once."""
+        """Return every leaf, including unowned and identity ones: each value of the object once."""
         return (node for node in self.places() if node.kind != "branch")
 
 
 def owners(live: Object, contested: Mapping[str, str] | None = None) -> Ownership:
-    """Account for every place of a live object; raises nothing.
+    """Return every place of a live object with its managers; raises nothing.
 
-    `contested` gives the paths at which a resource declares another value, and that resource.
-    A Secret's values, and its annotations, which may hold a copy of them, are hidden.
+    `contested` maps each path at which a resource declares another value to that resource.
+    A Secret's values are hidden, and so are its annotations, which may contain a copy of them.
     """
     marks = dict(contested or {})
     walk = _Walk(granular=builtin(str(live.get("apiVersion"))), contested=marks)
@@ -139,7 +140,7 @@ class _Walk:
     __slots__ = ("_contested", "_granular")
 
     def __init__(self, *, granular: bool, contested: Mapping[str, str]) -> None:
-        """`granular`: which maps are, though a bare `{}` stands for them, is known by name."""
+        """`granular`: take the maps named in GRANULAR as granular even if their tree is `{}`."""
         self._granular = GRANULAR if granular else frozenset[str]()
         self._contested = contested
 
@@ -173,7 +174,7 @@ class _Walk:
     def _is_parted(
         self, steps: tuple[str, ...], there: Entries, holders: tuple[Holder, ...]
     ) -> bool:
-        """Return whether a map or list is held in parts, or by nobody: it is shown in parts."""
+        """Return whether a map or list is shown in parts: it is held in parts, or by nobody."""
         parted = any(element != SELF for element in there.elements())
         return parted or not holders or steps[-1] in self._granular
 
@@ -183,9 +184,9 @@ def _is_member(tree: Tree | None) -> bool:
 
 
 def _elements(items: list[Any], there: Entries) -> list[str]:
-    """Return each live item its element; one that nobody holds is told by the keys of the others.
+    """Return the element of each live item; an item nobody holds is named by its siblings' keys.
 
-    Keys may be optional, so the element with the most of them is tried first.
+    Keys may be optional, so the element with the most keys is tried first.
     """
     known = dict.fromkeys(element for element in there.elements() if parse(element).kind in "kv")
     ranked = sorted(known, key=lambda element: -len(parse(element).names))
@@ -203,7 +204,7 @@ def _is_identity(steps: tuple[str, ...]) -> bool:
 
 
 def _shown(live: Object) -> Object:
-    """Return the object without its managed fields and without what is nobody's to read."""
+    """Return the object without its managed fields; values of a Secret are hidden."""
     meta = {name: value for name, value in metadata(live).items() if name != "managedFields"}
     shown: Object = {name: meta if name == "metadata" else live[name] for name in live}
     if not is_secret(str(live.get("kind", ""))):

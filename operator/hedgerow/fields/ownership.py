@@ -1,7 +1,7 @@
 """Ownership: whether the live object is as declared, and who holds the fields that are not.
 
-The server moves a field out of our `managedFields` entry as soon as anyone else changes its value,
-so that entry and the values together tell drift from rest without a request.
+When another manager changes a field's value, the server removes the field from our `managedFields`
+entry. So our entry and the live values together show drift, without a request.
 """
 
 from __future__ import annotations
@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 
 
 BEFORE_FIRST_APPLY: Final = Holder("before-first-apply", "Update")
-"""To whom the next apply books everything of an object that has no managed fields at all."""
+"""The server's name for the owner of all fields of an object that had no managed fields.
+
+It adds this entry at the next apply.
+"""
 
 
 def is_before_first_apply(holder: Holder) -> bool:
-    """Return whether an entry is the server's, for fields that nobody was known to hold."""
+    """Return whether an entry is the server's `before-first-apply`, for fields of unknown owner."""
     named = (BEFORE_FIRST_APPLY.manager, BEFORE_FIRST_APPLY.operation)
     return (holder.manager, holder.operation) == named
 
@@ -52,21 +55,21 @@ GRANULAR: Final = frozenset(
         "rollingUpdate", "securityContext", "strategy", "updateStrategy",
     )
 )  # fmt: skip
-"""Maps that are often written as `{}`, which a fieldsV1 tree shows as it shows an atomic one.
+"""Granular maps that are often written as `{}`; fieldsV1 shows such a map like an atomic one.
 
-In the OpenAPI of Kubernetes's own kinds no field of these names is atomic.
+In the OpenAPI of Kubernetes's own kinds no field with one of these names is atomic.
 """
 _Place = tuple[Any, str] | None
-"""A linked path (parent, element): cheap at every step, spelled out only for what is reported."""
+"""A linked path (parent, element): cheap to extend, written out only for reported fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """A place where the live object is not what we declare.
 
-    lost: not in our entry (any more); changed: in our entry, with another value; surplus: in our
-    entry, not declared any more; order: list items of ours, out of our order. `steps` are fieldsV1
-    elements, `path` prints them as a 409's cause does. `equal`: the value itself is as declared.
+    lost: not in our entry, or no longer. changed: in our entry, with another value. surplus: in our
+    entry, but no longer declared. order: our list items are not in our order. `steps` are fieldsV1
+    elements; `path` prints them as a 409's cause does. `equal`: the value itself is as declared.
     """
 
     path: str
@@ -84,7 +87,7 @@ class Walk:
     __slots__ = ("_builtin", "leaves")
 
     def __init__(self, *, builtin: bool) -> None:
-        """`builtin`: one of Kubernetes's own kinds, whose spelling and shapes are known."""
+        """`builtin`: it is one of Kubernetes's own kinds, whose spelling and shapes are known."""
         self._builtin = builtin
         self.leaves: list[Leaf] = []
 
@@ -96,7 +99,7 @@ class Walk:
         mine: Tree | None,
         others: Entries,
     ) -> None:
-        """Walk a granular map: what is declared, then what is ours beyond that."""
+        """Walk a granular map: first what is declared, then what else our entry holds."""
         for name, value in want.items():
             element = "f:" + name
             own = None if mine is None else mine.get(element)
@@ -143,7 +146,7 @@ class Walk:
             own = None if mine is None else mine.get(element)
             at = where.of(element)
             found = [live[index] for index in at]
-            if len(items) > 1:  # duplicates are one atomic value to the server
+            if len(items) > 1:  # the server treats duplicates as one atomic value
                 self._leaf(here, items, found or None, own, others.below(element))
             else:
                 there = found[0] if found else None
@@ -157,7 +160,7 @@ class Walk:
                 self._surplus((place, element), tree, live[at[0]] if at else None)
 
     def _ordered(self, place: _Place, order: dict[str, int]) -> None:
-        """Our items must stand in our relative order; foreign ones may stand between them."""
+        """Our items must be in our relative order; items of others may be between them."""
         live = sorted(order, key=order.__getitem__)
         if live != list(order):
             self._report(place, "order", want=list(order), live=live)
@@ -165,7 +168,7 @@ class Walk:
     def _leaf(
         self, place: tuple[Any, str], want: Any, live: Any, mine: Tree | None, others: Entries
     ) -> None:
-        # An empty map lies over a granular one without changing it.
+        # Applying an empty map to a granular one changes nothing.
         covers = want == {} and bool(
             mine
             or any(tree for _, tree in others.pairs)
@@ -180,7 +183,7 @@ class Walk:
             covers
             or identical(want, live)
             or (live is None and want in (None, []))
-            # To a co-owner the server compares spellings: equal in meaning is a conflict.
+            # The server compares spellings: with a co-owner, another spelling is a conflict.
             or (self._builtin and not holders and same(want, live, _steps(place)))
         )
         if mine is None:
@@ -213,7 +216,7 @@ class Walk:
 
 
 def _grouped(want: list[Any], mine: Tree | None, others: Entries) -> dict[str, list[Any]]:
-    """Group declared items by element; one that nobody holds gets an element coined for it."""
+    """Group declared items by element; an item that no entry holds gets a new element."""
     known = dict.fromkeys((*(mine or ()), *others.elements()))
     known.pop(SELF, None)
     groups: dict[str, list[Any]] = {}
@@ -259,8 +262,8 @@ _METADATA_IDENTITY: Final = frozenset({
 class Verdict:
     """What an unforced apply would find.
 
-    `owned`: we have an entry; `tracked`: anyone has one; `version_ok`: entry, declaration and live
-    object speak the same apiVersion (an apply in another one rewrites the entry). `rewritten`:
+    `owned`: we have an entry. `tracked`: some manager has one. `version_ok`: entry, declaration and
+    live object have the same apiVersion (an apply in another one rewrites the entry). `rewritten`:
     leaves that mutating admission is known to change whenever we apply them.
     """
 
@@ -272,7 +275,7 @@ class Verdict:
 
     @property
     def settled(self) -> bool:
-        """An apply would change nothing: send none."""
+        """Whether an apply would change nothing; then none is sent."""
         return self.tracked and self.version_ok and not self.leaves
 
     @property
@@ -289,10 +292,10 @@ def judge(
     *,
     hint: Tree | None = None,
 ) -> Verdict:
-    """Hold an applied configuration against the live object; raises nothing.
+    """Return how the live object differs from an applied configuration; raises nothing.
 
-    `want` is what would be sent: no nulls, with its identity (which is never walked). `hint` is the
-    last fieldsV1 tree known of the object: it tells list keys when all managed fields were wiped.
+    `want` is what would be sent: without nulls, with its identity (which is not compared). `hint`
+    is the object's last known fieldsV1 tree: it tells list keys if all managed fields were wiped.
     """
     mine: Tree | None = None
     others: list[tuple[Holder, Tree | None]] = []
@@ -314,11 +317,11 @@ def judge(
 
 
 def residual(verdict: Verdict) -> str:
-    """Digest a verdict's differences (16 hex digits); empty only when it is settled.
+    """Return a digest (16 hex digits) of a verdict's differences; empty only if it is settled.
 
-    Of the answer to our own apply it tells what the server's normal form, its defaults in atomic
-    fields or admission made of our leaves. While later verdicts on the same declaration have that
-    residual, a further apply would change nothing. Other managers' times do not count.
+    For the response to our own apply, these differences come from the server's normal form, its
+    defaults in atomic fields, or admission. As long as later verdicts on the same declaration have
+    the same residual, another apply would change nothing. Other managers' times do not count.
     """
     if verdict.settled:
         return ""
@@ -337,7 +340,7 @@ def _names(holders: Iterable[Holder]) -> list[tuple[str, str, str]]:
 
 
 def _body(want: Object) -> Object:
-    """Drop identity and what the server alone sets: nobody ever owns it."""
+    """Return `want` without its identity and what only the server sets: nobody ever owns these."""
     metadata: Any = want.get("metadata") or {}
     kept = {name: value for name, value in metadata.items() if name not in _METADATA_IDENTITY}
     body = {name: value for name, value in want.items() if name not in _IDENTITY}
@@ -345,13 +348,13 @@ def _body(want: Object) -> Object:
 
 
 _NOT_OURS = ("f:metadata", "f:status")
-"""Owner references and finalizers of ours are known by what is in them; a status has no items."""
+"""Not searched: our owner references and finalizers are known by content, status has no items."""
 
 
 def unproven(want: Object, live: Object) -> tuple[Leaf, ...]:
-    """Return the list items that nobody holds but `before-first-apply` and that are not declared.
+    """Return the undeclared list items that only `before-first-apply` holds: of unknown owner.
 
-    Only lists are looked at that are declared, or that stand in a map that is.
+    Only lists that are declared, or that are in a declared map, are searched.
     """
     found = held(live).pairs
     before = next((one for one in found if is_before_first_apply(one[0])), None)
@@ -371,7 +374,7 @@ def unproven(want: Object, live: Object) -> tuple[Leaf, ...]:
 def _items(
     above: tuple[str, ...], want: Any, tree: Tree, others: Entries
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the places of such items; `want` is what is declared at the place of these trees."""
+    """Yield the places of such items; `want` is what is declared at the place `above`."""
     declared = _declared(want, tree)
     for element, below in tree.items():
         steps = (*above, element)

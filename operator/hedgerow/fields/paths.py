@@ -15,7 +15,7 @@ Tree = Mapping[str, Any]
 """A `fieldsV1` tree or a part of it: elements to subtrees; `{}` is a leaf."""
 
 SELF: Final = "."
-"""The element that says: the map or item itself is owned, not only what is in it."""
+"""The element for the map or item itself: it is owned, not only its contents."""
 
 Key = tuple[Any, ...]
 Names = tuple[str, ...]
@@ -24,8 +24,8 @@ Names = tuple[str, ...]
 class Element(NamedTuple):
     """One parsed element: `f:spec`, `k:{"name":"c"}` or `v:"x"`.
 
-    `names` are field names (of `f:` the one, of `k:` the keys in sorted order), `values` the key
-    values or the set's value.
+    `names` are field names: one for `f:`, the sorted keys for `k:`. `values` are the key values,
+    or the one value of a set.
     """
 
     kind: Literal["f", "k", "v", "?"]
@@ -34,7 +34,7 @@ class Element(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """The values as something that can be looked up; strict about JSON types."""
+        """The values as a key for lookups; different JSON types are never equal."""
         return tuple(_token(value) for value in self.values)
 
 
@@ -50,11 +50,11 @@ def is_list(value: Any) -> TypeGuard[list[Any]]:
 
 _REMEMBERED: Final = 8192
 _LONGEST_REMEMBERED: Final = 256
-"""Characters; a set's value may be as long as an object, and what is remembered is never let go."""
+"""Characters of an element. Longer ones, such as a set's long value, are not kept in memory."""
 
 
 def remembered(make: Callable[[str], V]) -> Callable[[str], V]:
-    """Remember what is made of an element, of thousands of them and of none that is long."""
+    """Return `make` with a cache for up to 8192 elements; long elements are not cached."""
     known = lru_cache(maxsize=_REMEMBERED)(make)
 
     @wraps(make)
@@ -66,13 +66,13 @@ def remembered(make: Callable[[str], V]) -> Callable[[str], V]:
 
 @remembered
 def parse(element: str) -> Element:
-    """Parse an element of fieldsV1; what cannot be read is of kind `?` and matches nothing."""
+    """Return a parsed element of fieldsV1; an unreadable one has kind `?` and matches nothing."""
     kind, _, text = element.partition(":")
     if kind == "f":
         return Element("f", (text,))
     try:
         value: Any = json.loads(text)
-    except (ValueError, RecursionError):  # anybody may write an element, as deep as they like
+    except (ValueError, RecursionError):  # anyone may write an element, nested to any depth
         return Element("?")
     if kind == "v":
         return Element("v", (), (value,))
@@ -84,7 +84,7 @@ def parse(element: str) -> Element:
 
 @remembered
 def show(element: str) -> str:
-    """Print an element as the field of a 409's cause does: `.spec`, `[name="c"]`, `[="x"]`."""
+    """Return an element as a 409's cause prints it: `.spec`, `[name="c"]`, `[="x"]`."""
     parsed = parse(element)
     if parsed.kind == "f":
         return "." + parsed.names[0]
@@ -97,15 +97,15 @@ def show(element: str) -> str:
 
 
 def path_of(steps: Iterable[str]) -> str:
-    """Print elements as one path: `.spec.template.spec.containers[name="blue"].image`."""
+    """Return elements as one path: `.spec.template.spec.containers[name="blue"].image`."""
     return "".join(map(show, steps))
 
 
 def assign(items: Sequence[Any], known: Iterable[str]) -> list[str | None]:
-    """Return each list item its element among `known`, or None where none fits.
+    """Return for each list item its element among `known`, or None if none fits.
 
-    Exact keys come first. An item that leaves out a key with a default (`protocol`) gets what is
-    left over; where several fit, the first one: a guess, hence: spell keys out.
+    Exact matches of all keys come first. An item that omits a key with a default (`protocol`) gets
+    the first remaining element that fits. That is a guess, so declarations should write all keys.
     """
     elements = [(element, parse(element)) for element in known]
     exact = {(parsed.names, parsed.key): element for element, parsed in elements}
@@ -119,9 +119,9 @@ def assign(items: Sequence[Any], known: Iterable[str]) -> list[str | None]:
 
 
 class _Leftovers:
-    """Elements that no item has by all of its keys; each is taken once, the first ones first.
+    """Elements that match no item by all keys; each is taken once, in order.
 
-    They are filed by the keys that an item has: no item is held against each of them.
+    They are indexed by the keys that an item has, so an item is not compared with all of them.
     """
 
     __slots__ = ("_elements", "_filed", "_shapes", "_taken")
@@ -133,7 +133,7 @@ class _Leftovers:
         self._taken: set[int] = set()
 
     def take(self, item: Any) -> str | None:
-        """Return the first element that has no key but as the item has it, if it has it at all."""
+        """Return the first free element that agrees with all keys of the item, or None."""
         if not is_map(item):
             return None
         found = [place for names in self._shapes for place in self._first(item, names)]
@@ -161,7 +161,7 @@ class _Leftovers:
 
 
 def shapes(known: Iterable[str]) -> tuple[str, ...]:
-    """Return the first element of each shape, that is of each set of keys: what `coin` asks for."""
+    """Return the first element of each shape, that is each set of keys, as `coin` needs them."""
     first: dict[tuple[str, Names], str] = {}
     for element in known:
         parsed = parse(element)
@@ -170,9 +170,9 @@ def shapes(known: Iterable[str]) -> tuple[str, ...]:
 
 
 def coin(item: Any, known: Iterable[str]) -> str | None:
-    """Write the element for an item that no entry has, shaped as the `known`; None if keyless.
+    """Return a new element for an item, shaped like a `known` one; None if the item lacks its keys.
 
-    Of several elements of one shape only the first can tell anything: give `shapes` of them.
+    Only the first element of each shape matters: pass `shapes(known)`.
     """
     for parsed in map(parse, known):
         if parsed.kind == "v":
@@ -183,7 +183,7 @@ def coin(item: Any, known: Iterable[str]) -> str | None:
 
 
 def by_element(places: Mapping[Names, V]) -> dict[str, dict[Names, V]]:
-    """Sort places, each with what there is to say of it, by their first element."""
+    """Return places with their values, grouped by first element and keyed by the rest."""
     found: dict[str, dict[Names, V]] = {}
     for steps, said in places.items():
         if steps:
@@ -192,7 +192,7 @@ def by_element(places: Mapping[Names, V]) -> dict[str, dict[Names, V]]:
 
 
 class Positions:
-    """At which indices of a list elements stand; the list is read once for each shape of them."""
+    """The indices of a list's elements; the list is read once for each shape of element."""
 
     __slots__ = ("_indexed", "_items")
 
@@ -201,7 +201,7 @@ class Positions:
         self._indexed: dict[Names, dict[Key, list[int]]] = {}
 
     def of(self, element: str) -> Sequence[int]:
-        """Return the indices at which an element stands, none where it does not."""
+        """Return the indices of the items that an element selects; empty if there are none."""
         parsed = parse(element)
         if not parsed.values:
             return ()
@@ -220,7 +220,7 @@ def _index(items: Sequence[Any], names: Names) -> dict[Key, list[int]]:
 
 
 def _key(item: Any, names: Names) -> Key | None:
-    """Read an item's key values; no names means a set, whose items are their own key."""
+    """Return an item's key values; no names means a set, whose items are their own key."""
     if not names:
         return (_token(item),)
     if not is_map(item):
@@ -249,7 +249,7 @@ def _token(value: Any) -> Any:
 
 
 def _go(value: Any) -> str:
-    """Print a scalar as Go's `%v`, a string as its `%q`."""
+    """Return a scalar as Go's `%v` prints it, a string as `%q` does."""
     if isinstance(value, str):
         plain = _PLAIN.fullmatch(value) is not None
         return f'"{value}"' if plain else '"' + "".join(map(_quoted, value)) + '"'
@@ -260,7 +260,7 @@ _ESCAPES: Final = dict(
     zip('\a\b\f\n\r\t\v\\"', (*(f"\\{c}" for c in "abfnrtv\\"), '\\"'), strict=True)
 )
 _PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
-"""Of ASCII what is printed as it is, as nearly every key: the usual case, kept short."""
+"""ASCII text that needs no escapes: a fast path, since nearly every key is such a text."""
 _DELETE: Final = 0x7F
 _BASIC_PLANE: Final = 0x10000
 

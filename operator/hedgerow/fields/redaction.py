@@ -1,4 +1,4 @@
-"""Redaction: values as people may see them: a Secret's hidden, long ones cut to one line."""
+"""Redaction: values as people may see them, those of Secrets hidden and long ones cut."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HIDDEN: Final = "(hidden)"
-"""What stands for a value of a Secret, which is never shown."""
+"""Shown instead of a Secret's value, which is never shown."""
 LONGEST: Final = 500
-"""Characters of a value that are worth telling in a line of a page."""
+"""The most characters of a value in one line of a page."""
 LONGEST_VALUE: Final = 120
-"""Characters of a value in a status, an Event or a sentence."""
+"""The most characters of a value in a status, an Event or a sentence."""
 
 _SECRETS: Final = frozenset({"secret", "secrets"})
 _PRIVATE: Final = (("f:data",), ("f:stringData",), ("f:metadata", "f:annotations"))
-"""Where a Secret has its values, or, in an annotation, a copy of them."""
+"""The fields with a Secret's values; an annotation may contain a copy of them."""
 _WORDS: Final = frozenset({"", "true", "false", "null", "yes", "no", "on", "off"})
 _NUMBER: Final = re.compile(r"[-+]?(\d[\d_]*)?\.?\d*([eE][-+]?\d+)?$")
-"""What reads as something else than a string when it stands bare."""
+"""Text that YAML would read as a number if it were not quoted."""
 
 
 def is_secret(kind: str) -> bool:
-    """Return whether a kind is that of Secrets, however it is spelled and whatever its group."""
+    """Return whether a kind is `Secret` or `secrets`, in any case and of any group."""
     return kind.lower() in _SECRETS
 
 
 def is_private(kind: str, steps: Sequence[str]) -> bool:
-    """Return whether the value at a place of such an object must never be shown.
+    """Return whether the value at a place of an object of this kind must never be shown.
 
-    `steps` are fieldsV1 elements. A place is private that holds values of a Secret, that is within
-    them, or that contains them.
+    `steps` are fieldsV1 elements. A place is private if it is one of a Secret's values, or is
+    inside or above one.
     """
     return is_secret(kind) and any(
         all(one == other for one, other in zip(steps, place, strict=False)) for place in _PRIVATE
@@ -45,14 +45,14 @@ def is_private(kind: str, steps: Sequence[str]) -> bool:
 
 
 def shown(kind: str, steps: Sequence[str], value: Any) -> str:
-    """Return the value at a place of such an object in one line of at most 120 characters."""
+    """Return a value of an object of this kind, in one line of at most 120 characters."""
     return HIDDEN if is_private(kind, steps) else worded(value, LONGEST_VALUE)
 
 
 def both(kind: str, steps: Sequence[str], want: Any, live: Any) -> tuple[str | None, str | None]:
-    """Return a declared and a live value as `shown` does; None where there is no value.
+    """Return a declared and a live value as `shown` does; None if there is no value.
 
-    Of two maps only what differs is shown: it would be cut off, at the end of long ones.
+    Of two maps only the differing keys are shown. In long maps they might be cut off otherwise.
     """
     if is_map(want) and is_map(live):
         keys = [key for key in want | live if not _same(want, live, key)]
@@ -68,7 +68,7 @@ def _same(one: dict[str, Any], other: dict[str, Any], key: str) -> bool:
 
 
 def printable(text: str, longest: int = LONGEST) -> str:
-    """Return a text that neither steers a terminal nor breaks XML, cut where it gets endless."""
+    """Return a text that is safe for terminals and XML, cut to at most `longest` characters."""
     escaped = (
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut(text, longest)
     )
@@ -76,7 +76,7 @@ def printable(text: str, longest: int = LONGEST) -> str:
 
 
 def worded(value: Any, longest: int = LONGEST) -> str:
-    """Return a value in one line: JSON, but a string bare where it can be nothing else."""
+    """Return a value as JSON in one line; a string is unquoted if it cannot be misread."""
     written = json.dumps(value, ensure_ascii=False)
     bare = isinstance(value, str) and _is_plain(value, written)
     return printable(value if bare else written, longest)

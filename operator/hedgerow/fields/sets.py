@@ -1,4 +1,4 @@
-"""Sets: the trees of fieldsV1: their leaves, union and difference, and the values they select."""
+"""Sets: leaves, union and difference of fieldsV1 trees, and the values they select."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Steps = tuple[str, ...]
 """A place: fieldsV1 elements from the top of the object."""
 
 ABSENT: Final = object()
-"""What stands where nothing does; null is a value."""
+"""Stands for a missing value; null is a value."""
 
 
 def leaves(tree: Tree, above: Steps = ()) -> Iterator[Steps]:
-    """Yield each place that a tree holds and that has no other place in the tree below it."""
+    """Yield each place of a tree that has no other place below it."""
     for element, below in tree.items():
         if element == SELF:
             continue
@@ -34,7 +34,7 @@ def leaves(tree: Tree, above: Steps = ()) -> Iterator[Steps]:
 
 
 def subtree(tree: Tree, steps: Iterable[str]) -> Tree | None:
-    """Return what a tree holds at a place and below it; None where it holds nothing."""
+    """Return the part of a tree at a place and below it; None if it holds nothing there."""
     found: Tree | None = tree
     for step in steps:
         found = None if found is None else found.get(step)
@@ -42,7 +42,7 @@ def subtree(tree: Tree, steps: Iterable[str]) -> Tree | None:
 
 
 def is_key(steps: Steps) -> bool:
-    """Return whether a place is a key of its list item, which stays as long as the item does."""
+    """Return whether a place is a key field of its list item; it exists as long as the item."""
     if len(steps) < 2:  # noqa: PLR2004 - the item and its field
         return False
     item, field = parse(steps[-2]), parse(steps[-1])
@@ -50,15 +50,15 @@ def is_key(steps: Steps) -> bool:
 
 
 def is_hollow(held: Entries, steps: Steps) -> bool:
-    """Return whether a leaf holds just a map or list as such: other entries hold what is in it.
+    """Return whether a leaf holds only the map or list itself, while others hold its contents.
 
-    It looks like an atomic one, and to declare it with its value would be to hold it all.
+    It looks like an atomic field, but declaring it with its value would own the whole subtree.
     """
     return any(inner != SELF for inner in held.at(steps).elements())
 
 
 def united(tree: Tree, places: Iterable[Steps]) -> Tree:
-    """Return the tree that holds these places as well."""
+    """Return the tree with these places added."""
     whole = {element: united(below, ()) for element, below in tree.items()}
     for steps in places:
         here: dict[str, Any] = whole
@@ -68,9 +68,9 @@ def united(tree: Tree, places: Iterable[Steps]) -> Tree:
 
 
 def cut(tree: Tree, places: Collection[Steps]) -> Tree:
-    """Return the tree without these leaves; what that leaves without content goes as well.
+    """Return the tree without these leaves, and without subtrees that this empties.
 
-    It must: a bare `{}` would hold the whole of what is there.
+    An emptied subtree must not stay: a bare `{}` would own everything below that place.
     """
     return _cut(tree, frozenset(places), ())
 
@@ -88,7 +88,7 @@ def _cut(tree: Tree, places: Collection[Steps], above: Steps) -> Tree:
 
 
 class Values:
-    """Reads the values at places of one object; each list on the way is indexed once."""
+    """Reads the values at places of one object; each list is indexed only once."""
 
     __slots__ = ("_indexed", "live")
 
@@ -97,7 +97,7 @@ class Values:
         self._indexed: dict[int, Positions] = {}
 
     def at(self, steps: Steps) -> Any:
-        """Return the value at a place, or ABSENT; several items of one key are given as a list."""
+        """Return the value at a place, or ABSENT; several items with one key come as a list."""
         value: Any = self.live
         for element in steps:
             if is_map(value) and parse(element).kind == "f":
@@ -110,15 +110,15 @@ class Values:
         return value
 
     def _positions(self, items: list[Any]) -> Positions:
-        # What is indexed holds its list, so that no other one can come by its id.
+        # The index keeps its list alive, so no other list can get the same id.
         return self._indexed.setdefault(id(items), Positions(items))
 
 
 def declaring(live: Object, manager: str, places: Iterable[Steps], subresource: str = "") -> Object:
-    """Return the apply by which a manager holds these places too, with the values that are there.
+    """Return the apply that makes a manager hold these places too, with their live values.
 
-    All that it declared before is declared again: what an apply leaves out, it removes. It goes to
-    exactly the version that was looked at.
+    It declares again all that the manager declared before: an apply removes what it leaves out.
+    The server refuses it if the object has another version than `live`.
     """
     tree = united(entry(live, manager, subresource) or {}, places)
     meta = metadata(live)
@@ -133,6 +133,6 @@ def declaring(live: Object, manager: str, places: Iterable[Steps], subresource: 
 
 
 def versioned(body: Object, live: Object) -> Object:
-    """Return an apply that is refused unless the object is still of the version looked at."""
+    """Return the apply with `live`'s resourceVersion: refused if the object changed since."""
     version = metadata(live)["resourceVersion"]
     return {**body, "metadata": {**body["metadata"], "resourceVersion": version}}

@@ -1,1 +1,1 @@
-"""Kube: the boundary to the API server; nothing above it knows HTTP, TLS or kr8s."""
+"""Kube: the boundary to the API server; no code outside it uses HTTP, TLS or kr8s."""

@@ -1,7 +1,7 @@
-"""Adoption: the one write that is no apply: records of who holds what, removed or narrowed.
+"""Adoption: the one write that is not an apply: it removes or narrows managed fields entries.
 
-An apply cannot take away what another field manager holds. This can, and nothing else: it touches
-`metadata.managedFields` alone, of exactly one version of one object, and only to make it less.
+An apply cannot remove what another field manager holds. This write can do only that: it changes
+`metadata.managedFields` alone, of exactly one version of one object, and only removes from it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE = "application/json-patch+json"
 FIELD_MANAGER = "hedgerow-cli"
-"""Under which the command line writes; this write leaves no entry for it."""
+"""The field manager of the command line; this write leaves no entry for it."""
 
 _ENTRIES = "/metadata/managedFields"
 
@@ -28,20 +28,21 @@ _ENTRIES = "/metadata/managedFields"
 def request(
     api: ApiResource, live: Object, edits: Mapping[int, Mapping[str, Any] | None]
 ) -> Request:
-    """Return the request that has entries of a live object go, or keep only part of their fields.
+    """Return the request that removes entries of a live object, or some of their fields.
 
-    `edits` give, by index, the fieldsV1 tree that an entry keeps, None for none. The server refuses
-    it unless uid, version and each of these entries are as in `live`. Raises ValueError when there
-    is no such entry, when one would hold more than before, and when none would be left: the server
-    takes an empty list for a reset. It goes to the object also for fields of its status: the
-    status's endpoint ignores it for custom resources (tried on 1.36).
+    `edits` maps an entry's index to the fieldsV1 tree that it keeps; None removes the entry. The
+    server refuses the request unless uid, version and each of these entries are as in `live`.
+    Raises ValueError if there is no such entry, if one would hold more than before, or if none
+    would be left: the server takes an empty list for a reset. The request is for the object even if
+    the fields are in its status: the status endpoint ignores it for custom resources (seen on
+    1.36).
     """
     meta = live["metadata"]
     old: list[Object] = meta.get("managedFields") or []
     tests = [_test("/metadata/uid", meta["uid"])]
     tests.append(_test("/metadata/resourceVersion", meta["resourceVersion"]))
     changes: list[Object] = []
-    for index in sorted(edits, reverse=True):  # the last first, or the others' places would move
+    for index in sorted(edits, reverse=True):  # last first, as a removal moves later entries
         if not 0 <= index < len(old):
             raise ValueError(f"there is no entry {index}")
         tests.append(_test(f"{_ENTRIES}/{index}", old[index]))
@@ -73,7 +74,7 @@ def _change(index: int, entry: Object, tree: Mapping[str, Any] | None) -> Object
 
 
 def _is_part(tree: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
-    """Return whether a tree is part of another; a bare leaf where branches were would be more."""
+    """Return whether a tree is part of another; a leaf in place of a branch would hold more."""
     return all(
         element in whole and bool(below) == bool(whole[element]) and _is_part(below, whole[element])
         for element, below in tree.items()

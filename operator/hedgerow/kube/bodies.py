@@ -1,4 +1,4 @@
-"""Bodies: what an apply and a delete carry, as bytes that the API server takes."""
+"""Bodies: bodies of requests as bytes, and answers and watch events as objects."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def whole(api: ApiResource, body: Mapping[str, Any]) -> bytes:
-    """Write an object, or what is declared of it; raises Invalid as `written` does."""
+    """Return an object or an applied configuration as bytes; raises Invalid as `written` does."""
     return written({"apiVersion": api.group_version, "kind": api.kind, **body})
 
 
 def written(body: Mapping[str, Any]) -> bytes:
-    """Write a body; raises Invalid for what the server could not take anyway."""
+    """Return a body as JSON bytes; raises Invalid if the server could not accept it anyway."""
     try:
         content = wire.encode(body)
     except ValueError as error:
@@ -32,7 +32,7 @@ def written(body: Mapping[str, Any]) -> bytes:
 
 
 def delete(uid: str, version: str, propagation: str) -> bytes:
-    """Write the options of a delete of that very object, and of that `version` if given."""
+    """Return the options for deleting the object with this uid, and this `version` if given."""
     conditions = {"uid": uid, **({"resourceVersion": version} if version else {})}
     return wire.encode(
         {
@@ -49,7 +49,7 @@ _SYNCED = "k8s.io/initial-events-end"
 
 
 def json(answer: Answer, request: Request) -> Any:
-    """Read a JSON answer; raises Garbled."""
+    """Return a JSON answer as a value; raises Garbled."""
     try:
         return wire.decode(answer.content)
     except ValueError as error:
@@ -57,7 +57,7 @@ def json(answer: Answer, request: Request) -> Any:
 
 
 def kubernetes(answer: Answer, request: Request) -> Object:
-    """Read an object or a list of objects; raises Garbled."""
+    """Return an answer that is an object or a list of objects; raises Garbled."""
     body = json(answer, request)
     if not isinstance(body, dict) or not isinstance(cast("Object", body).get("metadata"), dict):
         raise Garbled("the answer is no Kubernetes object", request=str(request))
@@ -73,7 +73,7 @@ def lines(splitter: wire.Lines, chunk: bytes, request: Request) -> list[bytes]:
 
 
 def event(line: bytes, request: Request) -> WatchEvent:
-    """Read one line of a watch; raises Garbled, and what an ERROR event stands for."""
+    """Return the event in one line of a watch; raises Garbled, and the error of an ERROR event."""
     try:
         return _event(wire.decode(line), request)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -1,10 +1,10 @@
-"""Client: a logged-in connection to one cluster; the only file that knows kr8s.
+"""Client: a logged-in connection to one cluster; the only file that imports kr8s.
 
-kr8s gives the credentials and `call_api`. Its session is replaced by our own httpx clients, one for
-requests and one for watches, and `raise_for_status` is never used: kr8s takes a 403 for expired
-credentials and closes the session under everybody's feet. Its session factory, its version check
-and its cache of instances are left aside as well. Part of that is private ground: hence the exact
-pin of kr8s, and `tests/kube/test_kr8s_contract.py`.
+kr8s provides the credentials and `call_api`. Its session is replaced by our own httpx clients, one
+for requests and one for watches. `raise_for_status` is never used: with it, kr8s takes a 403 for
+expired credentials and closes the session while others use it. Its session factory, its version
+check and its cache of instances are not used either. Some of this relies on private attributes, so
+kr8s is pinned to an exact version and checked by `tests/kube/test_kr8s_contract.py`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LOGIN = 60.0
 KEEP = 60.0
 """Seconds to keep an idle connection; the API server cuts it after 90."""
 CLOSE = 5.0
-"""Seconds to take leave of the server."""
+"""Seconds to close the connections."""
 _TEMPORARY = {
     "client-key-data": ("_user", "client_key_file"),
     "client-certificate-data": ("_user", "client_cert_file"),
@@ -64,12 +64,12 @@ async def connect(
     on_exchange: Callable[[str, int, float], object] = unheard,
     unacknowledged: float = 0,
 ) -> AsyncGenerator[Cluster]:
-    """Log in to a cluster: the kubeconfig given, `$KUBECONFIG`, `~/.kube/config`, the pod's own.
+    """Log in with the given kubeconfig, `$KUBECONFIG`, `~/.kube/config`, or as the pod.
 
-    Nothing is asked of the server yet. At most `concurrency` requests are on their way at once;
-    watches do not count. What the server has not acknowledged after `unacknowledged` seconds never
-    arrives; 0 leaves it to the kernel. `on_exchange` is `Session`'s; `timing` and `transport` are
-    for tests.
+    It sends nothing to the server yet. At most `concurrency` requests are sent at once; watches do
+    not count. Bytes that the server has not acknowledged after `unacknowledged` seconds are never
+    delivered; 0 leaves this to the kernel. `on_exchange` is that of `Session`; `timing` and
+    `transport` are for tests.
     Raises ConfigError, in one line with the remedy.
     """
     terms = _Terms(
@@ -91,7 +91,7 @@ async def connect(
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What `connect` was asked for; each new login goes by it again."""
+    """The arguments of `connect`; each new login uses them again."""
 
     kubeconfig: str | None
     user_agent: str
@@ -102,7 +102,7 @@ class _Terms:
 
 
 class Channel:
-    """One kr8s instance on an httpx client of ours; once retired, it closes after the last call."""
+    """One kr8s instance with our own httpx client; once retired, it closes after the last call."""
 
     def __init__(self, api: Api, client: httpx.AsyncClient, server_name: str | None) -> None:
         self._api = api
@@ -120,11 +120,11 @@ class Channel:
 
     @asynccontextmanager
     async def call(self, request: Request, *, read: float) -> AsyncGenerator[httpx.Response]:
-        """Send a request; the answer's body is still to be read.
+        """Send a request and yield the response, whose body is not read yet.
 
         `read` is the longest silence in seconds. Raises what httpx raises.
         """
-        if self.closed:  # kr8s would put a session of its own in its place, without timeouts
+        if self.closed:  # kr8s would replace it with a session of its own, without timeouts
             raise Unreachable("the connection to the cluster is closed", sent=False)
         more = fence.at_the_wire(request)
         if self._server_name:
@@ -142,7 +142,7 @@ class Channel:
                 base=self._server,
                 url=request.path.removeprefix("/"),
                 raise_for_status=False,
-                stream=True,  # or it would be read to its end, however far that is
+                stream=True,  # otherwise kr8s would read the whole body, of any size
                 params=dict(request.params) or None,
                 timeout=httpx.Timeout(READ, connect=CONNECT, read=read, pool=POOL),
                 **more,
@@ -155,7 +155,7 @@ class Channel:
             await self._close_if_idle()
 
     async def retire(self) -> None:
-        """Let the calls on their way come to their end, then close."""
+        """Close once the running calls have ended."""
         self._retired = True
         await self._close_if_idle()
 
@@ -185,12 +185,12 @@ class Login:
         return self.requests.closed and self.watches.closed
 
     def call(self, request: Request, *, read: float, watch: bool = False) -> Any:
-        """Send a request on the channel that is meant for it."""
+        """Send a request on its channel."""
         channel = self.watches if watch else self.requests
         return channel.call(request, read=read)
 
     async def retire(self) -> None:
-        """Close each channel once its calls have come to their end."""
+        """Close each channel once its running calls have ended."""
         await self.requests.retire()
         await self.watches.retire()
 
@@ -201,23 +201,23 @@ class Login:
 
 
 async def _log_in(terms: _Terms, context: str | None, server: str = "") -> Login:
-    """Read the credentials and open the two clients; raises ConfigError.
+    """Read the credentials, open the two clients and return them; raises ConfigError.
 
-    With `server`, a kubeconfig that was pointed at another cluster meanwhile is not followed.
+    With `server`, the kubeconfig must still point at this server.
     """
     access = await kubeconfigs.choose(terms.kubeconfig, context)
     config, namespace = access.config, access.namespace
-    # An empty service account keeps kr8s from falling back to it in silence.
+    # Without an empty service account, kr8s would silently fall back to the pod's.
     apis = [
         Api(bypass_factory=True, kubeconfig=config, namespace=namespace, serviceaccount="")
         for _ in range(2)
     ]
     try:
-        # Shielded, or a private key may be left in a file; a plugin may hang, and is not.
+        # Shielded, so that no private key is left in a file; not with a plugin, which may hang.
         with anyio.fail_after(LOGIN, shield=not access.plugin):
             verify = await _authenticate(apis[0])
         auth = apis[1].auth = apis[0].auth
-        # kr8s would put the name in place of every extension, the fence among them.
+        # kr8s would replace all extensions with this name, including the fence.
         name, auth.tls_server_name = auth.tls_server_name, None
         requests, watches = [
             Channel(api, await _client(terms, access, api, trust), name)
@@ -235,7 +235,7 @@ async def _log_in(terms: _Terms, context: str | None, server: str = "") -> Login
 
 
 async def _authenticate(api: Api) -> list[ssl.SSLContext | bool]:
-    """Load the credentials; a TLS context for each channel, since httpcore alters its own."""
+    """Load the credentials; return a TLS context for each channel, as httpcore modifies it."""
     try:
         await api.auth.reauthenticate()
         contexts: list[ssl.SSLContext | bool] = [await api.auth.ssl_context() for _ in range(2)]
@@ -249,7 +249,7 @@ async def _authenticate(api: Api) -> list[ssl.SSLContext | bool]:
 
 
 async def _sweep(api: Api) -> None:
-    """Delete the files that kr8s wrote inline credentials to, private keys among them."""
+    """Delete the files to which kr8s wrote inline credentials, including private keys."""
     for key, (section, attribute) in _TEMPORARY.items():
         path = getattr(api.auth, attribute)
         if path and key in getattr(api.auth, section):
@@ -274,7 +274,7 @@ async def _client(
 def _transport(terms: _Terms, api: Api, verify: ssl.SSLContext | bool) -> httpx.AsyncHTTPTransport:
     return httpx.AsyncHTTPTransport(
         verify=verify,
-        http2=False,  # the API server answers a 401 with GOAWAY, which costs every other stream
+        http2=False,  # the API server sends GOAWAY with a 401, which ends every other stream
         trust_env=False,
         proxy=api.auth.proxy,
         limits=httpx.Limits(

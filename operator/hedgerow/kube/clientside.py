@@ -1,7 +1,7 @@
-"""Client-side apply: the two requests that kubectl makes for it, as dry runs and nothing else.
+"""Client-side apply: the two requests that kubectl makes for it, only as dry runs.
 
-`hedgerow plan` asks with them what a `kubectl apply` would get. Neither can be sent without
-`dryRun=All`: the API server judges it, and stores nothing.
+`hedgerow plan` uses them to find out what `kubectl apply` would do. Both always have `dryRun=All`:
+the API server checks them and stores nothing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ MERGE_PATCH = "application/merge-patch+json"
 
 
 def created(api: ApiResource, namespace: str, body: Object, *, manager: str) -> Request:
-    """Return the request for an object that is not there; raises Invalid when it is too large."""
+    """Return the request for an object that does not exist; raises Invalid if it is too large."""
     content = bodies.whole(api, body)
     return Request("POST", wire.path(api, namespace), _params(manager), content, JSON)
 
 
 def patched(api: ApiResource, namespace: str, name: str, patch: Object, *, manager: str) -> Request:
-    """Return the request for an object that is there; raises Invalid when it is too large."""
+    """Return the request for an existing object; raises Invalid if it is too large."""
     path = wire.path(api, namespace, name)
     return Request("PATCH", path, _params(manager), bodies.written(patch), MERGE_PATCH)
 

@@ -1,4 +1,4 @@
-"""Cluster: the few things that hedgerow asks of an API server; all but one write are applies."""
+"""Cluster: the requests that hedgerow sends to an API server: applies, deletes, reads, reviews."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from hedgerow.kube.session import Session
 
 SMALLER = 10
-"""Times: how much smaller a page is asked for than one that had too many bytes."""
+"""The factor by which a page of a list is made smaller if it had too many bytes."""
 PAGE_SECONDS = 60.0
-"""Seconds for one page of a list, all attempts together."""
+"""Seconds for all attempts at one page of a list."""
 REHEARSAL_SECONDS = 30.0
-"""Seconds for a dry run of a client-side apply, all attempts together."""
+"""Seconds for all attempts at a dry run of a client-side apply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The object as the server has it after an apply; `created` when it was not there before."""
+    """The object on the server after an apply; `created` if it did not exist before."""
 
     object: Object
     created: bool
@@ -47,7 +47,7 @@ class Cluster:
         self._writes = writes or session
 
     def fenced(self, permit: fence.Permit, unanswered: fence.Hook = fence.unheard) -> Cluster:
-        """Return the same cluster with every write but a dry run bound to a permit, by a Fence."""
+        """Return the same cluster with a Fence: every write except dry runs needs a permit."""
         return Cluster(self._session, fence.Fence(self._session, permit, unanswered))
 
     @property
@@ -57,7 +57,7 @@ class Cluster:
 
     @property
     def namespace(self) -> str:
-        """The context's namespace; in a pod, that of its service account; else `default`."""
+        """The namespace of the context, or in a pod that of its service account, or `default`."""
         return self._session.namespace
 
     async def apply(
@@ -71,10 +71,11 @@ class Cluster:
         dry_run: bool = False,
         timeout: float = 10.0,  # noqa: ASYNC109 - a budget, over several attempts
     ) -> Applied:
-        """Apply `body`, the whole of what `manager` declares; raises Conflict, never takes over.
+        """Apply `body`, all that `manager` declares, and return the result.
 
-        A body with `metadata.resourceVersion` is sent again only when the first certainly did not
-        arrive: after Unreachable with `sent`, the caller has to look.
+        Raises Conflict if other managers hold fields with other values, unless `force` is set. A
+        body with `metadata.resourceVersion` is sent again only if the first attempt certainly did
+        not arrive: after Unreachable with `sent`, the caller must read the object.
         """
         metadata: Mapping[str, Any] = body["metadata"]
         name, namespace = str(metadata["name"]), str(metadata.get("namespace", ""))
@@ -100,13 +101,13 @@ class Cluster:
     async def rehearse_create(
         self, api: ApiResource, namespace: str, body: Object, *, manager: str
     ) -> Applied:
-        """Return what a client-side apply would create: a dry run."""
+        """Return what a client-side apply would create, by a dry run."""
         return await self._rehearsed(clientside.created(api, namespace, body, manager=manager))
 
     async def rehearse_patch(
         self, api: ApiResource, namespace: str, name: str, patch: Object, *, manager: str
     ) -> Applied:
-        """Return what a client-side apply would make of an object that is there: a dry run."""
+        """Return what a client-side apply would change an existing object to, by a dry run."""
         request = clientside.patched(api, namespace, name, patch, manager=manager)
         return await self._rehearsed(request)
 
@@ -122,16 +123,17 @@ class Cluster:
         *,
         timeout: float = 10.0,  # noqa: ASYNC109
     ) -> Object:
-        """Have entries of managed fields go, or keep less: the one write that is no apply.
+        """Remove or narrow managed fields entries: the one write that is not an apply.
 
-        See `hedgerow.kube.adoption.request`. Raises Stale when the object is no longer `live`.
+        Return the object. See `hedgerow.kube.adoption.request`. Raises Stale if the object is no
+        longer as in `live`.
         """
         request = adoption.request(api, live, edits)
         try:
             answer = await self._writes.send(request, seconds=timeout)
         except Invalid as error:
             if error.code == HTTPStatus.UNPROCESSABLE_ENTITY and not error.causes:
-                # All that a server says of a test that fails.
+                # A failed test of the patch is answered like this, without details.
                 raise Stale("it changed in the meantime", request=str(request)) from error
             raise
         return bodies.kubernetes(answer, request)
@@ -144,7 +146,7 @@ class Cluster:
         *,
         timeout: float = 10.0,  # noqa: ASYNC109
     ) -> Object | None:
-        """Return the object, or None; raises Missing when the server does not know the kind."""
+        """Return the object, or None; raises Missing if the server does not serve the kind."""
         request = Request("GET", wire.path(api, namespace, name))
         try:
             return bodies.kubernetes(await self._session.send(request, seconds=timeout), request)
@@ -164,10 +166,10 @@ class Cluster:
         page: int = 500,
         reduce: Callable[[Object], Object] = _whole,
     ) -> Listing:
-        """Return all objects as of one version, page by page, each reduced as its page arrives.
+        """Return all objects as of one version; each is reduced when its page arrives.
 
-        With `version`, not older than that one. When it takes so long that the continue token
-        expires, the list is taken again in one piece, as client-go does.
+        With `version`, the list is not older than that. If the continue token expires, the list is
+        read again in one piece, as client-go does.
         """
         params = _selected(labels, fields)
         if version:
@@ -217,11 +219,11 @@ class Cluster:
         seconds: int = 290,
         idle: float = 90.0,
     ) -> AsyncGenerator[WatchEvent]:
-        """Yield what happens after version `since`, for `seconds`; ends when the server says so.
+        """Yield the events after version `since`, until the server ends the watch after `seconds`.
 
-        With `initial`, first every object as ADDED and a Bookmark that is `synced` (a WatchList).
-        Raises Gone when `since` is too old, Dropped when the stream is cut or silent for `idle`
-        seconds (bookmarks come each minute), Garbled for a line that is no event.
+        With `initial`, first yield every object as ADDED and a Bookmark that is `synced` (a
+        WatchList). Raises Gone if `since` is too old, Dropped if the stream is cut or silent for
+        `idle` seconds (bookmarks come each minute), and Garbled if a line is not an event.
         """
         params = _selected(labels, "")
         params |= {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
@@ -247,9 +249,9 @@ class Cluster:
         propagation: str = "Background",
         timeout: float = 10.0,  # noqa: ASYNC109
     ) -> bool:
-        """Delete the object of that `uid`, and of that `version` if given; False when it is gone.
+        """Delete the object with this `uid`, and this `version` if given; False if it is gone.
 
-        Raises Stale when it is there, but no longer of that version.
+        Raises Stale if it exists, but has another version.
         """
         path = wire.path(api, namespace, name)
         options = bodies.delete(uid, version, propagation)
@@ -274,7 +276,7 @@ class Cluster:
         params: Mapping[str, str] | None = None,
         timeout: float = 30.0,  # noqa: ASYNC109
     ) -> Any:
-        """Read any path (`/version`, `/openapi/v3/…`): JSON, or text where it is none."""
+        """Return what is at any path (`/version`, `/openapi/v3/…`): a JSON value, or else text."""
         request = Request("GET", path, params or {})
         answer = await self._session.send(request, seconds=timeout)
         if not answer.content_type.startswith(JSON):
@@ -282,7 +284,7 @@ class Cluster:
         return bodies.json(answer, request)
 
     async def resource(self, group_version: str, kind: str) -> ApiResource:
-        """Look a kind up in the server's discovery; raises Missing when it is not served."""
+        """Return a kind from the server's discovery; raises Missing if it is not served."""
         root = "apis" if "/" in group_version else "api"
         request = f"discovery of {kind} in {group_version}"
         try:
@@ -297,7 +299,7 @@ class Cluster:
     async def allowed(
         self, verb: str, api: ApiResource, namespace: str = "", *, name: str = ""
     ) -> bool:
-        """Ask whether we may `verb` the kind, or the object of that name."""
+        """Return whether we may `verb` the kind, or the object of this name."""
         attributes = {"group": api.group, "resource": api.plural, "verb": verb}
         if namespace:
             attributes["namespace"] = namespace
@@ -313,7 +315,7 @@ class Cluster:
         *,
         timeout: float = 10.0,  # noqa: ASYNC109
     ) -> Object:
-        """Return the status of one of `hedgerow.kube.reviews`; nothing is stored by it."""
+        """Return the status of one of `hedgerow.kube.reviews`; the server does not store it."""
         request = reviews.request(kind, spec)
         answer = bodies.kubernetes(await self._session.send(request, seconds=timeout), request)
         return answer.get("status") or {}

@@ -1,4 +1,4 @@
-"""Credentials: the bearer token on each request, read again as its file is rotated."""
+"""Credentials: the bearer token of each request, read again when its file is rotated."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     import anyio
 
 EVERY = 60.0
-"""Seconds between two readings of the file; the kubelet rotates well before a token expires."""
+"""Seconds between two reads of the file; the kubelet renews it well before a token expires."""
 
 
 class Bearer(httpx.Auth):
-    """`Authorization: Bearer`, from a file when there is one, else fixed; nothing without either.
+    """Adds `Authorization: Bearer` with the token of a file, or a fixed one, if there is any.
 
-    A file that cannot be read for a moment keeps the token that was read last.
+    If the file cannot be read for a moment, the last token is used.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Bearer(httpx.Auth):
     async def async_auth_flow(
         self, request: httpx.Request
     ) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """Put the header on the request."""
+        """Add the header to the request."""
         token = await self._current()
         if token:
             request.headers["Authorization"] = f"Bearer {token}"
@@ -46,7 +46,7 @@ class Bearer(httpx.Auth):
 
 
 async def read(file: anyio.Path) -> str:
-    """Return the token in `file`; empty when there is none to read."""
+    """Return the token in `file`; empty if it cannot be read."""
     try:
         return (await file.read_text("ascii")).strip()
     except (OSError, ValueError):

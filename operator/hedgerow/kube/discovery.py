@@ -1,4 +1,4 @@
-"""Discovery: the kind that a word such as `deploy`, `Ingress` or `events.v1.` stands for."""
+"""Discovery: which kind a word such as `deploy`, `Ingress` or `events.v1.` stands for."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
 
 SECONDS = 10.0
-"""For the kinds of one group version: an aggregated API that is down must not keep one waiting."""
+"""For the kinds of one group version: the user must not wait for an aggregated API that is down."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The kind meant; `others` of the same name in other groups, and groups that `failed`."""
+    """The kind that is meant, `others` with the same name, and group versions that `failed`."""
 
     api: ApiResource
     others: tuple[ApiResource, ...] = ()
@@ -37,23 +37,24 @@ class _Kind:
     short: frozenset[str]
 
     def rank(self, name: str) -> int | None:
-        """Return 0 for a real name, 1 for a short one, None where it is neither."""
+        """Return 0 for a full name, 1 for a short name, None for any other word."""
         if name in self.names:
             return 0
         return 1 if name in self.short else None
 
 
 def spelled(api: ApiResource) -> str:
-    """Write a kind so that it means this one alone: `events.v1.events.k8s.io`, `events.v1.`."""
+    """Return an unambiguous name of a kind: `events.v1.events.k8s.io`, `events.v1.`."""
     return f"{api.plural}.{api.version}.{api.group}"
 
 
 async def find(cluster: Cluster, word: str) -> Found:
-    """Resolve a plural, singular, kind or short name, alone or with `.group`, `.version.group`.
+    """Return the kind of a plural, singular, kind or short name, with or without group and version.
 
-    Case does not matter. As kubectl does, a real name goes before a short one, the core group
-    before the others in the server's order, and a group's preferred version before its others.
-    Raises Missing when no kind is meant, and KubeError.
+    These are written as `.group` or `.version.group`. Case does not matter. As in kubectl, a full
+    name goes before a short one, the core group before the others in the server's order, and a
+    group's preferred version before its other ones. Raises Missing if no kind is meant, and
+    KubeError.
     """
     name, _, rest = word.lower().partition(".")
     versions = [found for found in await _versions(cluster) if _is_meant(found, rest)]
@@ -77,7 +78,7 @@ def _unknown(word: str, name: str, kinds: Iterable[_Kind], failed: Sequence[str]
 
 
 async def _versions(cluster: Cluster) -> list[str]:
-    """Return every group version, the core ones first, of each group the preferred one first."""
+    """Return every group version: the core group first, each group's preferred version first."""
     core, groups = View(await cluster.get("/api")), View(await cluster.get("/apis"))
     found = [str(version) for version in core.items("versions")]
     for group in map(View, groups.items("groups")):
@@ -92,7 +93,7 @@ def _is_meant(group_version: str, rest: str) -> bool:
 
 
 async def _kinds(cluster: Cluster, versions: Sequence[str]) -> tuple[list[_Kind], list[str]]:
-    """Ask for the kinds of each group version; one that does not answer is left out."""
+    """Return the kinds of all group versions, and the group versions that could not be read."""
     lists: dict[str, list[_Kind]] = {}
 
     async def ask(version: str) -> None:

@@ -1,23 +1,23 @@
-"""Errors: what the API server, or the way to it, answered: one class per situation.
+"""Errors: what went wrong at the API server, or on the way to it: one class per situation.
 
     KubeError
-      + ConfigError        no usable kubeconfig, context or credentials; nothing was asked yet
-      + Unreachable        no answer; `sent` tells whether the server may have acted all the same
+      + ConfigError        no usable kubeconfig, context or credentials; nothing was sent yet
+      + Unreachable        no answer; if `sent`, the server may have acted nevertheless
       |   + Dropped        an open watch was cut, or went silent
       |   + Untrusted      the server's certificate is not signed by the authority that we trust
       + Garbled            an answer that the protocol does not allow
-      |   + Oversized      one of more bytes than are ever read
+      |   + Oversized      an answer with more bytes than we ever read
       + Unauthenticated    401
-      + Forbidden          403; `terminating` when only the namespace's end is in the way
-      + Missing            404; `served` is False when the server does not know the path itself
-      + Conflict           409 with causes: other field managers hold what we declare otherwise
-      + Stale              409 without, or another object of that name: our view is out of date
+      + Forbidden          403; `terminating` if only because the namespace is being deleted
+      + Missing            404; `served` is False if the server does not know the path itself
+      + Conflict           409 with causes: other field managers hold fields with other values
+      + Stale              409 without causes, or another uid: our view is out of date
       + AlreadyExists      409: created by somebody else in the meantime
       + Gone               410: the resource version or continue token is too old
       + Invalid            400, 405, 413, 415, 422 and the 500 that apply answers to a bad body
       + Throttled          429
       + Unavailable        500, 502, 503, 504
-      + NotLeading         not sent at all: another process may be the one that writes now
+      + NotLeading         not sent at all: another process may be leading now
 
 `str(error)` is one line for a person: the request, then what was wrong.
 """
@@ -50,7 +50,7 @@ _PASSING = {
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """`details.causes[]` of a Status; `manager` only where a field manager is in the way."""
+    """One of `details.causes[]` of a Status; `manager` only for a field manager conflict."""
 
     field: str
     manager: str
@@ -61,12 +61,12 @@ class Cause:
 class KubeError(Exception):
     """What went wrong with one request.
 
-    `status` is the server's Status object, empty when there was none; `code` the HTTP status, 0
-    without an answer; `after` the seconds that the server asked us to wait.
+    `status` is the server's Status object, or empty. `code` is the HTTP status, 0 without an
+    answer. `after` is the number of seconds that the server asked us to wait.
     """
 
     permanent: ClassVar[bool] = False
-    """The same request will be refused again, whoever sends it and whenever."""
+    """Whether the same request will always be refused again."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class ConfigError(KubeError):
 
 
 class Unreachable(KubeError):
-    """No answer; when `sent`, the server may have acted all the same."""
+    """No answer; if `sent`, the server may have acted nevertheless."""
 
     def __init__(self, message: str = "", *, sent: bool, request: str = "") -> None:
         super().__init__(message, request=request)
@@ -111,17 +111,17 @@ class Unreachable(KubeError):
 
 
 class Dropped(Unreachable):
-    """An open watch was cut or went silent; it can go on from the last version seen."""
+    """An open watch was cut or went silent; it can continue from the last version seen."""
 
     def __init__(self, message: str = "", *, sent: bool = True, request: str = "") -> None:
         super().__init__(message, sent=sent, request=request)
 
 
 class Silent(Dropped):
-    """An open watch said nothing for too long: the connection is half-open, or its version is none.
+    """An open watch was silent for too long.
 
-    A version that the store has not come to, as after it was restored from an older snapshot, is
-    waited for by the server without a word.
+    Either the connection is half-open, or the store has not reached the watch's version yet. The
+    latter happens if the store was restored from an older snapshot: the server silently waits.
     """
 
 
@@ -130,23 +130,23 @@ class Untrusted(Unreachable):
 
 
 class Garbled(KubeError):
-    """An answer that the protocol does not allow: no JSON, a redirect, a line without end."""
+    """An answer that the protocol does not allow, such as invalid JSON or a redirect."""
 
 
 class Oversized(Garbled):
-    """An answer, a page of a list or a line of a watch that has more bytes than are ever read."""
+    """An answer, a page of a list or a line of a watch has more bytes than we ever read."""
 
 
 class Unauthenticated(KubeError):
-    """401: the server does not know these credentials, or no longer."""
+    """401: the server does not accept these credentials, or no longer."""
 
 
 class Forbidden(KubeError):
-    """403: a result like any other; somebody may grant it later."""
+    """403: we have no right to do this; somebody may grant it later."""
 
     @property
     def terminating(self) -> bool:
-        """Whether it is refused only because the namespace is being deleted."""
+        """Whether the only reason is that the namespace is being deleted."""
         return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
 
 
@@ -155,7 +155,7 @@ class Missing(KubeError):
 
     @property
     def served(self) -> bool:
-        """Whether the server serves the kind and named what is not there."""
+        """Whether the server serves the kind, and only the named object is missing."""
         return bool(_mapping(self.status.get("details")).get("name"))
 
 
@@ -176,13 +176,13 @@ class Gone(KubeError):
 
 
 class Invalid(KubeError):
-    """The request itself is wrong; `causes` name the fields where the server says so."""
+    """The request itself is wrong; `causes` has the fields if the server names them."""
 
     permanent = True
 
     @property
     def too_large(self) -> bool:
-        """Whether the object would be larger than the server, or etcd behind it, stores."""
+        """Whether the object is larger than the server or etcd can store."""
         is_told = bool(_TOO_LARGE.search(self.message))
         return is_told or self.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
@@ -196,12 +196,12 @@ class Unavailable(KubeError):
 
     @property
     def passing(self) -> bool:
-        """Whether asking again at once may help: 502 to 504 and etcd's `ServerTimeout`."""
+        """Whether a retry may help: 502 to 504, and etcd's `ServerTimeout`."""
         return self.code in _PASSING or self.reason == "ServerTimeout"
 
 
 class NotLeading(KubeError):
-    """It was not sent: the lease is over, so another process may be the one that writes now."""
+    """It was not sent: our Lease has expired, so another process may be leading now."""
 
 
 _BY_CODE: Mapping[int, type[KubeError]] = {
@@ -215,7 +215,7 @@ _BY_CODE: Mapping[int, type[KubeError]] = {
 
 
 def from_answer(code: int, content: bytes, *, after: float = 0.0, request: str = "") -> KubeError:
-    """Turn an HTTP answer outside 200 to 299 into its error; `content` may be anything."""
+    """Return the error of an HTTP answer outside 200 to 299; `content` may be anything."""
     try:
         status = _mapping(wire.decode(content))
     except ValueError:
@@ -226,7 +226,7 @@ def from_answer(code: int, content: bytes, *, after: float = 0.0, request: str =
 
 
 def from_status(status: Object, *, after: float = 0.0, request: str = "") -> KubeError:
-    """Turn a Status object, as a watch's ERROR event carries it, into its error."""
+    """Return the error of a Status object, such as that of a watch's ERROR event."""
     causes = tuple(_causes(status))
     code = _number(status.get("code"))
     kind = _kind(code, status, causes)
@@ -242,7 +242,7 @@ def from_status(status: Object, *, after: float = 0.0, request: str = "") -> Kub
 
 
 def one_line(text: str, limit: int = 500) -> str:
-    """Return `text` with every run of blanks and line ends as one blank, cut at `limit`."""
+    """Return `text` in one line, with single blanks, cut at `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
@@ -253,7 +253,7 @@ def _kind(code: int, status: Object, causes: Sequence[Cause]) -> type[KubeError]
     if code == HTTPStatus.UNPROCESSABLE_ENTITY and any(
         cause.field == "metadata.uid" for cause in causes
     ):
-        # An apply that carries a uid meets another object of that name: "field is immutable".
+        # An apply with a uid found another object of this name: "field is immutable".
         return Stale
     said = str(status.get("message", ""))
     if code == HTTPStatus.INTERNAL_SERVER_ERROR and (
@@ -299,7 +299,7 @@ def _causes(status: Object) -> Iterable[Cause]:
 
 
 def _manager(message: str) -> str:
-    """Read the manager's name, which the server gives only inside the prose, as Go's `%q`."""
+    """Return the manager's name, which is only in the message's text, as Go's `%q` prints it."""
     found = _HOLDER.search(message)
     if found is None:
         return message

@@ -1,4 +1,4 @@
-"""Fence: lets a write through for as long as somebody else permits it, and no longer."""
+"""Fence: sends a write only while it is permitted, for example while we lead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SENDING = ("send_request_headers.started", "send_request_body.started")
 
 
 Permit = Callable[[], float]
-"""Gives the seconds for which writes are permitted, none for 0 or less."""
+"""Returns the seconds for which writes are permitted; 0 or less: not at all."""
 Hook = Callable[[], object]
 
 
@@ -24,16 +24,16 @@ class Sender(Protocol):
     """What sends requests: a session, or a fence before it."""
 
     async def send(self, request: Request, *, seconds: float) -> Answer:
-        """Send a request and give its successful answer. Raises KubeError."""
+        """Send a request and return its successful answer. Raises KubeError."""
         ...
 
 
 class Fence:
-    """A way to the server for writes, each of which asks for its permit.
+    """A sender of writes that checks the permit of each.
 
-    It asks before the request is sent, and once more, by `request.permit`, when the connection is
-    about to take its bytes: waiting for a slot, for a connection or for the next attempt may have
-    taken longer than there was time, with the process stopped or the machine asleep meanwhile.
+    It checks before the request is sent, and again, with `request.permit`, just before its bytes
+    go to the connection. In between, waiting for a slot, a connection or the next attempt may have
+    taken too long, or the process was stopped, or the machine slept.
     """
 
     def __init__(
@@ -42,13 +42,16 @@ class Fence:
         permit: Permit,
         unanswered: Hook = unheard,
     ) -> None:
-        """Tell `unanswered` of each write that may be carried out yet, though nobody waits."""
+        """`unanswered` is called for each write without an answer: it may still be carried out."""
         self._sender = sender
         self._permit = permit
         self._unanswered = unanswered
 
     async def send(self, request: Request, *, seconds: float) -> Answer:
-        """Send a write, for at most as long as it is permitted. Raises NotLeading, KubeError."""
+        """Send a write, with a timeout of at most the permitted time; return the answer.
+
+        Raises NotLeading, KubeError.
+        """
         left = check(request, self._permit)
         fenced = replace(request, permit=self._permit)
         try:
@@ -63,7 +66,7 @@ class Fence:
 
 
 def check(request: Request, permit: Permit) -> float:
-    """Return the seconds that are left for a request; raises NotLeading without any."""
+    """Return the permitted seconds for a request; raises NotLeading if there are none."""
     left = permit()
     if left <= 0:
         raise NotLeading(
@@ -73,9 +76,9 @@ def check(request: Request, permit: Permit) -> float:
 
 
 def at_the_wire(request: Request) -> dict[str, Any]:
-    """Return the httpcore extensions that check a request's permit when its bytes are to be sent.
+    """Return the httpcore extensions that check a request's permit before its bytes are sent.
 
-    Without its body the server does not carry a request out; what is raised here closes the
+    The server does not carry out a request without its body. An exception raised here closes the
     connection (https://www.encode.io/httpcore/extensions/#trace).
     """
     permit = request.permit

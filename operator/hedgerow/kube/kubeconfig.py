@@ -1,7 +1,7 @@
 """Kubeconfig: the cluster and the credentials that kubectl would choose, or the pod's own.
 
-What is found is reduced to one context with absolute paths, so that whoever logs in with it
-needs to know nothing of files, merging and defaults.
+The result is a single context with absolute paths. So the login does not need to handle several
+files, merging and defaults.
 """
 
 from __future__ import annotations
@@ -28,17 +28,18 @@ _SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _CLUSTER = ("server", "insecure-skip-tls-verify", "tls-server-name", "proxy-url")
 _USER = ("token", "username", "password")
 _SENT = (*_USER, "tokenFile", "exec", "auth-provider")
-"""What makes headers; a client certificate is part of TLS, and not used without it."""
+"""The credentials that are sent in headers; a client certificate is only used with TLS."""
 _FILES = ("certificate-authority", "client-certificate", "client-key")
 _BASE = "/directory"
-"""Under this key an entry remembers the directory of its file; no kubeconfig key has a slash."""
+"""The key under which an entry keeps its file's directory; no kubeconfig key has a slash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """How to reach one cluster as one user.
 
-    `config` is a kubeconfig of one context in kr8s's terms; `token_file` wins over its token.
+    `config` is a kubeconfig with one context, as kr8s reads it. `token_file` has priority over its
+    token.
     """
 
     config: Object = field(repr=False)
@@ -51,7 +52,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """All files as one, the first to name something wins, as for kubectl."""
+    """All files merged; as in kubectl, the first file that defines an entry wins."""
 
     origin: str
     current: str = ""
@@ -61,9 +62,9 @@ class _Merged:
 
 
 async def choose(kubeconfig: str | None = None, context: str | None = None) -> Access:
-    """Choose as kubectl does: the file given, `$KUBECONFIG`, `~/.kube/config`, the pod's own.
+    """Return what kubectl would use: the given file, `$KUBECONFIG`, `~/.kube/config`, or the pod's.
 
-    Raises ConfigError, in one line with the remedy, when none of them can be used.
+    Raises ConfigError, in one line with the remedy, if none of them can be used.
     """
     named = [kubeconfig] if kubeconfig else _usual()
     paths = [await (await Path(part).expanduser()).absolute() for part in named]
@@ -87,7 +88,7 @@ async def _load(path: Path) -> Object:
     except OSError as error:
         raise ConfigError(f"kubeconfig {path} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        # Not the parser's own words: they quote the line, which may hold a credential.
+        # Not the parser's own message: it quotes the line, which may contain a credential.
         mark = getattr(error, "problem_mark", None)
         where = f", see line {mark.line + 1}" if mark else ""
         raise ConfigError(f"kubeconfig {path} is no YAML{where}") from None
@@ -139,7 +140,7 @@ async def _pick(merged: _Merged, context: str | None) -> Access:
 
 
 def _refuse_plain(merged: _Merged, context: str, server: str, user: Object) -> None:
-    """Raise ConfigError for credentials that anybody on the way could read; kubectl sends none."""
+    """Raise ConfigError for credentials without TLS, which others could read on the network."""
     if server.startswith("http://") and any(user.get(key) for key in _SENT):
         raise ConfigError(
             f"{merged.origin}: context {context!r} has credentials, which are not sent to {server}"
@@ -181,7 +182,7 @@ async def _user(merged: _Merged, user: Object, cluster: Object) -> Object:
 
 
 async def _credential(merged: _Merged, entry: Object, key: str) -> Object:
-    """Return the file or the inline data under `key`; inline wins, as for kubectl."""
+    """Return the file or the inline data under `key`; inline data wins, as in kubectl."""
     inline = f"{key}-data"
     if entry.get(inline):
         try:
@@ -193,7 +194,7 @@ async def _credential(merged: _Merged, entry: Object, key: str) -> Object:
 
 
 async def _existing(merged: _Merged, entry: Object, key: str) -> Path:
-    """Resolve against the kubeconfig's own directory, never the current one, as kubectl does."""
+    """Return a path relative to the kubeconfig's directory, as kubectl does; raises ConfigError."""
     path: Path = entry[_BASE] / await Path(str(entry[key])).expanduser()
     if not await path.is_file():
         raise ConfigError(f"{merged.origin}: {key} {path} does not exist")
@@ -201,7 +202,7 @@ async def _existing(merged: _Merged, entry: Object, key: str) -> Path:
 
 
 def _plugin(merged: _Merged, plugin: Object, base: Path, cluster: Object) -> Object:
-    """Spell out an exec plugin with the `KUBERNETES_EXEC_INFO` that it is promised (KEP-541)."""
+    """Return an exec plugin's configuration with its `KUBERNETES_EXEC_INFO` (KEP-541)."""
     version, command = plugin.get("apiVersion"), plugin.get("command")
     if not version or not command:
         raise ConfigError(f"{merged.origin}: exec needs apiVersion and command")

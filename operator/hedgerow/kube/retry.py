@@ -1,4 +1,4 @@
-"""Retry: how long to wait before asking again, as pure functions of what went wrong."""
+"""Retry: how long to wait before the next attempt, as pure functions of the error."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ LONGEST = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The clock and the dice, so that tests bring their own.
+    """The clock and the source of random numbers, which tests replace.
 
-    `now` in seconds on any monotonic scale, `sleep` for seconds, `draw` from [0, 1).
+    `now` returns seconds of any monotonic clock, `sleep` takes seconds, `draw` returns a number in
+    [0, 1).
     """
 
     now: Callable[[], float] = anyio.current_time
@@ -34,8 +35,8 @@ class Timing:
 def backoff(failures: int, draw: float, after: float = 0.0) -> float:
     """Return the seconds to wait after so many failures in a row.
 
-    They double up to `LONGEST`, of which the half is jitter; never less than `after`, which the
-    server asked for.
+    They double up to `LONGEST`; the upper half is random. They are never less than `after`, which
+    the server asked for.
     """
     ceiling = min(LONGEST, FIRST * 2.0 ** min(max(failures, 1) - 1, 16))
     return max(ceiling * (1 + draw) / 2, after * (1 + draw / 4))
@@ -44,9 +45,9 @@ def backoff(failures: int, draw: float, after: float = 0.0) -> float:
 def pause(
     error: KubeError, attempt: int, *, repeatable: bool, remaining: float, draw: float
 ) -> float | None:
-    """Return the seconds until the next attempt, or None when there must be none.
+    """Return the seconds until the next attempt, or None if there must be none.
 
-    None also when the wait would not leave any of the `remaining` seconds.
+    It is also None if the wait would take all of the `remaining` seconds.
     """
     if attempt >= ATTEMPTS or not _again(error, repeatable=repeatable):
         return None

@@ -1,6 +1,6 @@
-"""Reviews: who a bearer token belongs to and what somebody may do, as the API server judges.
+"""Reviews: whose a bearer token is, and what a user may do, answered by the API server.
 
-They are virtual objects, the only ones that are posted: nothing of them is stored.
+Besides dry runs, only access reviews are POSTed; they are not stored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource
 
 SECONDS = 5.0
-"""For one review, all attempts together."""
+"""For all attempts at one review."""
 SELF, SUBJECT, TOKEN = "SelfSubjectAccessReview", "SubjectAccessReview", "TokenReview"
 REVIEWS: Final = {
     SELF: "authorization.k8s.io/v1",
@@ -32,7 +32,7 @@ REVIEWS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody, as the API server knows them."""
+    """A user, as the API server identifies them."""
 
     name: str
     uid: str = ""
@@ -59,7 +59,7 @@ class _Status(BaseModel):
 
 
 async def authenticate(cluster: Cluster, token: str) -> User | None:
-    """Return the user whose token it is, or None; for the API server's own audiences.
+    """Return the user of a token, or None; the token must be for the API server's audiences.
 
     Needs `create` on `tokenreviews.authentication.k8s.io`. Raises KubeError.
     """
@@ -70,7 +70,7 @@ async def authenticate(cluster: Cluster, token: str) -> User | None:
 
 
 async def authorize(cluster: Cluster, user: User, verb: str, path: str) -> bool:
-    """Return whether somebody may `verb` a path that is no resource.
+    """Return whether a user may `verb` a non-resource path.
 
     Needs `create` on `subjectaccessreviews.authorization.k8s.io`. Raises KubeError.
     """
@@ -78,7 +78,7 @@ async def authorize(cluster: Cluster, user: User, verb: str, path: str) -> bool:
 
 
 async def may(cluster: Cluster, user: User, verb: str, api: ApiResource, namespace: str) -> bool:
-    """Return whether somebody may `verb` each object of a kind in a namespace.
+    """Return whether a user may `verb` every object of a kind in a namespace.
 
     Needs `create` on `subjectaccessreviews.authorization.k8s.io`. Raises KubeError.
     """
@@ -105,7 +105,7 @@ async def _allowed(cluster: Cluster, user: User, asked: Mapping[str, Any]) -> bo
 
 
 def user(info: Any) -> User:
-    """Read a `userInfo`; raises ValueError for what names nobody."""
+    """Return the user of a `userInfo`; raises ValueError if it names nobody."""
     try:
         found = _UserInfo.model_validate(info)
     except ValidationError:
@@ -121,7 +121,7 @@ def _user(found: _UserInfo) -> User:
 
 
 def request(kind: str, spec: Mapping[str, Any]) -> Request:
-    """Ask for a review; raises KeyError for what is none."""
+    """Return the request for a review; raises KeyError if `kind` is not a review."""
     version = REVIEWS[kind]
     body = wire.encode({"apiVersion": version, "kind": kind, "spec": spec})
     return Request("POST", f"/apis/{version}/{kind.lower()}s", content=body, content_type=JSON)
@@ -132,5 +132,5 @@ async def _review(cluster: Cluster, kind: str, spec: Mapping[str, Any]) -> _Stat
     try:
         return _Status.model_validate(status)
     except ValidationError:
-        # Without its cause, which would quote what it found.
+        # Without the cause, which would quote the answer.
         raise Garbled(f"the answer is no {kind}", request=f"POST {kind.lower()}s") from None

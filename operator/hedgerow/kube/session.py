@@ -1,4 +1,4 @@
-"""Session: the way to one cluster: bounded, within a time budget, with retries and new logins."""
+"""Session: sends requests to one cluster: bounded, with time limits, retries and new logins."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
 READ = 30.0
-"""Seconds of silence that an answer may have."""
+"""Seconds for which a response may be silent."""
 LOGIN_EVERY = 10.0
-"""Seconds between two logins: credentials that were refused just now are not fetched again."""
+"""Seconds between two logins: if new credentials are refused, do not log in again at once."""
 _UNSENT = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -64,11 +64,11 @@ class Login(Protocol):
     def call(
         self, request: Request, *, read: float, watch: bool = False
     ) -> AbstractAsyncContextManager[httpx.Response]:
-        """Send a request; the answer's body is still to be read. Raises what httpx raises."""
+        """Send a request; the response's body is not read yet. Raises what httpx raises."""
         ...
 
     async def retire(self) -> None:
-        """Close once the calls on their way have come to their end."""
+        """Close once the running calls have ended."""
         ...
 
     async def aclose(self) -> None:
@@ -77,14 +77,14 @@ class Login(Protocol):
 
 
 def unheard(*_: object) -> None:
-    """Hear nothing."""
+    """Do nothing."""
 
 
 class Session:
     """Requests and watches on the current login.
 
-    `log_in` gives a new login to the same cluster, or raises ConfigError. `on_exchange` hears of
-    each request that was sent: the verb, the answer's code, 0 for none, and the seconds it took.
+    `log_in` returns a new login to the same cluster, or raises ConfigError. `on_exchange` is called
+    for each request sent, with the verb, the response's code (0 for none), and the seconds it took.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Session:
         self._logins = [login]
         self._log_in = log_in
         self._timing = timing
-        self._slots = anyio.Semaphore(concurrency, fast_acquire=True)  # saves a turn of the loop
+        self._slots = anyio.Semaphore(concurrency, fast_acquire=True)  # saves one loop turn
         self._renewing = anyio.Lock()
         self._renew_from = timing.now()
 
@@ -116,9 +116,9 @@ class Session:
         return self._login.namespace
 
     async def send(self, request: Request, *, seconds: float) -> Answer:
-        """Send a request and give its successful answer; all attempts share `seconds`.
+        """Send a request and return its successful answer; all attempts share `seconds`.
 
-        Raises a KubeError for every other answer, and for none.
+        Raises a KubeError for every other answer, and if there is none.
         """
         deadline = self._timing.now() + seconds
         attempt, renewed = 0, False
@@ -178,7 +178,7 @@ class Session:
     async def stream(
         self, request: Request, *, idle: float
     ) -> AsyncGenerator[AsyncIterator[bytes]]:
-        """Open a watch and give its bytes; raises Dropped when it is cut or silent for `idle`."""
+        """Open a watch and yield its bytes; raises Dropped if it is cut or silent for `idle`."""
         login, opened, content = self._login, False, b""
         try:
             async with AsyncExitStack() as stack:
@@ -205,7 +205,7 @@ class Session:
     async def _open(
         self, stack: AsyncExitStack, login: Login, request: Request, idle: float
     ) -> httpx.Response:
-        """Wait for the headers, which come at once, and for less than for the first event."""
+        """Return the response once its headers arrive, which takes less than the first event."""
         began, code = self._timing.now(), 0
         try:
             with anyio.move_on_after(READ):
@@ -218,7 +218,10 @@ class Session:
         raise Unreachable(f"no answer from {login.server} in time", sent=True, request=str(request))
 
     async def _renew(self, stale: Login) -> bool:
-        """Log in again, once for all who found `stale` refused; tell whether it is replaced."""
+        """Log in again, once for all callers that `stale` was refused for.
+
+        Return whether the login was replaced.
+        """
         async with self._renewing:
             if self._login is not stale:
                 return True
@@ -240,13 +243,13 @@ class Session:
             return None
 
     async def aclose(self) -> None:
-        """Close every connection, those of earlier logins included."""
+        """Close every connection, including those of earlier logins."""
         for login in self._logins:
             await login.aclose()
 
 
 async def _content(response: httpx.Response, request: Request) -> bytes:
-    """Read an answer; raises Oversized for one that has more bytes than any has."""
+    """Return a response's body; raises Oversized if it has too many bytes."""
     pieces, size, most = list[bytes](), 0, request.most or wire.ANSWER_LIMIT
     async for piece in response.aiter_bytes():
         size += len(piece)
@@ -263,7 +266,7 @@ def _refused(response: httpx.Response, content: bytes, request: Request) -> Kube
 
 
 def _lost(error: Exception, server: str, request: Request) -> KubeError:
-    """Return a lost exchange by whether it may have reached the server."""
+    """Return the error of a lost request; its `sent` says if it may have reached the server."""
     said = str(error) or type(error).__name__
     if isinstance(error, httpx.DecodingError):
         return Garbled(f"{server} sent an undecodable answer: {said}", request=str(request))
@@ -284,7 +287,7 @@ def _dropped(error: Exception, server: str, request: Request, idle: float) -> Dr
 
 
 def _causes_include(error: BaseException | None, kind: type[BaseException]) -> bool:
-    seen: set[int] = set()  # a timeout thrown into a generator comes back as its own context
+    seen: set[int] = set()  # a timeout thrown into a generator may become its own context
     while error is not None and id(error) not in seen and not isinstance(error, kind):
         seen.add(id(error))
         error = error.__cause__ or error.__context__

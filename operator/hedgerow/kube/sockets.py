@@ -1,4 +1,4 @@
-"""Sockets: connections of which nothing arrives after they were closed."""
+"""Sockets: options of connections whose bytes never arrive after the connection is closed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Final
 Option = tuple[int, int, int] | tuple[int, int, bytes]
 
 ABORTING: Final[list[Option]] = [(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))]
-"""What has not been acknowledged when a connection is closed is dropped, socket(7).
+"""When a connection is closed, bytes that were not acknowledged are dropped, socket(7).
 
-Without it the kernel goes on sending for minutes, also for a process that has ended: cut off from
-the API server, a leader's last write would arrive long after another has begun to lead.
+Otherwise the kernel would go on sending for minutes, even after the process has ended. If a leader
+is cut off from the API server, its last write could arrive long after another one leads.
 """
 
 
 def options(unacknowledged: float) -> list[Option]:
-    """Return the options of connections whose bytes must not arrive later than so many seconds.
+    """Return the options of connections whose bytes must arrive within so many seconds.
 
-    0 for no limit. The kernel sees to it, for a process that is stopped as well, tcp(7); elsewhere
-    than on Linux there is only what closing does.
+    0 means no limit. The kernel enforces it, even while the process is stopped, tcp(7). Systems
+    other than Linux only drop bytes when the connection is closed.
     """
     number = getattr(socket, "TCP_USER_TIMEOUT", None)
     if number is None or unacknowledged <= 0:

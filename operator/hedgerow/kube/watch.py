@@ -1,7 +1,7 @@
-"""Watch: everything that happens to the objects of one kind, across drops, gaps and restarts.
+"""Watch: all changes to the objects of one kind, across drops, gaps and restarts.
 
-`reflect` is the thin driver; what it does next is decided by `step`, a pure function from (phase,
-arrival) to (outcome, phase), after kube-rs's watcher.
+`reflect` is a thin driver. What it does next is decided by `step`, a pure function from (phase,
+arrival) to (outcome, phase), modelled after kube-rs's watcher.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ STEADY = 30.0
 AWAY = 1
 """A server that is not reached more often than this in a row was away; one cut may happen."""
 PATIENCE = 3
-"""A watch that is cut so often in a row, and right after it was opened, is a problem."""
+"""If a watch is cut more often than this in a row, soon after it is opened, it is a problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All objects there are as of `version`; what the consumer has besides is deleted.
+    """All objects as of `version`; any other object that the consumer has was deleted.
 
-    `told` are the namespaces and names of those that the consumer was told of as they came.
-    `rewound` when the version is older than what was told before: the store was restored from a
-    snapshot, and versions told since then mean nothing.
+    `told` are the namespaces and names of objects that `on_listed` was already called with.
+    `rewound`: the version is older than an earlier one. The store was restored from a snapshot, and
+    the versions since then mean nothing.
     """
 
     items: tuple[Object, ...]
@@ -52,7 +52,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """One object was created, changed or deleted; `object` is its last form."""
+    """One object was created, changed or deleted; `object` is its last state."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
     object: Object
@@ -61,7 +61,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Everything up to `version` was told; `synced` ends the initial events of a WatchList."""
+    """All events up to `version` were sent; `synced` ends the initial events of a WatchList."""
 
     version: str
     synced: bool = False
@@ -80,7 +80,7 @@ WatchEvent = Changed | Bookmark
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The server closed the watch in good order after `lasted` seconds."""
+    """The server ended the watch normally after `lasted` seconds."""
 
     lasted: float
 
@@ -98,10 +98,10 @@ Arrival = Listing | Changed | Bookmark | Ended | Failed
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """Nothing is told yet: a WatchList when `streaming`, else a paged list comes next.
+    """No Snapshot was passed on yet: a WatchList if `streaming`, else a paged list comes next.
 
-    `items` is filled in place: a copy for each of thousands of initial events would be quadratic.
-    `told` is the version that was told last, if any was.
+    `items` is filled in place: copying it for each initial event would take quadratic time. `told`
+    is the last version that was passed on, if any.
     """
 
     failures: int = 0
@@ -113,7 +113,7 @@ class Filling:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A Snapshot was told, and everything since then up to `version`."""
+    """A Snapshot was passed on, and all events since then up to `version`."""
 
     version: str
     failures: int = 0
@@ -125,9 +125,9 @@ Phase = Filling | Live
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an arrival means: an event to pass on, a problem to tell, a `wait` to begin anew.
+    """What an arrival means: an event to pass on, a problem to report, a restart after `wait`.
 
-    `wait` in seconds; None while the stream goes on.
+    `wait` is in seconds; None while the stream goes on.
     """
 
     event: Snapshot | Changed | Bookmark | None = None
@@ -136,7 +136,7 @@ class Outcome:
 
 
 def step(phase: Phase, arrival: Arrival, draw: float) -> tuple[Outcome, Phase]:
-    """Take in one arrival; `draw` from [0, 1) is the jitter of the wait, if one follows."""
+    """Return the outcome of one arrival, and the next phase; `draw` in [0, 1) is for jitter."""
     match arrival:
         case Listing(items, version):
             told = Snapshot(items, version, rewound=_is_behind(version, _last(phase)))
@@ -160,8 +160,8 @@ def _told(phase: Phase, arrival: Changed | Bookmark) -> tuple[Outcome, Phase]:
         if not arrival.synced:
             return Outcome(), phase
         if _is_behind(arrival.version, phase.told):
-            # A server that lags behind, or a store that was restored: a list tells, as it is read
-            # from the store itself.
+            # The server's cache lags behind, or the store was restored. A list shows which, because
+            # it is read from the store itself.
             return Outcome(wait=0.0), Filling(phase.failures, streaming=False, told=phase.told)
         items = tuple(phase.items.values())
         return Outcome(Snapshot(items, arrival.version)), Live(arrival.version)
@@ -176,7 +176,7 @@ def _told(phase: Phase, arrival: Changed | Bookmark) -> tuple[Outcome, Phase]:
 def _stopped(
     phase: Phase, failures: int, draw: float, problem: KubeError | None = None
 ) -> tuple[Outcome, Phase]:
-    """Go on where it stopped; a WatchList that never came to its end is not tried again."""
+    """Continue where the watch stopped; after an incomplete WatchList, use a list instead."""
     outcome = Outcome(problem=problem, wait=backoff(failures, draw))
     if isinstance(phase, Live):
         return outcome, Live(phase.version, failures)
@@ -184,7 +184,7 @@ def _stopped(
 
 
 def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[Outcome, Phase]:
-    # A server that answers 410 is back: an outage before it is no reason to wait any longer.
+    # A server that answers 410 works again: do not wait because of earlier failures.
     gaps = (phase.gaps if before else 0) + 1 if isinstance(error, Gone) else 0
     failures = gaps or before + 1
     if isinstance(error, Silent) and isinstance(phase, Live):
@@ -208,17 +208,17 @@ def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[O
 
 
 def _last(phase: Phase) -> str:
-    """Return the version that was told last."""
+    """Return the last version that was passed on."""
     return phase.version if isinstance(phase, Live) else phase.told
 
 
 def _is_behind(version: str, told: str) -> bool:
-    """Return whether a version is older than one that was told; they are comparable (KEP-5504)."""
+    """Return whether a version is older than `told`; versions are comparable (KEP-5504)."""
     return version.isdecimal() and told.isdecimal() and int(version) < int(told)
 
 
 class Source(Protocol):
-    """What `reflect` needs of a cluster."""
+    """The part of a cluster that `reflect` uses."""
 
     async def list(
         self,
@@ -228,7 +228,7 @@ class Source(Protocol):
         labels: str = "",
         reduce: Callable[[Object], Object] = ...,
     ) -> Listing:
-        """List all objects, each reduced as its page arrives."""
+        """Return all objects, each reduced when its page arrives."""
         ...
 
     def watch(
@@ -242,13 +242,13 @@ class Source(Protocol):
         seconds: int = ...,
         idle: float = ...,
     ) -> AsyncGenerator[WatchEvent]:
-        """Watch from a version on, or from the beginning."""
+        """Yield the events from a version on, or from the beginning."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """What is reflected, and how long a silence may be."""
+    """What is watched, and how long a silence may be."""
 
     api: ApiResource
     namespace: str
@@ -259,7 +259,7 @@ class _Subject:
     idle: float
 
     def listed(self, item: Object) -> Object:
-        """Return what the Snapshot is to hold of an object; its name, once it was told of."""
+        """Return the object for the Snapshot; only its name if `on_listed` was called with it."""
         item = self.reduce(item)
         if self.on_listed is None:
             return item
@@ -289,17 +289,20 @@ async def reflect(
     idle: float = 90.0,
     timing: Timing | None = None,
 ) -> AsyncGenerator[Snapshot | Changed | Bookmark]:
-    """Yield for ever what there is and what happens; raises no KubeError.
+    """Yield all objects and then all changes, for ever; raises no KubeError.
 
-    After a gap that the server cannot fill comes a new Snapshot: whoever compares it with what it
-    has misses no deletion. `reduce` is applied to each object as it arrives and must keep
-    `metadata.name` and `metadata.namespace`. `on_problem` hears what keeps the watch from working
-    (no permission, no such kind, no server), each time that it is tried; drops and gaps that mend
-    at once are not told. `on_restart` hears, in a word, why a list or watch is opened anew; `ended`
-    is good order. `on_listed` hears of each object of a list as it arrives: the Snapshot at its
-    end then only names them, so that no list is ever in memory as a whole. Nothing for `idle`
-    seconds, not even the bookmark that comes each minute, counts as a drop. Whoever stops
-    iterating early closes the generator (`contextlib.aclosing`).
+    After a gap that the server cannot fill, it yields a new Snapshot; a consumer that compares it
+    with its own objects misses no deletion. A stream without any event for `idle` seconds counts as
+    dropped; a bookmark comes each minute. A consumer that stops early must close the generator
+    (`contextlib.aclosing`).
+
+    - `reduce` is applied to each object when it arrives, and must keep `metadata.name` and
+      `metadata.namespace`.
+    - `on_problem` is called at each attempt with what keeps the watch from working: no permission,
+      no such kind, no server. Short drops and gaps are not reported.
+    - `on_restart` is called with a word for why a list or watch starts again; `ended` is normal.
+    - `on_listed` is called with each object of a list when it arrives. The Snapshot then has only
+      their names, so that a list is never in memory as a whole.
     """
     timing = timing or Timing()
     subject = _Subject(api, namespace, labels, reduce, on_listed, seconds, idle)
@@ -323,7 +326,7 @@ async def reflect(
 async def _arrivals(
     cluster: Source, subject: _Subject, phase: Phase, timing: Timing
 ) -> AsyncGenerator[Arrival]:
-    """Do what `phase` asks for; all that comes of it, and how it ended."""
+    """List or watch as `phase` requires; yield the events, and how it ended."""
     began = timing.now()
     where = (subject.api, subject.namespace)
     filling = isinstance(phase, Filling)
@@ -365,7 +368,7 @@ def _reduced(event: WatchEvent, subject: _Subject, *, listing: bool) -> WatchEve
 
 
 def _by_name(event: Snapshot | Changed | Bookmark) -> Snapshot | Changed | Bookmark:
-    """Return a Snapshot of what was told already."""
+    """Return an event; of a Snapshot only the names, as `on_listed` got the objects."""
     if not isinstance(event, Snapshot):
         return event
     return Snapshot((), event.version, frozenset(map(_key, event.items)), event.rewound)

@@ -1,4 +1,4 @@
-"""Wire: requests and answers as values, and the bytes that the API server takes and gives."""
+"""Wire: requests and answers as values, and the bytes that the API server reads and writes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 APPLY = "application/apply-patch+yaml"
 JSON = "application/json"
 BODY_LIMIT = 3 * 1024 * 1024
-"""Bytes; above it the API server answers 413 and cuts the connection while we are sending."""
+"""Bytes of a body; for more, the API server answers 413 and cuts the connection meanwhile."""
 LINE_LIMIT = 16 * 1024 * 1024
-"""Bytes of one watch event; etcd holds far less, so a longer line is no event."""
+"""Bytes of one watch event; etcd stores much smaller objects, so a longer line is not an event."""
 ANSWER_LIMIT = 32 * 1024 * 1024
 """Bytes of one answer, unpacked."""
 PAGE_LIMIT = 2 * 1024 * 1024
-"""Bytes of a page of a list that may be smaller: all of it is decoded at once, which takes up to
-24 times as much memory, and the event loop for some 50 ms."""
+"""Bytes of a page of a list. The whole page is decoded at once, which takes up to 24 times as much
+memory, and blocks the event loop for about 50 ms."""
 
 _UNPRINTABLE = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbf[\xbe\xbf]")
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
@@ -32,10 +32,10 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; `repeatable` when sending it twice does no more than sending it once.
+    """One request; `repeatable`: sending it twice has the same effect as sending it once.
 
-    With a `permit`, see `hedgerow.kube.fence`, its bytes leave only while that gives seconds. No
-    more than `most` bytes of the answer are read; 0 stands for `ANSWER_LIMIT`.
+    With a `permit` (see `hedgerow.kube.fence`), its bytes are sent only while the permit lasts. At
+    most `most` bytes of the answer are read; 0 means `ANSWER_LIMIT`.
     """
 
     method: str
@@ -48,12 +48,12 @@ class Request:
     permit: Callable[[], float] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        """Name it as a person would: method and path."""
+        """Return method and path."""
         return f"{self.method} {self.path}"
 
     @property
     def verb(self) -> str:
-        """What is done: get, which lists too, watch, apply, patch, delete or post."""
+        """The verb: get (also for lists), watch, apply, patch, delete or post."""
         if self.content_type == APPLY:
             return "apply"
         return "watch" if self.params.get("watch") else self.method.lower()
@@ -61,7 +61,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A successful answer, read to its end."""
+    """A successful answer, completely read."""
 
     code: int
     content: bytes
@@ -70,17 +70,17 @@ class Answer:
 
 
 def encode(body: Mapping[str, Any]) -> bytes:
-    """Write a body as JSON that the server's YAML reader takes for the same text.
+    """Return a body as JSON that the server's YAML parser reads as the same text.
 
-    Apply bodies are read as YAML: U+007F to U+009F, U+FFFE and U+FFFF are refused raw, U+0085
-    becomes a blank in silence, and surrogate pairs are refused when escaped (tried on 1.36). So
-    those few are escaped and all else stays raw. Raises ValueError for a lone surrogate.
+    Apply bodies are parsed as YAML. Unescaped U+007F to U+009F, U+FFFE and U+FFFF are refused,
+    U+0085 silently becomes a blank, and escaped surrogate pairs are refused (seen on 1.36). So only
+    these few characters are escaped. Raises ValueError for a lone surrogate.
     """
     return _UNPRINTABLE.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), to_json(body))
 
 
 def decode(content: bytes) -> Any:
-    """Read JSON; raises ValueError. Equal keys become one string, values are not shared."""
+    """Return decoded JSON; raises ValueError. Equal keys share one string; values do not."""
     return from_json(content, cache_strings="keys")
 
 
@@ -104,16 +104,16 @@ def warnings(headers: Iterable[str]) -> tuple[str, ...]:
 
 
 def seconds(header: str | None) -> float:
-    """Read `Retry-After`; a date or nonsense counts as not given."""
+    """Return the seconds of `Retry-After`; 0 if it is missing, a date, or invalid."""
     return float(header) if header and header.strip().isdecimal() else 0.0
 
 
 class LineError(ValueError):
-    """A line of a stream that is too long."""
+    """A line of a stream is too long."""
 
 
 class Lines:
-    """A stream cut at line feeds only: an object may hold any other line end (U+0085)."""
+    """Splits a stream at line feeds only: objects may contain other line ends (U+0085)."""
 
     __slots__ = ("_held", "_size")
 

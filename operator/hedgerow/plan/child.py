@@ -1,4 +1,4 @@
-"""Child: the write or the conflicts that separate one declared child from the live one."""
+"""Child: the write that one declared child needs, and its conflicts."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 RESTORE_ONCE_IN = timedelta(minutes=10)
 WAITING: Final = "WaitingForDeletion"
-"""The reason of a condition: a child's name is free only once what has it is gone."""
+"""The reason of a condition: another object still has the child's name and is being deleted."""
 
 Found = tuple[tuple["ContestedField", "Leaf"], ...]
-"""What is contested, as it is reported, each with the leaf that it is about."""
+"""The contested fields as they are reported, each with its leaf."""
 
 
 class ChildPlanner:
@@ -50,7 +50,7 @@ class ChildPlanner:
         self.want = declare(child, scene.owner, label, scene.live.get(self.id, {}))
 
     def plan(self) -> Plan:
-        """Return at most one write, and what is contested or in the way."""
+        """Return at most one write, the contested fields, and the problems."""
         live = self.scene.live.get(self.id)
         if live is None:
             return self._missing()
@@ -70,7 +70,7 @@ class ChildPlanner:
             former = controller_of(homonym)
             owner = self.scene.owner
             same = (former.get("kind"), former.get("name")) == (owner.api.kind, owner.name)
-            # Left by an earlier resource of this name: garbage collection is on its way to it.
+            # An earlier resource of this name left it; garbage collection will delete it.
             return self._waiting() if same or is_going(homonym) else self._foreign()
         if self.past.taken:
             return self._foreign()
@@ -104,8 +104,8 @@ class ChildPlanner:
             if not (abandoned or shared or doubtful):
                 memory = replace(memory, settled=self._as_settled(verdict, live))
             return self._settled(verdict.rewritten, found, memory)
-        # A contested field that is ours as well is let go of: its other holder must still be there,
-        # or the server removes it.
+        # We give up a contested field that we hold too. The write is for this exact version, so
+        # that its other holder still holds it: otherwise the server would remove the field.
         gives_up = any(leaf.why == "surplus" for leaf in verdict.leaves) or any(
             leaf.why == "changed" for leaf in left_out
         )
@@ -124,10 +124,10 @@ class ChildPlanner:
         *,
         exactly: bool,
     ) -> Write:
-        """Return the write of `want` to exactly this object, or to this very version of it.
+        """Return the write of `want` to the object with this uid; `exactly`: only to this version.
 
-        Force takes whatever is in the way, and what is given up goes with all that is in it:
-        nothing may have come there since it was looked at.
+        Force takes fields from any holder, and giving up an item removes all that is in it. Such
+        writes need the exact version, so that nothing was added there in the meantime.
         """
         meta = metadata(live)
         ref = replace(self.ref, uid=meta["uid"])
@@ -161,12 +161,12 @@ class ChildPlanner:
         return digest(self.want)
 
     def _as_settled(self, verdict: Verdict, live: Object) -> Settled:
-        """Return what is remembered of a child that is settled."""
+        """Return what to remember of a settled child."""
         essence = digest(_essence(live))
         return Settled(self._declared, essence, verdict.contested, verdict.rewritten)
 
     def _unchanged(self, settled: Settled, live: Object) -> bool:
-        """Return whether nothing that a verdict depends on has changed since the settled one."""
+        """Return whether nothing that the verdict depends on has changed since it was settled."""
         return settled.declared == self._declared and settled.essence == digest(_essence(live))
 
     def _settled(self, rewritten: tuple[Leaf, ...], found: Found, past: Past) -> Plan:
@@ -199,7 +199,7 @@ class ChildPlanner:
         return tuple((self.scene.report(self.ref, leaf, reason), leaf) for leaf in leaves)
 
     def _ignored(self, found: Found) -> Iterator[str]:
-        """Return what each term has no effect on, as the field is contested in spite of it."""
+        """Yield a line for each yielded or claimed field that is contested nevertheless."""
         terms = self.scene.terms
         for word, written in ((YIELD, terms.yields), (CLAIM, terms.claims)):
             for term in written:
@@ -210,10 +210,11 @@ class ChildPlanner:
                     yield f"{word}: {term.text} has no effect on {self.ref} {leaf.path}: {why}"
 
     def _vanished(self, verdict: Verdict) -> tuple[Leaf, ...]:
-        """Return the leaves that were ours and that nobody holds now."""
+        """Return the leaves that we held before and that nobody holds now."""
         settled = self.past.settled
         known = settled is not None and settled.declared == self._declared
-        # After a restart nothing is known; a spec that nobody has acted upon yet is to be followed.
+        # After a restart there is no history: then only replicas scaled to 0 count, and only if
+        # the status is about the current spec. A new spec is applied as it is.
         met_anew = settled is None and not self.scene.anew
         return tuple(
             leaf
@@ -223,7 +224,10 @@ class ChildPlanner:
         )
 
     def _is_abandoned(self, leaf: Leaf) -> bool:
-        """Return whether a vanished leaf was restored before, to no avail."""
+        """Return whether to leave a vanished leaf alone: restored lately, reported, or scaled to 0.
+
+        A claimed leaf is never left alone.
+        """
         restored = self.past.restored.get(leaf.path)
         recently = restored is not None and abs(self.scene.now - restored) < RESTORE_ONCE_IN
         given_up = recently or self._is_reported(leaf) or is_scaled_away(leaf)
@@ -249,7 +253,7 @@ def _parted(
 
 
 def _essence(live: Object) -> tuple[Any, ...]:
-    """Return all of an object but its status and what moves along with it."""
+    """Return an object without its status and what changes along with the status."""
     meta = metadata(live)
     entries: list[Mapping[str, Any]] = meta.get("managedFields") or []
     return (

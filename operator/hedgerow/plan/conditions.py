@@ -1,7 +1,7 @@
 """Conditions: `Ready`, `Stalled`, `Contested` and the others that kstatus and kubectl wait read.
 
-`Ready` is always there. `Reconciling`, `Stalled` and `Contested` are there only while true:
-their absence is the healthy reading.
+`Ready` is always present. `Reconciling`, `Stalled` and `Contested` are present only while true: a
+healthy resource does not have them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LONGEST_MESSAGE = 1024
 LONGEST_REMARK = 300
 UNMATCHED = "; no field there is meant by "
-"""What comes before the terms that mean nothing, in a message."""
+"""Text in a message before the policy entries that match nothing."""
 REWRITTEN = "RewrittenByAdmission"
 IGNORED = "AnnotationIgnored"
 
@@ -29,7 +29,7 @@ IGNORED = "AnnotationIgnored"
 class Problem:
     """Why a pass could not do all that was declared.
 
-    `stalled` says that waiting will not help: someone has to change something.
+    `stalled`: waiting does not help, somebody has to change something.
     """
 
     reason: str
@@ -38,19 +38,19 @@ class Problem:
 
 
 def condition(kind: str, status: bool, reason: str, message: str = "") -> Condition:
-    """Return a condition as compose sees it."""
+    """Return a condition, still without observedGeneration and lastTransitionTime."""
     return Condition(
         type=kind, status="True" if status else "False", reason=reason, message=message
     )
 
 
 def ready(status: bool, reason: str, message: str = "") -> Condition:
-    """Return the `Ready` condition as compose sees it."""
+    """Return a `Ready` condition, still without observedGeneration and lastTransitionTime."""
     return condition("Ready", status, reason, message)
 
 
 def stalled(reason: str, message: str) -> tuple[Condition, Condition]:
-    """Return what compose concludes from a bad spec: not ready, and waiting will not help."""
+    """Return the conditions of a bad spec: `Stalled`, and not `Ready`."""
     return condition("Stalled", True, reason, message), ready(False, reason, message)
 
 
@@ -63,12 +63,13 @@ def conclude(
     unmatched: Sequence[str] = (),
     ignored: Sequence[str] = (),
 ) -> tuple[Condition, ...]:
-    """Fold what the pass met into what compose concluded.
+    """Return compose's conditions, adapted to what the pass found.
 
-    Ready stays True only when nothing is contested and no problem was met. What is not ready,
-    not contested and not stalled is reconciling. What admission rewrote is told, and that is all;
-    so are the terms without effect, and in the message of Ready those that mean nothing. No
-    message is longer than 1024 characters.
+    `Ready` stays True only if nothing is contested and there was no problem. A resource that is
+    not ready, not contested and not stalled is `Reconciling`. Fields that admission rewrote, and
+    policy entries without effect, get conditions of their own that do not change `Ready`. Policy
+    entries that match nothing are named in the message of `Ready`. No message is longer than 1024
+    characters.
     """
     conditions = {"Ready": ready(True, "Settled", "all is as declared")}
     conditions |= {given.type: given for given in composed}
@@ -108,7 +109,7 @@ def stamp(
     generation: int,
     now: datetime,
 ) -> tuple[Condition, ...]:
-    """Return every condition its observedGeneration and the time its status last changed."""
+    """Return the conditions with observedGeneration and the time when their status last changed."""
     before = {condition.type: condition for condition in previous}
 
     def since(condition: Condition) -> datetime:
@@ -128,7 +129,7 @@ def stamp(
 
 
 def _contested_message(contested: Sequence[ContestedField]) -> str:
-    """Name the first contested field; values are not told here, as they may change all the time."""
+    """Return a message that names the first contested field, without values that often change."""
     first = contested[0]
     held = f"is held by {holder(first)}" if first.manager else "is held by nobody, and left so"
     more = f" (and {len(contested) - 1} more)" if len(contested) > 1 else ""

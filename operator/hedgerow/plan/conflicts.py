@@ -1,4 +1,4 @@
-"""Conflicts: contested fields as they are reported, and which of many are listed."""
+"""Conflicts: contested fields as they are reported, and which ones a status lists."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ DECLARED_NO_MORE: Final = "DeclaredNoMore"
 UNKNOWN_OWNER: Final = "UnknownOwner"
 
 MOST_LISTED: Final = 50
-"""Contested fields that a status lists; of more it says only how many there are."""
+"""The most contested fields that a status lists; it only counts the others."""
 LONGEST_PATH: Final = 1024
-"""Characters of a path that a status lists: a key of a list item may be of any length."""
+"""The most characters of a path that a status lists: list keys may have any length."""
 
 _STATUS: Final = ".status."
 
 
 class Contested(Protocol):
-    """A contested field, as a status, a tree and a forecast have it; `manager` may be empty."""
+    """A contested field of a status, a tree or a forecast; `manager` may be empty."""
 
     @property
     def object(self) -> str:
@@ -39,32 +39,32 @@ class Contested(Protocol):
 
     @property
     def reason(self) -> str | None:
-        """One of the reasons above; none in a status of an earlier version."""
+        """One of the reasons above; None in a status of an earlier version."""
         ...
 
     @property
     def declared(self) -> str | None:
-        """What hedgerow declares, as text; none if it declares nothing."""
+        """The value that hedgerow declares, as text; None if it declares none."""
         ...
 
     @property
     def live(self) -> str | None:
-        """What is there, as text; none if nothing is."""
+        """The live value as text; None if there is none."""
         ...
 
     @property
     def manager(self) -> str | None:
-        """Who holds the field."""
+        """The field manager that holds the field."""
         ...
 
     @property
     def operation(self) -> str | None:
-        """How it got the field."""
+        """The manager's operation: `Apply` or `Update`."""
         ...
 
     @property
     def subresource(self) -> str | None:
-        """Through which subresource."""
+        """The subresource through which the manager wrote."""
         ...
 
 
@@ -74,7 +74,7 @@ def sentence(field: Contested) -> str:
 
 
 def values(field: Contested) -> str:
-    """Return what is declared and what is there; nothing where neither is known."""
+    """Return the declared and the live value as text; empty if they are unknown."""
     who = "hedgerow says" if field.path.startswith(_STATUS) else "you declare"
     there = "it is not there" if field.live is None else f"it is {field.live}"
     if field.declared is not None:
@@ -101,7 +101,7 @@ def held(field: Contested) -> str:
 
 
 def holder(field: Contested) -> str:
-    """Return the name of who holds a field, and how: `kubectl (Update scale)`."""
+    """Return the name of a field's manager, and how it wrote: `kubectl (Update scale)`."""
     how = " ".join(filter(None, (field.operation, field.subresource)))
     name = field.manager or "nobody"
     return f"{name} ({how})" if how else name
@@ -110,11 +110,11 @@ def holder(field: Contested) -> str:
 def listed(
     contested: Sequence[ContestedField], before: Iterable[ContestedField]
 ) -> tuple[ContestedField, ...]:
-    """Return those that a status lists, at most 50, in an order that stays as it is.
+    """Return the contested fields that a status lists, at most 50, in a stable order.
 
-    What is listed already stays listed, as the list is the memory of what was told. Before that
-    comes what is acted on: fields that nobody holds, which are not to be put back again, and
-    metadata.
+    Fields that nobody holds and metadata come first, because later passes act on them: a field
+    that nobody holds must not be restored again. Then come the fields that are already listed,
+    because the list also records what was reported.
     """
     known = {(old.object, old.path): number for number, old in enumerate(before)}
 
@@ -127,7 +127,7 @@ def listed(
 
 
 Group = tuple[str, str]
-"""A child, as `Deployment/web`, and the field manager that holds fields of it, if one does."""
+"""A child such as `Deployment/web`, and the field manager that holds the field, or empty."""
 
 
 def group(field: ContestedField) -> Group:

@@ -1,4 +1,4 @@
-"""Finalizers: the apply that removes one of ours from an object and nothing else."""
+"""Finalizers: the apply that removes only our own finalizers from an object."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def finalizers_of(obj: Object) -> tuple[str, ...]:
 def finalization(
     api: ApiResource, live: Object, manager: str, given_up: Collection[str]
 ) -> Write | None:
-    """Return the apply that takes our finalizers off, or None when the manager holds none of them.
+    """Return the apply that removes the finalizers `given_up`, or None if `manager` holds none.
 
-    It declares anew all else that the manager declared, in the live spelling: what an apply leaves
-    out, it removes. An object that is being deleted takes it as well. It is for this very version:
-    an owner reference that garbage collection took off meanwhile, to orphan the object, would
-    come back with the rest, and have it deleted.
+    It declares again all else that the manager declared, in the live spelling: an apply removes
+    what it leaves out. It also works on an object that is being deleted. It is only for this exact
+    version. Garbage collection may have removed the owner reference in the meantime, to orphan the
+    object: the apply would put the reference back, and the object would be deleted.
     """
     body = extract(live, manager)
     held: list[str] = (body or {}).get("metadata", {}).get("finalizers", [])

@@ -1,7 +1,7 @@
-"""Immutable: fields that the API server never changes, where a live child has other values.
+"""Immutable: fields of a live child that differ from what is wanted and can never be changed.
 
-Such a child was made by somebody else for the same resource. Its live value stays declared or
-undeclared, so that the rest of it can be applied, and `Degraded` says how to get what is wanted.
+Such a child was made by somebody else for the same resource. The controller declares the live value
+or leaves the field out, so that the rest can be applied. `Degraded` says how to get the wanted one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Fixed:
     """One immutable field of one live child, and the value that is wanted there.
 
-    `cost` is what deleting the child takes along, as the end of a sentence.
+    `cost` says what is lost when the child is deleted, as the end of a sentence.
     """
 
     child: View
@@ -31,7 +31,7 @@ class Fixed:
     cost: str
 
     def __str__(self) -> str:
-        """Write it as a sentence, with the command that has the child made anew."""
+        """Return a sentence with the command that makes hedgerow create the child again."""
         api, name, namespace = self.child.api, self.child.name, self.child.namespace
         live, wanted = _spelled(self.child.at(*self.path)), _spelled(self.wanted)
         delete = f"kubectl delete {api.kind.lower()} {name} -n {namespace}"
@@ -42,14 +42,14 @@ class Fixed:
 
 
 def fixed(child: View | None, path: tuple[str, ...], wanted: Any, cost: str) -> tuple[Fixed, ...]:
-    """Return the field if the live child has it with another value; an empty one is to come."""
+    """Return the field if the live child has another value there; an empty value does not count."""
     if child is None or child.at(*path) in (None, "", wanted):
         return ()
     return (Fixed(child, path, wanted, cost),)
 
 
 def degraded(fixed: Iterable[Fixed]) -> tuple[Condition, ...]:
-    """Return `Degraded` for the fields that stay as they are; nothing when there are none."""
+    """Return the condition `Degraded` for these fields; empty if there are none."""
     message = "; ".join(map(str, fixed))[:LONGEST_MESSAGE]
     return (condition("Degraded", True, "Immutable", message),) if message else ()
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A child that was settled: digests of its declaration and of all but its status.
+    """A child that was settled: digests of its declaration, and of the object without its status.
 
-    Digests, since the trees would be kept in memory besides those of the caches; and no version,
-    which dry runs leave as it was. `contested` and `rewritten` are the leaves that it was settled
-    without.
+    Digests, because whole objects would take memory besides those of the caches. No
+    resourceVersion, because a dry run does not change it. `contested` and `rewritten` are the
+    leaves that differed when it was settled.
     """
 
     declared: str
@@ -38,12 +38,11 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What earlier passes learned of one child; an empty one is always safe, only dearer.
+    """What earlier passes learned about one child; an empty one is safe, but costs more work.
 
-    `settled` tells what it was when last settled, `restored` when each vanished field was put
-    back, `taken` that the name was found to be somebody else's object, `keeper` the other
-    installation of hedgerow whose object it is, if any, `terms` what the user yielded and claimed
-    then.
+    `settled`: the child when it was last settled. `restored`: when each vanished field was put
+    back. `taken`: the name belongs to somebody else's object. `keeper`: the other installation of
+    hedgerow that has the object, if any. `terms`: what the user yielded and claimed at that time.
     """
 
     settled: Settled | None = None
@@ -55,11 +54,11 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that one look at the cluster asks for, and what it found.
+    """All writes that are needed now, and what planning found.
 
-    `rewritten` tells of each declared field that mutating admission changed on its way,
-    `unmatched` of each term that means no field there is, `ignored` of each that has no effect on
-    a contested field, and why.
+    `rewritten` has a line for each declared field that mutating admission changed, `unmatched` for
+    each policy entry that matches no existing field, and `ignored` for each policy entry that has
+    no effect on a contested field, with the reason.
     """
 
     writes: tuple[Write, ...] = ()
@@ -73,17 +72,17 @@ class Plan:
 
     @property
     def steps(self) -> tuple[Write | Deletion, ...]:
-        """Everything to carry out, in order."""
+        """All writes and deletions, in the order in which they are carried out."""
         return (*self.writes, *self.deletions)
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What planning looks at: the owner, what is there, and what is known of it.
+    """The input of a plan: the owner, the live objects, and the history.
 
-    `live` holds the owner's children by kind and name; `homonyms` holds cached objects of a
-    child's name that have another owner; `reported` is what the owner's status already says,
-    `terms` what its annotations yield and claim, `anew` that its status is about an older spec.
+    `live`: the owner's children by kind and name. `homonyms`: cached objects that have the name of
+    a child but another owner. `reported`: the contested fields that the owner's status already
+    lists. `terms`: what its annotations yield and claim. `anew`: its status is about an older spec.
     """
 
     owner: ObjectRef
@@ -99,7 +98,7 @@ class Scene:
     _known: Mapping[tuple[str, str], ContestedField] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Index what is reported already."""
+        """Index the fields that are already reported."""
         known = {(old.object, old.path): old for old in self.reported}
         object.__setattr__(self, "_known", known)
 
@@ -109,9 +108,9 @@ class Scene:
         return self.installation.field_manager(self.controller)
 
     def report(self, target: ObjectRef, leaf: Leaf, reason: str = "") -> ContestedField:
-        """Return what a status says of a contested leaf.
+        """Return the status entry of a contested leaf.
 
-        `since` is kept from an earlier report of the same holder; the values are those of now.
+        `since` is kept from an earlier report of the same holder; the values are current.
         """
         holder = leaf.holders[0] if leaf.holders else None
         name, kind = (holder.manager if holder else None), target.api.kind
@@ -134,7 +133,7 @@ class Scene:
         )
 
     def is_given_up(self, target: ObjectRef, path: str) -> bool:
-        """Return whether a field is reported already as one that nobody holds."""
+        """Return whether a field is already reported as held by nobody."""
         old = self._known.get((str(target), path))
         return old is not None and is_nobodys(old)
 
@@ -145,7 +144,7 @@ def is_nobodys(field: ContestedField) -> bool:
 
 
 def is_scaled_away(leaf: Leaf) -> bool:
-    """Return whether somebody scaled to nothing: a Scale of 0 replicas is recorded for nobody."""
+    """Return whether somebody scaled to 0: the server records no manager for 0 replicas."""
     return leaf.path == ".spec.replicas" and leaf.live == 0
 
 

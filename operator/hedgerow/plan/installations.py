@@ -21,16 +21,16 @@ _MANAGER: Final = re.compile(rf"hedgerow(?:-({_INSTANCE}))?-([a-z0-9]+)")
 _LABEL: Final = re.compile(rf"(?:({_INSTANCE})\.)?([a-z0-9]+)")
 STATUS: Final = "status"
 KEPT_ELSEWHERE: Final = "ManagedElsewhere"
-"""The reason of a condition: a child is another installation's."""
+"""The reason of a condition: a child belongs to another installation."""
 _NO_CONTROLLERS: Final = frozenset({"certificates", "cli", "install", "lease", "presence"})
-"""Last words of hedgerow's other field managers."""
+"""The last words of the names of hedgerow's other field managers."""
 _LABELLED: Final = ("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}")
 
 
 def instance_of(manager: str) -> str | None:
-    """Return the instance whose controller writes as this field manager; None for anybody else.
+    """Return the instance whose controller uses this field manager; None for other managers.
 
-    It is empty for the installation without an instance.
+    The result is empty for the installation without an instance name.
     """
     found = _MANAGER.fullmatch(manager)
     if found is None or found[2] in _NO_CONTROLLERS:
@@ -39,17 +39,17 @@ def instance_of(manager: str) -> str | None:
 
 
 def named(instance: str) -> str:
-    """Return how an installation is called in a sentence."""
+    """Return the words for an installation in a sentence."""
     return f"instance {instance!r}" if instance else "the instance without a name"
 
 
 def giving_up(instance: str) -> str:
-    """Return the command by which all that an installation holds is given up."""
+    """Return the command that gives up all that an installation holds."""
     return f"hedgerow release --instance {shlex.quote(instance)} --all"
 
 
 def kept_by(what: str, other: Installation) -> str:
-    """Return what is to be told of an object that another installation manages."""
+    """Return the message for an object that another installation manages."""
     return (
         f"{what} is managed by another hedgerow, {named(other.instance)}; it is left alone."
         f" Once that one has stopped for good, `{giving_up(other.instance)}` has it let go"
@@ -57,16 +57,16 @@ def kept_by(what: str, other: Installation) -> str:
 
 
 def remedy(manager: str, operation: str | None) -> str:
-    """Return the command that settles a conflict with this holder; empty for no hedgerow's.
+    """Return the command that settles a conflict with this holder; empty if it is not a hedgerow.
 
-    What an Update left under such a name is nobody's: no apply of that name can give it up.
+    An `Update` entry under such a name gets no command: no apply can give up its fields.
     """
     instance = instance_of(manager) if operation == "Apply" else None
     return "" if instance is None else giving_up(instance)
 
 
 def doubly_reported(live: Object) -> str:
-    """Return the warning for a resource on which several installations report; else nothing."""
+    """Return a warning if several installations write a resource's status; else empty."""
     managed = (one for one in managers(live) if one.subresource == STATUS)
     found = [instance_of(one.manager) for one in managed if one.operation == "Apply"]
     instances = sorted({instance for instance in found if instance is not None})
@@ -80,7 +80,7 @@ def doubly_reported(live: Object) -> str:
 
 
 def reporters(live: Object, controller: str) -> tuple[Installation, ...]:
-    """Return the installations whose controller holds a part of a resource's status, by name."""
+    """Return the installations whose controller holds a part of a resource's status, sorted."""
     found = {
         instance
         for one in managers(live)
@@ -92,11 +92,11 @@ def reporters(live: Object, controller: str) -> tuple[Installation, ...]:
 
 
 def keeper(child: Object, controller: str, ours: Installation) -> Installation | None:
-    """Return another installation that has a child of a resource of ours; or None.
+    """Return the other installation that manages a child of our resource, or None.
 
-    Its label has to say so, and its field manager has to hold a part of the child: a label that
-    somebody else has set, or that is left of an installation which has given all up, is no claim.
-    Of a child without managed fields nobody can tell, and the label is believed.
+    The child's label must name that installation, and its field manager must hold a part of the
+    child. A label that somebody else set, or that an installation left behind when it gave up
+    everything, does not count. If the child has no managed fields, the label alone decides.
     """
     labels: dict[str, str] = metadata(child).get("labels") or {}
     found = _LABEL.fullmatch(labels.get(CONTROLLER_LABEL, ""))
@@ -110,22 +110,22 @@ def keeper(child: Object, controller: str, ours: Installation) -> Installation |
     holds = any(one.is_applier(manager, "") for one in known)
     if known and not holds:
         return None
-    # A label that somebody else has set on what both have a part of says nothing either.
+    # If both installations hold a part of the child, the label must be set by the other one.
     setters = {holder.manager for holder in _setters(child)}
     return other if not setters or manager in setters else None
 
 
 def _setters(child: Object) -> Iterator[Holder]:
-    """Return who holds the label by which a child is known."""
+    """Yield the managers that hold the child's controller label."""
     for holder, _, tree in entries(child):
         if subtree(tree, _LABELLED) is not None:
             yield holder
 
 
 def installation_of(live: Object, controller: str) -> Installation:
-    """Return which installation's controller has the object: by its label, else by who applied it.
+    """Return the installation that manages an object: by its label, else by who applied it.
 
-    Without either it is the one without an instance.
+    Without either it is the installation without an instance name.
     """
     labels: dict[str, str] = metadata(live).get("labels") or {}
     instance, _, name = labels.get(CONTROLLER_LABEL, "").rpartition(".")

@@ -1,4 +1,4 @@
-"""Oversized: objects too large to cache whole: what is kept of them, and what is reported."""
+"""Oversized: objects too large to cache whole, which part is kept, and what is reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TOO_LARGE: Final = "TooLarge"
 MARK: Final = "hedgerowExcess"
-"""A field that no object of the API has: its objects begin with their kind's own."""
+"""A top-level field that no object of the API has; it marks a reduced object in the cache."""
 _KEPT: Final = (
     "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
     "deletionTimestamp",
@@ -33,7 +33,7 @@ _MIB: Final = 1024 * 1024
 
 
 class Family(NamedTuple):
-    """A resource and what belongs to it: the controller's name, and the resource's key."""
+    """A resource with its children and related objects: controller name and resource key."""
 
     controller: str
     namespace: str
@@ -42,9 +42,9 @@ class Family(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """Why only a part of an object is kept: it weighs more than `most` bytes of memory.
+    """Why only a part of an object is cached; `weight` and `most` are bytes of memory.
 
-    Either the object does, or all objects of the caches do together.
+    `of` says what exceeds `most`: this one object, or the sum of all cached objects.
     """
 
     weight: int
@@ -53,9 +53,9 @@ class Excess:
 
 
 def reduced(obj: Object, excess: Excess, manager: str, finalizers: Collection[str]) -> Object:
-    """Return the part of an object that is kept: who it is, whose, and what our status says.
+    """Return the part of an object that is cached: its identity, its owner, and our status.
 
-    `manager` is our field manager, `finalizers` those of ours.
+    `manager` is our field manager, `finalizers` are our finalizers.
     """
     meta = metadata(obj)
     kept: Object = {name: meta[name] for name in _KEPT if name in meta}
@@ -78,7 +78,7 @@ def reduced(obj: Object, excess: Excess, manager: str, finalizers: Collection[st
 
 
 def _report(entry: Mapping[str, Any], manager: str) -> Object:
-    """Return which hedgerow reports on a resource, and of ours also what."""
+    """Return a hedgerow's entry for the status, else nothing; only ours keeps its `fieldsV1`."""
     if instance_of(str(entry.get("manager"))) is None:
         return {}
     if entry.get("subresource") != _STATUS or entry.get("operation") != "Apply":
@@ -89,13 +89,13 @@ def _report(entry: Mapping[str, Any], manager: str) -> Object:
 
 
 def excess_of(obj: Mapping[str, Any]) -> Excess | None:
-    """Return why only a part of an object is kept; None for a whole one."""
+    """Return why only a part of an object is cached; None for a whole object."""
     mark = obj.get(MARK)
     return Excess(**mark) if mark else None
 
 
 def problem(ref: ObjectRef, excess: Excess) -> Problem:
-    """Return what a resource's conditions say of an object that is too large."""
+    """Return the problem to report for an object that is too large."""
     most = readable(excess.most)
     if excess.of == "object":
         said = (
@@ -114,15 +114,16 @@ def problem(ref: ObjectRef, excess: Excess) -> Problem:
 
 
 def readable(size: int) -> str:
-    """Write a number of bytes in MiB."""
+    """Return a number of bytes as text in MiB."""
     return f"{size / _MIB:.1f} MiB"
 
 
 def surplus(weights: Mapping[Family, int], gain: Mapping[Family, int], need: int) -> list[Family]:
-    """Return the families to reduce, so that at least `need` bytes are gained if they can be.
+    """Return the families to reduce, so that at least `need` bytes are freed if possible.
 
-    `weights` is what each takes, `gain` what it would take less. It is the heaviest of the
-    namespace that takes most, again and again: who has little is not left out for who has much.
+    `weights` are the bytes that each family takes, `gain` the bytes that reducing it would free.
+    It repeatedly picks the heaviest family of the namespace that takes the most, so that small
+    namespaces do not suffer from large ones.
     """
     lightest_first: defaultdict[str, list[Family]] = defaultdict(list)
     sums: defaultdict[str, int] = defaultdict(int)

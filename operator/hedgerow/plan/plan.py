@@ -1,7 +1,6 @@
 """Plan: all writes and conflicts of one resource and its children.
 
-Nothing is planned for what is settled, for what is being deleted, or for a name that somebody else
-has.
+There is no write for a child that is settled or is being deleted, or whose name somebody else uses.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ __all__ = ["RESTORE_ONCE_IN", "Past", "Plan", "Scene", "is_nobodys", "plan"]
 
 
 def plan(scene: Scene, desired: Desired, owns: Iterable[type[View]]) -> Plan:
-    """Compare what is desired with what is there.
+    """Return the plan that makes the live children match the desired ones.
 
-    Owned objects that `desired` does not name are pruned; the order of writes is that of
+    Owned objects that `desired` does not name are pruned. The writes are in the order of
     `desired.children`.
     """
     parts = [_planned(scene, child) for child in desired.children]

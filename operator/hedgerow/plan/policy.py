@@ -1,18 +1,18 @@
 """Policy: which contested fields a user leaves to others (`yield`) or takes back (`claim`).
 
-The grammar, as one writes it into an annotation of the resource:
+The grammar of the resource's annotation:
 
     terms   = entry *( ( ";" / newline ) entry )
     entry   = kind "/" name ":" path *( "," path )
     kind    = a kind, or "*"
     name    = a child's name; one "*" in it stands for any characters
-    path    = a field as conflicts name it, the first dot optional: spec.replicas,
+    path    = a field as conflicts print it, without or with the first dot: spec.replicas,
               spec.template.spec.containers[name="web"].image
 
-In a path `*` stands for a whole step, such as a label's name with the dots in it, or, once in a
-step, for any of its characters but dots; `[*]` stands for any item of a list, and `**`, once in a
-path, for any steps: more of them would make a pattern that takes for ever to match. The keys of an
-item may come in any order.
+In a path, `*` alone stands for one whole step, such as a label's name with dots in it. Once within
+a step, `*` stands for any characters except dots. `[*]` stands for any item of a list. `**` stands
+for any number of steps and may be used once in a path: with more, matching could take very long.
+The keys of a list item may come in any order.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 YIELD: Final = "hedgerow.dev/yield"
 CLAIM: Final = "hedgerow.dev/claim"
 ALLOW_CLAIMS: Final = "hedgerow.dev/allow-claims"
-"""The label by which a namespace allows claims; its one value that counts is `true`."""
+"""The label by which a namespace allows claims; only the value `true` counts."""
 MOST: Final = 64
 LONGEST: Final = 4096
 SHOWN: Final = 80
-"""Characters of a term that an error repeats, at most."""
+"""The most characters of a term that an error repeats."""
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _KEY = rf"[A-Za-z][A-Za-z0-9]*=(?:{_STRING}|-?[0-9]+|true|false)"
@@ -60,7 +60,7 @@ _TOKEN = re.compile(
     r"|(?P<dot>\.)|(?P<name>[^\s.,;:*\[\]\"=]+)"
 )
 _PAIR = re.compile(_KEY)
-# Paths are matched with their steps told apart: a field begins with \0, a list item with \1.
+# Patterns match a text in which each step is marked: \0 before a field, \1 before a list item.
 _WHOLE_STEP = r"\x00[^\x00\x01]*(?=[\x00\x01]|\Z)"
 _MEANS = {
     "any": r".*",
@@ -71,21 +71,21 @@ _MEANS = {
 _STEP = re.compile(rf"\.(?P<name>[^.\[]+)|\[(?P<item>(?:{_STRING}|[^\]\"])*)\]")
 _PRINTED = re.compile(rf"(?P<item>\[(?:{_STRING}|[^\]\"])*\])|\.")
 
-# What is not ours to move by force, whoever asks: identity, and what selects pods.
+# Fields that are never taken by force, even if claimed: identity, and what selects pods.
 _IDENTITY = frozenset({
     "f:creationTimestamp", "f:generateName", "f:generation", "f:managedFields", "f:name",
     "f:namespace", "f:resourceVersion", "f:selfLink", "f:uid",
 })  # fmt: skip
 _SELECTS = frozenset({"f:namespaceSelector", "f:podSelector", "f:scaleTargetRef", "f:selector"})
 _SERVICE_NAME = ("f:spec", "f:serviceName")
-"""Of a StatefulSet: the Service that names its pods."""
+"""A StatefulSet's Service, which names its pods."""
 _FREE = frozenset({
     "f:annotations", "f:binaryData", "f:data", "f:labels", "f:limits", "f:matchLabels",
     "f:nodeSelector", "f:requests", "f:stringData",
 })  # fmt: skip
-"""Maps whose keys users choose: a key there means nothing but itself."""
+"""Maps with keys chosen by users: a key there is not a field with a meaning of its own."""
 
-# What makes a child ours is neither given away nor fought over.
+# The fields that make a child ours can be neither yielded nor claimed.
 _OURS: tuple[Steps, ...] = (
     ("f:metadata", "f:finalizers"),
     ("f:metadata", "f:ownerReferences"),
@@ -96,12 +96,12 @@ _MARK = "f:hedgerow.dev/"
 
 
 class TermsError(ValueError):
-    """An annotation that cannot be read; its text names the annotation and the part at fault."""
+    """An annotation that cannot be read; the text names the annotation and the invalid part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One pattern: the objects and the field that it is about; `text` is how it was written."""
+    """One pattern: the objects and the field that it covers; `text` is as the user wrote it."""
 
     kind: str
     name: re.Pattern[str]
@@ -109,20 +109,20 @@ class Term:
     text: str
 
     def names(self, kind: str, name: str) -> bool:
-        """Return whether an object is meant."""
+        """Return whether the term covers an object."""
         return self.kind in ("*", kind) and self.name.fullmatch(name) is not None
 
     def covers(self, kind: str, name: str, place: Steps | str) -> bool:
-        """Return whether a field of an object is meant.
+        """Return whether the term covers a field of an object.
 
-        A place may be given as conflicts print it, where a key with dots reads as several steps.
+        `place` may be a printed path; there, a key with dots counts as several steps.
         """
         return self.names(kind, name) and self.path.fullmatch(_text(place)) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a resource's annotations say of its children's fields; a field in both is yielded."""
+    """What a resource's annotations say about its children's fields; a field in both is yielded."""
 
     yields: tuple[Term, ...] = ()
     claims: tuple[Term, ...] = ()
@@ -134,11 +134,11 @@ class Terms:
     )
 
     def yielded(self, kind: str, name: str, steps: Steps) -> bool:
-        """Return whether a field is left to whoever holds it."""
+        """Return whether the user leaves a field to whoever holds it."""
         return self._covered(YIELD, kind, name, steps) and not is_ours(steps)
 
     def claimed(self, kind: str, name: str, steps: Steps) -> bool:
-        """Return whether a field may be taken back by force."""
+        """Return whether the user allows us to take a field back by force."""
         return (
             self._covered(CLAIM, kind, name, steps)
             and not is_fixed(steps)
@@ -161,12 +161,12 @@ NO_TERMS: Final = Terms()
 
 
 def terms_of(annotations: Mapping[str, str]) -> Terms:
-    """Read a resource's annotations; raises TermsError for what cannot be read."""
+    """Return the terms in a resource's annotations. Raises TermsError if they cannot be read."""
     return Terms(_read(annotations, YIELD), _read(annotations, CLAIM))
 
 
 def claims_refused(namespace: str) -> str:
-    """Return the sentence that a resource gets whose namespace does not allow its claims."""
+    """Return the message for a resource whose namespace does not allow claims."""
     return (
         f"{CLAIM} is not allowed in namespace {namespace}, and nothing is taken by force: whoever"
         f" may label namespaces allows it (kubectl label namespace {namespace} {ALLOW_CLAIMS}=true)"
@@ -180,14 +180,14 @@ def allows_claims(namespace: Mapping[str, Any]) -> bool:
 
 
 def is_ours(steps: Steps) -> bool:
-    """Return whether a field marks a child as ours: owner, finalizers, label, marks."""
+    """Return whether a field marks a child as ours: owner, finalizers, label, our annotations."""
     if steps[:2] == _MARKS:
         return any(step.startswith(_MARK) for step in steps[2:3])
     return any(steps[: len(mark)] == mark for mark in _OURS)
 
 
 def is_fixed(steps: Steps) -> bool:
-    """Return whether a field says which object or list item it is, or which pods are meant."""
+    """Return whether a field identifies an object or list item, or selects pods."""
     if steps[:1] == ("f:metadata",):
         return bool(_IDENTITY & set(steps[1:2]))
     selects = any(
@@ -198,9 +198,9 @@ def is_fixed(steps: Steps) -> bool:
 
 
 def place_of(path: str) -> Steps:
-    """Return the steps of a path as conflicts print it, as far as `is_ours` and `is_fixed` ask.
+    """Return the steps of a printed path, precise enough for `is_ours` and `is_fixed`.
 
-    Of a list item only the names of its keys are given.
+    For a list item they contain only the names of its keys.
     """
     steps: list[str] = []
     end = 0
@@ -210,7 +210,7 @@ def place_of(path: str) -> Steps:
         steps.append(f"f:{found['name']}" if found["name"] else item)
         end = found.end()
         if steps[-1] in _FREE and path[end : end + 1] == ".":
-            return (*steps, f"f:{path[end + 1 :]}")  # such a key may have dots in it
+            return (*steps, f"f:{path[end + 1 :]}")  # such a key may contain dots
     return tuple(steps)
 
 
@@ -228,7 +228,7 @@ def _read(annotations: Mapping[str, str], name: str) -> tuple[Term, ...]:
 
 
 def parse(text: str) -> Iterator[Term]:
-    """Read terms; raises TermsError that names the entry at fault."""
+    """Yield the terms of a text. Raises TermsError, which names the invalid entry."""
     count = 0
     for entry in _split(text, ";\n"):
         if not entry.strip():
@@ -254,12 +254,12 @@ def parse(text: str) -> Iterator[Term]:
 
 
 def parts(text: str) -> tuple[str, ...]:
-    """Split a text into its entries, at semicolons and line ends that stand in no quotes."""
+    """Return a text's entries, split at semicolons and line ends outside quotes and brackets."""
     return tuple(_split(text, ";\n"))
 
 
 def _path(text: str, entry: str) -> re.Pattern[str]:
-    """Compile a path's pattern."""
+    """Return a path as a regular expression. Raises TermsError."""
     rest, at, pattern, wants_step, wild = "." + text.removeprefix("."), 0, "", False, set[str]()
     while at < len(rest):
         token = _TOKEN.match(rest, at)
@@ -284,7 +284,7 @@ def _path(text: str, entry: str) -> re.Pattern[str]:
 
 
 def _literal(kind: str, token: str) -> str:
-    """Return the pattern of a name, or of a list item with its keys in the order of conflicts."""
+    """Return the pattern of a name, or of a list item with sorted keys, as conflicts print it."""
     if kind != "item":
         return re.escape(token)
     pairs = sorted(_PAIR.findall(token), key=lambda pair: pair.partition("=")[0])
@@ -292,7 +292,7 @@ def _literal(kind: str, token: str) -> str:
 
 
 def _short(text: str) -> str:
-    """Quote a part of a text that anybody wrote, as much of it as fits in a condition."""
+    """Return a part of a user's text in quotes, cut to a length that fits in a condition."""
     return cut(repr(text.strip()), SHOWN)
 
 
@@ -301,14 +301,14 @@ def _text(place: Steps | str) -> str:
 
 
 def joined(steps: Steps) -> str:
-    """Write a place as one text, as the patterns of paths take it."""
+    """Return a place as one text that the patterns of paths can match."""
     return "".join(map(_marked, steps))
 
 
 def _any_of(terms: Iterable[Term], kind: str, name: str) -> re.Pattern[str] | None:
-    """Return one pattern for all of an object's terms: to try each by itself costs many times more.
+    """Return one pattern for all terms that cover an object, or None if there are none.
 
-    None where no term is about the object.
+    Trying each term by itself would take many times longer.
     """
     paths = [f"(?:{term.path.pattern})" for term in terms if term.names(kind, name)]
     return re.compile("|".join(paths), re.DOTALL) if paths else None
@@ -325,7 +325,7 @@ def _told_apart(path: str) -> str:
 
 
 def _split(text: str, separators: str) -> Iterator[str]:
-    """Split at separators that stand neither in quotes nor in brackets."""
+    """Split at separators outside quotes and brackets."""
     depth, quoted, escaped, part = 0, False, False, ""
     for char in text:
         if not quoted and depth == 0 and char in separators:
@@ -349,10 +349,11 @@ def unmatched(
     declared: Collection[ChildId],
     kinds: Collection[str],
 ) -> tuple[str, ...]:
-    """Return the terms that mean nothing, as they were written, each with its annotation.
+    """Return the terms that match nothing, as they were written, each with its annotation.
 
-    `declared` are the children that are wanted; of one that is not there yet no field is known.
-    Nor is it known which children of a kind that is owned are still to come, by what names.
+    `declared` are the wanted children. The fields of a child that does not exist yet are unknown,
+    so a term for it counts as matching. So does a term with `*` in the name for a kind in `kinds`:
+    such children may be created later.
     """
     if not (terms.yields or terms.claims):
         return ()
@@ -379,7 +380,7 @@ def _places(live: Object) -> Iterator[Steps]:
 
 
 def _held(tree: Tree, above: Steps) -> Iterator[Steps]:
-    """Yield each place that is held itself, not only something within it."""
+    """Yield each place that is held itself, not only something below it."""
     for element, below in tree.items():
         if element == SELF:
             continue

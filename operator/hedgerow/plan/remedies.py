@@ -1,7 +1,7 @@
 """Remedies: the commands that settle a contested field, ready to paste into a shell.
 
-Only what works on a field is offered for it: force never moves what selects pods, nobody can be
-left a field that nobody holds, and so on. The same rules tell why an annotation has no effect.
+Only commands that work are offered: for example, a field that selects pods is never taken by force,
+and a field that nobody holds cannot be yielded. The same rules say why an annotation has no effect.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ WRITE: Final = "To have it written again"
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What comes of it, and the command that does it."""
+    """A command, and its effect in words."""
 
     effect: str
     command: str
 
     def __str__(self) -> str:
-        """Write it as a sentence."""
+        """Return effect and command as a sentence."""
         return f"{self.effect}: `{self.command}`"
 
 
 def remedies(
     owner: ObjectRef, annotations: Mapping[str, str], field: Contested
 ) -> tuple[Remedy, ...]:
-    """Return what settles a contested field of a child of `owner`, or of its own status.
+    """Return what settles a contested field of a child of `owner`, or of the owner's own status.
 
-    `annotations` are the owner's: what it yields and claims already stays so.
+    `annotations` are the owner's; the commands keep what they already yield and claim.
     """
     if released := remedy(field.manager or "", field.operation):
         return (Remedy(LET_GO, released),)
@@ -62,7 +62,7 @@ def _remedies(
     if field.object == str(owner):
         yield _adopt(owner, WRITE, own(owner), field)
     elif field.reason == DECLARED_NO_MORE:
-        # What was booked to before-first-apply is settled as a whole: it holds the item itself.
+        # before-first-apply holds the item itself, so the whole item is adopted.
         whole = field.manager == BEFORE_FIRST_APPLY.manager
         yield _adopt(owner, REMOVE, field.object, field, "" if whole else f"{field.path}**")
     elif field.reason in (REMOVED, SCALED_TO_ZERO):
@@ -83,17 +83,17 @@ def _remedies(
 
 
 def overview(target: str, namespace: str) -> str:
-    """Return the command that shows what is contested of an object, with all remedies."""
+    """Return the command that shows an object's contested fields with all remedies."""
     return f"hedgerow owners {quote(target)} --contested{_in(namespace)}"
 
 
 def own(owner: ObjectRef) -> str:
-    """Return a resource as a command takes it: `CronJob/x` alone may be of another group."""
+    """Return a resource as commands take it, with its group: other groups may have the kind too."""
     return f"{owner.api.kind}.{owner.api.group}/{owner.name}"
 
 
 def without_effect(word: str, reason: str, steps: Steps) -> str:
-    """Return why a term of that annotation does nothing about a field that is contested so."""
+    """Return why a term of annotation `word` has no effect on a field contested for `reason`."""
     if is_ours(steps):
         return "what makes a child hedgerow's own is neither yielded nor claimed"
     if reason in (DECLARED_NO_MORE, UNKNOWN_OWNER):
@@ -121,7 +121,7 @@ def _adopt(owner: ObjectRef, effect: str, target: str, field: Contested, only: s
 def _annotate(
     owner: ObjectRef, annotations: Mapping[str, str], word: str, effect: str, field: Contested
 ) -> Iterator[Remedy]:
-    """Return the line that yields or claims a field too; none where no term can name it."""
+    """Yield the command that also yields or claims a field; nothing if no term can name it."""
     old = annotations.get(word, "").strip().rstrip(";")
     term = f"{field.object}: {field.path.removeprefix('.')}"
     text = f"{old}; {term}" if old else term

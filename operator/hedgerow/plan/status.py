@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 EMPTIED = ("contested", "conditions")
 PASSING = ("lastTransitionTime", "since", "live")
-"""What may change all the time while a status says the same."""
+"""Fields that may change often without changing what a status means."""
 MOST_LISTINGS = 4
-"""How often a status lists anew what it met of its own fields; then it only counts the rest."""
+"""How often conflicts in the status itself are added to its list; later ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A status to apply, or None when the live one says it all; and all that is contested.
+    """The status to apply, or None if the live one is up to date, and all contested fields.
 
     `listed` are the contested fields that the status lists.
     """
@@ -40,16 +40,16 @@ class Report:
 
     @property
     def gist(self) -> str:
-        """A digest of what the status says, apart from times and from others' values.
+        """A digest of the status without times and without other managers' values.
 
-        A value that somebody else changes again and again is told a few times, as any write that
-        is repeated.
+        If somebody else keeps changing a value, the status writes count as repeated writes of the
+        same content, which are limited.
         """
         return digest(_lasting((self.body or {}).get("status")))
 
 
 def said(live: Object) -> Status:
-    """Return what the live status says already; one that cannot be read says nothing."""
+    """Return the live status; an empty one if it cannot be read."""
     try:
         return Status.model_validate(live.get("status") or {})
     except ValidationError:
@@ -57,13 +57,13 @@ def said(live: Object) -> Status:
 
 
 class _Kept(Status):
-    """A status of any kind, whatever its other fields are."""
+    """A status of any kind, with any other fields."""
 
     model_config = ConfigDict(extra="allow")
 
 
 def kept(live: Object, manager: str) -> Status:
-    """Return what a manager's status says besides conditions, to say it again."""
+    """Return the status fields that a manager declared, without conditions and conflicts."""
     ours: Object = (extract(live, manager, "status") or {}).get("status") or {}
     own = ("conditions", "contested", "contestedCount", "observedGeneration")
     return _Kept.model_validate({k: v for k, v in ours.items() if k not in own})
@@ -81,12 +81,12 @@ def report(
     ignored: Sequence[str] = (),
     brief: bool = False,
 ) -> Report:
-    """Fold a pass into the status that compose gave and hold it against the live one.
+    """Return compose's status with the results of a pass, compared with the live one.
 
     Status fields that another field manager holds with another value are contested like any
-    other: they are reported and left out. A `brief` status counts what is contested and lists
-    nothing of it. Others may hold fields of the very list that tells of what they hold: it grows
-    a few times, and what is met there at last is counted alone.
+    other: they are reported and left out. A `brief` status only counts the contested fields and
+    lists none. Others may even hold fields of that list. Their conflicts are added to the list a
+    few times; those found after that are only counted.
     """
     told = {(field.object, field.path): field for field in contested}
     before = said(live).contested
@@ -114,9 +114,9 @@ def report(
         fresh = [field for field in fresh if (field.object, field.path) not in told]
         if not fresh:
             break
-        # To report them changes what the status says, which may meet yet another holder. This
-        # ends: once the list stays, a round changes the count and the messages that tell of it,
-        # and each of these is met once.
+        # Reporting them changes the status, which may conflict with yet another holder. This
+        # ends: once the list is fixed, a round changes only the count and the messages with it,
+        # and each of these fields can be found contested only once.
         told |= {(field.object, field.path): field for field in fresh}
     want = ownership.leave_out(want, taken)
     settled = ownership.judge(want, live, scene.field_manager, "status").settled
@@ -143,6 +143,6 @@ def _body(
             "conditions": stamp(concluded, said(live).conditions, generation, scene.now),
         }
     )
-    # An empty granular list is owned by nobody: declaring it would never settle.
+    # Nobody can own an empty granular list: declaring it would never settle.
     wire = {k: v for k, v in full.wire().items() if v or k not in EMPTIED}
     return {**identity(scene.owner), "status": wire}

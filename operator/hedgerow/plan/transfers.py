@@ -21,15 +21,15 @@ Fate = Literal["taken", "shared", "kept", "unowned"]
 
 
 class Refusal(Exception):  # noqa: N818 - named for the situation
-    """What is asked cannot be done without a loss, or means nothing; one line says why."""
+    """The request would lose something, or makes no sense; the text says why in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One field that `source` lets go of, and who holds it then.
+    """One field that `source` gives up, and who holds it afterwards.
 
-    taken: by the one it moves to, which did not hold it; shared: by that one, which held it too;
-    kept: by others only; unowned: by nobody, and the value stays as it is.
+    taken: the target manager, which did not hold it before. shared: the target manager, which
+    already held it. kept: only other managers. unowned: nobody, and the value stays as it is.
     """
 
     steps: Steps
@@ -46,7 +46,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A field that has another value than before; ABSENT where there is none."""
+    """A field whose value changes; ABSENT stands for no value."""
 
     path: str
     before: Any
@@ -54,12 +54,12 @@ class Change:
 
 
 def shown(values: Values, steps: Steps) -> Any:
-    """Return the value at a place as it may be shown: those of Secrets are hidden."""
+    """Return the value at a place for display: values of Secrets are hidden."""
     return HIDDEN if is_private(str(values.live.get("kind", "")), steps) else values.at(steps)
 
 
 def changes(before: Object, after: Object, places: Iterable[Steps]) -> tuple[Change, ...]:
-    """Give the places whose values differ between two looks at an object."""
+    """Return the places whose values differ between two versions of an object."""
     was, is_now = Values(before), Values(after)
     return tuple(
         Change(path_of(steps), shown(was, steps), shown(is_now, steps))
@@ -69,7 +69,7 @@ def changes(before: Object, after: Object, places: Iterable[Steps]) -> tuple[Cha
 
 
 def holdings(live: Object) -> dict[Steps, tuple[Holder, ...]]:
-    """Give each leaf that anyone holds, with all who do."""
+    """Return each held leaf with all its holders."""
     found: dict[Steps, list[Holder]] = {}
     for holder, _, tree in entries(live):
         for steps in leaves(tree):
@@ -78,9 +78,9 @@ def holdings(live: Object) -> dict[Steps, tuple[Holder, ...]]:
 
 
 def patterns(kind: str, name: str, fields: Sequence[str]) -> tuple[Term, ...]:
-    """Read the fields that are asked for, each a path as `yield` takes it; raises Refusal.
+    """Return terms for the requested fields of one object, each a path as in `yield`.
 
-    They are of this object: what would begin an entry about another one is no path.
+    Raises Refusal if a path cannot be read, or would start an entry about another object.
     """
     several = next((field for field in fields if len(parts(field)) > 1), None)
     if several is not None:
@@ -92,5 +92,5 @@ def patterns(kind: str, name: str, fields: Sequence[str]) -> tuple[Term, ...]:
 
 
 def are_meant(terms: Sequence[Term], kind: str, name: str, steps: Steps) -> bool:
-    """Tell whether a field is asked for; without terms each is."""
+    """Return whether a field is requested; without terms every field is."""
     return not terms or any(term.covers(kind, name, steps) for term in terms)

@@ -33,11 +33,11 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 def declare(
     child: Apply | Create, owner: ObjectRef, label: str, live: Mapping[str, Any] = _NOTHING
 ) -> Object:
-    """Return the manifest of a child: what compose declares, stamped with what marks it ours.
+    """Return the manifest of a child: what compose declares, plus our label and owner reference.
 
-    Nulls are dropped (server-side apply would own them); all else passes unaltered. A live
-    child's reference keeps `blockOwnerDeletion`, which other operators set: a reference is one
-    field, and no reason for a conflict.
+    Nulls are dropped, because server-side apply would own them; all else is unchanged. A live
+    child's owner reference keeps `blockOwnerDeletion`, which other operators may set: a reference
+    is one field, and leaving that part out would be a conflict.
     """
     fields: Object = ownership.without_nulls(child.fields)
     meta: Object = fields.pop("metadata", {})
@@ -58,32 +58,32 @@ def _blocking(live: Mapping[str, Any]) -> Object:
 
 
 def unguarded(body: Object) -> Object:
-    """Return the declaration alone, without the uid or version that guards its write."""
+    """Return the declaration alone, without the uid or version that the write requires."""
     meta = {k: v for k, v in body["metadata"].items() if k not in ("uid", "resourceVersion")}
     return {**body, "metadata": meta}
 
 
 def normal_form(want: Object, verdict: Verdict) -> str:
-    """Return the mark of how the server spells a declaration; empty when it spells it as we do.
+    """Return a digest of how the server respells a declaration; empty if it does not respell it.
 
-    Kept as an annotation on the child, so that the knowledge survives a restart.
+    It is stored as an annotation on the child, so that it survives a restart.
     """
     rest = ownership.residual(verdict)
     return digest(want, rest) if rest else ""
 
 
 def with_normal_form(body: Object, mark: str) -> Object:
-    """Return the manifest that also declares the mark."""
+    """Return the manifest with the normal-form annotation added."""
     meta = body["metadata"]
     annotations = {**meta.get("annotations", {}), NORMAL_FORM_ANNOTATION: mark}
     return {**body, "metadata": {**meta, "annotations": annotations}}
 
 
 def judge(want: Object, live: Object, field_manager: str) -> Verdict:
-    """Judge a declaration, taking the server's recorded spelling of it for ours.
+    """Return a verdict that accepts the server's recorded spelling of the declaration.
 
-    A live object that carries the mark of exactly this declaration and exactly these
-    differences is settled, whatever the differences are.
+    If the live object's normal-form annotation is for exactly this declaration and exactly these
+    differences, it is settled, whatever the differences are.
     """
     verdict = ownership.judge(want, live, field_manager)
     mark = annotation(live, NORMAL_FORM_ANNOTATION)
@@ -93,7 +93,7 @@ def judge(want: Object, live: Object, field_manager: str) -> Verdict:
     known = not marked.contested and normal_form(want, marked) == mark
     if not known:
         return verdict
-    # What the server only spells otherwise or adds to is no rewriting.
+    # A value that the server only added to is not rewritten.
     rewritten = tuple(
         leaf for leaf in marked.leaves if leaf.why == "changed" and not covers(leaf.want, leaf.live)
     )
@@ -101,18 +101,18 @@ def judge(want: Object, live: Object, field_manager: str) -> Verdict:
 
 
 ChildId = tuple[str, str]
-"""Kind and name of a child; its namespace is its owner's."""
+"""Kind and name of a child; it is in its owner's namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One apply to make: `create` means create-only, else `body` carries the observed uid.
+    """One apply to make: `create` means create-only, else `body` has the observed uid.
 
-    `mark` names this very write to this very object, its status aside; a refusal is remembered
-    by it. What is made `once` is never applied again, whatever the server made of it. `claims` are
-    the leaves that the user told us to take back: the one reason to force, and `body` then holds
-    no other leaf that anybody contests, and the observed version. `declared` names what compose
-    declares, of which `body` is what the others leave us.
+    `mark` is a digest of this write and of the object without its status; refusals are remembered
+    by it. An object made `once` is never applied again, whatever the server changed in it. `claims`
+    are the leaves that the user told us to take back. They are the only reason to force: `body`
+    then has no other contested leaf, and has the observed version. `declared` is a digest of what
+    compose declares; `body` leaves out the fields that others keep.
     """
 
     ref: ObjectRef
@@ -131,28 +131,28 @@ class Write:
 
     @property
     def gist(self) -> str:
-        """What the write is to bring about, whatever it meets, and whatever that leaves of it."""
+        """A digest of the intended content, before conflicts are left out."""
         return self.declared or digest(unguarded(self.body))
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """One object to prune, with the uid and the version that were observed."""
+    """One object to prune, with the observed uid and version."""
 
     ref: ObjectRef
     version: str
 
     @property
     def id(self) -> ChildId:
-        """The child that is to go."""
+        """The child to delete."""
         return self.ref.api.kind, self.ref.name
 
     @property
     def mark(self) -> str:
-        """What names this very deletion; a refusal is remembered by it."""
+        """The name of this deletion, by which a refusal is remembered."""
         return self.ref.uid
 
     @property
     def gist(self) -> str:
-        """What the deletion is to bring about, whatever version it meets."""
+        """The intended effect: that this uid is deleted, in any version."""
         return self.ref.uid

@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 
 class CompanyError(Exception):
-    """Another operator is at work on the same resources; one line that says what to do."""
+    """Another operator works on the same resources; the text says what to do in one line."""
 
     explains_itself = True
 
@@ -50,9 +50,9 @@ def lease(settings: Settings) -> tuple[str, str]:
 
 
 async def refuse_company(settings: Settings, cluster: Cluster, clock: Clock) -> None:
-    """Raise CompanyError when a leader is at work on namespaces that we would look at too.
+    """Raise CompanyError if a leader works on namespaces that we would watch too.
 
-    Whoever elects a leader has no need of it: the Lease itself keeps one of them idle.
+    With leader election this does nothing: the Lease itself keeps one of the two idle.
     """
     if settings.leader_elect:
         return
@@ -68,13 +68,13 @@ async def refuse_company(settings: Settings, cluster: Cluster, clock: Clock) -> 
 async def present(
     settings: Settings, names: tuple[str, ...], cluster: Cluster, clock: Clock, stop: Stop
 ) -> AsyncGenerator[None]:
-    """Have others see that we are at work without an election, for as long as this lasts.
+    """Announce that we work without leader election, while the context lasts.
 
     `names` are those of the controllers. Asked to stop before they do, we are not at work, and
     nobody has to see anything.
 
-    Raises CompanyError when another such operator is at work on the same, and, in a group, when one
-    comes to work on it or a leader begins to. A leader is seen by its own Lease.
+    Raises CompanyError if another operator without election works on the same resources. Raises it
+    in a group if another one starts later, or if a leader of our installation starts.
     """
     if settings.leader_elect:
         yield
@@ -108,9 +108,9 @@ async def refuse_while_at_work(
     system_namespace: str,
     clock: Clock | None = None,
 ) -> None:
-    """Raise CompanyError while an operator of an installation is at work on these, KubeError.
+    """Raise CompanyError if an operator of this installation is at work on these namespaces.
 
-    Whoever may not read that is told so, and not refused.
+    Without the right to read its Lease, only log a warning. Raises KubeError.
     """
     clock, times = clock or SystemClock(), Timing()
     ours = Operator("", instance, controllers, namespaces, times.seconds)
@@ -134,7 +134,7 @@ async def refuse_while_at_work(
 
 
 async def _alone(act: Callable[[], Awaitable[None]]) -> None:
-    """Act; raises CompanyError for the company that it meets."""
+    """Run `act`; raises CompanyError in place of Company."""
     try:
         await act()
     except Company as company:
@@ -142,7 +142,7 @@ async def _alone(act: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _give_way(settings: Settings, cluster: Cluster, clock: Clock) -> None:
-    """Raise CompanyError once a leader of our installation is at work on the same."""
+    """Raise CompanyError once a leader of our installation works on the same namespaces."""
     times, (name, namespace) = timing(settings), lease(settings)
     while True:
         await anyio.sleep(times.duration / 3)
@@ -153,7 +153,7 @@ async def _give_way(settings: Settings, cluster: Cluster, clock: Clock) -> None:
         except (Forbidden, Missing):
             return
         except KubeError:
-            continue  # what is the matter is told by those who have work to do
+            continue  # passes and watches report the problem
         if leader is not None and meet(leader.namespaces, settings.namespaces):
             raise CompanyError(_led(leader, f"{namespace}/{name}"))
 
@@ -169,13 +169,15 @@ async def led(
     silent: Callable[[], float],
     live: Checks,
 ) -> AsyncGenerator[Cluster | None]:
-    """Return the cluster to write to, once we lead; None when we were asked to stop before that.
+    """Yield the cluster to write to, once we lead; None if asked to stop before that.
 
-    Every write to it asks whether we still do. Raises LeadershipLost, in a group, when we no
-    longer do; asked to stop already, what is done under it is cut off, and that is all. In the end
-    the lease is given up. The election has a thread of its own, so that it goes on while our loop
-    is held up, until that has been `silent` for too many seconds. That the thread's own loop turns
-    is one of the checks whether we are `live`.
+    Every write to it checks that we still lead. If we no longer lead, LeadershipLost is raised in a
+    group; but if the process is already stopping, the body is only cancelled. In the end the Lease
+    is released.
+
+    The election has a thread of its own, so that it goes on while our loop is blocked, until the
+    loop has been `silent` for too many seconds. A check of `live` tests that the thread's own loop
+    turns.
     """
     if not settings.leader_elect:
         meters.leads(lambda: True)
@@ -218,12 +220,12 @@ async def led(
 async def _candidacy(
     settings: Settings, clock: Clock, meters: Meters, silent: Callable[[], float]
 ) -> AsyncGenerator[Leadership]:
-    """Return our part in the election; in the end the lease is given up."""
+    """Yield our candidate in the election; in the end the Lease is released."""
     async with connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
         user_agent="hedgerow-lease",
-        concurrency=1,  # a connection of its own: a renewal waits for nobody
+        concurrency=1,  # a connection of its own: a renewal never waits for other requests
         on_exchange=meters.exchanged,
     ) as own:
         name, namespace = lease(settings)
@@ -245,7 +247,7 @@ async def _candidacy(
 
 
 async def _run_out(leadership: Leadership) -> NoReturn:
-    """Raise LeadershipLost once the lease has run out, should the thread itself not do so."""
+    """Raise LeadershipLost once the Lease has expired, in case the thread hangs and does not."""
     left = leadership.remaining()
     while left > 0:
         await anyio.sleep(left)
@@ -255,12 +257,12 @@ async def _run_out(leadership: Leadership) -> NoReturn:
 
 
 def timing(settings: Settings) -> Timing:
-    """Return the lease's times."""
+    """Return the Lease's times."""
     return Timing(settings.lease_duration, settings.renew_deadline, settings.retry_period)
 
 
 def margin(settings: Settings) -> float:
-    """Return the seconds between a leader's last write and the first one of another; 0 for none."""
+    """Return the seconds between a leader's last write and the next leader's first, or 0."""
     times = timing(settings)
     return times.duration - times.deadline if settings.leader_elect else 0
 

@@ -1,4 +1,4 @@
-"""Preflight: what the operator would wait for in vain, reported before it begins to wait."""
+"""Preflight: reports what is missing in the cluster, before the operator starts to wait for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 async def look(settings: Settings, registry: Registry) -> None:
     """Log a warning, with the remedy, for each thing that is not there or not permitted.
 
-    Raises ConfigError, Unreachable or Unauthenticated when there is no cluster to begin with.
+    Raises ConfigError, Unreachable or Unauthenticated if there is no usable cluster.
     """
     async with connect(
         kubeconfig=settings.kubeconfig,
@@ -53,7 +53,7 @@ async def _namespace(cluster: Cluster, name: str) -> None:
     try:
         missing = await cluster.read(NAMESPACES, name) is None
     except Forbidden:
-        # Whoever may only look into a namespace may not look at it.
+        # With rights only inside the namespace, we may not read the Namespace object itself.
         return
     if missing:
         remedy = f"`kubectl create namespace {name}`, or another --namespace"

@@ -1,4 +1,4 @@
-"""Services: what one operator process serves: health, metrics, admission webhooks."""
+"""Services: the servers of one operator process: health, metrics, admission webhooks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ log = structlog.get_logger(__name__)
 
 
 class Services:
-    """Servers, and what they answer with."""
+    """The servers, and the state that they report."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Services:
             self.health.ready.add("certificate", served.check, served.note)
 
     async def start(self, tasks: TaskGroup) -> None:
-        """Serve from now on, as tasks; raises ListenError where an address is not to be had."""
+        """Start the servers as tasks; raises ListenError if an address cannot be used."""
         tasks.start_soon(self._pulse.beat)
         if self._certificates:
             await self._stop.unless_asked(self._certificates.prepare)
@@ -104,16 +104,16 @@ class Services:
             await self._serve(tasks, "webhook_bind_address", webhooks, REVIEWS, tls=tls)
 
     def silent(self) -> float:
-        """Return the seconds for which the event loop has not turned; from any thread's loop."""
+        """Return the seconds for which the event loop has not turned; callable from any thread."""
         return self._pulse.silent()
 
     async def parted(self) -> None:
-        """Wait, once the process is asked to stop, until nobody is about to be cut off."""
+        """After the process was asked to stop, wait until no client would be cut off."""
         if self._settings.webhooks:
             await self._parted.wait()
 
     def work(self, runners: list[Runner]) -> None:
-        """Answer for these runners too: the process is ready once their caches are filled."""
+        """Include these runners: the process is ready once their caches are filled."""
         self._runners = runners
 
     async def _part(self, webhooks: Parting) -> None:
@@ -129,9 +129,9 @@ class Services:
         *,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Serve an app where a setting says; raises ListenError that names its option.
+        """Serve an app at the address of a setting; raises ListenError that names its option.
 
-        Outside a cluster, a port that nobody asked for gives way to a free one when it is taken.
+        Outside a cluster, if the default port is taken, a free port is used instead.
         """
         place = Address.parse(getattr(self._settings, setting))
         if place is None:
@@ -149,12 +149,12 @@ class Services:
         self.served[setting.removesuffix("_bind_address")] = str(served)
 
     def _may_move(self, setting: str) -> bool:
-        """Return whether a port is nobody's wish. Webhooks are called at the one that is known."""
+        """Return whether another port may be used: it is a default, and not the webhooks' port."""
         given = setting in self._settings.model_fields_set
         return not (given or in_pod() or setting == "webhook_bind_address")
 
     async def _for_api_servers(self) -> ssl.SSLContext | None:
-        """Return what the webhooks are served with; raises ListenError for a file of no use."""
+        """Return the webhooks' TLS context; raises ListenError if the CA file is unusable."""
         file, served = self._settings.webhook_client_ca, self._certificates
         if served is None or not file:
             return served and served.context
@@ -192,8 +192,8 @@ def _certificates(
         clock.jitter(),
     )
     if not (settings.leader_elect or (settings.webhooks and in_pod())):
-        # Nobody shares them, and no webhook configuration leads here: nothing of the cluster's is
-        # written, which would stay there when this process ends.
+        # No other replica shares them, and no webhook configuration points here. So write nothing
+        # to the cluster, where it would stay after this process ends.
         if settings.webhooks:
             log.warning("no webhook configuration trusts this certificate", remedy=OWN_CERTIFICATE)
         return SelfSigned(clock, rules)
@@ -211,6 +211,6 @@ def _certificates(
 
 
 def server_names(base: str, namespace: str) -> tuple[str, ...]:
-    """Return the names under which clients reach what is served."""
+    """Return the DNS names by which clients reach the servers."""
     services = [f"{base}-{port}.{namespace}.svc" for port in ("webhook", "metrics")]
     return (*services, *(f"{name}.cluster.local" for name in services), "localhost")

@@ -1,4 +1,4 @@
-"""Stopping: orderly on the first signal, at once on the second."""
+"""Stopping: graceful on the first signal, immediate on the second."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ log = structlog.get_logger(__name__)
 
 
 class Stop:
-    """Whether the process was asked to stop, and what is cut off when it takes too long."""
+    """Whether the process was asked to stop, and the work to cancel if it takes too long."""
 
     def __init__(self, grace: float) -> None:
-        """Let `work` take `grace` seconds from the first signal on."""
+        """`work` has `grace` seconds to end after the first signal."""
         self.asked = anyio.Event()
         self.work = CancelScope()
         self._grace = grace
 
     @asynccontextmanager
     async def on_signal(self) -> AsyncGenerator[None]:
-        """Hear SIGTERM and SIGINT for as long as this lasts; a second one cancels what it is about.
+        """Handle SIGTERM and SIGINT while the context lasts; a second signal cancels the body.
 
-        What is raised in it is not put into a group.
+        Exceptions of the body are not wrapped in a group.
         """
         async with _beside(self._listen):
             yield
 
     async def unless_asked(self, act: Callable[[], Awaitable[T]]) -> T | None:
-        """Return what `act` returns; None when it is cut off, the process being asked to stop.
+        """Return what `act` returns; None if it is cancelled because the process is stopping.
 
-        What it raises is not put into a group.
+        Exceptions of `act` are not wrapped in a group.
         """
         async with _beside(self._cut_off):
             return await act()
@@ -74,7 +74,7 @@ class Stop:
 
 @asynccontextmanager
 async def _beside(task: Callable[..., Awaitable[None]]) -> AsyncGenerator[None]:
-    """Have a task that may cancel what is done meanwhile; what that raises stays as it is."""
+    """Run a task that may cancel the body; exceptions of the body are not wrapped in a group."""
     failed: Exception | None = None
     own = CancelScope()
     async with anyio.create_task_group() as tasks:

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 USUAL, PATIENT = 10.0, 50.0
-"""Seconds for an apply, all attempts together; the API server itself gives up after 60."""
+"""Seconds for all attempts of an apply together; the API server itself gives up after 60."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The answer to an apply: the object, and whether it was made, changed or left."""
+    """The response to an apply: the object, and whether it was created, configured or unchanged."""
 
     obj: Object
     action: str
@@ -40,11 +40,11 @@ class Applier:
         self._meter = meter or Meters().of(field_manager)
 
     async def apply(self, write: Write, before: Object | None) -> Applied:
-        """Apply a child, create-only or guarded by its uid.
+        """Apply a child, either create-only or with its uid; return the response.
 
-        Where the server spells the declaration in another way, a second apply leaves the mark
-        of that on the object, or every restart would send it again; what is made once is not sent
-        again anyway. Forced is only what claims fields. Raises KubeError.
+        If the server respells the declaration, a second apply adds the normal-form annotation.
+        Without it, every restart would send the declaration again. An object made `once` does not
+        need it. Only a write that claims fields is forced. Raises KubeError.
         """
         try:
             answer = await self._apply(write)
@@ -78,19 +78,20 @@ class Applier:
         return answer
 
     def _mark(self, want: Object, answer: Object) -> str:
-        """Return the mark of how the server spells a declaration, as its answer shows it."""
+        """Return the normal-form mark that the server's response to a declaration shows."""
         return normal_form(want, ownership.judge(want, answer, self.field_manager))
 
     async def apply_status(
         self, ref: ObjectRef, body: Object, version: str, *, is_large: bool = False
     ) -> Object:
-        """Apply a resource's status, guarded by `version`. Raises KubeError, Stale among others.
+        """Apply a resource's status to exactly this `version`, and return the resource.
 
-        Where the resource is large, the server takes seconds to put the two together: it is waited
-        for, since to ask again is to have it do so twice at a time.
+        Raises KubeError; Stale if the version has changed. If the resource `is_large`, the server
+        takes seconds to merge the status. The timeout is longer then, because a retry would make
+        the server do this work twice at a time.
 
-        On a custom resource's status the server ignores a wrong uid (tried on 1.36): only the
-        version keeps the write from a resource that was made anew under the name.
+        For a custom resource's status the server ignores a wrong uid (seen on 1.36). Only the
+        version keeps the write from a new resource with the same name.
         """
         body = {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
         try:
@@ -107,7 +108,7 @@ class Applier:
         return applied.object
 
     async def delete(self, deletion: Deletion) -> bool:
-        """Delete exactly the object that was observed; False when it is gone. Raises KubeError."""
+        """Delete exactly the observed object; return False if it is gone. Raises KubeError."""
         ref = deletion.ref
         found = await self._cluster.delete(
             ref.api, ref.name, ref.namespace, uid=ref.uid, version=deletion.version
@@ -117,13 +118,13 @@ class Applier:
         return found
 
     async def find(self, ref: ObjectRef) -> Object | None:
-        """Return an object of that name, or None; the right to list will do. Raises KubeError."""
+        """Return an object by name, or None; it needs only the right to list. Raises KubeError."""
         fields = f"metadata.name={ref.name}"
         found = await self._cluster.list(ref.api, ref.namespace, fields=fields, page=1)
         return next(iter(found.items), None)
 
     async def read(self, ref: ObjectRef) -> Object | None:
-        """Read an object by name, or None. Raises KubeError."""
+        """Return an object read by name, or None. Raises KubeError."""
         return await self._cluster.read(ref.api, ref.name, ref.namespace)
 
 
@@ -133,7 +134,7 @@ def _action(before: Object | None, after: Object) -> str:
 
 
 def _gave_up(before: Object, after: Object, manager: str) -> bool:
-    """Return whether the manager holds less than it did."""
+    """Return whether the manager gave up fields."""
     held, holds = (managed.entry(obj, manager) or {} for obj in (before, after))
     return not _within(held, holds)
 

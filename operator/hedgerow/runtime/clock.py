@@ -13,11 +13,11 @@ import anyio
 JUMP = 1.0
 
 _BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Goes on while the machine sleeps; only Linux has it."""
+"""This clock goes on while the machine sleeps; only Linux has it."""
 
 
 class Clock(Protocol):
-    """What the runtime asks of time; tests bring a virtual one."""
+    """The time functions that the runtime uses; tests use a virtual clock."""
 
     def now(self) -> datetime:
         """Return the wall-clock time, in UTC."""
@@ -28,7 +28,7 @@ class Clock(Protocol):
         ...
 
     def elapsed(self) -> float:
-        """Return seconds that pass also while the process is stopped or the machine asleep."""
+        """Return seconds that also count while the process is stopped or the machine sleeps."""
         ...
 
     def jitter(self) -> float:
@@ -48,7 +48,7 @@ class SystemClock:
         return anyio.current_time()
 
     def elapsed(self) -> float:
-        """Return the seconds since the machine was started, its sleep included where it tells."""
+        """Return the seconds since the machine started; on Linux they include sleep."""
         return time.clock_gettime(_BOOT)
 
     def jitter(self) -> float:
@@ -57,19 +57,19 @@ class SystemClock:
 
 
 def unique() -> str:
-    """Return a string that nobody else has."""
+    """Return a globally unique string."""
     return str(uuid.uuid4())  # noqa: TID251 - the one place
 
 
 class Wall:
-    """Tells when the wall clock moved otherwise than time passed: set, or the machine asleep."""
+    """Detects that the wall clock jumped: it was set, or the machine slept."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._offset = self._measured()
 
     def jumped(self) -> bool:
-        """Return whether it jumped by more than a second since it was last asked."""
+        """Return whether the clock jumped by more than a second since the last call."""
         before, self._offset = self._offset, self._measured()
         return abs(self._offset - before) > JUMP
 

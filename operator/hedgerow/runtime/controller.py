@@ -1,4 +1,4 @@
-"""Controller: one controller at work: its watches fill its queue, its workers drain it."""
+"""Controller: runs one controller, whose watches fill its queue and whose workers drain it."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 WORKERS = 8
 SHARE = WORKERS - 1
-"""Passes that one namespace may have at a time: another's never wait for all of its to end."""
+"""The most passes of one namespace at a time, so that one worker is always left for others."""
 WALL_CHECK = 10.0
-"""Seconds between two looks at the wall clock."""
+"""Seconds between two checks of the wall clock."""
 TOLD_AGAIN = 300.0
-"""Seconds after which the log repeats that a watch is in trouble still."""
+"""Seconds after which the log repeats that a watch still fails."""
 PATIENCE = 60.0
-"""Seconds for which all watches may be refused before the process is not ready for it."""
+"""Seconds for which all watches may be refused before the process reports not ready."""
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +57,7 @@ class _Refused(NamedTuple):
 
 
 class Runner:
-    """Runs one controller until it is cancelled or told to stop."""
+    """Runs one controller until it is cancelled or stopped."""
 
     def __init__(
         self,
@@ -106,16 +106,16 @@ class Runner:
             self._meter.caches(api, partial(_size, stores))
 
     def waiting(self) -> str:
-        """Say which caches are not filled yet, in one line; nothing once all were."""
+        """Return the caches that are not filled yet, in one line; empty once all have been."""
         sources = tuple(self._cache)
         names = (_place(sources[number]) for number in sorted(self._unsynced))
         lacking = ", ".join(dict.fromkeys(names))
         return f"{self.controller.name} waits for {lacking}" if lacking else ""
 
     def refused(self) -> str:
-        """Return why all watches are refused, for some time now, in one line; mostly nothing.
+        """Return why all watches have been refused for a while, in one line; else empty.
 
-        A server that does not answer refuses nothing.
+        A server that does not answer does not count as refusing.
         """
         if not self._refused or len(self._refused) < len(tuple(self._cache)):
             return ""
@@ -125,7 +125,7 @@ class Runner:
         return f"{self.controller.name}: all its watches are refused: {last.why}"
 
     async def run(self) -> None:
-        """Watch, wait until every cache is filled, and work until the queue is closed."""
+        """Watch, wait until every cache is filled, then work until the queue is closed."""
         async with anyio.create_task_group() as watches:
             for number, source in enumerate(self._cache):
                 watches.start_soon(self._follow, number, source)
@@ -139,12 +139,12 @@ class Runner:
             watches.cancel_scope.cancel()
 
     def stop(self) -> None:
-        """Take no more work; `run` returns once the passes under way have ended."""
+        """Take no more work; `run` returns once the running passes have ended."""
         self.queue.close()
         self._ready.set()
 
     def look_again(self, namespaces: Collection[str]) -> None:
-        """Look at the resources of these namespaces anew; none stands for all."""
+        """Queue all resources of these namespaces; an empty collection means all namespaces."""
         for key in self._cache.resource_keys():
             if not namespaces or key[0] in namespaces:
                 self.queue.add(key)
@@ -176,19 +176,19 @@ class Runner:
                         self._ready.set()
 
     async def _follow_the_wall(self) -> None:
-        """Look at everything anew when the wall clock jumps, or the machine has slept.
+        """Queue everything when the wall clock jumps or the machine has slept.
 
-        What is to be done at a time is due by the wall; waiting goes by another clock.
+        Scheduled work is due by the wall clock, but delays are measured by the monotonic clock.
         """
         while True:
             self._mind_the_wall()
             await anyio.sleep(WALL_CHECK)
 
     def _mind_the_wall(self) -> None:
-        """Look at everything anew if the wall clock has jumped since it was last asked for.
+        """Queue everything if the wall clock has jumped since the last check.
 
-        Each pass asks for it as well: one that is wrong for a moment is noticed when it is right
-        again only by who has noticed it before.
+        Each pass checks it too. If the clock is wrong only for a moment, its return is noticed only
+        if the first jump was noticed.
         """
         if self._wall is None:
             self._wall = Wall(self._clock)
@@ -217,7 +217,7 @@ class Runner:
         return ((change,),) if change else ()
 
     def _rewind(self, source: Source) -> None:
-        """Forget what was done since the snapshot that the API server's store was restored from."""
+        """After the API server's store was restored from a backup, forget what was done since."""
         if not source.store.rewound:
             return
         source.store.rewound = False
@@ -260,7 +260,7 @@ class Runner:
             self.queue.revive()
 
     def _is_news(self, about: Key | int, line: str) -> bool:
-        """Return whether a trouble is to be logged: once, however often it is met in a row."""
+        """Return whether to log a problem: the same one is logged only once in a row."""
         known = self._told.get(about) == line
         self._told[about] = line
         return not known
@@ -283,7 +283,7 @@ class Runner:
                     lane.leave()
 
     def _lane(self, key: Key) -> Lane | None:
-        """Return where a pass waits for its turn; None for what is not heavy, as nearly all."""
+        """Return the lane in which a heavy pass waits; None for all other passes."""
         if self._cache.weight(key) < HEAVY:
             return None
         live = self._cache.resource(key)
@@ -300,7 +300,7 @@ class Runner:
                 self._meter.passed(outcome, self._clock.monotonic() - began)
 
     def _named(self, key: Key) -> dict[str, object]:
-        """Name a pass in everything that is logged while it is made."""
+        """Return the fields that each log line of a pass has."""
         live = self._cache.resource(key)
         return {
             "controller": self.controller.name,
@@ -311,7 +311,7 @@ class Runner:
         }
 
     async def _made(self, key: Key) -> str:
-        """Make a pass, and ask for the next one as its end demands; give how it ended."""
+        """Make a pass, request the next one if needed, and return the outcome for the metric."""
         try:
             outcome = await self._reconciler.reconcile(key)
         except KubeError as error:
@@ -320,7 +320,7 @@ class Runner:
                 log.warning("pass put off", error=str(error), seconds=round(delay, 1))
             return "put_off"
         except Exception as error:
-            # One resource's trouble is never another's: the rest goes on.
+            # One resource's failure must not affect others.
             self.queue.retry(key)
             if self._is_news(key, repr(error)):
                 log.exception("pass failed")

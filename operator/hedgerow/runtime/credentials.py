@@ -1,4 +1,4 @@
-"""Credentials: whether the API server takes ours, as its answers tell."""
+"""Credentials: whether the API server accepts ours, according to its responses."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
 
 TOLD_FIRST, TOLD_AGAIN = 10.0, 300.0
-"""Seconds until the log tells of refusals, as a token may just be renewed, and tells it again."""
+"""Seconds until refusals are logged (a token may just be renewed), and until they are repeated."""
 
 log = structlog.get_logger(__name__)
 
 
 class Credentials:
-    """Hears every answer: from a 401 on they are refused, until there is another answer."""
+    """Sees every response: a 401 means that credentials are refused, until any other response."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -25,7 +25,7 @@ class Credentials:
         self._told: float | None = None
 
     def heard(self, code: int) -> None:
-        """Take note of an answer's code; 0 is none, and tells nothing."""
+        """Take in the code of a response; 0 means no response and changes nothing."""
         if code == HTTPStatus.UNAUTHORIZED:
             self._tell()
         elif code:
@@ -34,7 +34,7 @@ class Credentials:
             self._since = self._told = None
 
     def check(self) -> str:
-        """Return why the process is not ready, in one line; mostly nothing."""
+        """Return why the process is not ready, in one line; else empty."""
         if self._since is None:
             return ""
         seconds = self._clock.monotonic() - self._since

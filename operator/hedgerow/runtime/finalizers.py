@@ -1,4 +1,4 @@
-"""Finalizers: what carries one of ours does not outlast its resource on that account."""
+"""Finalizers: removes ours from children whose resource is gone, so that they can be deleted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Finalizers:
-    """Takes the finalizers of one controller off the children of resources that are no more."""
+    """Removes one controller's finalizers from the children of deleted resources."""
 
     def __init__(
         self,
@@ -38,11 +38,11 @@ class Finalizers:
         self._refused: dict[Key, Refusals] = {}
 
     async def take_off(self, key: Key) -> timedelta | None:
-        """Take our finalizers off the children of resources of that name that are gone or going.
+        """Remove our finalizers from the children of deleted resources with this key.
 
-        Orphaned ones, which have no owner any more, are found under their own name. Return how
-        long until what was refused is to be tried again, or None.
-        Raises KubeError when the server cannot be reached.
+        A resource that is being deleted counts too. An orphaned child, which has no owner any more,
+        is found under its own name. Return the time until a refused request is tried again, or
+        None. Raises KubeError if the server cannot be reached.
         """
         known = self._refused.pop(key, None) or Refusals()
         asked = {write.id: write for write in await self._due(key)}
@@ -69,7 +69,7 @@ class Finalizers:
         return [write for write in writes if write is not None]
 
     async def _whole(self, api: ApiResource, child: Object) -> Object | None:
-        """Return all of a child: what is left out of an apply is removed. Raises KubeError."""
+        """Return the whole child: an apply would remove what it leaves out. Raises KubeError."""
         if excess_of(child) is None:
             return child
         meta = metadata(child)
@@ -97,5 +97,5 @@ class Finalizers:
 
 
 def _mark(write: Write) -> str:
-    """Return the version that the write is for: another one is worth another attempt at once."""
+    """Return the version that the write is for; for another version it is tried again at once."""
     return str(metadata(write.body)["resourceVersion"])

@@ -1,4 +1,4 @@
-"""Heavy: work that takes long runs in a thread, one heavy pass after another, beside the loop."""
+"""Heavy: long work runs in a thread beside the loop, and heavy passes run one after another."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Lane:
-    """Lets one in at a time; the others are asked to come again, and nobody waits at the door.
+    """Lets one pass in at a time; others are called again later, and no worker waits.
 
-    A heavy pass works with several times its object in memory, for seconds. Eight at once would
-    take the memory of eight, and all workers of everybody else's resources.
+    A heavy pass takes several times its object's size in memory, for seconds. Eight at once would
+    take eight times the memory, and leave no worker for other resources.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Lane:
         self._turned_away: dict[Hashable, Callable[[], object]] = {}
 
     def enter(self, again: Callable[[], object], who: Hashable) -> bool:
-        """Return whether one may go in, and has to `leave`; else `again` is called in its turn."""
+        """Return True if `who` may enter, who must then `leave`; else `again` is called later."""
         if self._is_taken:
             self._turned_away.setdefault(who, again)
             return False
@@ -38,7 +38,7 @@ class Lane:
         return True
 
     def leave(self) -> None:
-        """Make room, and ask the one that was turned away first."""
+        """Leave, and call the one that was turned away first."""
         self._is_taken = False
         if self._turned_away:
             who = next(iter(self._turned_away))
@@ -47,9 +47,9 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """One for what is worked on in memory, one for what is only told to be too large for that.
+    """One lane for resources that are managed, one for those that are too large to be.
 
-    The API server takes seconds for the status of an object that is so large.
+    For the latter only a status is written, but the API server takes seconds for that.
     """
 
     managed: Lane = field(default_factory=Lane)
@@ -60,17 +60,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 LARGE: Final = 2000
-"""Fields and items of the objects that one look is about; most have a few hundred, which take a
-millisecond or two, less than a thread is worth. This many take some 30 ms."""
+"""Fields and items of the objects of one pass. Most passes have a few hundred, which take a
+millisecond or two; a thread is not worth that. This many take about 30 ms."""
 SWITCH: Final = 0.001
-"""Seconds."""
+"""Seconds after which a thread gives the interpreter to another one."""
 COLLECTED: Final = (20_000, 20, 100)
-"""Objects, young collections and older ones after which the next collection comes."""
+"""Thresholds of the garbage collector: objects, young collections, middle collections."""
 _limiter: RunVar[CapacityLimiter] = RunVar("hedgerow_aside")
 
 
 def is_large(values: Iterable[Any]) -> bool:
-    """Return whether JSON values have so many fields and items that work on them takes long."""
+    """Return whether JSON values have more than `LARGE` fields and items together."""
     left, waiting = LARGE, list(values)
     while waiting and left >= 0:
         value = waiting.pop()
@@ -82,12 +82,12 @@ def is_large(values: Iterable[Any]) -> bool:
 
 
 def favour_the_loop() -> None:
-    """Keep the collector of cycles, and work in threads, from holding the event loop.
+    """Keep the garbage collector, and work in threads, from blocking the event loop.
 
-    The collector looks at every map and list there is: 70 ms with a dozen large objects in the
-    caches, and one object of 1 MB that is read brings it about. What the imports made stays for
-    ever and is looked at no more; the rest, nearly all of it without cycles, more seldom. A thread
-    at work gives the interpreter up after `SWITCH`; the default of 5 ms adds up.
+    A full collection visits every map and list: 70 ms with a dozen large objects in the caches, and
+    reading one object of 1 MB can start it. Objects made by imports live for ever, so they are
+    excluded. The others, nearly all without cycles, are collected less often. A busy thread gives
+    up the interpreter after `SWITCH` seconds; waits of the default 5 ms would add up.
     """
     gc.collect()
     gc.freeze()
@@ -96,10 +96,10 @@ def favour_the_loop() -> None:
 
 
 async def aside(about: Iterable[Any], work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return what `work` returns; it runs in a thread where the maps and lists `about` are large.
+    """Return what `work` returns; it runs in a thread if the maps and lists in `about` are large.
 
-    One such thread runs at a time: more would only take the interpreter from each other and from
-    the loop. A caller that is cancelled does not wait for it.
+    Only one such thread runs at a time: more would only compete for the interpreter, also with the
+    loop. A caller that is cancelled does not wait for the thread.
     """
     if not is_large(about):
         return work(*args, **named)
@@ -112,10 +112,10 @@ async def aside(about: Iterable[Any], work: Callable[P, T], *args: P.args, **nam
 
 
 def _uncollected(work: Callable[[], T]) -> T:
-    """Work without the collector of cycles.
+    """Return what `work` returns, with the garbage collector off.
 
-    Pure work leaves no cycles, but makes so many objects that a collection of all there are would
-    come in between, and hold every thread meanwhile.
+    Pure work leaves no cycles. But it makes so many objects that it would start a full collection,
+    which would block every thread.
     """
     gc.disable()
     try:

@@ -16,13 +16,13 @@ IDENTIFIERS = frozenset({"uid", "pass_id"})
 
 
 def configure(form: Format = "auto", *, debug: bool = False) -> None:
-    """Send log events to standard error; `auto` means human when that is a terminal."""
+    """Send log events to standard error; `auto` means human if that is a terminal."""
     human = form == "human" or (form == "auto" and sys.stderr.isatty())
     renderer = (
         structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(),
             pad_event_to=24,
-            # The default prints the values of local variables: Secrets may be among them.
+            # The default prints the values of local variables, which may contain Secrets.
             exception_formatter=structlog.dev.plain_traceback,
         )
         if human
@@ -46,5 +46,5 @@ def configure(form: Format = "auto", *, debug: bool = False) -> None:
 
 
 def _readable(_logger: object, _level: str, entry: EventDict) -> EventDict:
-    """Leave out what a program joins lines by."""
+    """Return the entry without identifiers, which only programs use."""
     return {key: value for key, value in entry.items() if key not in IDENTIFIERS}

@@ -1,7 +1,7 @@
-"""Meters: what the operator counts and measures of itself, for Prometheus.
+"""Meters: the operator's own metrics, for Prometheus.
 
-Every series is bounded: controllers and kinds are known when the process begins, and of the field
-managers that the cluster brings, each controller names so many; the rest are `other`.
+The number of series is bounded. Controllers and kinds are known when the process starts. Each
+controller names at most 20 of the cluster's field managers; the rest count as `other`.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
 OUTCOMES = ("success", "retry", "put_off", "failed")
 ACTIONS = ("created", "configured", "released", "unchanged", "deleted", "conflicted")
 MANAGERS = 20
-"""Field managers that each controller's series name; a cluster has few, a foe could have many."""
+"""The most field managers that each controller's series name; an attacker could invent many."""
 OTHER, UNKNOWN, LOST = "other", "unknown", "<error>"
 
 FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SLOW = (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300)
 LATE = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800)
-"""Seconds: of a pass or a request, of waiting for a pass, of a scheduled start."""
+"""Buckets in seconds: for a pass or a request, for waiting for a pass, for a scheduled start."""
 
 
 class Meters:
-    """All that is measured, in a registry of its own; `of` gives one controller's part."""
+    """All metrics, in a registry of their own; `of` returns one controller's part."""
 
     def __init__(self, version: str = "") -> None:
-        """Lay out the series; with a version, those of the process and of Python too."""
-        disable_created_metrics()  # twice the series, for an instant that nobody asks for
+        """Create the metrics; with a version, also those of the process and of Python."""
+        disable_created_metrics()  # they would double the series, for a time that nobody needs
         self.registry = CollectorRegistry()
         self.api_requests = self._counter(
             "api_requests", "Requests to the API server.", "verb code"
@@ -138,30 +138,30 @@ class Meters:
         )
 
     def of(self, controller: str, lag: Lag | None = None) -> Meter:
-        """Return the part of one controller; `lag` is what it measures of its own."""
+        """Return the part of one controller; `lag` is its own lag metric, if any."""
         return Meter(self, controller, lag)
 
     def lag(self, lag: Lag) -> Histogram:
-        """Return the histogram of how late children are created, there from its first use."""
+        """Return the histogram of how late children are created; the first call creates it."""
         if lag.name not in self._lags:
             self._lags[lag.name] = self._histogram(f"{lag.name}_seconds", lag.help, "", LATE)
         return self._lags[lag.name]
 
     def exchanged(self, verb: str, code: int, seconds: float) -> None:
-        """Count a request to the API server; code 0 stands for no answer."""
+        """Count a request to the API server; code 0 means no response."""
         self.api_requests.labels(verb, str(code) if code else LOST).inc()
         self.api_duration.labels(verb).observe(seconds)
 
     def leads(self, leading: Callable[[], bool]) -> None:
-        """Measure from now on whether this replica leads."""
+        """Measure whether this replica leads, with this function."""
         self.leader.set_function(lambda: float(leading()))
 
     def stalls(self, longest: Callable[[], float]) -> None:
-        """Measure from now on the longest that the event loop did not turn of late, in seconds."""
+        """Measure the longest recent stall of the event loop, in seconds, with this function."""
         self.loop_lag_longest.set_function(longest)
 
     def weighs(self, budget: Budget) -> None:
-        """Measure from now on what the caches take, and what is left out of them."""
+        """Measure the memory of the caches, and the objects that are left out of them."""
         self.cache_budget.set(budget.most)
         self.cache_weight.set_function(lambda: float(budget.weight))
         for bound in budget.reduced:
@@ -169,7 +169,7 @@ class Meters:
             gauge.set_function(partial(_count, budget.reduced, bound))
 
     def beat(self, lag: float) -> None:
-        """Note how late the event loop turned, in seconds."""
+        """Record how late the event loop turned, in seconds."""
         self.loop_lag.set(lag)
 
     def _counter(self, name: str, told: str, labels: str = "") -> Counter:
@@ -187,7 +187,7 @@ class Meters:
 
 
 class Meter:
-    """What one controller counts; its series are there from the beginning, at zero."""
+    """The metrics of one controller; its series exist from the start, at zero."""
 
     def __init__(self, meters: Meters, controller: str, lag: Lag | None = None) -> None:
         self._meters, self._lag = meters, lag
@@ -200,9 +200,9 @@ class Meter:
         self._names: set[str] = set()
         self._contested: dict[Key, Tally[str]] = {}
         self.waited = meters.queue_wait.labels(controller).observe
-        """Hears how long a resource that was ready waited for its pass, in seconds."""
+        """Called with the seconds that a ready resource waited for its pass."""
         self.retried = meters.queue_retries.labels(controller).inc
-        """Hears of a pass asked for anew."""
+        """Called when a pass is queued again after a failure."""
 
     def passed(self, outcome: str, seconds: float) -> None:
         """Count a pass."""
@@ -214,31 +214,31 @@ class Meter:
         self._applies[action].inc()
 
     def created(self, child: Object, now: datetime) -> None:
-        """Measure how late a child is created, where its controller says when it was due."""
+        """Measure how late a child was created, if its controller tells when it was due."""
         due = self._lag.due(child) if self._lag else None
         if self._lag and due is not None:
             late = max(0.0, (now - due).total_seconds())
             self._meters.lag(self._lag).observe(late)
 
     def conflicted(self, managers: Iterable[str]) -> None:
-        """Count the fields in the way of a write; `managers` names the holder of each."""
+        """Count the fields that a write conflicted with; `managers` has the holder of each."""
         for manager in managers:
             self._meters.conflicts.labels(self._controller, self._named(manager)).inc()
 
     def refused(self, request: str, answer: str) -> None:
-        """Count a request that was refused, and that is to be sent again."""
+        """Count a refused request that will be sent again."""
         self._meters.refusals.labels(self._controller, request, answer).inc()
 
     def claimed(self, managers: Iterable[str]) -> None:
-        """Count the fields that were taken by force, by the manager that held each."""
+        """Count the fields taken by force; `managers` has the former holder of each."""
         for manager in managers:
             self._meters.forced.labels(self._controller, self._named(manager)).inc()
 
     def contest(self, key: Key, managers: Iterable[str]) -> None:
-        """Note who holds the contested fields of a resource; none, once they are or it is gone."""
+        """Record who holds a resource's contested fields; none if there are none, or it is gone."""
         held = Tally(map(self._named, managers))
         if not held and key not in self._contested:
-            return  # as after nearly every pass
+            return  # the usual case
         before = self._contested.pop(key, Tally[str]())
         if held:
             self._contested[key] = held
@@ -247,16 +247,16 @@ class Meter:
             gauge.inc(held[manager] - before[manager])
 
     def queue(self, depth: Callable[[], int]) -> None:
-        """Measure from now on how many resources are ready for a pass."""
+        """Measure how many resources are ready for a pass, with this function."""
         self._meters.queue_depth.labels(self._controller).set_function(lambda: float(depth()))
 
     def caches(self, api: ApiResource, size: Callable[[], int]) -> None:
-        """Measure from now on how many objects of a kind are cached."""
+        """Measure how many objects of a kind are cached, with this function."""
         gauge = self._meters.cache_objects.labels(self._controller, watched(api))
         gauge.set_function(lambda: float(size()))
 
     def rewatched(self, api: ApiResource, reason: str) -> None:
-        """Count a watch that is opened anew."""
+        """Count a watch that is opened again."""
         self._meters.watch_restarts.labels(self._controller, watched(api), reason).inc()
 
     def _named(self, manager: str) -> str:
@@ -271,5 +271,5 @@ def _count(counts: Mapping[str, int], name: str) -> float:
 
 
 def watched(api: ApiResource) -> str:
-    """Name a kind as kubectl does: `deployments.apps`."""
+    """Return the name of a kind as kubectl writes it: `deployments.apps`."""
     return f"{api.plural}.{api.group}" if api.group else api.plural

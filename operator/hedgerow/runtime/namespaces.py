@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 NAMESPACES = ApiResource("v1", "Namespace", "namespaces", namespaced=False)
 LOOK_AGAIN = 60.0
-"""Seconds between two reads of a namespace that there is no right to watch."""
+"""Seconds between two reads of a namespace, if we have no right to watch namespaces."""
 
 log = structlog.get_logger(__name__)
 
 
 def _unheard(_names: Collection[str]) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 class Namespaces:
-    """The namespaces that are being deleted, and those that allow claims, as a watch tells of them.
+    """The namespaces that are being deleted, and those that allow claims, known from a watch.
 
-    Without the right to watch namespaces the first set stays empty; the server's 403 for whatever
-    is created in such a namespace then tells the same, one request later. The second stays empty
-    too: what is not known to be allowed is not. `changed` is told the names that came to allow
-    claims, or no longer do; and of all of them when the first look has told.
+    Without the right to watch namespaces both sets stay empty. The server then answers 403 to
+    whatever is created in a namespace that is being deleted. Claims that are not known to be
+    allowed are not allowed. `changed` is called with the namespaces that now allow claims, or no
+    longer do; after the first list it is called with an empty collection, which means all.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Namespaces:
         return name in self._going
 
     def allows_claims(self, name: str) -> bool | None:
-        """Return whether the namespace allows claims; None while that is not known."""
+        """Return whether the namespace allows claims; None if not yet known."""
         return name in self._claiming if self._known else None
 
     async def follow(self, cluster: Cluster) -> None:
@@ -68,14 +68,14 @@ class Namespaces:
                     self._take(event.object, gone=event.type == "DELETED")
 
     async def read(self, cluster: Cluster, names: Iterable[str], clock: Clock) -> None:
-        """Read these namespaces now and then, until cancelled: each may be read, none watched."""
+        """Read these namespaces periodically until cancelled, as we may read but not watch them."""
         while True:
             claiming = {name for name in names if await self._claims(cluster, name)}
             self._allow(claiming)
             await anyio.sleep(LOOK_AGAIN * (0.5 + clock.jitter()))
 
     async def _claims(self, cluster: Cluster, name: str) -> bool:
-        """Return whether a namespace allows claims now; where no answer comes, as before."""
+        """Return whether a namespace allows claims; without a response, the last known value."""
         try:
             found = await cluster.read(NAMESPACES, name)
         except Forbidden as error:
@@ -113,7 +113,7 @@ class Namespaces:
 
 
 def reduced(namespace: Object) -> Object:
-    """Keep a namespace's name, whether it is being deleted, and whether it allows claims."""
+    """Return only a namespace's name, version, deletion time, and whether it allows claims."""
     kept = ("name", "resourceVersion", "deletionTimestamp")
     meta = metadata(namespace)
     allowed = {"labels": {ALLOW_CLAIMS: "true"}} if allows_claims(namespace) else {}

@@ -1,4 +1,4 @@
-"""Observation: what the caches hold of one resource, and the plan its controller makes of it."""
+"""Observation: the cached objects of one resource, and the plan that follows from them."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ if TYPE_CHECKING:
 
 MISREAD = "InvalidAnnotation"
 ROOM_AGAIN = timedelta(seconds=60)
-"""How long until it is asked again whether there is room for what was left out of the caches."""
+"""Time until the next check whether there is room for what was left out of the caches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at the caches: the resource, the scene, what is desired, and what that asks for."""
+    """One look at the caches: the resource, the plan's input, the desired state, and the plan."""
 
     live: Object
     scene: Scene
     desired: Desired
     plan: Plan
     is_readable: bool = True
-    """Whether all of it could be read; otherwise nothing is known of what it declares."""
+    """Whether the resource could be read; otherwise it is unknown what it declares."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the caches showed at one instant, and the children whose last write was refused."""
+    """The cached objects at one instant, and the children whose last write was refused."""
 
     live: Object
     owned: list[tuple[type[View], Object]]
@@ -64,7 +64,7 @@ class _Seen:
     refused: frozenset[ChildId]
 
     def objects(self) -> tuple[Mapping[str, Any], ...]:
-        """Return every object among it."""
+        """Return all these objects."""
         owned = (obj for _, obj in self.owned)
         return (self.live, *owned, *(view.raw for view in self.related))
 
@@ -73,8 +73,8 @@ class _Seen:
 class Observer:
     """Looks at the caches of one controller.
 
-    `going` tells of namespaces that are being deleted, `claiming` of those that allow claims; None
-    where that is not known yet.
+    `going` returns whether a namespace is being deleted, `claiming` whether it allows claims, or
+    None if that is not known yet.
     """
 
     controller: Controller[CustomResource]
@@ -85,9 +85,10 @@ class Observer:
     claiming: Callable[[str], bool | None]
 
     def writable(self, key: Key, memory: Memory) -> Object | None:
-        """Return the resource, or None when nothing may be written on its behalf any more.
+        """Return the resource, or None if nothing may be written for it any more.
 
-        It is going, was made anew, its namespace is going, or another installation has it.
+        It is None if the resource or its namespace is being deleted, if the resource was replaced
+        by a new one of its name, or if another installation manages it.
         """
         live = self.cache.resource(key)
         if live is None or is_going(live) or metadata(live)["uid"] != memory.uid:
@@ -97,10 +98,11 @@ class Observer:
         return live
 
     def keeper(self, live: Object, memory: Memory) -> Installation | None:
-        """Return another installation that has a resource, or None.
+        """Return the other installation that manages a resource, or None.
 
-        It reports on it, and ours does not; or it has one of the children, and ours has none and
-        reports nothing either. Two that work on one resource would contest it for ever.
+        It writes the resource's status, and ours does not. Or it manages one of the children, and
+        ours neither has children nor writes the status. Two installations that manage one resource
+        would contest it for ever.
         """
         found = reporters(live, self.controller.name)
         if self.installation in found:
@@ -112,13 +114,13 @@ class Observer:
         return next((past.keeper for past in memory.past.values() if past.keeper), None)
 
     def unseen(self, memory: Memory, key: Key) -> list[ObjectRef]:
-        """Return what no watch tells of: names that others have, children without our label."""
+        """Return objects that no watch shows: taken names, and children without our label."""
         kinds = {kind.api.kind: kind.api for kind in self.controller.owns}
         taken = [ObjectRef(kinds[kind], key[0], name) for kind, name in memory.taken]
         return taken + self.unwatched(key)
 
     def unwatched(self, key: Key) -> list[ObjectRef]:
-        """Return the cached children without our label, those of earlier resources included."""
+        """Return the cached children without our label, including those of earlier resources."""
         return [
             ObjectRef(kind.api, key[0], metadata(obj)["name"], metadata(obj)["uid"])
             for kind, obj in self.cache.unwatched(key)
@@ -130,7 +132,7 @@ class Observer:
         return View(child).labels.get(CONTROLLER_LABEL) == label
 
     async def look(self, key: Key, memory: Memory, failed: frozenset[ChildId]) -> Look | None:
-        """Compose and plan over what the caches show now; None when nothing may be written.
+        """Return the plan from what is cached now; None if nothing may be written.
 
         `failed` are the children that this pass could not write.
         """
@@ -149,7 +151,7 @@ class Observer:
             if self.writable(key, memory) is None:
                 return None
             if not look.is_readable:
-                memory.refusals.keep({})  # nothing is asked for: nothing of it is to be due
+                memory.refusals.keep({})  # there are no writes, so none is to be sent again
                 return look
             if _came_late(look.scene):
                 continue
@@ -157,11 +159,11 @@ class Observer:
             memory.refusals.keep({step.id: step.mark for step in look.plan.steps})
             if memory.refusals.children == refused:
                 return look
-            # What was refused is declared no more, and compose was told that it is.
+            # A refused write is no longer planned, but compose was told that it was refused.
         return None
 
     def _look(self, seen: _Seen, memory: Memory, terms: Terms, hindrance: Problem | None) -> Look:
-        """Compose and plan; a thread may do so, and nothing is changed by it."""
+        """Compose and plan; it changes nothing, so it may run in a thread."""
         live = seen.live
         scene = self._scene(live, memory)
         if problems := tuple(self._excesses(seen)):
@@ -189,13 +191,16 @@ class Observer:
         if hindrance:
             planned = replace(planned, problems=(*planned.problems, hindrance))
         if hindrance and hindrance.reason == MISREAD:
-            # What was meant to be left alone is not known: nothing that is there is touched.
+            # It is unknown which fields the user yields: existing children stay unchanged.
             writes = tuple(write for write in planned.writes if write.create or write.once)
             planned = replace(planned, writes=writes)
         return Look(live, scene, desired, planned)
 
     def _excesses(self, seen: _Seen) -> Iterator[Problem]:
-        """Yield what only a part is kept of: once, where it is of all that belongs together."""
+        """Yield the problems of objects that are cached only in part.
+
+        Objects left out because all are too large together get one problem for the resource.
+        """
         owner = self._ref(seen.live)
         refs = [(owner, seen.live)]
         refs += [
@@ -210,9 +215,9 @@ class Observer:
         yield from (oversized.problem(owner, excess) for excess in left_out[:1])
 
     def _read(self, live: Object) -> CustomResource:
-        """Read the resource; raises ValidationError, but never for the status, which is ours.
+        """Return the resource as its model; raises ValidationError, but not because of the status.
 
-        Of a status only what cannot be read is left out: the rest may be the one record there is.
+        Only the unreadable fields of the status are left out: the rest may be the only record.
         """
         model = self.controller.resource
         try:
@@ -227,10 +232,10 @@ class Observer:
             return model.model_validate({**live, "status": readable})
 
     def _terms(self, live: Object, namespace: str) -> tuple[Terms | None, Problem | None]:
-        """Read what the annotations yield and claim.
+        """Return what the annotations yield and claim, and a problem if there is one.
 
-        The problem tells that they make no sense, or that the namespace allows no claims; what is
-        claimed counts for nothing then. None while it is not known whether it does.
+        The problem: the annotations cannot be read, or the namespace does not allow claims; claims
+        are ignored then. The terms are None while it is unknown whether the namespace allows them.
         """
         try:
             terms = terms_of(metadata(live).get("annotations") or {})
@@ -246,7 +251,7 @@ class Observer:
     def _scene(self, live: Object, memory: Memory) -> Scene:
         meta = metadata(live)
         before = said(live)
-        # A new declaration is worth a new attempt at what was given up under the old one.
+        # After a spec change, fields that were given up before are tried again.
         anew = before.observed_generation != meta.get("generation")
         return Scene(
             owner=self._ref(live),
@@ -260,7 +265,7 @@ class Observer:
         )
 
     def _homonyms(self, desired: Desired, namespace: str) -> dict[ChildId, Object]:
-        """Return the cached objects of the children's names, whoever controls them."""
+        """Return the cached objects that have the names of desired children, whoever owns them."""
         found: dict[ChildId, Object] = {}
         for child in desired.children:
             kind = child.kind.api.kind
@@ -279,15 +284,15 @@ class Observer:
 def _unread(
     live: Object, scene: Scene, problems: tuple[Problem, ...], again: timedelta | None = None
 ) -> Look:
-    """Return the look at a resource of which nothing is known but that: its status stays."""
+    """Return the look at a resource that could not be read; its status fields stay as they are."""
     as_it_is = Desired(status=kept(live, scene.field_manager), requeue_after=again)
     return Look(live, scene, as_it_is, Plan(problems=problems), is_readable=False)
 
 
 def _came_late(scene: Scene) -> bool:
-    """Return whether a child came into the caches while its owner was looked at beside the loop.
+    """Return whether a child of the owner was cached while the plan was made in a thread.
 
-    It would pass for one that an earlier resource of the name has left.
+    The plan would mistake it for a child left by an earlier resource of the same name.
     """
     return any(
         child not in scene.live and controller_of(obj).get("uid") == scene.owner.uid

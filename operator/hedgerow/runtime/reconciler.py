@@ -1,8 +1,8 @@
-"""Reconciler: one pass, from what the caches show to writes, Events and a status.
+"""Reconciler: one pass over a resource, from the caches to writes, Events and a status.
 
-A pass makes one write, takes in its answer, and looks again, until nothing is left to do: every
-decision rests on what the last write brought about, and a crash between two writes leaves
-nothing half-known.
+A pass makes one write, stores the response in the cache, and plans again, until nothing is left to
+do. So every decision takes the last write into account, and a crash between two writes loses no
+knowledge.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
     from hedgerow.runtime.observation import Look, Observer
 
 MOST_LOOKS = 8
-"""Looks at one object in one pass: what changes faster than that is left to the next pass."""
+"""The most reads of one object in one pass; if it changes faster, the next pass goes on."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a pass ended: whether to retry it with backoff, and when to look again anyway.
+    """How a pass ended: whether to retry it with backoff, and when the next one is due anyway.
 
-    `refused`: something was refused and waits for a backoff of its own; `requeue_after` knows it.
+    `refused`: a request was refused and has a backoff of its own, which `requeue_after` includes.
     """
 
     retry: bool = False
@@ -65,7 +65,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Pass:
-    """One pass: whose it is, what is remembered of it, what was met, and what was created."""
+    """One pass: the resource's key and memory, the problems met, and the children created."""
 
     key: Key
     memory: Memory
@@ -74,7 +74,7 @@ class _Pass:
     looks: Counter[ChildId] = field(default_factory=Counter[ChildId])
 
     def may_look(self, target: ChildId) -> bool:
-        """Return whether a target may be read once more in this pass, and count it."""
+        """Return whether a target may be read once more in this pass; count the read."""
         self.looks[target] += 1
         return self.looks[target] <= MOST_LOOKS
 
@@ -102,10 +102,10 @@ class Reconciler:
         self._keepers: set[Installation] = set()
 
     async def reconcile(self, key: Key) -> Outcome:
-        """Make one pass over a resource.
+        """Make one pass over a resource, and return how it ended.
 
-        Raises KubeError when the server cannot be reached or asks for patience; what a server
-        refuses or a user got wrong becomes a condition. `runtime/refusals.py` has the table.
+        Raises KubeError if the server cannot be reached or asks us to wait. A refused request or a
+        user's mistake becomes a condition instead; `runtime/refusals.py` has the table.
         """
         guarded_for = await self._finalizers.take_off(key)
         live = self._cache.resource(key)
@@ -121,9 +121,9 @@ class Reconciler:
         return replace(outcome, requeue_after=again, refused=True)
 
     def rewind(self) -> None:
-        """Forget which children were deleted and which Events are told: they may be undone.
+        """Forget which children were deleted and which Events were sent: a restore may undo both.
 
-        What was created once stays known, so that no start of a CronJob is made again.
+        Children that were created once stay known, so that no start of a CronJob is made again.
         """
         for memory in self._memories.values():
             memory.pruned.clear()
@@ -144,16 +144,16 @@ class Reconciler:
         except Missing as error:
             if not error.served:
                 raise
-            # The namespace is gone, and the resource with it: the watch is about to tell.
+            # The namespace is gone, and the resource with it: the watch will report it soon.
             return Outcome(retry=True)
 
     async def _after(self, key: Key) -> Outcome:
-        """Read on what no watch shows of a resource that is gone, until its children are gone."""
+        """Read the unwatched children of a resource that is gone, until they are gone too."""
         for ref in self._observer.unwatched(key):
             try:
                 await self._read(ref, key)
             except Forbidden:
-                break  # without the right to look, what was known stands
+                break  # without the right to read, keep what is known
         return Outcome(requeue_after=RECHECK_NAME if self._observer.unwatched(key) else None)
 
     async def _converge(self, made: _Pass) -> Outcome:
@@ -178,14 +178,15 @@ class Reconciler:
         return self._left(made.key)
 
     def keeper(self, key: Key) -> Installation | None:
-        """Return another installation that has a resource, as far as passes have found out."""
+        """Return the other installation that manages a resource, if a pass has found one."""
         live = self._cache.resource(key)
         return self._observer.keeper(live, self._memory(key, live)) if live else None
 
     def _left(self, key: Key) -> Outcome:
-        """Say once that another installation has resources of ours.
+        """Return the outcome for a resource of another installation; log that once.
 
-        That it lets a resource go is told by the watch; that it lets a child go is not.
+        The watch reports if that installation gives up the resource, but not if it gives up a
+        child: then the next pass is due after a while.
         """
         live, keeper = self._cache.resource(key), self.keeper(key)
         if live is None or keeper is None:
@@ -198,9 +199,9 @@ class Reconciler:
         return Outcome(requeue_after=None if reported else RECHECK_NAME)
 
     def _next(self, look: Look, made: _Pass) -> Write | Deletion | None:
-        """Return the next thing to carry out: what was not met in this pass, and waits for nothing.
+        """Return the next write or deletion that has not failed in this pass and is not waiting.
 
-        What was pruned is on its way out already.
+        Children that were pruned before are skipped: they are being deleted already.
         """
         memory, now = made.memory, look.scene.now
         for step in look.plan.steps:
@@ -212,7 +213,7 @@ class Reconciler:
         return None
 
     async def _carry_out(self, look: Look, step: Write | Deletion, made: _Pass) -> None:
-        """Make one write or deletion, and note the problem met, if any."""
+        """Make one write or deletion, and record its problem, if any."""
         memory = made.memory
         if memory.is_tired(step.id, step.gist, look.scene.now):
             message = f"{step.ref}: written {MOST_REPEATS} times, and undone each time"
@@ -228,7 +229,7 @@ class Reconciler:
             await self._refused(look, step, made, error)
 
     async def _write(self, look: Look, write: Write, made: _Pass) -> None:
-        """Make one write and take in its answer. Raises KubeError."""
+        """Make one write and cache the response. Raises KubeError."""
         memory = made.memory
         if write.create and memory.wary and made.may_look(write.id):
             found = await self._look_at(write.ref, made)
@@ -249,7 +250,7 @@ class Reconciler:
     async def _refused(
         self, look: Look, step: Write | Deletion, made: _Pass, error: KubeError
     ) -> None:
-        """Do what the table says of a refusal. Raises the error when that ends the pass."""
+        """Do what the table says about a refusal. Raises the error if it ends the pass."""
         request = _request(step)
         rule = refusals.rule(request, error)
         if rule.follow is Follow.LOOK and made.may_look(step.id):
@@ -275,7 +276,7 @@ class Reconciler:
         )
 
     async def _is_news(self, look: Look, step: Write | Deletion, made: _Pass) -> bool:
-        """Read a child, and return whether it is not as it was looked at."""
+        """Read a child, and return whether it differs from the one that was planned with."""
         before = look.scene.live.get(step.id)
         found = await self._look_at(step.ref, made)
         if found is None or before is None:
@@ -283,15 +284,15 @@ class Reconciler:
         return version_of(found) != version_of(before)
 
     async def _look_at(self, ref: ObjectRef, made: _Pass) -> Object | None:
-        """Read a child by name, note whose it is, and return it, or None.
+        """Read a child by name, remember whose it is, and return it, or None.
 
-        What no watch told of is found this way: a child of ours without its label, and objects
-        of others.
+        This finds objects that no watch shows: our children without the label, and objects of
+        others.
         """
         found = await self._read(ref, made.key)
         memory, child = made.memory, (ref.api.kind, ref.name)
         keeper = self._keeper(found)
-        # What an earlier resource of this name left is not taken: it is about to go.
+        # A child left by an earlier resource of this name is not taken: it will be deleted soon.
         ours = found is not None and made.key in owner_key(self._controller, found)
         taken = found is not None and (keeper is not None or not ours)
         past = memory.past.get(child, Past())
@@ -308,10 +309,10 @@ class Reconciler:
         return installations.keeper(child, self._controller.name, self._observer.installation)
 
     async def _read(self, ref: ObjectRef, key: Key) -> Object | None:
-        """Read a child by name into the cache, if a resource of that key controls it.
+        """Read a child by name, cache it if a resource with this key controls it, and return it.
 
-        What another resource controls is not cached: no watch shows it, so it would be pruned there
-        only for having been looked at from here.
+        A child of another resource is not cached. No watch shows it, so caching it here would make
+        the other resource prune it.
         """
         found = await self._applier.read(ref)
         ours = found is not None and key in owner_key(self._controller, found)
@@ -323,18 +324,18 @@ class Reconciler:
         return found
 
     async def _make_sure(self, made: _Pass) -> None:
-        """Read what may have been created without an answer: no watch need have told of it yet.
+        """Read the children whose creation got no response: the watch may not show them yet.
 
-        What is planned without it, such as the next start of a CronJob, could be one too many.
+        A plan without them might create one too many, such as another Job of a CronJob.
         """
         unsure = made.memory.unsure
         for child, ref in tuple(unsure.items()):
-            with suppress(Forbidden):  # without the right to look, what the watch tells stands
+            with suppress(Forbidden):  # without the right to read, rely on the watch
                 await self._read(ref, made.key)
             del unsure[child]
 
     async def _recheck_names(self, made: _Pass) -> None:
-        """Look again, now and then, at what no watch shows."""
+        """Read the objects that no watch shows, but not too often."""
         unseen = self._observer.unseen(made.memory, made.key)
         if not unseen or not made.memory.may_read_names(self._clock.now()):
             return
@@ -342,11 +343,11 @@ class Reconciler:
             for ref in unseen:
                 await self._look_at(ref, made)
         except Forbidden:
-            # Without the right to look, what was known stands.
+            # Without the right to read, keep what is known.
             return
 
     async def _take_in(self, key: Key) -> None:
-        """Read what the caches keep but a part of, and that there is room for, if for this pass."""
+        """Read the partly cached objects for which there is room, at least during this pass."""
         for kind, obj in self._cache.returning(key):
             meta = metadata(obj)
             ref = ObjectRef(kind.api, meta.get("namespace", ""), meta["name"])
@@ -362,10 +363,10 @@ class Reconciler:
         self._tell("deleted", deletion.ref)
 
     async def _conclude(self, look: Look, made: _Pass) -> Outcome | None:
-        """Write what the pass found into Events and the status, unless it is there already.
+        """Write Events and the status, unless the live status is up to date; return the outcome.
 
-        Return None after a write: plan again, since its answer may show what the watch does not
-        tell any more.
+        Return None after a write: plan again. The response may contain changes of others, and the
+        watch will not report them any more once the response is in the cache.
         """
         memory, owner, live = made.memory, look.scene.owner, look.live
         problems = list(dict.fromkeys((*self._problems(look, made).values(), *look.plan.problems)))
@@ -390,7 +391,7 @@ class Reconciler:
             made.created.clear()
             memory.refusals.drop(STATUS)
             if not any(field.object == str(owner) for field in report.contested):
-                memory.once.clear()  # what a status leaves out, nothing but this remembers
+                memory.once.clear()  # kept if the status is contested: only this remembers them
             # The status is unchanged, so its Events were already sent.
             return self._outcome(look, made)
         await self._announcer.of_pass(look, memory, report, problems, rewritten)
@@ -407,7 +408,7 @@ class Reconciler:
             )
         except KubeError as error:
             if isinstance(error, Invalid) and error.too_large and not memory.brief:
-                memory.brief = True  # what is contested must be told, if not field by field
+                memory.brief = True  # still report the number of contested fields
                 return None
             follow = refusals.rule(Request.STATUS, error).follow
             if follow in (Follow.PUT_OFF, Follow.END):
@@ -423,7 +424,7 @@ class Reconciler:
         return None
 
     def _problems(self, look: Look, made: _Pass) -> dict[ChildId, Problem]:
-        """Return what is in the way of the plan's steps, in their order."""
+        """Return the problems of the plan's writes and deletions, in their order."""
         known = made.memory.refusals
         found = {
             step.id: made.met.get(step.id) or known.problem(step.id) for step in look.plan.steps
@@ -433,7 +434,7 @@ class Reconciler:
     def _outcome(self, look: Look, made: _Pass) -> Outcome:
         """Return how the pass ended, and when the next one is due at the latest."""
         known, now = made.memory.refusals, self._clock.now()
-        # The end of what somebody else has under a child's name is told to nobody here.
+        # No watch here reports the deletion of another owner's object that has a child's name.
         waits = any(problem.reason == WAITING for problem in look.plan.problems)
         unseen = waits or self._observer.unseen(made.memory, made.key)
         recheck = RECHECK_NAME if unseen else None

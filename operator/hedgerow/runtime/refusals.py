@@ -1,8 +1,8 @@
 """Refusals: what follows when the API server refuses a request, and when it is sent again.
 
-Every refusal has a way back: the object is read again, or the request waits for a backoff with a
-ceiling of minutes. Nothing is left until "something changes": a quota under contention, a webhook
-that was down or a right that was missing changes without any watch event.
+Every refused request is tried again: the object is read again, or the request waits for a backoff
+of at most some minutes. It never waits until "something changes", because a full quota, a broken
+webhook or a missing right may be fixed without any watch event.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from hedgerow.runtime.metrics import Meter
 
 FIRST_WAIT = 1.0
-"""Seconds before a refused request is sent for the second time; they double."""
+"""Seconds before a refused request is sent again; they double each time."""
 LONGEST_WAIT = 300.0
-"""Seconds: the ceiling of the backoff, and the longest Retry-After that is heeded."""
+"""Seconds: the longest backoff, and the longest Retry-After that is respected."""
 
 STATUS: ChildId = ("", "status")
 EVENTS: ChildId = ("", "events")
@@ -40,11 +40,11 @@ log = structlog.get_logger(__name__)
 
 
 UNUSUAL_FROM = 3
-"""Attempts: what comes of a cache that is behind is worth a warning only if it goes on."""
+"""Attempts before a refusal that a stale cache often causes is logged as a warning."""
 
 
 class Request(Enum):
-    """A kind of request, as the table and the metric name it."""
+    """A kind of request, with its name in the table and the metric."""
 
     CREATE = "create"
     APPLY = "apply"
@@ -55,7 +55,7 @@ class Request(Enum):
 
 
 class Answer(Enum):
-    """A kind of refusal, as the table and the metric name it."""
+    """A kind of refusal, with its name in the table and the metric."""
 
     EXISTS = "409 AlreadyExists"
     STALE = "409 Conflict"
@@ -81,8 +81,8 @@ class Follow(Enum):
 class Rule:
     """What follows a refusal, and what a user sees of it.
 
-    `reason` is that of the resource's `Ready` condition, and of `Stalled` where waiting may not
-    help; without one the refusal is told by the log and the metric alone.
+    `reason` is that of the resource's `Ready` condition, and of `Stalled` if waiting may not help.
+    Without a reason the refusal is only logged and counted.
     """
 
     follow: Follow
@@ -118,7 +118,7 @@ TABLE: Mapping[Answer, Mapping[Request, Rule]] = {
     Answer.MISSING: _row(_OFF, status=_OFF, finalizer=_LOG, event=_LOG),
     Answer.AWAY: _row(_OFF, status=_OFF, finalizer=_OFF, event=_LOG),
 }
-"""Answer by request. A Lease is not in it: it is asked for again at every turn of its own loop."""
+"""Answer by request. Leases are not in it: their own loop tries again at every turn."""
 
 _ANSWERS: Mapping[type[KubeError], Answer] = {
     errors.AlreadyExists: Answer.EXISTS,
@@ -132,7 +132,7 @@ _USUAL = (Answer.EXISTS, Answer.STALE, Answer.MISSING)
 
 
 def answer(error: KubeError) -> Answer:
-    """Return which kind of refusal an error is."""
+    """Return the kind of refusal of an error."""
     if isinstance(error, errors.Forbidden) and error.terminating:
         return Answer.ENDING
     if isinstance(error, errors.Unavailable) and not error.passing:
@@ -141,7 +141,7 @@ def answer(error: KubeError) -> Answer:
 
 
 def rule(request: Request, error: KubeError) -> Rule:
-    """Return what follows when a request is refused so."""
+    """Return what follows when a request is refused with this error."""
     return TABLE[answer(error)][request]
 
 
@@ -149,8 +149,8 @@ def rule(request: Request, error: KubeError) -> Rule:
 class Refusal:
     """One request that was refused, and when it may be sent again.
 
-    `mark` names the very request: another one to the same target does not wait. `problem` is what
-    the resource's conditions say of it, if anything.
+    `mark` identifies the exact request: a different one to the same target does not wait. `problem`
+    is what the resource's conditions report, if anything.
     """
 
     mark: str
@@ -159,7 +159,7 @@ class Refusal:
     again: datetime
 
     def is_due(self, now: datetime) -> bool:
-        """Return whether it may be sent again; a clock that was set back does not keep it."""
+        """Return whether it may be sent again, also after the clock was set back."""
         return now >= self.again or self.again - now > timedelta(seconds=LONGEST_WAIT)
 
 
@@ -170,7 +170,7 @@ class Refusals:
         self._known: dict[ChildId, Refusal] = {}
 
     def __bool__(self) -> bool:
-        """Return whether any request waits, or is due."""
+        """Return whether any request was refused."""
         return bool(self._known)
 
     def __contains__(self, target: ChildId) -> bool:
@@ -179,7 +179,7 @@ class Refusals:
 
     @property
     def children(self) -> frozenset[ChildId]:
-        """The children of which the last write or deletion was refused."""
+        """The children whose last write or deletion was refused."""
         return frozenset(self._known) - {STATUS, EVENTS}
 
     def note(
@@ -194,8 +194,8 @@ class Refusals:
     ) -> Refusal:
         """Remember a refusal, and return it.
 
-        The wait doubles from 1 s to 300 s as the same request is refused again and again, its
-        upper half by chance (`draw`, from [0, 1)); it is never shorter than `after` seconds.
+        If the same request is refused again, the wait doubles, from 1 s to 300 s. Its upper half is
+        random (`draw`, from [0, 1)). It is at least `after` seconds, but never more than 300.
         """
         before = self._known.get(target)
         attempts = before.attempts + 1 if before and before.mark == mark else 1
@@ -205,16 +205,16 @@ class Refusals:
         return refusal
 
     def waiting(self, target: ChildId, mark: str, now: datetime) -> Refusal | None:
-        """Return the refusal for which this very request must wait, or None."""
+        """Return the refusal because of which this exact request must wait, or None."""
         known = self._known.get(target)
         return known if known and known.mark == mark and not known.is_due(now) else None
 
     def drop(self, target: ChildId) -> None:
-        """Forget a target: its request was taken."""
+        """Forget a target's refusal: its request was accepted."""
         self._known.pop(target, None)
 
     def keep(self, marks: Mapping[ChildId, str]) -> None:
-        """Forget what was refused to children and is not asked for any more."""
+        """Forget the refusals of children whose requests are not among `marks`."""
         self._known = {
             target: known
             for target, known in self._known.items()
@@ -222,26 +222,26 @@ class Refusals:
         }
 
     def due_in(self, now: datetime) -> timedelta | None:
-        """Return how long until the first one is to be sent again, or None."""
+        """Return the time until the first request is sent again, or None."""
         least = timedelta(seconds=FIRST_WAIT / 2)
         waits = (known.again - now for known in self._known.values())
         return min((max(wait, least) for wait in waits), default=None)
 
     def problem(self, target: ChildId) -> Problem | None:
-        """Return what the conditions say of a target whose request waits."""
+        """Return what the conditions report about a target's refusal, or None."""
         known = self._known.get(target)
         return known.problem if known else None
 
 
 class Backoff:
-    """Has refused requests of one controller wait, counts them, and tells of each in the log."""
+    """Delays one controller's refused requests, and counts and logs them."""
 
     def __init__(self, clock: Clock, meter: Meter) -> None:
         self._clock = clock
         self._meter = meter
 
     def now(self) -> datetime:
-        """Return the time by which waits are reckoned."""
+        """Return the current time, by which waits are measured."""
         return self._clock.now()
 
     def wait(
@@ -255,7 +255,7 @@ class Backoff:
         error: KubeError,
         problem: Problem | None = None,
     ) -> Refusal:
-        """Note a refusal and return it; the log tells of the first in a row, not of each."""
+        """Remember a refusal and return it; only one in a row is logged as a warning."""
         self._meter.refused(request.value, answer(error).value)
         now = self._clock.now()
         refusal = known.note(

@@ -1,4 +1,4 @@
-"""State: what is remembered of one resource besides the caches; losing it costs only requests."""
+"""State: what is remembered about a resource besides the caches; losing it costs only requests."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 RECHECK_NAME = timedelta(seconds=30)
 MOST_REPEATS = 8
 MOST_MADE = 64
-"""Writes to one target that are remembered: what alternates among more than eight is no quarrel."""
+"""The most writes to one target that are remembered: enough to see eight alternate eight times."""
 MOST_ONCE = 64
 REPEATED_WITHIN = timedelta(minutes=10)
 MOST_TOLD = 256
 
 
 class Made(NamedTuple):
-    """One write: what it was to bring about, and when it was made."""
+    """One write: the digest of its intended content, and when it was made."""
 
     gist: str
     time: datetime
@@ -44,17 +44,24 @@ class Unsent(NamedTuple):
 
 @dataclass(slots=True)
 class Memory:
-    """Learned of the resource with this uid.
+    """What is known about the resource with this uid.
 
-    `wary`: there is or was a child's name that no watch shows, so names are read before they are
-    written. `barred`: its namespace is going, nothing can be made there. `generation`: that of
-    the resource when last looked at. `once`: the children made once since the status was last
-    true; should they be gone before it is, nothing else tells of them. `terms`: what was yielded
-    and claimed then. `made`: what was written of late to each target, and when. `told`: when Events
-    last told of a field and of who had it. `refusals`: the requests that the server refused, and
-    when each is sent again. `unsent`: the Events among them, by name. `brief`: the status with all
-    that it is to list was too large for the server, under this declaration. `unsure`: children of
-    which nobody knows whether they were created, as the answer was lost.
+    - `wary`: an object that no watch shows has, or had, a child's name; so names are read before
+      a child is created.
+    - `generation`, `terms`: the resource's generation, and what it yielded and claimed, at the
+      last pass.
+    - `barred`: its namespace is being deleted, so nothing can be created there.
+    - `once`: children created once, not yet recorded in status. If they are deleted before that,
+      only this remembers them.
+    - `past`: what earlier passes learned about each child.
+    - `pruned`: the uids of children that were deleted.
+    - `made`: the recent writes to each target.
+    - `told`: when the last Event about a field and its holder was sent.
+    - `names_read`: when taken names were last read.
+    - `refusals`: the requests that the server refused, and when each is sent again.
+    - `unsent`: the Events that were refused, by name.
+    - `brief`: the full status was too large for the server, with the current generation.
+    - `unsure`: children that may have been created, as the response was lost.
     """
 
     uid: str
@@ -77,7 +84,7 @@ class Memory:
 
     @classmethod
     def of(cls, uid: str, live: Object) -> Memory:
-        """Begin with what the resource's own status remembers."""
+        """Return a memory that starts with what the resource's own status says."""
         before = said(live)
         taken = any(condition.reason == "NameTaken" for condition in before.conditions)
         unlabelled = any(field.path.startswith(".metadata.labels") for field in before.contested)
@@ -85,24 +92,24 @@ class Memory:
 
     @property
     def taken(self) -> tuple[ChildId, ...]:
-        """The children whose names are somebody else's."""
+        """The children whose names other objects have."""
         return tuple(key for key, past in self.past.items() if past.taken)
 
     def may_read_names(self, now: datetime) -> bool:
-        """Return whether taken names are due for another look; note that it is taken."""
+        """Return whether taken names may be read again now; if so, remember the time."""
         due = self.names_read is None or not _is_near(self.names_read, now, RECHECK_NAME)
         if due:
             self.names_read = now
         return due
 
     def is_tired(self, target: ChildId, gist: str, now: datetime) -> bool:
-        """Return whether one and the same write was made, and undone, too often of late.
+        """Return whether the same write was made, and undone, too often recently.
 
-        Some other program undoes what is written, at once and each time anew: without an end to
-        it, both would go on as fast as the server lets them. What was written in between does not
-        count: a quarrel may go through several declarations by turns. A status goes back and
-        forth with the children that it tells of, so it is a quarrel only when nothing else was
-        written for long, or when all that is remembered was written within the time.
+        Some other program undoes our write each time. Without a limit, both would go on as fast as
+        the server allows. Other writes in between do not matter: a fight may alternate between
+        several declarations. A status also changes back and forth with the children that it
+        reports. So for a status, the last eight writes must all be the same, or 64 writes must have
+        been made within ten minutes.
         """
         recent = self._recent(target, now)
         same = sum(made.gist == gist for made in recent)
@@ -120,9 +127,10 @@ class Memory:
         return tuple(each for each in made if _is_near(each.time, now, REPEATED_WITHIN))
 
     def may_tell(self, child: ChildId, path: str, manager: str, now: datetime) -> bool:
-        """Return whether an Event about a field and its holder is due; note that it is told.
+        """Return whether an Event about a field and its holder is due; if so, remember it.
 
-        What a quarrel does again and again is told once in the time within which it is counted.
+        It is due once in ten minutes, so that a fight with another program does not cause a stream
+        of Events.
         """
         key = (child, path, manager)
         last = self.told.get(key)
@@ -135,9 +143,9 @@ class Memory:
         return True
 
     def renew(self, generation: int, terms: str = "") -> None:
-        """Take note of a new declaration: what was given up under the old one is tried again.
+        """Take in the generation and terms; if they are new, try again what was given up.
 
-        Whoever changes it writes as well: it cannot be what makes a quarrel go on by itself.
+        Only a user changes these, so this cannot keep a fight with another program going.
         """
         if generation != self.generation:
             self.past = {child: replace(past, restored={}) for child, past in self.past.items()}
@@ -147,7 +155,7 @@ class Memory:
         self.generation, self.terms = generation, terms
 
     def learn(self, planned: Mapping[ChildId, Past], there: Container[ChildId]) -> None:
-        """Take over what planning learned, and drop what is known of children that are gone."""
+        """Take in what planning learned, and forget children that are gone."""
         kept = {child: past for child, past in self.past.items() if child in there}
         self.past = {**kept, **planned}
         kept_up = {STATUS, *planned}
@@ -155,7 +163,7 @@ class Memory:
         self.pruned = {child: uid for child, uid in self.pruned.items() if child in there}
 
     def accept(self, write: Write, now: datetime) -> None:
-        """Remember that a write was taken, and what it restored or made."""
+        """Remember that a write was accepted, and what it restored or created."""
         if write.create and write.once:
             self.once[write.id] = None
             while len(self.once) > MOST_ONCE:
@@ -167,8 +175,8 @@ class Memory:
 
 
 def _is_near(time: datetime, now: datetime, span: timedelta) -> bool:
-    """Return whether a time that was noted is less than a span away from now.
+    """Return whether a recorded time is less than a span away from now, before or after.
 
-    One that lies further ahead was noted by a clock that was wrong, and has been set back since.
+    A time further ahead was recorded by a wrong clock that has been set back since.
     """
     return abs(now - time) < span

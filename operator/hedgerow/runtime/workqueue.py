@@ -1,6 +1,6 @@
-"""WorkQueue: each key at most once, never two passes of one key at a time, failures backed off.
+"""WorkQueue: each key at most once, never two passes of one key at a time, backoff for failures.
 
-Namespaces take turns: however much one of them has to do, the others' keys do not wait behind it.
+Namespaces take turns: keys never wait for the long backlog of another namespace.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def _unheard(*_: object) -> None:
 
 
 class Closed(Exception):  # noqa: N818 - a state, not an error
-    """The queue takes no more work and has none left to hand out."""
+    """The queue is closed: it takes no more work and hands out none."""
 
 
 class _Turns:
-    """Keys that are ready, each with the instant since which it is, by their namespaces.
+    """The ready keys by namespace, each with the instant at which it became ready.
 
-    Within a namespace they keep their order; the namespace whose turn it was goes to the end.
+    Within a namespace keys keep their order. A namespace goes to the end after its turn.
     """
 
     def __init__(self) -> None:
@@ -48,14 +48,14 @@ class _Turns:
         return namespace in self._namespaces
 
     def add(self, key: Key, now: float) -> None:
-        """Add a key; one that is ready already keeps its place."""
+        """Add a key; one that is already ready keeps its place."""
         keys = self._namespaces.setdefault(key[0], {})
         if key not in keys:
             keys[key] = now
             self._count += 1
 
     def pop(self, may: Callable[[str], bool]) -> tuple[Key, float] | None:
-        """Take the first key of the next namespace that `may` have a pass; None for none."""
+        """Take the first key of the next namespace that `may` have a pass, or None."""
         namespace = next(filter(may, self._namespaces), None)
         if namespace is None:
             return None
@@ -68,17 +68,17 @@ class _Turns:
         return key, since
 
     def clear(self) -> None:
-        """Forget them all."""
+        """Remove all keys."""
         self._namespaces.clear()
         self._count = 0
 
 
 class WorkQueue:
-    """Keys that await a pass.
+    """Keys that wait for a pass.
 
     A key added while its pass runs is handed out once more after it. The queue is bounded by
-    the number of distinct keys, which is that of resources in the cache. `on_wait` hears how many
-    seconds a key that was ready waited, `on_retry` of each backoff. No namespace has more than
+    the number of distinct keys, which is that of resources in the cache. `on_wait` is called with
+    the seconds that a ready key waited, `on_retry` at each backoff. No namespace has more than
     `share` passes at a time.
     """
 
@@ -106,7 +106,7 @@ class WorkQueue:
         self._wake = anyio.Event()
 
     def __len__(self) -> int:
-        """Count the keys that are ready to be handed out."""
+        """Return the number of keys that are ready."""
         return len(self._ready)
 
     @property
@@ -115,7 +115,7 @@ class WorkQueue:
         return not self._ready and not self._active
 
     def add(self, key: Key) -> None:
-        """Ask for a pass now."""
+        """Request a pass now."""
         if self._closed:
             return
         barred = self._barred.get(key, 0.0) - self._clock.monotonic()
@@ -128,24 +128,24 @@ class WorkQueue:
             self._rouse()
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """Ask for a pass in `seconds`; the earliest of several requests counts."""
+        """Request a pass in `seconds`; the earliest of several requests counts."""
         due = self._clock.monotonic() + seconds
         if self._closed or (key in self._delayed and self._delayed[key] <= due):
             return
         self._delayed[key] = due
         heapq.heappush(self._heap, (due, key))
         if len(self._heap) > 2 * len(self._delayed):
-            # Overtaken entries would else stay until they are due, however far off that is.
+            # Otherwise outdated entries would stay until they are due, however far off that is.
             self._heap = [(due, key) for key, due in self._delayed.items()]
             heapq.heapify(self._heap)
         self._rouse()
 
     def retry(self, key: Key, least: float = 0.0) -> float:
-        """Ask for a pass after the key's backoff; return the delay in seconds.
+        """Request a pass after the key's backoff; return the delay in seconds.
 
-        Doubles from 0.1 s to 300 s, each delay spread over its upper half. For `least` seconds,
-        of which 300 are heeded, no other request has the key handed out either: the server asked
-        for that time.
+        The delay doubles from 0.1 s to 300 s; its upper half is random. For `least` seconds, at
+        most 300, the key is not handed out for any other request either: the server asked us to
+        wait that long.
         """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
@@ -164,15 +164,15 @@ class WorkQueue:
         self._failures.pop(key, None)
 
     def revive(self) -> None:
-        """Ask for a pass now over every key that waits for its backoff: its cause has gone."""
+        """Request a pass now for every key that waits for its backoff: the cause may be gone."""
         failed, self._failures = self._failures, {}
         for key in failed:
             self._delayed.pop(key, None)
             self.add(key)
 
     async def get(self) -> Key:
-        """Wait for a key; `done` must follow. Raises Closed."""
-        # A backlog whose passes find all settled must not keep the loop to itself.
+        """Wait for a key and return it; `done` must follow. Raises Closed."""
+        # Many passes that find everything settled must not block the loop.
         await anyio.lowlevel.checkpoint()
         while True:
             self._mature()
@@ -180,7 +180,7 @@ class WorkQueue:
             if found:
                 key, since = found
                 self._on_wait(self._clock.monotonic() - since)
-                # The pass that follows decides anew when to look again.
+                # This pass decides again when the next one is due.
                 self._delayed.pop(key, None)
                 self._barred.pop(key, None)
                 self._active.add(key)
@@ -193,7 +193,7 @@ class WorkQueue:
                 await wake.wait()
 
     def done(self, key: Key) -> None:
-        """End the key's pass; hand it out again if it was added meanwhile."""
+        """End the key's pass; queue the key again if it was added during the pass."""
         self._active.discard(key)
         self._leave(key[0])
         if key in self._again:
@@ -201,7 +201,7 @@ class WorkQueue:
             self.add(key)
 
     def _leave(self, namespace: str) -> None:
-        """Note that one of a namespace's passes has ended."""
+        """Record that one of a namespace's passes has ended."""
         left = self._passes[namespace] - 1
         if left:
             self._passes[namespace] = left
@@ -211,7 +211,7 @@ class WorkQueue:
             self._rouse()
 
     def close(self) -> None:
-        """Take no more work; passes that run may end, waiting workers get Closed."""
+        """Take no more work; running passes may end, and waiting workers get Closed."""
         self._closed = True
         self._ready.clear()
         self._rouse()

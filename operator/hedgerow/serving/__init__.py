@@ -1,1 +1,1 @@
-"""Serving: what the operator answers over HTTP: its health, its metrics, admission reviews."""
+"""Serving: the operator's HTTP endpoints: health, metrics and admission reviews."""

@@ -1,7 +1,7 @@
-"""Authorization: who may read metrics, as the API server decides.
+"""Authorization: who may read metrics, decided by the API server.
 
-It does in-process what kube-rbac-proxy does beside a program: a TokenReview says who asks, a
-SubjectAccessReview whether they may.
+It does in-process what kube-rbac-proxy does as a sidecar: a TokenReview tells who the client is, a
+SubjectAccessReview tells whether they may read metrics.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 
 ADMITTED, REFUSED = 60.0, 10.0
-"""Seconds for which a verdict stands; a right that is taken away ends that much later."""
+"""Seconds for which a verdict is cached; so a revoked right may last that much longer."""
 REMEMBERED = 256
-"""Refused tokens, admitted tokens and addresses that are kept, each; the one that was not used for
-longest goes first."""
+"""The most refused tokens, admitted tokens and addresses in each cache; the least recently used is
+dropped first."""
 KNOWN: Final = 3600.0
-"""Seconds for which an address is known that brought a token which was admitted."""
+"""Seconds for which an address counts as known after it sent an admitted token."""
 MOST_REFUSALS = 5
-"""Refused tokens of one address after which it is asked about no more for `REFUSED` seconds."""
+"""After so many refused tokens of an address, its tokens are not checked for `REFUSED` seconds."""
 STRANGERS = 16
-"""Addresses that nothing good is known of, with a question each that is being asked."""
+"""The most unknown addresses that may have a check running at the same time."""
 
 log = structlog.get_logger(__name__)
 
 
 class Verdict(Enum):
-    """What becomes of a request."""
+    """The decision about a request."""
 
     ADMITTED = "admitted"
     ANONYMOUS = "no bearer token was sent: send `Authorization: Bearer TOKEN`"
@@ -52,17 +52,17 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class _Question:
-    """A token that the API server is being asked about; without a verdict where it came to none."""
+    """A token that is being checked; the verdict stays None if the check was cancelled."""
 
     done: anyio.Event = field(default_factory=anyio.Event)
     verdict: Verdict | None = None
 
 
 class _Recent(OrderedDict[bytes | str, V]):
-    """What was used of late: the `REMEMBERED` newest."""
+    """The `REMEMBERED` most recently used entries."""
 
     def use(self, key: bytes | str, value: V) -> None:
-        """Keep a value as the newest."""
+        """Store a value as the newest."""
         self[key] = value
         self.move_to_end(key)
         while len(self) > REMEMBERED:
@@ -70,11 +70,11 @@ class _Recent(OrderedDict[bytes | str, V]):
 
 
 class Access:
-    """Judges bearer tokens by the right to `verb` a path that is no resource.
+    """Checks bearer tokens for the right to `verb` a non-resource path.
 
-    Whoever makes tokens up takes no more than one of the operator's requests, one place of its
-    address, and nothing of those who are known: a token that was admitted before, and an address
-    that brought one, have a lane of their own. Tokens are remembered by their digests only.
+    A client with invented tokens can use only one of the operator's requests at a time, and one
+    check per address. It does not delay known clients: tokens that were admitted before, and
+    addresses that sent one, have a lane of their own. Only digests of tokens are kept.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Access:
         self._trouble = ""
 
     async def judge(self, authorization: str, address: str = "") -> Verdict:
-        """Judge the value of an Authorization header, which may be empty, and comes from there."""
+        """Return the verdict on an Authorization header, which may be empty, from an address."""
         token = _token(authorization)
         if not token:
             return Verdict.ANONYMOUS
@@ -158,7 +158,7 @@ class Access:
         return verdict
 
     def _note(self, digest: bytes, address: str, verdict: Verdict) -> None:
-        """Remember a verdict, with the address that the token came from."""
+        """Remember a verdict, and the address from which the token came."""
         now = self._clock.monotonic()
         if verdict is Verdict.UNDECIDED:
             return
@@ -181,7 +181,7 @@ class Access:
 
 
 def _token(authorization: str) -> str:
-    """Return the token of an Authorization header; nothing where there is none."""
+    """Return the bearer token of an Authorization header; empty if there is none."""
     scheme, _, token = authorization.partition(" ")
     token = token.strip()
     return token if scheme.lower() == "bearer" and token.isascii() and token.isprintable() else ""

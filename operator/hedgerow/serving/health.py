@@ -1,4 +1,4 @@
-"""Health: what the operator says of itself when it is probed, as Kubernetes's own servers do."""
+"""Health: the answers to probes, in the form of Kubernetes's own servers."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ class Checks:
         self._checks: dict[str, _Check] = {}
 
     def add(self, name: str, check: Callable[[], str], note: Callable[[], str] = _nothing) -> None:
-        """Add a check: it gives the reason why all is not well, in one line, or nothing.
+        """Add a check: it returns the reason of a failure in one line, or an empty string.
 
-        What `note` gives is told of a check that is fine, to those who ask for all.
+        What `note` returns is shown for a check that passes, with `?verbose`.
         """
         self._checks[name] = _Check(check, note)
 
     def reasons(self) -> dict[str, str]:
-        """Return the reason of each check by its name; an empty one means that it is fine."""
+        """Return each check's reason by its name; an empty reason means that it passes."""
         return {name: _reason(check) for name, check in self._checks.items()}
 
     def note(self, name: str) -> str:
-        """Return what a check that is fine has to tell; mostly nothing."""
+        """Return the note of a check that passes; it may be empty."""
         return self._checks[name].note()
 
 
 class Health:
-    """What is checked: `live`, whose failure asks for a restart, and `ready`."""
+    """The checks of both probes: `live`, whose failure causes a restart, and `ready`."""
 
     def __init__(self) -> None:
         self.live = Checks()
@@ -62,10 +62,11 @@ class Health:
 
 
 def health_app(health: Health) -> Starlette:
-    """Serve `/healthz` and `/readyz`, each with `?verbose`, `?exclude=NAME` and `/NAME`.
+    """Return the app of `/healthz` and `/readyz`, with `?verbose`, `?exclude=NAME` and `/NAME`.
 
-    200 when all is well, else 503 with the reasons: Kubernetes answers 500, which says that the
-    server failed to answer; its probes take both alike. `/livez` is `/healthz` by its later name.
+    It answers 200 if all checks pass, else 503 with the reasons. Kubernetes answers 500, which
+    means that the server itself failed; probes treat both alike. `/livez` is the newer name of
+    `/healthz`.
     """
     paths = (("/healthz", health.live), ("/livez", health.live), ("/readyz", health.ready))
     return Starlette(
@@ -114,7 +115,7 @@ def _line(checks: Checks, name: str, reason: str) -> str:
 def _reason(check: _Check) -> str:
     try:
         return one_line(check.reason())
-    except Exception as error:  # noqa: BLE001 - a check that fails to answer is no reason to stop
+    except Exception as error:  # noqa: BLE001 - a broken check must not stop the server
         return f"the check itself failed: {type(error).__name__}"
 
 

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
 
 BEAT = 0.05
-"""Seconds between two beats; what holds the loop for longer is seen, all but a beat of it."""
+"""Seconds between two beats; longer stalls of the loop are measured, up to one beat too short."""
 TOO_LATE = 30.0
-"""Seconds without a beat that speak of a loop that is stuck."""
+"""Seconds without a beat after which the loop counts as stuck."""
 SPAN = 300.0
-"""Seconds; the longest lag told is that of this time, or of up to twice as long."""
+"""Seconds; `longest` covers this time, or up to twice as much."""
 
 
 def _unheard(_: float) -> None:
@@ -24,7 +24,7 @@ def _unheard(_: float) -> None:
 
 
 class Pulse:
-    """Beats on the event loop, `every` so many seconds, and knows how late the last beat came."""
+    """Beats on the event loop `every` so many seconds, and measures how late each beat is."""
 
     def __init__(
         self, clock: Clock, on_beat: Callable[[float], None] = _unheard, *, every: float = BEAT
@@ -36,7 +36,7 @@ class Pulse:
         self._began, self._longest, self._before = self._last, 0.0, 0.0
 
     async def beat(self) -> NoReturn:
-        """Beat until cancelled; `on_beat` hears the lag of each in seconds."""
+        """Beat until cancelled; `on_beat` is called with each lag in seconds."""
         self._last = self._clock.monotonic()
         while True:
             await anyio.sleep(self._every)
@@ -56,14 +56,14 @@ class Pulse:
         self._longest = max(self._longest, self.lag)
 
     def silent(self) -> float:
-        """Return the seconds since the last beat; from any loop, since all have the same time."""
+        """Return the seconds since the last beat; callable from any loop: all share one clock."""
         return self._clock.monotonic() - self._last
 
     def check(self) -> str:
-        """Say that the loop is stuck; nothing while it turns."""
+        """Return that the loop is stuck; empty while it turns."""
         silent = self.silent()
         return f"the event loop has not turned for {silent:.0f} s" if silent > TOO_LATE else ""
 
     def note(self) -> str:
-        """Say how late the last beat came."""
+        """Return how late the last beat was."""
         return f"{self.lag * 1000:.0f} ms late"

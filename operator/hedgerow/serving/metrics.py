@@ -1,4 +1,4 @@
-"""Metrics: what the operator measures, as Prometheus reads it, for those who may."""
+"""Metrics: serves the operator's metrics to authorized clients, in Prometheus's format."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _REFUSALS: Final[dict[Verdict, tuple[HTTPStatus, dict[str, str]]]] = {
 
 
 def metrics_app(registry: CollectorRegistry, access: Access | None = None) -> Starlette:
-    """Serve `/metrics`; with `access`, to bearers of tokens that it admits only.
+    """Return the app of `/metrics`; with `access`, only for tokens that it admits.
 
-    Without a token that the API server knows the answer is 401, without the right to `get`
-    `/metrics` 403, 503 while the API server cannot be asked, and 429 for an address with many
-    tokens that are not known.
+    It answers 401 without a token that the API server knows, 403 without the right to `get`
+    `/metrics`, 503 if the API server cannot be asked, and 429 to an address that sends many unknown
+    tokens.
     """
 
     async def answer(request: Request) -> Response:
@@ -50,7 +50,7 @@ def metrics_app(registry: CollectorRegistry, access: Access | None = None) -> St
 def _exposition(registry: CollectorRegistry, request: Request) -> Response:
     try:
         encode, kind = choose_encoder(request.headers.get("Accept", ""))
-    except (TypeError, ValueError):  # it stumbles over versions that are none
+    except (TypeError, ValueError):  # it cannot handle invalid versions
         encode, kind = choose_encoder("")
     body = encode(registry)
     headers = {"Content-Type": kind, "Cache-Control": "no-store", "Vary": "Accept, Accept-Encoding"}

@@ -1,1 +1,1 @@
-"""CronJob: the controller, which starts are due or missed, the Jobs they make, their history."""
+"""CronJob: the controller, due and missed starts, the Jobs of starts, and their history."""

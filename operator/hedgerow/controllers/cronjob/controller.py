@@ -1,4 +1,4 @@
-"""CronJob: a Job for every scheduled start, never two, and a history of those that ended."""
+"""CronJob: one Job for every scheduled start, never two, and a history of ended Jobs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Condition
 
 MOST_LISTED = 20
-"""Jobs that `status.active` refers to; `status.activeCount` counts all."""
+"""The most Jobs that `status.active` lists; `status.activeCount` counts all."""
 FULL = "ActiveLimitReached"
 WAITS = "JobAlreadyActive"
 
 
 def compose(cj: CronJob, observed: Observed) -> Desired:
-    """Keep the Jobs there are, but for outdated ones, and create the one whose start is due."""
+    """Return the Jobs to keep, all but outdated ones, and the new Job of a start that is due."""
     jobs, now, created = observed.all(Job), observed.now, cj.metadata.creation_timestamp
     try:
         schedule = timetable(cj.spec.schedule, cj.spec.time_zone, created)
@@ -79,25 +79,29 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
 
 
 def wait(record: Record, upcoming: datetime | None, now: datetime) -> timedelta | None:
-    """Return how long until the next start, or until a Job is not dated ahead any more."""
+    """Return the time until the next start, or until a Job is no longer dated ahead of now."""
     times = [upcoming, *(dated.start for dated in record.ahead)]
     soonest = min((time for time in times if time), default=None)
     return None if soonest is None else min(soonest - now, LONGEST_LOOK_BACK)
 
 
 def hinders(cj: CronJob, job: Job) -> bool:
-    """Return whether a Job has to end, or with Replace to be deleted, before another start."""
+    """Return whether a Job blocks the next start: it must end, or with Replace be deleted first."""
     policy = cj.spec.concurrency_policy
     return not job.finished and policy != "Allow" and not (policy == "Replace" and job.going)
 
 
 def is_full(cj: CronJob, jobs: Sequence[Job]) -> bool:
-    """Return whether as many Jobs have not ended as there may be at once."""
+    """Return whether the number of Jobs that have not ended reaches the limit."""
     return sum(not job.finished for job in jobs) >= cj.spec.active_limit
 
 
 def kept(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Keep | Finalized]:
-    """Keep all but outdated Jobs; the newest start and success stay until the status tells them."""
+    """Yield the Jobs to keep: all but outdated ones.
+
+    The Jobs of the newest start and success stay until the status has recorded them. The start
+    guard is removed from Jobs that the status has recorded.
+    """
     spec = cj.spec
     success = last_success(jobs, cj.status.last_successful_time)
     old = outdated(jobs, spec.successful_jobs_history_limit, spec.failed_jobs_history_limit)
@@ -119,9 +123,9 @@ def status(
     plan: Agenda | None = None,
     missed: int = 0,
 ) -> CronJobStatus:
-    """Say what runs, what was started last, and what comes next if starts are made at all."""
+    """Return the status: running Jobs, the last start, and the next start unless suspended."""
     running = [job for job in jobs if not job.finished]
-    # The oldest are listed: each start of a newer one leaves the list as it is.
+    # The oldest Jobs are listed, so that a new start does not change the list.
     listed = nsmallest(MOST_LISTED, running, key=lambda job: job.name)
     return CronJobStatus(
         active=tuple(map(JobReference.of, listed)) or None,
@@ -135,7 +139,7 @@ def status(
 
 
 def unreadable(cj: CronJob) -> tuple[Condition, ...]:
-    """Conclude that no start is made, and say everything that has to be mended."""
+    """Return `Stalled` and not `Ready`, with everything that the user has to fix."""
     zones: list[str] = []
     schedules: list[str] = []
     for fault in faults(cj.spec.schedule, cj.spec.time_zone):
@@ -148,7 +152,7 @@ def unreadable(cj: CronJob) -> tuple[Condition, ...]:
 
 
 def health(cj: CronJob, plan: Agenda, full: bool) -> Condition:
-    """Conclude `Ready`: whether starts are made as declared."""
+    """Return `Ready`: whether starts are made as declared."""
     if cj.spec.suspend:
         return conditions.ready(True, "Suspended", "no starts are made")
     if full:
@@ -161,9 +165,9 @@ def health(cj: CronJob, plan: Agenda, full: bool) -> Condition:
 
 
 def ahead(record: Record) -> Iterator[Condition]:
-    """Yield of the Jobs that are dated ahead of now: they keep no start from being made.
+    """Yield a condition if Jobs are dated ahead of now; they do not hold back any start.
 
-    One that is ahead by no more than clocks may differ is nothing to tell of.
+    Jobs that are ahead by no more than clocks may differ do not count.
     """
     told = [dated for dated in record.ahead if dated.job.name not in record.news]
     if told:
@@ -177,14 +181,14 @@ def ahead(record: Record) -> Iterator[Condition]:
 
 
 def limited(cj: CronJob) -> str:
-    """Say that the limit holds starts back; not which, as that would change with each of them."""
+    """Return the message that the limit holds starts back; without times, so that it is stable."""
     limit = cj.spec.active_limit
     jobs = "1 Job has" if limit == 1 else f"{limit} Jobs have"
     return f"{jobs} not ended, as many as spec.activeLimit allows: starts wait until one ends"
 
 
 def progress(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Notice]:
-    """Yield of Jobs that were started or have ended and of which the status does not tell yet."""
+    """Yield notices of Jobs that started or ended and that the status does not record yet."""
     running = {reference.name for reference in cj.status.active or ()}
     for job in jobs:
         if job.name in record.news:
@@ -203,7 +207,7 @@ def remarks(
     rivals: Sequence[str],
     full: bool,
 ) -> Iterator[Notice]:
-    """Yield of starts that were skipped or wait, and of a record that cannot be one."""
+    """Yield notices of starts that were skipped or wait, and of an invalid lastScheduleTime."""
     if record.refused:
         note = (
             f"status.lastScheduleTime {shown(record.refused)} is ahead of now: it is no record of"
@@ -229,7 +233,7 @@ def remarks(
 
 
 def shown(time: datetime) -> str:
-    """Write an instant as the API does."""
+    """Return an instant as the API writes it."""
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 

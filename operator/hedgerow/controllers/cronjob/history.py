@@ -1,4 +1,4 @@
-"""History: which of the Jobs that ended may go, and when one last succeeded."""
+"""History: which ended Jobs may be deleted, and when a Job last succeeded."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ BEGINNING = datetime.fromtimestamp(0, UTC)
 
 
 def outdated(jobs: Iterable[Job], succeeded: int, failed: int) -> frozenset[str]:
-    """Name the ended Jobs beyond so many that succeeded and so many that failed, oldest first.
+    """Return the names of the oldest ended Jobs, beyond the limits `succeeded` and `failed`.
 
-    Age is that of `status.startTime`; a Job without one is the oldest.
+    The age is that of `status.startTime`; a Job without one is the oldest.
     """
     ended = sorted(
         (job for job in jobs if job.finished),
@@ -28,7 +28,7 @@ def outdated(jobs: Iterable[Job], succeeded: int, failed: int) -> frozenset[str]
 
 
 def last_success(jobs: Iterable[Job], recorded: datetime | None) -> datetime | None:
-    """Return when a Job last succeeded: the time on record, or that of one that ended since."""
+    """Return when a Job last succeeded: the recorded time, or that of a Job that ended later."""
     ended = (recorded, *(job.completion_time for job in jobs if job.succeeded))
     return max((end for end in ended if end), default=None)
 

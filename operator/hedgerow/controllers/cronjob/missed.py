@@ -18,18 +18,19 @@ if TYPE_CHECKING:
 
 
 MOST_MISSED: Final = 100
-"""Starts missed in a row that are nothing to warn of."""
+"""The most starts missed in a row that cause no warning."""
 LONGEST_LOOK_BACK: Final = timedelta(days=5 * 366)
 _SECOND: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """One look at a schedule.
+    """The starts of a schedule, seen from now.
 
-    `due` is the newest start that may still be made, `late` the newest one whose deadline has
-    passed if none is due, `upcoming` the next one to come. `missed` counts the starts since the
-    last one that was made, whatever their deadline; `too_many` of them are within it.
+    `due` is the newest start that may still be made. `late` is the newest one whose deadline has
+    passed, if none is due. `upcoming` is the next start. `missed` counts the starts since the last
+    one that was made, whatever their deadline. `too_many`: more than a hundred of them are within
+    the deadline.
     """
 
     due: datetime | None
@@ -40,11 +41,11 @@ class Agenda:
 
 
 def agenda(schedule: cron.Schedule, since: datetime, deadline: int | None, now: datetime) -> Agenda:
-    """Look at the starts after `since` (the last one made, or the creation) until `now`.
+    """Return the starts after `since` (the last one made, or the creation) until `now`.
 
-    Of several missed starts only the newest within the deadline (in seconds) is due, however many
-    there are; more than a hundred within it are `too_many` to go unsaid. Nothing is counted that
-    is older than five years, whatever a status claims.
+    Of several missed starts only the newest one within the deadline (in seconds) is due. More than
+    a hundred within it are `too_many`: the user gets a warning. Starts older than five years are
+    not counted, whatever the status says.
     """
     since = max(since, now - LONGEST_LOOK_BACK)
     missed = within = schedule.missed(since, now)
@@ -68,15 +69,15 @@ def in_time(since: datetime, deadline: int | None, now: datetime) -> datetime:
 
 
 def passed_over(schedule: cron.Schedule, since: datetime, start: datetime) -> int:
-    """Count the starts after `since` and before `start`: it was made instead of them."""
+    """Return the number of starts after `since` and before `start`, which replaced them."""
     earliest = max(since, start - LONGEST_LOOK_BACK)
     return schedule.missed(earliest, start - _SECOND).count
 
 
 def timetable(expression: str, zone: str | None, anchor: datetime | None) -> cron.Schedule:
-    """Read a schedule in the zone of that name, UTC without one; `@every` counts from `anchor`.
+    """Return the schedule in the named zone, or else UTC; `@every` counts from `anchor`.
 
-    Raises ScheduleError; a zone that is given twice, by name and by prefix, is an error too.
+    Raises ScheduleError, also if a zone is given twice, by name and by prefix.
     """
     schedule = cron.parse(expression, cron.zone(zone) if zone else UTC, anchor)
     if zone and schedule.zone_prefixed:
@@ -93,9 +94,9 @@ class Fault:
 
 
 def faults(expression: str, zone: str | None) -> tuple[Fault, ...]:
-    """Return everything that keeps `timetable` from reading these; empty if it can.
+    """Return all errors of a schedule and its zone; empty if `timetable` can read them.
 
-    Schedule and zone are judged each on its own, so that an error in one does not hide the other.
+    Schedule and zone are checked separately, so that an error in one does not hide the other.
     """
     alone = [Fault("schedule", error) for error in cron.errors(expression)]
     alone += [Fault("timeZone", error) for error in _zone_errors("@daily", zone)]
@@ -113,7 +114,7 @@ def _zone_errors(expression: str, zone: str | None) -> Iterator[cron.ScheduleErr
 class Backlog:
     """The latest starts in a row without a Job: how many, and since when.
 
-    `too_many` tells that more than a hundred of them were within the deadline.
+    `too_many`: more than a hundred of them were within the deadline.
     """
 
     missed: int
@@ -132,8 +133,8 @@ def backlog(
 ) -> Backlog:
     """Return the backlog of a CronJob; `since` is the last start made, or the creation.
 
-    A start that was made after others had passed is made instead of them. The status is told of
-    these along with it, and remembers them until the next start.
+    If a start is made after others were missed, it replaces them. The status then counts these
+    missed starts, and keeps the number until the next start.
     """
     passed, too_many = 0, False
     if record.before and record.last and not record.refused:

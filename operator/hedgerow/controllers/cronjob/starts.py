@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 START_GUARD = "batch.tutorial.kubebuilder.io/start-guard"
 SCHEDULED_AT = "batch.tutorial.kubebuilder.io/scheduled-at"
 TOLERANCE: Final = timedelta(minutes=1)
-"""How far the clocks of two replicas may differ: a record that is ahead by less is believed."""
+"""How far the clocks of two replicas may differ; a record that is ahead by less is accepted."""
 _LAST_SECOND = int(datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp())
 _SECOND = timedelta(seconds=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _LOOK_BACK = (timedelta(hours=1), timedelta(days=40), LONGEST_LOOK_BACK)
-"""Spans in which the newest start is looked for: to count those of years takes long."""
+"""Spans in which to look for the newest start, shortest first: counting years takes long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dated:
-    """A Job, and the time that it is dated to."""
+    """A Job, and the scheduled start that it was made for."""
 
     job: Job
     start: datetime
@@ -40,13 +40,12 @@ class Dated:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is known of the starts that were made.
+    """What is known about the starts that were made.
 
-    `last` is the newest of them. `recorded` is what the status has of it; `refused` is what the
-    status has instead if that lies ahead of now. `fresh` are the starts made since, as far as they
-    are known, and `before` is the newest one made before these, or the creation. `ahead` are the
-    Jobs that are dated ahead of now, which are no record either, and `news` names the Jobs that no
-    status tells of yet.
+    `last` is the newest start. `recorded` is the status's lastScheduleTime; if that is ahead of
+    now, it is in `refused` instead. `fresh` are the known starts made since then, and `before` is
+    the newest one made before these, or the creation. `ahead` are the Jobs dated ahead of now,
+    which do not count as starts. `news` names the Jobs that are not yet recorded in the status.
     """
 
     last: datetime | None
@@ -59,12 +58,12 @@ class Record:
 
 
 def name_of(owner: str, start: datetime) -> str:
-    """Name the Job of a start after its second: to make it twice, two would need one name."""
+    """Return the Job name of a start, with its second: a second Job for it cannot be created."""
     return f"{owner}-{int(start.timestamp())}"
 
 
 def named(owner: str, name: str) -> datetime | None:
-    """Return the start that a Job of that name was made for; None when the name tells of none."""
+    """Return the start that a Job of this name was made for; None if the name has no start."""
     prefix, _, digits = name.rpartition("-")
     if prefix == owner and digits.isascii() and digits.isdecimal():
         return datetime.fromtimestamp(min(int(digits[:12]), _LAST_SECOND), UTC)
@@ -72,7 +71,7 @@ def named(owner: str, name: str) -> datetime | None:
 
 
 def start_of(owner: str, job: Job) -> datetime | None:
-    """Return the start that a Job was made for: by its name, which nobody can edit, if it tells."""
+    """Return a Job's start: from its name, which nobody can edit, or else from its annotation."""
     start = named(owner, job.name)
     if start:
         return start
@@ -80,16 +79,16 @@ def start_of(owner: str, job: Job) -> datetime | None:
     try:
         return noted.astimezone(UTC).replace(microsecond=0) if noted else None
     except OverflowError:
-        return None  # before the year 1 or after 9999, by its offset
+        return None  # in UTC it is before the year 1 or after 9999
 
 
 def scheduled_at(job: Object) -> datetime | None:
-    """Return the start that a Job says it was made for, by its annotation."""
+    """Return the start in a Job's annotation, or None."""
     return instant(annotation(job, SCHEDULED_AT))
 
 
 def is_ahead(time: datetime, now: datetime) -> bool:
-    """Return whether a time on record lies further ahead of now than clocks may differ."""
+    """Return whether a recorded time is further ahead of now than clocks may differ."""
     return time - now > TOLERANCE
 
 
@@ -100,14 +99,14 @@ def record(
     now: datetime,
     made: Iterable[tuple[str, str]] = (),
 ) -> Record:
-    """Return what is known of the starts made: by the status, and by the Jobs there are.
+    """Return what the status and the existing Jobs say about the starts that were made.
 
-    `made` are kinds and names of what was made since and need not be there any more. Without a
-    schedule, which is one that cannot be read, every Job that is dated counts.
+    `made` are kinds and names of objects that were created, not yet recorded in status; they may
+    have been deleted already. If the schedule is None (it cannot be read), every dated Job counts.
 
-    What lies ahead of now tells of no start: its clock was wrong. A Job counts once its time has
-    come. A status is ahead after a pass under a wrong clock; what it said before that is lost, so
-    every start until now is taken as made, for none may be made twice.
+    A time ahead of now is not a start: it comes from a wrong clock. A Job dated ahead counts once
+    its time has come. If the status is ahead, a pass ran under a wrong clock and the earlier record
+    is lost. Then all starts until now are taken as made, because none may be made twice.
     """
     told, created = cj.status.last_schedule_time, cj.metadata.creation_timestamp
     refused = told if schedule and told and is_ahead(told, now) else None
@@ -118,7 +117,7 @@ def record(
     since = (named(cj.metadata.name, name) for _, name in made)
     newer |= {at for at in since if at and at > (recorded or _NEVER) and not is_ahead(at, now)}
     last = max(newer, default=recorded)
-    # A status that somebody else holds does not move: there the Jobs tell what came before.
+    # If somebody else holds the status field, we cannot update it: use the Jobs instead.
     fresh = newer & {last} if _is_held(cj) else newer
     first = min(fresh, default=_NEVER)
     known = (created, recorded, *(newer - fresh))
@@ -136,23 +135,23 @@ def record(
 
 
 def _counts(dated: Dated, schedule: Schedule | None) -> bool:
-    """Return whether a Job took the place of the start that it is dated to.
+    """Return whether a Job counts as the start that it is dated to.
 
-    One that somebody made by hand, under a time at which the schedule has no start, did not.
+    A Job that somebody made by hand, for a time at which the schedule has no start, does not.
     """
     return schedule is None or is_made_here(dated.job) or schedule.has(dated.start)
 
 
 def _is_held(cj: CronJob) -> bool:
-    """Return whether another field manager holds the record in the status."""
+    """Return whether another field manager holds `status.lastScheduleTime`."""
     return any(field.path == ".status.lastScheduleTime" for field in cj.status.contested)
 
 
 def _caught_up(cj: CronJob, schedule: Schedule, now: datetime) -> datetime | None:
-    """Return the newest start until now that is not to be made any more.
+    """Return the newest start until now that counts as made.
 
-    The next start that the status announced is still to be made: where another field manager
-    keeps the status from being corrected, this is what lets starts go on.
+    The status's nextScheduleTime is still to be made. Otherwise no start would ever be made while
+    another field manager keeps us from correcting lastScheduleTime.
     """
     announced = cj.status.next_schedule_time
     until = min(now, announced - _SECOND) if announced else now
@@ -165,13 +164,13 @@ def _caught_up(cj: CronJob, schedule: Schedule, now: datetime) -> datetime | Non
 
 
 def is_made_here(job: Job) -> bool:
-    """Return whether this controller made a Job, whatever the schedule was then."""
+    """Return whether a hedgerow controller made a Job, even if the schedule was different then."""
     entries = job.items("metadata", "managedFields")
     return any(View(entry).text("manager").startswith("hedgerow-") for entry in entries)
 
 
 def creation(cj: CronJob, at: datetime) -> Create:
-    """Create the Job of one start, once: what the template becomes later is for later Jobs."""
+    """Return the Job of one start, to create once: later template changes are for later Jobs."""
     template = cj.spec.job_template
     given: Object = template.get("metadata") or {}
     scheduled = {SCHEDULED_AT: f"{at:%Y-%m-%dT%H:%M:%SZ}"}

@@ -1,4 +1,4 @@
-"""Validation: what is wrong with a CronJob, and the defaults of what it leaves out."""
+"""Validation: what is wrong with a CronJob, and the defaults of fields that it leaves out."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ DEFAULTED: Final = (
     "successful_jobs_history_limit",
     "failed_jobs_history_limit",
 )
-"""What the original's webhook gives a value, the one of the definition's schema."""
+"""The fields that the original operator's webhook defaults, with the CRD schema's defaults."""
 
 
 def errors(cj: CronJob) -> Iterator[FieldError]:
-    """Yield what the original's webhook refuses, and with it all that compose cannot read."""
+    """Yield what the original operator's webhook refuses, and all that compose cannot read."""
     name = cj.metadata.name
     if len(name) > LONGEST_NAME:
         detail = f"must be no more than {LONGEST_NAME} characters"
@@ -31,16 +31,16 @@ def errors(cj: CronJob) -> Iterator[FieldError]:
     values = {"schedule": cj.spec.schedule, "timeZone": cj.spec.time_zone}
     for fault in faults(cj.spec.schedule, cj.spec.time_zone):
         value, error = values[fault.field], fault.error
-        # The value stands beside the detail already.
+        # The field error repeats the value already.
         detail = error.reason if error.value == value else str(error)
         yield FieldError(f"spec.{fault.field}", value, detail)
 
 
 def defaulted(cj: Object) -> Object:
-    """Return a CronJob as it was sent with the defaults of the original's webhook."""
+    """Return the CronJob as sent, plus the defaults of the original operator's webhook."""
     spec = cj.get("spec")
     if not isinstance(spec, dict):
-        return cj  # the definition's schema has the word on it
+        return cj  # the CRD's validation rejects it
     fields = (CronJobSpec.model_fields[name] for name in DEFAULTED)
     given = {key: value for key, value in spec.items() if value is not None}  # pyright: ignore[reportUnknownVariableType]
     return {**cj, "spec": {str(field.alias): field.default for field in fields} | given}

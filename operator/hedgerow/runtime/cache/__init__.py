@@ -1,1 +1,1 @@
-"""Cache: what the watches have told, indexed, within a budget of memory."""
+"""Cache: the watched objects, indexed, within a memory budget."""

@@ -1,9 +1,9 @@
 """Budget: how much memory the caches may take, and which objects are left out beyond it.
 
-Objects are weighed as they are taken in. One that weighs more than any may is kept in part; so are
-the heaviest resources, children included, when all together weigh more than the budget. Which, and
-what is kept, is decided by `core.bounds`. They are taken in again once there is room: a pass over
-them asks for that now and then.
+Objects are weighed when they are cached. An object over the limit for one object is kept only in
+part. If all together weigh more than the budget, the heaviest resources with their children are
+kept in part. `plan.oversized` decides which ones, and which part. Passes over them check now and
+then whether there is room again; then the whole objects are cached.
 """
 
 from __future__ import annotations
@@ -29,19 +29,18 @@ if TYPE_CHECKING:
 
 _BEYOND_UCS2: Final = re.compile(rb"[\xf0-\xf4]")
 _EMPTY, _MAP, _LIST, _ITEM = 72, 208, 72, 104
-"""Bytes that CPython 3.11 takes for `{}`, for a map of up to five fields, for a list, and for what
-comes after a comma."""
+"""Bytes that CPython 3.11 takes for `{}`, for a map of up to five fields, for a list, and for each
+further field or item."""
 _COUNTED: Final = 2000
-"""Maps, lists and what is in them, that are counted one by one: it takes up to half a millisecond.
-"""
+"""The most maps, lists and values that are counted one by one, in up to half a millisecond."""
 
 
 def weight(content: bytes) -> int:
-    """Return about how many bytes JSON text takes as maps, lists and strings.
+    """Return about how many bytes a JSON text takes once it is decoded.
 
-    It counts signs, which is a hundred times faster than to decode: of what objects are made of it
-    tells 0.85 to 2.4 times the truth, of text that has JSON in strings more. The same number of
-    bytes of JSON may take 16 times as much or hardly more than itself.
+    It counts characters, which is a hundred times faster than decoding. The result is 0.85 to 2.4
+    times the true size, and more for text with JSON inside strings. The size of the text alone
+    tells little: decoded JSON may take up to 16 times its bytes.
     """
     count = content.count
     empty = count(b"{}")
@@ -55,9 +54,9 @@ def weight(content: bytes) -> int:
 
 
 def weight_of(obj: Mapping[str, Any]) -> int:
-    """Return how many bytes a decoded object takes: counted for a small one, else as `weight` does.
+    """Return how many bytes a decoded object takes: counted if small, else estimated by `weight`.
 
-    Keys are left out of a count: those of one kind's objects are the same strings.
+    Keys are not counted: objects of one kind share the same key strings.
     """
     size, left = getsizeof(obj), _COUNTED
     waiting: list[Any] = [obj]
@@ -82,7 +81,7 @@ def _is_list(value: Any) -> TypeGuard[list[Any]]:
 
 
 def _text(content: bytes) -> int:
-    """Return the bytes of the strings: one character that is wide makes all of a string wide."""
+    """Return the bytes of the strings: one wide character makes the whole string wide."""
     if content.isascii():
         return len(content)
     return (4 if _BEYOND_UCS2.search(content) else 2) * len(content)
@@ -90,38 +89,38 @@ def _text(content: bytes) -> int:
 
 MIB: Final = 1024 * 1024
 RESERVE: Final = 320 * MIB
-"""Bytes of the process's limit that are not for caches: 80 MiB for the program, up to 190 for a
-review that is judged, and what a look at a large object takes in passing."""
+"""Bytes of the process's limit that are not for caches: 80 MiB for the program, up to 190 MiB for
+an admission review, and the temporary memory of a pass over a large object."""
 UNLIMITED: Final = 1024 * MIB
 """Bytes for the caches of a process without a limit."""
 OBJECTS: Final = 24
-"""One object may take this part of the budget: 8 MiB where the limit is 512 MiB."""
+"""One object may take the budget divided by this: 8 MiB if the limit is 512 MiB."""
 LOANS: Final = 6
-"""This part of the budget may be taken besides it, for children of one resource in one pass."""
+"""Children of one resource may take the budget divided by this in addition, during one pass."""
 LOW: Final = 0.9
-"""The part of the budget to which the caches are brought down, and up to which they fill again."""
+"""The part of the budget to which the caches are reduced, and up to which they fill again."""
 STEP: Final = 1.05
-"""Where nothing is left to reduce, the next attempt is made when this much more is taken."""
+"""If a sweep leaves the caches over the budget, sweep again at this factor of their weight."""
 HEAVY: Final = 256 * 1024
-"""Bytes of a resource and its children, from which on passes are made one at a time."""
+"""Bytes of a resource and its children from which its passes run one at a time."""
 OVERHEAD: Final = 2048
-"""Bytes that are kept of any object besides itself: indices, what passes remember of it."""
+"""Bytes that each object takes besides itself: indices, and what passes remember about it."""
 STUB: Final = 4096
-"""Bytes that are reckoned to be left of an object of which only a part is kept."""
+"""Assumed bytes of an object of which only a part is kept."""
 
 log = structlog.get_logger(__name__)
 
 
 def most_for_caches(limit: int | None) -> int:
-    """Return the bytes for caches where the process may take `limit`; at least a quarter of it."""
+    """Return the bytes for caches if the process may take `limit`; at least a quarter of it."""
     return UNLIMITED if limit is None else max(limit - RESERVE, limit // 4)
 
 
 class Shelf(Protocol):
-    """A store, as the budget sees it."""
+    """The part of a store that the budget uses."""
 
     def reduce(self, key: Key, excess: Excess) -> None:
-        """Keep a part of a cached object only."""
+        """Keep only a part of a cached object."""
         ...
 
 
@@ -129,7 +128,7 @@ Place = tuple[Shelf, "Key"]
 
 
 class Kept(NamedTuple):
-    """What is kept of one object: its weight, what that is once there is room, and of the whole."""
+    """The weights of one cached object: now, once there is room, and of the whole object."""
 
     family: Family
     weight: int
@@ -139,21 +138,21 @@ class Kept(NamedTuple):
 
     @property
     def gain(self) -> int:
-        """What it would weigh less if only a part was kept."""
+        """The bytes that keeping only a part would free."""
         return max(0, self.weight - STUB) if self.reducible else 0
 
 
 class Budget:
-    """Weighs what all caches of one process hold."""
+    """Weighs the objects in all caches of one process."""
 
     def __init__(self, most: int = UNLIMITED) -> None:
         self.most = most
         self.bound = most // OBJECTS
         self.weight = 0
         self.reduced: dict[str, int] = {"object": 0, "sum": 0}
-        """Objects of which only a part is kept, by why."""
+        """The number of objects of which only a part is kept, by reason."""
         self.heard: dict[str, Callable[[Key], object]] = {}
-        """By controller: who is told of a resource that was left out."""
+        """By controller: a function that is called with the key of a resource that was left out."""
         self._places: dict[Place, Kept] = {}
         self._excess: dict[Place, Excess] = {}
         self._families: defaultdict[Family, dict[Place, None]] = defaultdict(dict)
@@ -165,18 +164,18 @@ class Budget:
         self._loan: tuple[Place, ...] = ()
 
     def of(self, family: Family) -> int:
-        """Return what a resource and its children weigh when they are whole."""
+        """Return what a resource and its children weigh in whole."""
         return self._wholes.get(family, 0)
 
     def has_room(self, family: Family) -> bool:
-        """Return whether a resource that was left out can be taken in again."""
+        """Return whether a resource that was left out fits in again."""
         more = self._wanted.get(family, 0) - self._weights.get(family, 0)
         return self.weight + more <= LOW * self.most
 
     def lend(self, family: Family) -> bool:
-        """Return whether all of a resource may be kept for a pass; then it has to be given back.
+        """Return whether a resource may be kept in whole for one pass; `give_back` must follow.
 
-        A child that is too large for the caches could not be made smaller otherwise.
+        Without this, a pass could never make a child smaller that is too large for the caches.
         """
         if self._lent or self._wholes.get(family, 0) > self.most // LOANS:
             return False
@@ -186,7 +185,7 @@ class Budget:
         return True
 
     def give_back(self, family: Family) -> None:
-        """Keep no more again of a resource than there is room for; nothing if nothing was lent."""
+        """Reduce a resource again to what there is room for, if it was lent."""
         if self._lent != family:
             return
         loan, self._lent, self._loan = self._loan, None, ()
@@ -207,7 +206,7 @@ class Budget:
         return self._wanted.get(family, 0) > self._weights.get(family, 0)
 
     def excess(self, place: Place, family: Family, whole: int) -> Excess | None:
-        """Return why an object is to be kept in part only, or None."""
+        """Return why only a part of an object is to be kept, or None."""
         if family == self._lent:
             return None
         if whole > self.bound:
@@ -221,7 +220,7 @@ class Budget:
         return Excess(self._wanted[family] - wanted + whole, self.most, "sum")
 
     def put(self, place: Place, kept: Kept, excess: Excess | None) -> None:
-        """Take note of what is kept of an object now."""
+        """Record what is kept of an object now."""
         was = self._excess.get(place)
         self._forget(place)
         self._places[place] = kept
@@ -243,11 +242,11 @@ class Budget:
             )
 
     def drop(self, place: Place) -> None:
-        """Take note that an object is cached no more."""
+        """Record that an object is no longer cached."""
         self._forget(place)
 
     def settle(self) -> None:
-        """Leave out the heaviest where all together take more than the budget."""
+        """Leave out the heaviest resources if all together take more than the budget."""
         if self.weight <= self.most:
             self._sweep_from = self.most
         elif self._lent is None and self.weight > self._sweep_from:
@@ -302,9 +301,9 @@ class Budget:
 
 
 class Scale:
-    """Weighs the objects of one store: whose they are, and what is kept of those too large.
+    """Weighs the objects of one store, and reduces those that are too large.
 
-    `reducible`: a part of an object is enough, as the look at its resource says so.
+    `reducible`: objects of this store may be kept in part, as passes over their resource notice it.
     """
 
     def __init__(
@@ -322,7 +321,7 @@ class Scale:
         self._reducible = reducible
 
     def weigh(self, place: Place, obj: Object) -> Object:
-        """Return what is to be kept of an object that is taken in."""
+        """Return what to keep of an object that is being cached."""
         family, whole = self._family(obj), weight_of(obj) + OVERHEAD
         excess = self.budget.excess(place, family, whole) if self._reducible else None
         if excess is not None:
@@ -331,12 +330,12 @@ class Scale:
         return obj
 
     def reduce(self, place: Place, obj: Object, excess: Excess) -> Object:
-        """Return what is to be kept of an object that was whole so far."""
+        """Return what to keep of an object that was cached in whole."""
         family, whole = self._family(obj), weight_of(obj) + OVERHEAD
         return self._part(place, obj, excess, family, whole)
 
     def settle(self, gone: Place | None) -> None:
-        """Take note that the store has done what it was at: something may have gone."""
+        """Finish a change of the store; `gone` is the object that was removed, if any."""
         if gone is not None:
             self.budget.drop(gone)
         self.budget.settle()
@@ -346,7 +345,7 @@ class Scale:
     ) -> Object:
         part = oversized.reduced(obj, excess, self._manager, self._finalizers)
         weight = weight_of(part) + OVERHEAD
-        # One that is too large by itself does not come back when there is room.
+        # An object that is too large by itself stays reduced even if there is room.
         wanted = weight if excess.of == "object" else whole
         self.budget.put(place, Kept(family, weight, wanted, whole, reducible=False), excess)
         return part
@@ -354,13 +353,13 @@ class Scale:
 
 ROOT: Final = Path("/")
 NO_LIMIT: Final = 2**60
-"""Bytes from which on a limit is none: version 1 tells of no limit as of nearly 2**63."""
+"""Limits from this size on mean no limit: cgroups version 1 writes nearly 2**63 for none."""
 
 
 def memory_limit(root: Path = ROOT) -> int | None:
-    """Return the lowest limit of memory in bytes of the process's cgroups; None without one.
+    """Return the lowest memory limit of the process's cgroups, in bytes; None without one.
 
-    In a container its own cgroup may be the root of those that it sees, whatever it is called.
+    In a container, its own cgroup may be the root that it sees, whatever the path is.
     """
     limits = [limit for file in _files(root) if (limit := _limit(file)) is not None]
     return min(limits, default=None)
@@ -380,7 +379,7 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _memberships(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield controllers and path of each hierarchy that the process is in (cgroups(7))."""
+    """Yield the controllers and path of each hierarchy that the process is in (cgroups(7))."""
     try:
         lines = (root / "proc/self/cgroup").read_text("utf-8").splitlines()
     except OSError:

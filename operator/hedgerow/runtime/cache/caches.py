@@ -35,17 +35,17 @@ class Source:
 
     @property
     def api(self) -> ApiResource:
-        """What is watched."""
+        """The watched kind."""
         return self.kind.api
 
     def reduce(self, obj: Object) -> Object:
-        """Drop what nobody reads; objects of our own are kept whole, managed fields included."""
+        """Return the fields to cache; resources and children are kept in whole."""
         return self.relation.reduce(obj) if self.relation else obj
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """All that one controller watches; `budget` is what the caches of the process may take."""
+    """All stores of one controller; `budget` limits all caches of the process together."""
 
     resources: tuple[Source, ...]
     children: tuple[Source, ...]
@@ -54,7 +54,7 @@ class Cache:
     budget: Budget | None = None
 
     def __iter__(self) -> Iterator[Source]:
-        """Return every source."""
+        """Iterate over all sources."""
         return iter((*self.resources, *self.children, *self.related))
 
     def resource(self, key: Key) -> Object | None:
@@ -62,14 +62,14 @@ class Cache:
         return self.resource_store(key[0]).get(key)
 
     def weight(self, key: Key) -> int:
-        """Return about how many bytes a resource and its children take when they are whole."""
+        """Return about how many bytes a resource and its children take in whole."""
         return self.budget.of(Family(self.controller, *key)) if self.budget else 0
 
     def returning(self, key: Key) -> list[tuple[type[View | CustomResource], Object]]:
-        """Return what is lacking of a resource and its children, and may be read again.
+        """Return the partly cached objects of a resource and its children that may be read again.
 
-        Either there is room for what was left out, or the children may be kept for one pass:
-        until it is `returned`.
+        Either there is room again for what was left out, or the children may be kept for one pass,
+        until `returned` is called.
         """
         live, budget = self.resource(key), self.budget
         if budget is None or live is None:
@@ -86,7 +86,7 @@ class Cache:
         return []
 
     def returned(self, key: Key) -> None:
-        """Keep no more of a resource's children than there is room for."""
+        """End the pass: reduce a resource's children again to what there is room for."""
         if self.budget is not None:
             self.budget.give_back(Family(self.controller, *key))
 
@@ -95,16 +95,16 @@ class Cache:
         return tuple(chain.from_iterable(source.store.keys() for source in self.resources))
 
     def resource_store(self, namespace: str) -> Store:
-        """Return the store that resources of a namespace are cached in; raises LookupError."""
+        """Return the store of a namespace's resources; raises LookupError if it is not watched."""
         return _store(_scope(self.resources, namespace), f"resources in {namespace!r}")
 
     def child_store(self, kind: str, namespace: str) -> Store:
-        """Return the store that children of a kind are cached in; raises LookupError."""
+        """Return the store of children of a kind; raises LookupError if they are not watched."""
         scope = _scope(self.children, namespace)
         return _store((s for s in scope if s.api.kind == kind), f"{kind} in {namespace!r}")
 
     def owned(self, uid: str, namespace: str) -> list[tuple[type[View], Object]]:
-        """Return the cached objects whose controller has that uid."""
+        """Return the cached children whose controller reference has this uid."""
         return [
             (source.kind, obj)
             for source in _scope(self.children, namespace)
@@ -113,7 +113,7 @@ class Cache:
         ]
 
     def finalized(self, key: Key) -> list[tuple[type[View], Object]]:
-        """Return the children of any resource of that name that carry a finalizer of ours."""
+        """Return the children that have one of our finalizers, of any resource with this key."""
         return [
             (source.kind, obj)
             for source in _scope(self.children, key[0])
@@ -122,7 +122,7 @@ class Cache:
         ]
 
     def unwatched(self, key: Key) -> list[tuple[type[View], Object]]:
-        """Return the children of any resource of that name that no watch selects."""
+        """Return the children that no watch selects, of any resource with this key."""
         return [
             (source.kind, obj)
             for source in _scope(self.children, key[0])
@@ -146,9 +146,9 @@ def build(
     namespaces: Iterable[str],
     budget: Budget | None = None,
 ) -> Cache:
-    """Lay out the stores of a controller: one a kind and namespace, or one a kind for all.
+    """Return the stores of a controller: one per kind and namespace, or one per kind for all.
 
-    With a `budget`, they keep only a part of what is too large.
+    With a `budget`, they keep only a part of objects that are too large.
     """
     scopes = tuple(dict.fromkeys(namespaces)) or (ALL_NAMESPACES,)
     label = installation.label(controller.name)
@@ -201,10 +201,10 @@ def build(
 
 
 def concerned(controller: Controller[CustomResource], source: Source, obj: Object) -> Iterable[Key]:
-    """Name the resources that a change of an object concerns.
+    """Return the keys of the resources that a change of an object concerns.
 
-    A child concerns the resource that its controller reference names, whatever the uid: a
-    resource made anew waits for what its predecessor left.
+    A child concerns the resource that its controller reference names, whatever the uid: a new
+    resource of the same name waits until the old one's children are gone.
     """
     return _concerned(controller, source.kind, source.relation, obj)
 
@@ -228,7 +228,7 @@ def _family(
     relation: Relation | None,
     obj: Object,
 ) -> Family:
-    """Return the resource that an object's weight is put down to; itself if it concerns none."""
+    """Return the resource to which an object's weight counts; itself if it concerns none."""
     keys = _concerned(controller, kind, relation, obj) or (key_of(obj),)
     return Family(controller.name, *keys[0])
 
@@ -239,10 +239,10 @@ def _is_left_out(obj: Object) -> bool:
 
 
 def owner_key(controller: Controller[CustomResource], obj: Object) -> tuple[Key, ...]:
-    """Return the key of the resource that controls an object, if it is one of the controller's."""
+    """Return the key of the resource of this controller that controls an object, or nothing."""
     owner = controller_of(obj)
     if not owner and controller.finalizers.intersection(finalizers_of(obj)):
-        return (key_of(obj),)  # orphaned: nobody else is there to be asked for
+        return (key_of(obj),)  # orphaned: there is no owner whose key could be used
     if owner.get("kind") != controller.resource.api.kind:
         return ()
     return ((key_of(obj)[0], str(owner.get("name", ""))),)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.budget import Scale
 
 AT_ONCE = 100
-"""Objects of a list that are taken in between two turns of the event loop: a few milliseconds."""
+"""Objects of a list to store between two turns of the event loop: a few milliseconds."""
 Index = Callable[[Object], Iterable[Hashable]]
 Change = tuple[Object | None, Object | None]
-"""What was cached before and what is cached now; None for what is not there."""
+"""The object cached before and the one cached now; None if there is none."""
 
 
 def key_of(obj: Object) -> Key:
@@ -27,7 +27,7 @@ def key_of(obj: Object) -> Key:
 
 
 def version_of(obj: Object) -> int:
-    """Return an object's resourceVersion as the number it is; 0 when it has none.
+    """Return an object's resourceVersion as a number; 0 if it has none.
 
     Versions of one kind are comparable as integers (KEP-5504).
     """
@@ -36,13 +36,13 @@ def version_of(obj: Object) -> int:
 
 
 def _is_news(obj: Object, cached: Object) -> bool:
-    """Return whether an object is newer than the cached one, or the whole of which that is part."""
+    """Return whether an object is newer than the cached one, or the whole of a reduced one."""
     version, before = version_of(obj), version_of(cached)
     return version > before or (version == before and excess_of(cached) is not None)
 
 
 def _parts(keys: Iterable[Key]) -> Iterator[list[Key]]:
-    """Part the keys that there are now."""
+    """Split the current keys into parts."""
     whole = list(keys)
     return (whole[start : start + AT_ONCE] for start in range(0, len(whole), AT_ONCE))
 
@@ -50,10 +50,10 @@ def _parts(keys: Iterable[Key]) -> Iterator[list[Key]]:
 class Store:
     """Objects by namespace and name.
 
-    Two sources feed it: the watch, in order, and the answers to our own writes, which may come
-    before or after the watch tells of them. `version` is how far the watch has told; an answer
-    at or below it is old news, and an event below what is cached is too. `rewound` when a list has
-    shown that the API server's store was restored, until somebody takes note. With a `scale`,
+    It has two sources: the watch, in order, and the responses to our own writes, which may come
+    before or after the watch reports them. `version` is how far the watch has come. A response at
+    or below it is old, and so is an event below the cached version. `rewound`: a list has shown
+    that the API server's store was restored from a backup; the reader resets it. With a `scale`,
     objects are weighed, and only a part is kept of those that are too large.
     """
 
@@ -65,12 +65,12 @@ class Store:
         self._indices = dict(indices or {})
         self._indexed: dict[str, dict[Hashable, set[Key]]] = {name: {} for name in self._indices}
         self._older: dict[Key, Object] = {}
-        """Of a list that is under way: what is not as it is cached, and older."""
+        """Objects of the current list that differ from the cached ones and are older."""
         self.version = 0
         self.rewound = False
 
     def __len__(self) -> int:
-        """Count the cached objects."""
+        """Return the number of cached objects."""
         return len(self._objects)
 
     def get(self, key: Key) -> Object | None:
@@ -78,23 +78,22 @@ class Store:
         return self._objects.get(key)
 
     def keys(self) -> tuple[Key, ...]:
-        """Return the keys of all that is cached."""
+        """Return the keys of all cached objects."""
         return tuple(self._objects)
 
     def by(self, index: str, value: Hashable) -> list[Object]:
-        """Return the objects that an index files under `value`, ordered by key."""
+        """Return the objects that an index has under `value`, ordered by key."""
         return [self._objects[key] for key in sorted(self._indexed[index].get(value, ()))]
 
     def replace(self, items: Iterable[Object], version: str) -> list[Change]:
-        """Take in a whole list: give every difference, deletions that no event told of included."""
+        """Store a whole list; return all changes, including deletions that no event reported."""
         return [change for part in self.replacing(items, version) for change in part]
 
     def meet(self, obj: Object) -> Change | None:
-        """Take in an object of a list that is under way: give the difference, if any.
+        """Store an object of a list that is being read; return the change, if any.
 
-        How far the watch has told is known only when the list is at its end. Until then it cannot
-        be said of one that is older than what is cached, by our own write or by a store that was
-        restored, which of the two it is.
+        An object older than the cached one has one of two reasons: our own write, or a restored
+        store. Only the version at the end of the list tells which, so it is kept until then.
         """
         key = key_of(obj)
         self._older.pop(key, None)
@@ -111,14 +110,14 @@ class Store:
         *,
         rewound: bool = False,
     ) -> Iterator[list[Change]]:
-        """Take in a whole list part by part, so that other work comes in between.
+        """Store a whole list in parts, so that other work can run in between; yield the changes.
 
-        `met` are the keys of those that were taken in as they came.
+        `met` are the keys of objects that `meet` has stored already.
 
-        Until it is at its end the watch has told of nothing new: answers to our own writes are
-        taken in on the way, as long as they are newer than what is cached. Where versions were
-        `rewound`, those of what is cached tell nothing: the list is taken as it is, and `rewound`
-        stays noted. So it is where the list shows an older form than it would have to.
+        `version` changes only at the end; until then responses to our own writes are stored if they
+        are newer than the cached objects. If versions were `rewound`, cached versions mean nothing:
+        the list replaces everything, and `rewound` is set. The same happens if the list has an
+        object in an older version than it must have.
         """
         told = int(version) if version.isdecimal() else 0
         fresh = {key: item for key, item in self._older.items() if key in met}
@@ -138,12 +137,12 @@ class Store:
         self.version = max(self.version, told)
 
     def put(self, obj: Object) -> Change | None:
-        """Take in an ADDED or MODIFIED event: give the difference, or None for old news."""
+        """Store the object of an ADDED or MODIFIED event; return the change, None if it is old."""
         self.version = max(self.version, version_of(obj))
         return self._take(obj)
 
     def remove(self, obj: Object) -> Change | None:
-        """Take in a DELETED event; an object made anew since stays."""
+        """Take in a DELETED event; a newer object of the same name stays."""
         key, version = key_of(obj), version_of(obj)
         self.version = max(self.version, version)
         old = self._objects.get(key)
@@ -153,40 +152,40 @@ class Store:
         return old, None
 
     def bookmark(self, version: str) -> None:
-        """Note how far the watch has told."""
+        """Record how far the watch has come."""
         self.version = max(self.version, int(version) if version.isdecimal() else 0)
 
     def absorb(self, obj: Object) -> None:
-        """Take in the answer to our own write, unless the watch is past it already."""
+        """Store the response to our own write, unless the watch has already passed it."""
         if version_of(obj) > self.version:
             self._take(obj)
 
     def adopt(self, obj: Object) -> None:
-        """Take in an object that was read by name, which the watch does not show.
+        """Store an object that was read by name, which the watch does not show.
 
-        No event tells of its end: it stays until `forget`, so it has to be read again.
+        No event reports its deletion: it stays until `forget`, so it must be read again.
         """
         self._take(obj)
 
     def forget(self, key: Key, uid: str) -> None:
-        """Drop an object that the server says is gone, unless it was made anew since."""
+        """Remove an object that is gone according to the server, unless its uid is another now."""
         old = self._objects.get(key)
         if old is not None and metadata(old).get("uid") == uid:
             self._set(key, None)
 
     def reduce(self, key: Key, excess: Excess) -> None:
-        """Keep a part of a cached object only."""
+        """Keep only a part of a cached object."""
         obj = self._objects[key]
         if self._scale is not None and excess_of(obj) is None:
             self._objects[key] = self._scale.reduce((self, key), obj, excess)
 
     def _outlives(self, item: Object, told: int) -> bool:
-        """Return whether a newer form is cached that a list of the version `told` has to show."""
+        """Return whether the cached object is newer, and a list of version `told` must have it."""
         old = self._objects.get(key_of(item))
         return old is not None and version_of(item) < version_of(old) <= told
 
     def _drop(self, key: Key, told: int | None) -> Change | None:
-        """Drop what a list does not have; what is newer was written by us after it was made."""
+        """Remove an object that a list lacks, unless it is newer: we wrote it after the list."""
         old = self._objects.get(key)
         if old is None or (told is not None and version_of(old) > told):
             return None
@@ -194,7 +193,7 @@ class Store:
         return old, None
 
     def _take(self, obj: Object, *, anyway: bool = False) -> Change | None:
-        """Take in what is newer than what is cached, or anything that is not the same."""
+        """Store an object if it is newer than the cached one; `anyway`: if it differs at all."""
         key = key_of(obj)
         old = self._objects.get(key)
         if old is not None and (old == obj if anyway else not _is_news(obj, old)):

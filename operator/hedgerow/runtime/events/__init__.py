@@ -1,1 +1,1 @@
-"""Events: which ones a pass publishes, how often, and how they are written."""
+"""Events: which Events a pass publishes, how often, and how they are written."""

@@ -29,9 +29,10 @@ MOST = 8
 
 
 async def candidates(cluster: Cluster, ref: ObjectRef) -> str:
-    """Name the webhooks and policies whose rules match an object, as far as they may be read.
+    """Return the names of webhooks and policies whose rules match an object, if we may read them.
 
-    Which of them it was, nobody records. Raises nothing: the report is worth more than the names.
+    The API server does not record which of them it was. Raises nothing: without the right to read
+    them, the report leaves the names out.
     """
     found: list[str] = []
     try:
@@ -50,7 +51,7 @@ async def _matching(cluster: Cluster, kind: ApiResource, ref: ObjectRef) -> list
     except KubeError as error:
         if getattr(error, "served", True):
             raise
-        return []  # this server does not know the kind
+        return []  # this server does not have the kind
     return [
         f"{kind.kind}/{View(item).name}"
         for item in listing.items

@@ -1,4 +1,4 @@
-"""Notices: which Events a pass gives rise to, beyond those that compose asks for."""
+"""Notices: which Events a pass sends, besides those that compose returns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TOLD = ("Stalled", REWRITTEN, IGNORED)
 MOST_SINGLE = 10
-"""Fields of one child and one field manager that get an Event each; more get one together."""
+"""The most fields of one child and one field manager with an Event each; more share one Event."""
 _NAMED = 3
 
 
@@ -38,10 +38,10 @@ def due(
     rewritten: str = "",
     ignored: Sequence[str] = (),
 ) -> Iterator[tuple[Notice, str]]:
-    """Return the Events that the live status does not know of yet, each with its occurrence.
+    """Yield the Events that the live status does not contain yet, each with its occurrence.
 
-    The status is the memory: what it says already was told already, restarts included. An
-    empty occurrence stands for the resource's generation.
+    The status serves as memory, also after a restart: what it contains was already sent. An empty
+    occurrence stands for the resource's generation.
     """
     told = {(condition.type, condition.message) for condition in said(live).conditions}
     composed = desired.status.conditions if desired.status else ()
@@ -55,11 +55,11 @@ def due(
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is newly contested: the object concerned, the Event, and since when.
+    """A newly contested field: the object, the Event, and since when.
 
-    `since` is empty where only the status remembers it, as of a field that nobody holds or whose
-    holder has no time: until the status is written, each look begins anew. `words` are for the log:
-    the same without what to do about it.
+    `since` is empty if the live object has no time for it: nobody holds the field, or its holder's
+    entry has no time. Then only the status remembers it. `words` are for the log: the same text
+    without remedies.
     """
 
     object: str
@@ -71,11 +71,11 @@ class News:
 def conflicts(
     owner: ObjectRef, report: Report, live: Object, dated: Callable[[ContestedField], bool]
 ) -> Iterator[News]:
-    """Return what is contested and not told by the live status yet.
+    """Yield news of the contested fields that the live status does not contain yet.
 
-    `dated` tells whether the holder of a field has a time. Each field is told once; of more than
-    ten that one field manager holds of one child, and of those that the status does not list, only
-    how many there are.
+    `dated` returns whether the holder of a field has a time. Each field gets one Event. If one
+    field manager holds more than ten fields of one child, they share one Event with their number.
+    So do the fields that the status does not list.
     """
     before = said(live)
     known = {(old.object, old.path, old.manager) for old in before.contested}
@@ -97,7 +97,7 @@ def conflicts(
 
 
 def settled(contested: Iterable[ContestedField], live: Object) -> tuple[ContestedField, ...]:
-    """Return what the live status lists as contested and is so no more."""
+    """Return the fields that the live status lists as contested and that no longer are."""
     still = {(field.object, field.path) for field in contested}
     return tuple(old for old in said(live).contested if (old.object, old.path) not in still)
 
@@ -143,18 +143,18 @@ def _overview(owner: ObjectRef, target: str) -> str:
 
 
 def claimed(ref: ObjectRef, leaf: Leaf) -> Notice:
-    """Return that a field was taken back by force, from whom, and on whose word."""
+    """Return the notice that a field was taken by force: from whom, and why."""
     note = f"{ref}: {leaf.path} was taken from {holders(leaf)} by force, as {CLAIM} asks"
     return Notice("FieldClaimed", note, "Warning")
 
 
 def holders(leaf: Leaf) -> str:
-    """Name the field managers that hold a field, each once."""
+    """Return the names of the field managers that hold a field, each once."""
     return ", ".join(dict.fromkeys(holder.manager for holder in leaf.holders))
 
 
 def restored(ref: ObjectRef, leaf: Leaf) -> Notice:
-    """Return that a field which nobody held any more was set again."""
+    """Return the notice that a field that nobody held was set again."""
     if leaf.live is None:
         note = f"{ref}: {leaf.path} had been removed; it was put back"
     else:
@@ -164,13 +164,13 @@ def restored(ref: ObjectRef, leaf: Leaf) -> Notice:
 
 
 def many_restored(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:
-    """Return that fields which nobody held any more were set again."""
+    """Return the notice that several fields that nobody held were set again."""
     note = f"{ref}: {len(leaves)} fields were held by nobody; they were set again: {_first(leaves)}"
     return Notice("FieldRestored", note, "Warning")
 
 
 def many_claimed(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:
-    """Return that fields were taken back by force, from whom, and on whose word."""
+    """Return the notice that several fields were taken by force: from whom, and why."""
     names = ", ".join(dict.fromkeys(map(holders, leaves)))
     note = (
         f"{ref}: {len(leaves)} fields were taken from {names} by force, as {CLAIM} asks:"
@@ -185,7 +185,7 @@ def of_each(
     single: Callable[[ObjectRef, Leaf], Notice],
     many: Callable[[ObjectRef, Sequence[Leaf]], Notice],
 ) -> tuple[Notice, ...]:
-    """Return a notice for each field, or one for all of them where there are more than ten."""
+    """Return a notice for each field, or one for all if there are more than ten."""
     if len(leaves) > MOST_SINGLE:
         return (many(ref, leaves),)
     return tuple(single(ref, leaf) for leaf in leaves)

@@ -1,4 +1,4 @@
-"""Publisher: which Events a pass publishes, on the resource and on the child concerned."""
+"""Publisher: sends the Events of a pass, about the resource and about the child concerned."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ContestedField, Object
 
 LOGGED = ("", "log")
-"""Under what memory keeps that a conflict was told, as the status may be refused for long."""
+"""The key in memory for logged conflicts: the status may be refused for a long time."""
 MOST_UNSENT = 32
-"""Events of one resource that wait to be written."""
+"""The most Events of one resource that wait to be written."""
 MOST_ATTEMPTS = 16
-"""Attempts at an Event, which take most of an hour; the server itself forgets Events after one."""
+"""Attempts to write an Event, which take most of an hour; the server keeps Events for an hour."""
 
 log = structlog.get_logger(__name__)
 
 
 class Announcer:
-    """Publishes what passes of one controller have to tell, as long as anything may be written."""
+    """Publishes the Events of one controller's passes, as long as anything may be written."""
 
     def __init__(
         self, cluster: Cluster, observer: Observer, recorder: Recorder, meter: Meter | None = None
@@ -53,14 +53,14 @@ class Announcer:
         self._recorder = recorder
 
     def rewind(self) -> None:
-        """Forget which Events are told."""
+        """Forget which Events were sent."""
         self._recorder.rewind()
 
     async def of_write(self, look: Look, write: Write, memory: Memory) -> None:
-        """Tell of the fields that a write put back, and of those that it took by force.
+        """Send Events about the fields that a write restored, and those that it took by force.
 
-        Each is told once in a while for each holder, however often it is done; more than ten are
-        told together.
+        Each field and holder gets an Event at most once in ten minutes; more than ten fields share
+        one Event.
         """
         now = look.scene.now
         at = now.isoformat()
@@ -79,7 +79,7 @@ class Announcer:
             await self._publish(look, memory, notice, at, about=str(write.ref))
 
     async def of_children(self, look: Look, memory: Memory, created: Iterable[str]) -> None:
-        """Tell which children a pass created, all of them by one Event."""
+        """Send one Event about all children that a pass created."""
         children = ", ".join(created)
         if children:
             notice = Notice("Created", f"created {children}")
@@ -93,7 +93,7 @@ class Announcer:
         problems: Iterable[Problem],
         rewritten: str,
     ) -> None:
-        """Warn of what the live status does not say yet, by Events and in the log."""
+        """Send warning Events about what the live status does not say yet, and log conflicts."""
         meta = metadata(look.live)
         generation = str(meta.get("generation", ""))
         told = notices.conflicts(look.scene.owner, report, look.live, partial(_is_dated, look))
@@ -101,7 +101,7 @@ class Announcer:
             if not memory.may_tell(LOGGED, news.words, news.since, look.scene.now):
                 continue
             log.warning("field contested", told=news.words)
-            # After a crash the resource is found as it was: the Event gets the same name again.
+            # After a crash the version is still the same, so the Event gets the same name again.
             since = news.since or meta["resourceVersion"]
             await self._publish(look, memory, news.notice, since)
             if news.object != str(look.scene.owner):
@@ -117,9 +117,9 @@ class Announcer:
                 await self._publish(look, memory, notice, occurrence or generation)
 
     async def of_progress(self, look: Look, memory: Memory) -> None:
-        """Tell what went well and the status, written by now, did not say before.
+        """Send the Normal Events that compose returned.
 
-        It comes after the status: nothing that records a write waits for it.
+        This comes after the status was written, so that the status does not wait for Events.
         """
         generation = str(metadata(look.live).get("generation", ""))
         for notice in look.desired.events:
@@ -127,9 +127,9 @@ class Announcer:
                 await self._publish(look, memory, notice, generation)
 
     async def rewritten(self, look: Look) -> str:
-        """Say what mutating admission changed, and who may have; empty when nothing was changed.
+        """Return what mutating admission changed, and who may have done it; empty for no change.
 
-        The names are asked for once: what the status says of the same fields is said again.
+        The names are read only once: for the same fields, the live status's message is used again.
         """
         told = "; ".join(look.plan.rewritten)
         if not told:
@@ -152,7 +152,7 @@ class Announcer:
             return
         event = Unsent(regarding, notice, occurrence)
         if memory.refusals.waiting(EVENTS, "", self._backoff.now()):
-            # It would be refused as the others were; each attempt may take many seconds.
+            # It would be refused too, and each attempt may take many seconds.
             if not self._recorder.is_told(event_name(*event)):
                 _keep(memory, event)
             return
@@ -161,7 +161,7 @@ class Announcer:
             self._put_aside(memory, event, error)
 
     def _put_aside(self, memory: Memory, event: Unsent, error: KubeError) -> None:
-        """Have an Event wait that could not be written."""
+        """Keep an Event that could not be written for a later attempt."""
         _keep(memory, event)
         refusal = self._backoff.wait(
             memory.refusals,
@@ -193,7 +193,7 @@ class Announcer:
         memory.refusals.drop(EVENTS)
 
     def _child(self, look: Look, about: str) -> ObjectRef | None:
-        """Return the live child that is written so, `Deployment/demo`, or None."""
+        """Return the live child that a text such as `Deployment/demo` names, or None."""
         kind, _, name = about.partition("/")
         live: Object | None = look.scene.live.get((kind, name))
         apis = {owned.api.kind: owned.api for owned in self._observer.controller.owns}
@@ -203,7 +203,7 @@ class Announcer:
 
 
 def _is_dated(look: Look, field: ContestedField) -> bool:
-    """Return whether the API server notes when the holder of a field wrote it: not of a scale."""
+    """Return whether the holder of a field has a time; the API server records none for a scale."""
     kind, _, name = field.object.partition("/")
     live = look.live if field.object == str(look.scene.owner) else look.scene.live.get((kind, name))
     who = (field.manager, field.operation, field.subresource or "")
@@ -214,7 +214,7 @@ def _is_dated(look: Look, field: ContestedField) -> bool:
 
 
 def _keep(memory: Memory, event: Unsent) -> None:
-    """Keep an Event for later; of too many the oldest goes."""
+    """Keep an Event for later; if there are too many, drop the oldest."""
     memory.unsent[event_name(*event)] = event
     while len(memory.unsent) > MOST_UNSENT:
         del memory.unsent[next(iter(memory.unsent))]

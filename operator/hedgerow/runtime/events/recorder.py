@@ -1,4 +1,4 @@
-"""Recorder: Events on the resource, each once, written create-only like everything else."""
+"""Recorder: writes Events, each once and create-only."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 EVENTS = ApiResource("events.k8s.io/v1", "Event", "events")
 LONGEST_NOTE = 1024
-"""Bytes; a longer note is refused."""
+"""Bytes; the server refuses a longer note."""
 LONGEST_PREFIX = 200
 REMEMBERED = 4096
 NORMAL_BURST = 25
-"""Normal Events that may be published at once; as many as client-go allows for one object."""
+"""Normal Events that may be sent at once; client-go's event spam filter allows as many."""
 NORMAL_PER_SECOND = 1.0
 
 
 class Allowance:
-    """How many Normal Events one process may publish: some at once, then one a second.
+    """How many Normal Events one process may publish: some at once, then one per second.
 
-    A Warning is always published. A Normal Event is a convenience that costs a write: while much
-    happens at once, most are left out.
+    A Warning is always published. A Normal Event is only a convenience and costs a write: if many
+    come at once, most are left out.
     """
 
     def __init__(self, clock: Clock, burst: int = NORMAL_BURST) -> None:
@@ -40,7 +40,7 @@ class Allowance:
         self._since = clock.monotonic()
 
     def take(self) -> bool:
-        """Return whether one more may be published, and count it."""
+        """Return whether one more may be published; if so, count it."""
         now = self._clock.monotonic()
         self._left = min(self._burst, self._left + (now - self._since) * NORMAL_PER_SECOND)
         self._since = now
@@ -53,8 +53,8 @@ class Allowance:
 class Recorder:
     """Publishes Events; Normal ones only with an allowance.
 
-    An Event's name is a digest of what it tells, so that telling it again after a crash finds
-    it there.
+    An Event's name is a digest of its content: if it is sent again after a crash, it already
+    exists.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class Recorder:
     async def publish(
         self, regarding: ObjectRef, notice: Notice, occurrence: str
     ) -> KubeError | None:
-        """Write one Event, or return why it could not be written and is to be tried again.
+        """Write one Event; return None, or the error if it must be tried again.
 
-        `occurrence` tells apart what is the same in words.
+        `occurrence` distinguishes Events with the same text.
         """
         name = event_name(regarding, notice, occurrence)
         if name in self._told or not self._is_worth_it(notice):
@@ -87,7 +87,7 @@ class Recorder:
         try:
             await self._cluster.apply(EVENTS, body, manager=self._field_manager)
         except KubeError as error:
-            # An earlier life of this process told it already.
+            # It already exists: it was sent before a restart.
             if _is_there(error, name) or refusals.rule(Request.EVENT, error).follow is Follow.END:
                 return None
             del self._told[name]
@@ -99,7 +99,7 @@ class Recorder:
         self._told.clear()
 
     def is_told(self, name: str) -> bool:
-        """Return whether an Event of that name was published, as far back as is remembered."""
+        """Return whether an Event of this name was published, among the last 4096."""
         return name in self._told
 
     def _is_worth_it(self, notice: Notice) -> bool:
@@ -113,7 +113,7 @@ class Recorder:
             "apiVersion": EVENTS.group_version,
             "kind": EVENTS.kind,
             "metadata": {"name": name, "namespace": namespace, "resourceVersion": "1"},
-            # metav1.MicroTime: six decimals, or the server answers 500.
+            # metav1.MicroTime needs six decimals; otherwise the server answers 500.
             "eventTime": self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             "reportingController": "hedgerow.dev/controller",
             "reportingInstance": self._field_manager,
@@ -138,6 +138,6 @@ def _is_there(error: KubeError, name: str) -> bool:
 
 
 def event_name(regarding: ObjectRef, notice: Notice, occurrence: str) -> str:
-    """Name an Event by what it tells: telling the same again meets the same name."""
+    """Return an Event's name, from a digest of its content: the same Event has the same name."""
     told = digest(regarding.uid, notice.reason, notice.note, notice.type, occurrence)
     return f"{regarding.name[:LONGEST_PREFIX].rstrip('-.')}.{told}"

@@ -1,1 +1,1 @@
-"""Leader election: who may write, by a Lease; and presence, for those who run without it."""
+"""Leader election: who may write, by a Lease; and presence, for operators without election."""

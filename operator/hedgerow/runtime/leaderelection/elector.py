@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 __all__ = ["Leadership", "LeadershipLost", "Timing", "identity"]
 
 RELEASE = 2.0
-"""Seconds for giving the lease up."""
+"""Seconds for releasing the Lease."""
 PATIENCE = 60.0
-"""Seconds: the longest that a server may put us off; nobody leads meanwhile."""
+"""Seconds: the longest Retry-After that is respected; nobody may be leading during that time."""
 DEAD = 60.0
-"""Seconds: a loop that has not turned for so long is not waited for any more: see ADR 22."""
+"""Seconds after which a loop that does not turn counts as dead (ADR 22)."""
 _ATTEMPTS = 3
 _RIVALS = (Stale, AlreadyExists)
 
@@ -45,33 +45,33 @@ log = structlog.get_logger(__name__)
 
 
 class LeadershipLost(Exception):  # noqa: N818 - named for the situation
-    """Somebody else leads, or may: nothing must be written any more. The message says why."""
+    """Somebody else leads, or may lead: nothing may be written any more. The message says why."""
 
     explains_itself = True
 
 
 def identity() -> str:
-    """Return a new, unique name for a candidate; it begins with the host's, which is the pod's."""
+    """Return a new, unique name for a candidate; it begins with the host name (the pod's)."""
     return f"{socket.gethostname()}_{unique()}"
 
 
 def _turns() -> float:
-    """Return the silence of a loop that turns."""
+    """Return 0: the loop turns."""
     return 0.0
 
 
 class Leadership:
-    """One candidate's part in one Lease.
+    """One candidate for one Lease.
 
-    `cluster` is the unfenced one, best with a connection of its own: a renewal must not wait behind
-    other requests. Standing by costs one small GET every half `timing.retry`, and no watch: so that
-    a lease that was given up is taken within about a second, with rights on one name only.
+    `cluster` is not fenced, and best has a connection of its own: a renewal must not wait behind
+    other requests. Standing by costs one small GET every half `timing.retry` seconds, and no watch.
+    So a released Lease is taken within about a second, with rights on one name only.
 
-    `lead` and `release` belong to one loop, which may be in a thread of its own; `remaining`,
-    `leading` and `unanswered` to whoever writes: each reads or sets one number, which is whole at
-    any time. `silent` gives the seconds for which the loop of those who write has not turned. After
-    DEAD of them no lease is taken or renewed, or nobody would ever take the place of a process that
-    does nothing else any more.
+    `lead` and `release` are called on one loop, which may be in a thread of its own. `remaining`,
+    `leading` and `unanswered` are called by the writers; each reads or sets a single number, which
+    is safe between threads. `silent` returns the seconds for which the writers' loop has not
+    turned. After DEAD seconds the Lease is neither taken nor renewed; otherwise a process whose
+    loop hangs would lead for ever.
     """
 
     def __init__(
@@ -99,14 +99,14 @@ class Leadership:
         self._unanswered = float("-inf")
 
     def unanswered(self) -> None:
-        """Note that a write of ours may be carried out yet: nobody is to lead before it is over.
+        """Record a write without a response: it may still be carried out, so nobody may lead yet.
 
-        Whoever writes has to have ended before `release` is called, so that it knows of all.
+        All writers must have ended before `release` is called, so that it knows all such writes.
         """
         self._unanswered = self._clock.elapsed()
 
     def remaining(self) -> float:
-        """Return the seconds for which writes are permitted; 0 when we do not lead."""
+        """Return the seconds for which writes are permitted; 0 if we do not lead."""
         return self._election.remaining(self._clock.elapsed())
 
     @property
@@ -115,13 +115,13 @@ class Leadership:
         return self.remaining() > 0
 
     async def lead(self, gained: Callable[[], object]) -> NoReturn:
-        """Gain the lease, tell so, and hold it; raises LeadershipLost."""
+        """Gain the Lease, call `gained`, and hold the Lease. Raises LeadershipLost."""
         await self.gain()
         gained()
         await self.hold()
 
     async def gain(self) -> None:
-        """Wait until we lead, as long as it takes, whatever the server answers meanwhile."""
+        """Wait until we lead, however long it takes and whatever the server answers."""
         while True:
             self._election.doubt()
             pause = self._pause() if self._is_dead() else await self._turn()
@@ -131,7 +131,7 @@ class Leadership:
             await anyio.sleep(pause)
 
     async def hold(self) -> NoReturn:
-        """Renew the lease; raises LeadershipLost as soon as it is another's, or has run out."""
+        """Renew the Lease. Raises LeadershipLost once it has expired or another holds it."""
         pause = self._pause()
         while True:
             await anyio.sleep(min(pause, self.remaining()))
@@ -142,10 +142,11 @@ class Leadership:
                 raise LeadershipLost(self._why())
 
     async def release(self) -> None:
-        """Stop leading at once, and tell the others so, within RELEASE seconds; raises nothing.
+        """Stop leading at once, and release the Lease within RELEASE seconds; raises nothing.
 
-        They are not told while a write is unanswered, as long as the lease outlasts the deadline
-        for: its expiry is what keeps them from writing before that one has arrived.
+        If a write is still unanswered, let the Lease expire instead of releasing it. So no other
+        replica writes before that write has arrived. A write counts as unanswered for as long as
+        the Lease's duration exceeds its deadline.
         """
         self._election.give_up()
         margin = self._timing.duration - self._timing.deadline
@@ -161,20 +162,20 @@ class Leadership:
             self._log.warning("lease not released", error=f"no answer in {RELEASE:.0f} s")
 
     def _is_dead(self) -> bool:
-        """Return whether nobody would write, though we led."""
+        """Return whether the writers' loop is dead: nobody would write even if we led."""
         return self._silent() >= DEAD
 
     def _leave_if_dead(self) -> None:
-        """Raise LeadershipLost, and permit nothing more, when nobody writes; nobody is told.
+        """If the writers' loop is dead, permit no more writes and raise LeadershipLost.
 
-        What was sent before the loop stood still may be unanswered, and nobody can say so: the
-        lease has to run out.
+        The Lease is not released: writes sent before may be unanswered, which a dead loop cannot
+        report. The Lease must expire.
         """
         if not self._is_dead():
             return
         self._election.give_up()
         why = f"the event loop has not turned for {self._silent():.0f} s"
-        self._log.error("leading no longer", error=why)  # the loop that would say so stands still
+        self._log.error("leading no longer", error=why)  # the dead loop cannot log it
         raise LeadershipLost(why)
 
     async def _tell(self) -> None:
@@ -193,7 +194,7 @@ class Leadership:
             return
 
     async def _turn(self) -> float:
-        """Ask what is to be asked now; give the seconds until the next turn."""
+        """Send the requests that are due now; return the seconds until the next turn."""
         try:
             await self._steps()
         except KubeError as error:
@@ -206,7 +207,7 @@ class Leadership:
         return self._pause()
 
     async def _steps(self) -> None:
-        """Read if need be, then write once; between deleting and creating no time is lost."""
+        """Read if needed, then write once; after a deletion the Lease is created at once."""
         step = self._next()
         if isinstance(step, Look):
             await self._look()
@@ -243,7 +244,7 @@ class Leadership:
         self._election.looked(seen(applied.object), self._clock.elapsed())
 
     async def _remove(self, step: Remove) -> None:
-        """Delete an expired Lease that is not ours to apply."""
+        """Delete an expired Lease whose fields another field manager holds."""
         gone = await self._cluster.delete(
             LEASES,
             self._name,
@@ -257,12 +258,12 @@ class Leadership:
             self._election.removed()
 
     def _timeout(self) -> float:
-        """Return a third of the deadline: one answer that is lost leaves time for another try."""
+        """Return a third of the deadline: after a lost response there is time for another try."""
         third = self._timing.deadline / 3
         return min(third, self.remaining() or third)
 
     def _pause(self, after: float = 0.0) -> float:
-        """Return the seconds until the next turn; fewer for a leader in trouble."""
+        """Return the seconds until the next turn; fewer for a leader after failures."""
         draw, retry = self._clock.jitter(), self._timing.retry
         wait = backoff(self._failures, draw) if self._failures else 0.0
         if self.leading:
@@ -289,7 +290,7 @@ class Leadership:
         self._holder = holder
 
     def _is_covered(self) -> bool:
-        """Return whether who leads looks at all that we would look at; none named means all."""
+        """Return whether the leader watches all namespaces that we would; none named means all."""
         found = self._election.seen
         theirs = set(found.namespaces) if found else set[str]()
         ours = set(filter(None, self._namespaces.split(",")))

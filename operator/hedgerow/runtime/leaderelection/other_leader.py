@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who leads, the namespaces that it keeps to (none named: all), and since when."""
+    """The leader, the namespaces that it is limited to (none: all), and since when it leads."""
 
     identity: str
     namespaces: tuple[str, ...]
@@ -32,9 +32,9 @@ class Leader:
 async def live_leader(
     cluster: Cluster, clock: Clock, *, name: str, namespace: str, timing: Timing
 ) -> Leader | None:
-    """Watch a Lease until its holder proves to be alive, or for its duration; then None.
+    """Return the Lease's holder once it renews; None if it does not for the Lease's duration.
 
-    Also None without a Lease, without a holder, and without the right to read it. Raises KubeError.
+    Also None without a Lease, without a holder, or without the right to read it. Raises KubeError.
     """
     try:
         return await proved_leader(cluster, clock, name=name, namespace=namespace, timing=timing)
@@ -49,7 +49,7 @@ async def live_leader(
 async def proved_leader(
     cluster: Cluster, clock: Clock, *, name: str, namespace: str, timing: Timing
 ) -> Leader | None:
-    """Do the same, but raise Forbidden or Missing where the Lease cannot be read."""
+    """Return the same as `live_leader`, but raise Forbidden or Missing if reading is refused."""
     first: Seen | None = None
     until = 0.0
     while True:

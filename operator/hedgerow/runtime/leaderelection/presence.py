@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 FALLBACK = "default"
-"""The namespace that every cluster has, for those where the operator's own was never made."""
+"""The namespace that every cluster has, used if the operator's own does not exist."""
 LEAVE = 2.0
-"""Seconds for taking ourselves off the roster."""
+"""Seconds for removing ourselves from the roster."""
 REQUEST = 5.0
 """Seconds for one request."""
 _ATTEMPTS = 8
@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 
 class Company(Exception):  # noqa: N818 - named for the situation
-    """Another operator of the same installation is at work on the same."""
+    """Another operator of the same installation works on the same resources."""
 
     def __init__(self, operator: Operator, place: str) -> None:
         self.operator, self.place = operator, place
@@ -50,10 +50,10 @@ class Company(Exception):  # noqa: N818 - named for the situation
 
 
 class Presence:
-    """One operator's part in the rosters of a cluster.
+    """One operator's entry in the rosters of a cluster.
 
-    There is one in the operator's own namespace, or, where that was never made, in `default`; who
-    may write to neither works on without.
+    The roster is in the operator's own namespace, or in `default` if that does not exist. An
+    operator that may write to neither works without an entry.
     """
 
     def __init__(
@@ -67,9 +67,10 @@ class Presence:
         self._rights: dict[tuple[str, str], bool] = {}
 
     async def look(self) -> None:
-        """Return once nobody else is, or may be, at work on the same; raises Company, KubeError.
+        """Wait until no other operator is, or may be, at work on the same resources.
 
-        Whoever was at work a moment ago is given the time that they asked for to prove it.
+        An operator on the roster has the time in its entry to prove that it still works. Raises
+        Company if it does, and KubeError.
         """
         readable = dict(self._rosters)
         while True:
@@ -83,9 +84,9 @@ class Presence:
             await anyio.sleep(self._timing.retry / 2 * (0.8 + 0.4 * self._clock.jitter()))
 
     async def join(self) -> None:
-        """Say that we are at work, if nobody else is on the same; raises Company, KubeError.
+        """Add ourselves to the roster, if nobody else works on the same resources.
 
-        Where we may not say so, that is logged, and we are at work all the same.
+        If we may not write it, log that and go on. Raises Company, KubeError.
         """
         for _ in range(_ATTEMPTS):
             await self.look()
@@ -97,7 +98,7 @@ class Presence:
         self._unrecorded("the record changes all the time")
 
     async def keep(self) -> NoReturn:
-        """Go on saying so; raises Company when another has come to work, as after a long sleep."""
+        """Renew our entry; raises Company if another operator started, as after a long sleep."""
         while True:
             await anyio.sleep(self._pause())
             try:
@@ -109,7 +110,7 @@ class Presence:
                 self._failures = 0
 
     async def leave(self) -> None:
-        """Take ourselves off the roster, within LEAVE seconds; raises nothing."""
+        """Remove ourselves from the roster, within LEAVE seconds; raises nothing."""
         if not self._place:
             return
         with anyio.move_on_after(LEAVE, shield=True):
@@ -123,7 +124,7 @@ class Presence:
                 break
 
     async def _look(self, place: str, roster: Roster) -> bool:
-        """Read a roster; False where we may not."""
+        """Read a roster; return False if we may not."""
         if not await self._may("get", place):
             return False
         try:
@@ -134,7 +135,7 @@ class Presence:
         return True
 
     async def _may(self, verb: str, place: str) -> bool:
-        """Ask once whether we may, rather than be refused."""
+        """Return whether we have a right; the server is asked only once for each."""
         asked = verb, place
         if asked not in self._rights:
             self._rights[asked] = await self._cluster.allowed(verb, LEASES, place, name=NAME)
@@ -147,7 +148,7 @@ class Presence:
                 raise Company(operator, f"{place}/{NAME}")
 
     async def _enrol(self) -> None:
-        """Write to the first place that takes it. Raises Stale, AlreadyExists, KubeError."""
+        """Write to the first place that accepts it. Raises Stale, AlreadyExists, KubeError."""
         why = f"no right to apply {LEASES.plural} in {' or '.join(self._rosters)}"
         for place in self._rosters:
             if not all([await self._may(verb, place) for verb in ("get", "create", "patch")]):
@@ -162,7 +163,7 @@ class Presence:
         self._unrecorded(why)
 
     async def _renew(self) -> None:
-        """Write again; where somebody else has written, look first at what it was."""
+        """Write our entry again; if somebody else has written, read the roster first."""
         place = self._place
         if not place:
             return
@@ -190,7 +191,7 @@ class Presence:
         self._rosters[place].looked(answer.object, self._clock.elapsed())
 
     async def _strike(self) -> None:
-        """Leave the roster to the others; without any there is none."""
+        """Remove our entry; delete the roster if we were the last."""
         roster, now = self._rosters[self._place], self._clock.elapsed()
         try:
             if not roster.is_last(now) or not await self._delete(roster):
@@ -200,7 +201,7 @@ class Presence:
             raise
 
     async def _delete(self, roster: Roster) -> bool:
-        """Delete a roster; False where we may not."""
+        """Delete a roster; return False if we may not."""
         if not roster.uid:
             return True
         if not await self._may("delete", self._place):
@@ -227,7 +228,7 @@ class Presence:
         self._tell("others cannot see that this operator is at work", error=why)
 
     def _tell(self, event: str, **fields: str) -> None:
-        """Log something once, however often it happens."""
+        """Log an event once, however often it happens."""
         line = f"{event} {fields.get('identity', '')}"
         if line not in self._told:
             self._told.add(line)

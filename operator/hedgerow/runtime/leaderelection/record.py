@@ -1,14 +1,17 @@
 """Record: who may write, decided from what was seen of a Lease; pure.
 
-A Lease is free when nothing about it changed, for its duration, while we looked, or when its holder
-gave it up before our eyes. No clock but ours counts, and a Lease that is not there, or no longer,
-is no freer than one that is held: somebody may still lead who has not noticed yet. Every apply
-carries the uid and the version that were seen, so of several only one gets through, and whoever has
-got one through leads for `deadline` seconds from before it was sent, which is less than the
-duration. So no two lead at once, however slow they or their requests are, with three exceptions:
-somebody deletes a Lease so soon after it was created that a candidate has not seen yet that it was
-there; a machine is paused by what runs it, and its clock with it; the API server carries a write
-out long after it has got it.
+A Lease is free if it did not change for its duration while we looked, or if we saw its holder
+release it. Only our own clock counts. A missing Lease counts as held: somebody may still lead who
+has not noticed the deletion yet.
+
+Every apply has the uid and the version that were seen, so only one of several succeeds. Whoever
+succeeds leads for `deadline` seconds, counted from before the apply was sent; this is less than the
+duration. So no two candidates lead at once, however slow they or their requests are. There are
+three exceptions:
+
+- Somebody deletes a Lease before a candidate has seen that it was created.
+- A virtual machine is paused, and its clock with it.
+- The API server carries out a write long after it received it.
 """
 
 from __future__ import annotations
@@ -27,18 +30,18 @@ if TYPE_CHECKING:
 
 LEASES: Final = ApiResource("coordination.k8s.io/v1", "Lease", "leases")
 NAMESPACES: Final = "hedgerow.dev/namespaces"
-"""The namespaces that the holder keeps to, sorted; absent when it looks at all."""
+"""Annotation: the namespaces that the holder is limited to, sorted; absent if it watches all."""
 
 _CREATE_ONLY: Final = "1"
 _GIVEN_UP: Final = 1
-"""Seconds: `leaseDurationSeconds` of a Lease without holder, as client-go writes it."""
+"""Seconds: `leaseDurationSeconds` of a Lease without a holder, as client-go writes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds: how long a lease lasts, until when it must be renewed, and how often that is tried.
+    """Seconds: how long a Lease lasts, until when it must be renewed, and how often to try.
 
-    The defaults are client-go's, and so is the rule between them. Raises ValueError when they
+    The defaults are client-go's, and so is the rule between them. Raises ValueError if they
     do not fit together.
     """
 
@@ -47,19 +50,19 @@ class Timing:
     retry: float = 2.0
 
     def __post_init__(self) -> None:
-        """Raise ValueError when they do not fit together."""
+        """Raise ValueError if they do not fit together."""
         if not self.duration > self.deadline > self.retry * 1.2 > 0:
             raise ValueError("a lease needs duration > deadline > retry * 1.2 > 0")
 
     @property
     def seconds(self) -> int:
-        """The duration as the Lease says it: whole seconds, rather more than less."""
+        """The duration as written to the Lease: whole seconds, rounded up."""
         return math.ceil(self.duration)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A Lease as it was read; what is absent or ill-typed in it reads as empty."""
+    """A Lease as it was read; absent or ill-typed fields are empty."""
 
     uid: str
     version: str
@@ -70,11 +73,11 @@ class Seen:
     transitions: int = 0
     namespaces: tuple[str, ...] = ()
     vacant: bool = False
-    """It was given up, or never held; a holder that somebody took out of it may still be there."""
+    """It was released, or never held. If somebody else removed the holder, it may still lead."""
 
 
 def seen(lease: Mapping[str, Any] | None) -> Seen | None:
-    """Read a live Lease, whoever wrote it."""
+    """Return what matters of a live Lease, whoever wrote it; None without one."""
     if lease is None:
         return None
     view = View(lease)
@@ -100,7 +103,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Apply `meta` and `spec`: create, take or renew; told by its renewTime in the answer."""
+    """Apply `meta` and `spec`: create, take or renew; the response is known by its renewTime."""
 
     meta: Object
     spec: Object
@@ -108,7 +111,7 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Delete the Lease of that uid and version: another field manager holds its fields."""
+    """Delete the Lease with this uid and version: another field manager holds its fields."""
 
     uid: str
     version: str
@@ -116,7 +119,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Leave it alone: somebody leads, or may."""
+    """Leave it alone: somebody leads, or may lead."""
 
     holder: str
 
@@ -139,20 +142,20 @@ class Election:
 
     @property
     def certain(self) -> bool:
-        """Whether what was last seen is all that we know of: no answer is outstanding."""
+        """Whether what was last seen is current: no request is unanswered."""
         return self._certain
 
     @property
     def seen(self) -> Seen | None:
-        """What was last seen."""
+        """The Lease as last seen."""
         return self._seen
 
     def remaining(self, now: float) -> float:
-        """Return the seconds for which we lead, if nothing more is heard; 0 when we do not."""
+        """Return the seconds for which we lead without another renewal; 0 if we do not lead."""
         return max(0.0, self._until - now)
 
     def next(self, now: float, wall: datetime) -> Step:
-        """Return what to ask of the server now; `wall` is for people who read the Lease."""
+        """Return the next request; the wall-clock time `wall` is only for people to read."""
         if not self._certain:
             return Look()
         if self.remaining(now) <= 0 and now < self._free_from:
@@ -161,11 +164,11 @@ class Election:
             step: Step = Remove(self._seen.uid, self._seen.version)
         else:
             step = self._take(now, wall)
-        self._certain = False  # until its answer is heard
+        self._certain = False  # until the response arrives
         return step
 
     def looked(self, found: Seen | None, now: float) -> None:
-        """Take in what a read or an apply answered, at the time of its arrival."""
+        """Take in the response to a read or an apply, when it arrives."""
         before, self._seen = self._seen, found
         if not self._looked or found != before:
             self._change(before, found, now)
@@ -177,25 +180,25 @@ class Election:
             self._until = -math.inf
 
     def doubt(self) -> None:
-        """Have the Lease read before anything else is asked."""
+        """Read the Lease before any other request."""
         self._certain = False
 
     def contested(self) -> None:
-        """Take in that another field manager holds fields of the Lease: nobody gave it up to us.
+        """Take in that another field manager holds fields of the Lease: it was not released to us.
 
-        It counts only if the Lease then still is as it was seen: the server tells of conflicts
-        before it compares versions (tried on 1.36).
+        It counts only if the Lease is still in the version that was seen: the server reports
+        conflicts before it compares versions (seen on 1.36).
         """
         if self._seen:
             self._contested = self._seen.version
             self._free_from = self._expires
 
     def removed(self) -> None:
-        """Take in that we deleted the expired Lease: ours is the next, if no other is quicker."""
+        """Take in that we deleted the expired Lease: we may create the next one at once."""
         self._seen, self._free_from, self._certain = None, -math.inf, True
 
     def give_up(self) -> Take | None:
-        """Stop leading, at once, and give what tells so; None when it is not ours to tell."""
+        """Stop leading at once; return the apply that releases the Lease, or None if not held."""
         self._until, self._asked = -math.inf, {}
         held = self._seen
         if held is None or held.holder != self.identity:
@@ -211,8 +214,8 @@ class Election:
         return Take({"uid": held.uid, "resourceVersion": held.version}, spec)
 
     def _change(self, before: Seen | None, found: Seen | None, now: float) -> None:
-        """Tell from when the Lease may be taken, after a change, or at the first look."""
-        # A duration below ours would be an edit: what is written by itself says its own.
+        """Set from when the Lease may be taken, after a change or at the first look."""
+        # A duration below ours must be somebody's edit: every candidate writes its own duration.
         self._expires = now + max(found.seconds if found else 0, self._timing.seconds)
         same = not self._looked or (before and found and before.uid == found.uid)
         vacant = found and found.vacant and same
@@ -233,7 +236,7 @@ class Election:
         return Take({"uid": held.uid, "resourceVersion": held.version}, spec)
 
     def _stamp(self, now: float, wall: datetime) -> str:
-        """Return a renewTime that no other apply of ours has had, and note when it was sent."""
+        """Return a renewTime that no other apply of ours had, and record when it was sent."""
         oldest = now - self._timing.deadline
         self._asked = {text: sent for text, sent in self._asked.items() if sent > oldest}
         while (text := micro_time(wall)) in self._asked or (
@@ -245,5 +248,5 @@ class Election:
 
 
 def micro_time(instant: datetime) -> str:
-    """Write a `metav1.MicroTime`: six decimals, or the server answers 500."""
+    """Return a `metav1.MicroTime`: without six decimals the server answers 500."""
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,9 +1,9 @@
-"""Roster: the operators without leader election, as one Lease lists them; pure.
+"""Roster: the operators without leader election, listed in one Lease; pure.
 
-Each has an annotation of its own, which it changes as long as it works. One whose annotation does
-not change for its duration, while we look, is gone; no clock but ours counts. Every apply carries
-the uid and the version that were seen and says what the others said: of several that join or renew
-at once one gets through, and the others look again.
+Each operator has an annotation of its own, which it changes as long as it works. If an annotation
+does not change for its duration while we look, its operator is gone; only our own clock counts.
+Every apply has the uid and the version that were seen, and repeats the others' annotations. If
+several join or renew at once, one succeeds, and the others read again.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 NAME: Final = "hedgerow.operators"
-"""Of the Lease; no instance has a dot in it, and none its election here."""
+"""The name of the Lease. Instance names have no dot, so no election's Lease has this name."""
 MANAGER: Final = "hedgerow-presence"
 _KEY: Final = "hedgerow.dev/operator-"
 _CREATE_ONLY: Final = "1"
 _SHOWN: Final = 200
-"""Characters of `holderIdentity`, which `kubectl get leases` shows."""
+"""The most characters of `holderIdentity`, which `kubectl get leases` shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
     """One operator process: its installation, and what it works on; no namespaces mean all.
 
-    `renewed` is told by its own clock, `seconds` is how long others wait for it.
+    `renewed` is by its own clock. `seconds` is how long others wait for its next renewal.
     """
 
     identity: str
@@ -49,7 +49,7 @@ class Operator:
 
     @property
     def key(self) -> str:
-        """The annotation that tells of it."""
+        """The name of its annotation."""
         return _KEY + digest(self.identity)
 
     def meets(self, other: Operator) -> bool:
@@ -60,7 +60,7 @@ class Operator:
 
 
 def meet(some: Iterable[str], others: Iterable[str]) -> bool:
-    """Return whether two choices of namespaces, none for all of them, have one in common."""
+    """Return whether two sets of namespaces overlap; an empty set means all namespaces."""
     return not some or not others or not set(some).isdisjoint(others)
 
 
@@ -73,7 +73,7 @@ def written(operator: Operator) -> str:
 
 
 def read(text: str) -> Operator | None:
-    """Return the operator that an annotation tells of; None where it tells of none."""
+    """Return the operator in an annotation's value; None if it cannot be read."""
     try:
         return _OPERATOR.validate_json(text, strict=True)
     except ValidationError:
@@ -82,7 +82,7 @@ def read(text: str) -> Operator | None:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One operator as it was first seen, `since` when, and whether it has changed meanwhile."""
+    """One operator's entry, since when it is unchanged, and whether we saw it change before."""
 
     operator: Operator
     since: float
@@ -102,7 +102,7 @@ class Roster:
         self._seen: dict[str, Sighting] = {}
 
     def looked(self, lease: Object | None, now: float) -> None:
-        """Take in what a read or an apply answered; None where there is no such Lease."""
+        """Take in the response to a read or an apply; None if the Lease does not exist."""
         meta = metadata(lease or {})
         self.uid, self.version = meta.get("uid", ""), meta.get("resourceVersion", "")
         annotations: dict[str, str] = meta.get("annotations") or {}
@@ -120,23 +120,23 @@ class Roster:
         return Sighting(operator, now, lives=True)
 
     def company(self, now: float) -> Operator | None:
-        """Return one of our installation that is at work on the same, and was seen to be."""
+        """Return an operator of our installation that was seen working on the same, or None."""
         rivals = (seen for seen in self._met(now) if _is_same(seen.operator, self.ours))
         return next((seen.operator for seen in rivals if seen.lives), None)
 
     def guests(self, now: float) -> tuple[Operator, ...]:
-        """Return those of other installations that were seen to be at work on the same."""
+        """Return the operators of other installations that were seen working on the same."""
         met = (seen.operator for seen in self._met(now) if seen.lives)
         return tuple(operator for operator in met if not _is_same(operator, self.ours))
 
     def is_doubtful(self, now: float) -> bool:
-        """Return whether one of our installation may be at work on the same: it has been."""
+        """Return whether an operator of our installation may still work on the same."""
         return any(_is_same(seen.operator, self.ours) for seen in self._met(now))
 
     def joined(self, now: float, wall: datetime) -> Object:
-        """Return the apply by which we are on the roster, or stay on it; who is gone is left out.
+        """Return the apply that adds or renews our entry, and leaves out operators that are gone.
 
-        No time is told twice in a row, whatever the clock of the wall does.
+        Its time always differs from the last one, whatever the wall clock does.
         """
         if micro_time(wall) == self.ours.renewed:
             wall += timedelta(microseconds=1)
@@ -144,11 +144,11 @@ class Roster:
         return self._body([*self._others(now), self.ours])
 
     def is_last(self, now: float) -> bool:
-        """Return whether nobody is on it but us."""
+        """Return whether nobody else is on the roster."""
         return not any(self._others(now))
 
     def left(self, now: float) -> Object:
-        """Return the apply by which we are on it no more."""
+        """Return the apply that removes our entry."""
         return self._body(list(self._others(now)))
 
     def _met(self, now: float) -> Iterator[Sighting]:
@@ -160,7 +160,7 @@ class Roster:
         return (seen.operator for seen in self._seen.values() if not self._is_gone(seen, now))
 
     def _is_gone(self, seen: Sighting, now: float) -> bool:
-        # A duration below ours would be an edit: what is written by itself says its own.
+        # A duration below ours must be somebody's edit: every operator writes its own duration.
         return now - seen.since >= max(seen.operator.seconds, self.ours.seconds)
 
     def _body(self, operators: list[Operator]) -> Object:

@@ -1,4 +1,4 @@
-"""Thread: an event loop in a thread of its own, which runs on while the caller's is blocked."""
+"""Thread: an event loop in a thread of its own, which runs even if the caller's loop is blocked."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PATIENCE: Final = 2.0
-"""Seconds that the thread has to end what was cancelled; one that takes longer hangs."""
+"""Seconds that the thread has to end a cancelled call; if it takes longer, it hangs."""
 LEAVE: Final = 5.0
-"""Seconds for leaving what was entered there."""
+"""Seconds for leaving a context manager that was entered there."""
 
 log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
 async def apart(name: str) -> AsyncGenerator[Apart]:
-    """Have such a thread for as long as this lasts; one that hangs is left behind in the end.
+    """Run such a thread while the context lasts; if it hangs at the end, it is left behind.
 
-    Raises RuntimeError or OSError when the system has no thread, or no descriptors, to give.
+    Raises RuntimeError or OSError if the system has no thread or no descriptors left.
     """
     thread = Apart(name)
     await thread.start()
@@ -44,11 +44,10 @@ async def apart(name: str) -> AsyncGenerator[Apart]:
 
 
 class Apart:
-    """Carries calls out on the thread's loop, and tells their outcome on the caller's.
+    """Runs calls on the thread's loop, and reports their outcome on the caller's loop.
 
-    Neither loop ever waits for the other to turn, which anyio's own ways from a thread to a loop
-    do: hence asyncio's. The thread is a daemon, as are those that it starts: none keeps the process
-    from ending.
+    It uses asyncio's functions, because with anyio's one loop would wait for the other to turn.
+    The thread is a daemon, and so are those that it starts: none keeps the process from ending.
     """
 
     def __init__(self, name: str) -> None:
@@ -59,7 +58,7 @@ class Apart:
         self._hangs = False
 
     async def start(self) -> None:
-        """Start the thread; raises what keeps its loop from turning."""
+        """Start the thread; raises the error if its loop cannot start."""
         self._thread.start()
         with anyio.CancelScope(shield=True):
             await self._up.wait()
@@ -71,10 +70,10 @@ class Apart:
         await self._patiently(self._ended, "its end")
 
     async def run(self, act: Callable[[], Awaitable[T]]) -> T:
-        """Return what `act` returns, or raise what it raises, on the thread's loop.
+        """Run `act` on the thread's loop; return what it returns, or raise what it raises.
 
-        When the caller is cancelled, so is `act`, and it has PATIENCE seconds to end; it does not
-        begin for one that was cancelled before.
+        If the caller is cancelled, `act` is cancelled too and has PATIENCE seconds to end. If the
+        caller was cancelled before, `act` does not start.
         """
         await anyio.lowlevel.checkpoint_if_cancelled()
         call = _Call(act, self.telling)
@@ -94,8 +93,8 @@ class Apart:
     async def entered(self, manager: AbstractAsyncContextManager[T]) -> AsyncGenerator[T]:
         """Enter a context manager on the thread's loop, and leave it there, within LEAVE seconds.
 
-        It must keep no cancel scope open: it is left by another task than it is entered by. It is
-        not told of what is raised meanwhile.
+        It must not keep a cancel scope open, because another task leaves it than entered it.
+        Exceptions raised in the body are not passed to it.
         """
         value = await self.run(manager.__aenter__)
         try:
@@ -106,14 +105,14 @@ class Apart:
                     await self.run(partial(manager.__aexit__, None, None, None))
 
     def telling(self, tell: Callable[[], object]) -> Callable[[], None]:
-        """Return what the thread calls to have `tell` called by the caller's loop, in its turn."""
+        """Return a function for the thread that makes the caller's loop call `tell`."""
         return partial(_post, self._here, tell)
 
     def _there(self, act: Callable[[], object]) -> None:
         _post(self._began.result(0).loop, act)
 
     async def _patiently(self, event: anyio.Event, what: str) -> None:
-        """Wait for what the thread is to do at once, also when the caller is cancelled."""
+        """Wait PATIENCE seconds for an event from the thread, even if the caller is cancelled."""
         with anyio.move_on_after(0 if self._hangs else PATIENCE, shield=True):
             await event.wait()
         if not (event.is_set() or self._hangs):
@@ -148,7 +147,7 @@ class _There:
 
 
 class _Call(Generic[T]):
-    """Something to be done on the thread's loop; `over` is set on the caller's."""
+    """A call to run on the thread's loop; `over` is set on the caller's loop."""
 
     def __init__(
         self,
@@ -162,7 +161,7 @@ class _Call(Generic[T]):
         self.outcome: Future[T] = Future()
 
     async def carry_out(self) -> None:
-        """Act, and keep the outcome; an exception is raised on the caller's loop, and not here."""
+        """Run the call and keep its outcome; an exception is raised on the caller's loop."""
         try:
             with self.scope:
                 self.outcome.set_result(await self._act())
@@ -175,6 +174,6 @@ class _Call(Generic[T]):
 
 
 def _post(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
-    """Have a loop call something in its turn; one that has ended has nobody left to do it for."""
+    """Make a loop call `act`; do nothing if the loop has ended."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(act)

@@ -1,1 +1,1 @@
-"""Admission: the validating and mutating webhooks, from request to answer."""
+"""Admission: the validating and mutating webhooks."""

@@ -1,4 +1,4 @@
-"""Answering: from the bytes of one review to the bytes of its answer, in any process."""
+"""Answering: turns the bytes of one review into its answer; usable in any process."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 MEMORY: Final = 224 * 1024 * 1024
-"""Bytes of address space for a large review, of which the program that judges it takes 40 MiB."""
+"""Bytes of address space for judging a large review; the program itself takes 40 MiB of it."""
 Verb = Literal["validate", "mutate", "claims"]
 _JUDGES: Final = {"validate": admission.validate, "mutate": admission.default}
 
 
 def answered(body: bytes, controller: Controller[Any], verb: Verb) -> tuple[HTTPStatus, Object]:
-    """Return 200 and the AdmissionReview that answers `body`; 400 and a `message` for no review.
+    """Return 200 and the AdmissionReview that answers `body`; 400 and a `message` if it is invalid.
 
-    About claims the API server is still to be asked: for `claims` it is the question, a map of
-    `uid`, `user` (a userInfo), `namespace` and `kinds`, which are those to be patched.
+    For `claims` the API server must be asked first. Then the result is the question, a map of
+    `uid`, `user` (a userInfo), `namespace`, and `kinds` (the kinds that the user must be able to
+    patch).
     """
     try:
         told: Any = from_json(body)
@@ -41,7 +42,7 @@ def answered(body: bytes, controller: Controller[Any], verb: Verb) -> tuple[HTTP
 
 
 def _question(review: Review, info: Any, controller: Controller[Any]) -> Object:
-    """Return who is to be asked about, and what for; raises ValueError for what names nobody."""
+    """Return which user needs which rights; raises ValueError if `info` names nobody."""
     reviews.user(info)
     return {
         "uid": review.uid,

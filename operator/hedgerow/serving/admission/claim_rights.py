@@ -1,4 +1,4 @@
-"""Claim rights: whether the API server allows a user what his claim would take."""
+"""Claim rights: whether the API server lets a user patch the kinds that they claim."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource, Object
 
 AT_ONCE = 4
-"""Writes that are asked about at once; the others wait."""
+"""The most questions that are asked at once; others wait."""
 SECONDS = 4.0
-"""For all questions about one write: less than the API server waits for the answer."""
+"""For all questions about one write: less than the API server waits for the webhook."""
 
 log = structlog.get_logger(__name__)
 
 
 class ClaimJudge:
-    """Asks the API server whether somebody may patch what a resource claims."""
+    """Asks the API server whether a user may patch the kinds that a resource claims."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -35,7 +35,7 @@ class ClaimJudge:
     async def answered(self, question: Object, controller: Controller[Any]) -> Object:
         """Return the AdmissionReview that answers a question of `answering.answered`.
 
-        Where no answer comes, the write is refused.
+        If the API server does not answer, the write is refused.
         """
         found = await self._refused(question, controller)
         status = {"code": found[0].value, "message": found[1]} if found else None
@@ -44,7 +44,7 @@ class ClaimJudge:
     async def _refused(
         self, question: Object, controller: Controller[Any]
     ) -> tuple[HTTPStatus, str] | None:
-        """Return why a write is refused, as code and sentence; None when it is not."""
+        """Return why a write is refused, as code and sentence; None if it is allowed."""
         kinds = [kind.api for kind in controller.owns if kind.api.kind in question["kinds"]]
         user, namespace = reviews.user(question["user"]), question["namespace"]
         lacking: list[ApiResource] = []

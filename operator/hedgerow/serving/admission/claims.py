@@ -1,8 +1,8 @@
-"""Claims: which kinds somebody must be able to patch to claim their fields; pure.
+"""Claims: which kinds a user must be able to patch to claim their fields; pure.
 
-The operator takes what a resource claims with its own rights. Whoever writes the resource therefore
-needs the right to have taken it by hand: to patch the kinds that are claimed. Who changes the spec
-of a resource that claims fields says what these are to be, and so needs it as well.
+The operator takes claimed fields with its own rights. So whoever writes the claim needs the right
+to take these fields by hand: to patch the claimed kinds. Whoever changes the spec of a resource
+that claims fields chooses their values, and needs this right too.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def claimed_kinds(review: Review, controller: Controller[Any]) -> tuple[ApiResource, ...]:
-    """Return the kinds that whoever writes must be able to patch; none where nothing is claimed.
+    """Return the kinds that the writer must be able to patch; empty if nothing is claimed.
 
-    What cannot be read claims nothing, and is refused elsewhere.
+    An annotation that cannot be read claims nothing; validation refuses it.
     """
     obj, before = review.judged, review.old_object
     if obj is None or not annotation(obj, CLAIM):
@@ -38,7 +38,7 @@ def claimed_kinds(review: Review, controller: Controller[Any]) -> tuple[ApiResou
 
 
 def refusal(user: str, lacking: list[ApiResource], namespace: str) -> str:
-    """Return the sentence for somebody who may not patch what is claimed."""
+    """Return the message for a user who may not patch the claimed kinds."""
     kinds = ", ".join(api.plural for api in lacking)
     return (
         f"{CLAIM} has fields taken by force for whoever writes this, and {user} may not patch"

@@ -1,4 +1,4 @@
-"""Configuration: the webhook configurations: which resources the API server asks about."""
+"""Configuration: the webhook configurations, which tell the API server what to ask us about."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MUTATING: Final = ApiResource(
 )
 PORT: Final = 443
 TIMEOUT: Final = 5
-"""Seconds that a user's request waits for us at most."""
+"""The most seconds that a user's request waits for us."""
 
 
 Verb = Literal["mutate", "validate", "claims"]
@@ -49,7 +49,7 @@ def _of_claims(name: str) -> str:
 
 
 def path_of(verb: Verb, api: ApiResource) -> str:
-    """Return the URL path of a resource's webhook, as kubebuilder makes it."""
+    """Return the URL path of a resource's webhook, in kubebuilder's form."""
     return f"/{verb}-{api.group.replace('.', '-')}-{api.version}-{api.kind.lower()}"
 
 
@@ -63,9 +63,9 @@ def configurations(
 ) -> list[Object]:
     """Return the webhook configurations of these controllers, validating first.
 
-    Who writes a claim is asked about by a webhook of its own, for resources that have one. The
-    mutating one is there if a controller has defaults. `caBundle` is left out: whoever makes the
-    certificates applies it, as a field manager of its own.
+    A separate webhook checks whether a user may claim fields; it is called only for resources with
+    claims. The mutating configuration exists if a controller has defaults. `caBundle` is left out:
+    the code that makes the certificates applies it as a field manager of its own.
     """
     place = {"name": service, "namespace": namespace, "port": port}
     defaulting = [one for one in controllers if one.default]
@@ -86,7 +86,7 @@ def configurations(
 
 
 def _claims_webhook(api: ApiResource, place: Object) -> Object:
-    """Return the webhook that asks about whoever writes a resource that claims fields."""
+    """Return the webhook that checks the writer of a resource that claims fields."""
     made = _webhook(api, "claims", place)
     claiming = {
         "name": "claims-fields",
@@ -99,14 +99,14 @@ def _claims_webhook(api: ApiResource, place: Object) -> Object:
 
 
 def _webhook(api: ApiResource, verb: Verb, place: Object) -> Object:
-    """Return one webhook: asked about the resource itself, and never about what is going."""
+    """Return one webhook: for the resource itself, and never for an object being deleted."""
     return {
         "name": webhook_name(api),
         "admissionReviewVersions": ["v1"],
         "clientConfig": {"service": {**place, "path": path_of(verb, api)}},
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
-        # With the operator down it must be possible to delete things, and to free them.
+        # If the operator is down, users must still be able to delete objects, with finalizers too.
         "matchConditions": [
             {
                 "name": "is-not-being-deleted",

@@ -1,4 +1,4 @@
-"""Handlers: the HTTP side of admission, one path for each resource and purpose."""
+"""Handlers: the HTTP endpoints of admission, one path for each resource and purpose."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     LargeJudge = Callable[[bytes, Controller[Any], Verb], Awaitable[tuple[HTTPStatus, Object]]]
 
 LARGE = FREE
-"""Bytes; a larger review is not even read here. One of this size takes a few milliseconds."""
+"""Bytes; larger reviews are not parsed here. One of this size takes a few milliseconds."""
 
 log = structlog.get_logger(__name__)
 
@@ -43,13 +43,13 @@ def webhook_app(
     cluster: Cluster | None = None,
     large: LargeJudge | None = None,
 ) -> Starlette:
-    """Serve `/validate-…` for each controller's resource, and `/mutate-…` where it has defaults.
+    """Return the app of `/validate-…` for each resource, and `/mutate-…` if it has defaults.
 
-    With a `cluster` to ask, `/claims-…` too: may whoever writes a claim take what it claims.
+    With a `cluster` to ask, it also serves `/claims-…`: may the writer claim these fields?
 
-    What is no AdmissionReview of `admission.k8s.io/v1` is answered 400 and one line. Reviews beyond
-    `LARGE` are judged by `large`, a `Judge` where none is given. How large a body may be, and how
-    long it may take, is for the server to say.
+    Anything but an AdmissionReview of `admission.k8s.io/v1` is answered with 400 and one line.
+    Reviews larger than `LARGE` are judged by `large`, by default a `Judge`. The server limits the
+    size of a body and the time for it.
     """
     asking = ClaimJudge(cluster) if cluster else None
     return Starlette(routes=list(_routes(controllers, large or Judge(), asking)))

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 SECONDS: Final = 3
 """Seconds of CPU."""
 LONGEST: Final = 30
-"""Seconds altogether, should nobody be there any more who ends it."""
+"""Seconds after which it ends by itself, in case its parent process is gone."""
 NICENESS: Final = 10
-"""Whatever else the operator does goes first."""
+"""All other work of the operator has priority."""
 
 
 def main() -> None:
-    """Answer the review on standard input within the limits, or be ended by them."""
+    """Answer the review on standard input; the process ends if it exceeds the limits."""
     confine()
     name, verb = sys.argv[1:]
     code, answer = answered(sys.stdin.buffer.read(), referred(name), cast("Verb", verb))
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def confine() -> None:
-    """Limit this process's memory and time; a system that knows a limit not is left without it."""
+    """Limit this process's memory and time; limits that the system does not have are skipped."""
     os.nice(NICENESS)
     signal.setitimer(signal.ITIMER_REAL, LONGEST)  # nothing catches SIGALRM
     limits = {

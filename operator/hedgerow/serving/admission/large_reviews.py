@@ -1,4 +1,4 @@
-"""Large reviews: each is judged in a process with limits of memory and time."""
+"""Large reviews: each is judged in a process with limits for memory and time."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 COMMAND: Final = (sys.executable, "-P", "-m", "hedgerow.serving.admission.judge")
 SECONDS: Final = TIMEOUT - 0.5
-"""For one review, the wait for its turn included: the API server waits for `TIMEOUT`."""
+"""For one review, including the wait for its turn: the API server waits for `TIMEOUT`."""
 WAITING: Final = 8
-"""Reviews that are judged or wait for it; one beyond is refused at once."""
+"""The most reviews that are being judged or wait; any more are refused at once."""
 LARGEST: Final = 1024 * 1024
-"""Bytes of an answer; the errors that it tells of are bounded too."""
+"""The most bytes of an answer; the errors in it are bounded too."""
 _PIECE: Final = 64 * 1024
 _HEAD: Final = 4096
 _UID: Final = re.compile(rb'"request":\s*\{\s*"uid":\s*"([0-9A-Za-z-]{1,%d})"' % LONGEST_UID)
@@ -48,15 +48,15 @@ log = structlog.get_logger(__name__)
 
 
 class _UnjudgedError(Exception):
-    """A review that got no answer; one sentence that says why, and what to do."""
+    """A review could not be judged; the text says why, and what to do."""
 
 
 class Judge:
-    """Judges one large review after the other, so that they never take more than one's memory.
+    """Judges large reviews one after another, so that they never take the memory of several.
 
-    A review of some megabytes can be made so that reading it takes a hundred times as much memory,
-    and seconds in which nothing else of the interpreter runs, its threads included. So a process
-    takes it, is ended when it goes beyond its limits, and the review is refused with a sentence.
+    A review of some megabytes can be made so that parsing it takes a hundred times as much memory,
+    and blocks the interpreter with all its threads for seconds. So it is judged in a process with
+    limits. If that process exceeds them, it is ended, and the review is refused with a reason.
     """
 
     def __init__(self, command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> None:
@@ -68,7 +68,7 @@ class Judge:
     async def __call__(
         self, body: bytes, controller: Controller[Any], verb: Verb
     ) -> tuple[HTTPStatus, Object]:
-        """Return what `answered` does; a refusal of the review where that comes to no end."""
+        """Return what `answered` returns, or a refusal if the review could not be judged."""
         if self._waiting >= WAITING:
             return _refused(body, controller, _BUSY)
         self._waiting += 1
@@ -113,7 +113,7 @@ class Judge:
 
 
 async def _exchanged(process: Process, body: bytes) -> bytes:
-    """Bring a process the body, piece by piece, and return what it says, cut when it is endless."""
+    """Write the body to a process in pieces, and return its output, at most a little too long."""
     into, out = process.stdin, process.stdout
     if into is None or out is None:  # never: both are pipes
         raise RuntimeError("the process has no pipes")
@@ -122,7 +122,7 @@ async def _exchanged(process: Process, body: bytes) -> bytes:
         for begin in range(0, len(view), _PIECE):
             await into.send(bytes(view[begin : begin + _PIECE]))
     except anyio.BrokenResourceError:
-        pass  # it ended before it had read all; its exit code says so
+        pass  # the process ended before it had read everything; see its exit code
     await into.aclose()
     async for piece in out:
         said += piece
@@ -134,17 +134,17 @@ async def _exchanged(process: Process, body: bytes) -> bytes:
 
 
 def _environment() -> dict[str, str]:
-    """Return our own environment; without memory, the writing of a backtrace comes to no end."""
+    """Return our environment without backtraces, which never end if there is no memory left."""
     return {**os.environ, "RUST_BACKTRACE": "0"}
 
 
 def _refused(body: bytes, controller: Controller[Any], why: str) -> tuple[HTTPStatus, Object]:
-    """Refuse a review that was not read.
+    """Return the refusal of a review that was not parsed.
 
-    The API server writes the uid of each at its beginning; for what has none there the answer is
-    an HTTP error, which refuses as well.
+    The API server writes the uid at the beginning of a review. If there is none, the answer is an
+    HTTP error, which refuses the write as well.
     """
-    # Whoever reaches the port can have any number refused at once.
+    # Not a warning if busy: anyone who reaches the port can cause many of these.
     level = logging.DEBUG if why == _BUSY else logging.WARNING
     log.log(level, "review refused unjudged", why=why, bytes=len(body))
     found = _UID.search(body[:_HEAD])

@@ -26,16 +26,16 @@ VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 _JUDGED: Final = ("CREATE", "UPDATE")
 LONGEST_UID: Final = 64
-"""Characters; the API server makes UUIDs, of 36."""
+"""Characters; the API server uses UUIDs of 36 characters."""
 _SUFFIX: Final = "x" * 5
 _UNJUDGED: Final = 403
 _LONGEST_BASE: Final = 58
-"""Of a name that the server makes of generateName (apiserver, storage/names)."""
+"""Characters of generateName that the server keeps in a name (apiserver, storage/names)."""
 _LONGEST_WARNING: Final = 256
 
 
 class ReviewError(ValueError):
-    """What was sent is no review that hedgerow can answer; one line that says why."""
+    """The request is not a review that hedgerow can answer; the text says why in one line."""
 
 
 class Kind(Model):
@@ -77,9 +77,9 @@ class Review(Model):
 
     @property
     def judged(self) -> Object | None:
-        """The object that is to be stored; None for what is always allowed.
+        """The object that will be stored; None if the request is always allowed.
 
-        What is being deleted has to be able to lose its finalizers, whatever else it says.
+        An object that is being deleted is always allowed, so that its finalizers can be removed.
         """
         if self.operation not in _JUDGED or self.sub_resource or self.object is None:
             return None
@@ -87,9 +87,9 @@ class Review(Model):
 
 
 def read(body: Any, controller: Controller[R]) -> Review:
-    """Read an AdmissionReview about a controller's resource; raises ReviewError.
+    """Return an AdmissionReview about a controller's resource; raises ReviewError.
 
-    What the API server could not have sent is refused here, before anything is judged.
+    Anything that the API server could not have sent is refused here, before it is judged.
     """
     if not isinstance(body, dict) or (body.get("apiVersion"), body.get("kind")) != (VERSION, KIND):  # pyright: ignore[reportUnknownMemberType]
         raise ReviewError(f"this is no {KIND} of {VERSION}, the one version spoken here")
@@ -110,13 +110,13 @@ def read(body: Any, controller: Controller[R]) -> Review:
 def validate(review: Review, controller: Controller[R]) -> Object:
     """Return the AdmissionReview that admits a resource, or refuses it with all its errors.
 
-    An error that the stored object has too, unchanged, refuses nothing: otherwise an old object
-    could not even lose a label. (Kubernetes's ratcheting, kubernetes/enhancements#4008.)
+    An error that the stored object has too, unchanged, does not count. Otherwise users could not
+    even remove a label from an old object (Kubernetes's ratcheting, kubernetes/enhancements#4008).
     """
     obj = review.judged
     if obj is None:
         return answer(review, allowed=True)
-    # By field, or ten thousand errors would be compared with each of ten thousand others.
+    # Grouped by field: otherwise ten thousand errors would each be compared with ten thousand.
     accepted: dict[str, list[FieldError]] = {}
     for error in _errors(review.old_object, controller) if review.old_object else ():
         accepted.setdefault(error.field, []).append(error)
@@ -129,7 +129,7 @@ def validate(review: Review, controller: Controller[R]) -> Object:
 
 
 def default(review: Review, controller: Controller[R]) -> Object:
-    """Return the AdmissionReview that adds what an object leaves out, as a patch that only adds."""
+    """Return the AdmissionReview with defaults, as a patch that only adds missing fields."""
     obj = review.judged
     if obj is None or controller.default is None:
         return answer(review, allowed=True)
@@ -146,7 +146,7 @@ def answer(review: Review, *, allowed: bool, **more: Any) -> Object:
 
 
 def refusal(uid: str, api: ApiResource, why: str) -> Object:
-    """Return the AdmissionReview that refuses the review of this uid without having judged it."""
+    """Return the AdmissionReview that refuses the review with this uid, which was not judged."""
     status: Object = {
         "status": "Failure",
         "code": _UNJUDGED,
@@ -157,23 +157,23 @@ def refusal(uid: str, api: ApiResource, why: str) -> Object:
 
 
 def answered(uid: str, *, allowed: bool, **more: Any) -> Object:
-    """Return the AdmissionReview that answers the one of this uid; what is None is left out."""
+    """Return the AdmissionReview that answers the one with this uid; None values are left out."""
     given = {name: value for name, value in more.items() if value is not None}
     response = {"uid": uid, "allowed": allowed, **given}
     return {"apiVersion": VERSION, "kind": KIND, "response": response}
 
 
 def _name(obj: Object) -> str:
-    """Return an object's name; of one that the server is to make up, what it will look like."""
+    """Return an object's name; for generateName, a name of the form that the server will make."""
     meta = metadata(obj)
     return str(meta.get("name") or f"{meta.get('generateName', '')!s:.{_LONGEST_BASE}}{_SUFFIX}")
 
 
 def _errors(obj: Object, controller: Controller[R]) -> Iterator[FieldError]:
-    """Return every error of what we have rules for: the name, the spec and two annotations.
+    """Yield every error in the name, the spec and the two annotations for which we have rules.
 
-    A list that is too long is one error: a model would make one for each of its items, and a
-    review of some hundred kilobytes would take minutes and gigabytes.
+    A list that is too long is one error. A model would report one for each item, and a review of
+    some hundred kilobytes would take minutes and gigabytes.
     """
     judged: Object = {"metadata": {"name": _name(obj), "annotations": dict(_annotations(obj))}}
     if "spec" in obj:
@@ -196,7 +196,7 @@ def _errors(obj: Object, controller: Controller[R]) -> Iterator[FieldError]:
 
 
 def _too_long(value: Any, model: type[BaseModel], path: str = "") -> Iterator[FieldError]:
-    """Return an error for each list that has more items than its field takes."""
+    """Yield an error for each list that has more items than its field allows."""
     for name, field in model.model_fields.items() if isinstance(value, dict) else ():
         found: Any = value.get(field.alias or name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         place = f"{path}{field.alias or name}"
@@ -210,13 +210,13 @@ def _too_long(value: Any, model: type[BaseModel], path: str = "") -> Iterator[Fi
 
 
 def _annotations(obj: Object) -> Mapping[str, str]:
-    """Return those annotations that have a grammar."""
+    """Return the annotations `yield` and `claim`."""
     given: Mapping[str, Any] = metadata(obj).get("annotations") or {}
     return {name: given[name] for name in (YIELD, CLAIM) if isinstance(given.get(name), str)}
 
 
 def _idle_terms(obj: Object, controller: Controller[R]) -> Iterator[str]:
-    """Yield of terms about kinds that the controller never writes: they are read, and idle."""
+    """Yield a warning for each term about a kind that the controller never writes."""
     kinds = sorted({kind.api.kind for kind in controller.owns} | {controller.resource.api.kind})
     for name, text in _annotations(obj).items():
         try:
@@ -229,7 +229,7 @@ def _idle_terms(obj: Object, controller: Controller[R]) -> Iterator[str]:
 
 
 def _additions(before: Object, after: Object, path: str = "") -> Iterator[Object]:
-    """Yield the JSON Patch (RFC 6902) that adds what is not there, or null; it changes nothing."""
+    """Yield the JSON Patch (RFC 6902) that adds missing or null fields, and changes no others."""
     for key, value in after.items():
         place = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
         found = before.get(key)

@@ -1,4 +1,4 @@
-"""CA bundles: the `caBundle` by which the API server trusts our webhooks."""
+"""CA bundles: the `caBundle` that makes the API server trust our webhooks."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ KINDS: Final = (VALIDATING, MUTATING)
 
 
 class Bundles:
-    """The `caBundle` of our webhooks in both configurations, which we never make.
+    """The `caBundle` of our webhooks in both configurations; it never creates these.
 
-    An authority that is trusted stays so until it expires: another replica may still serve what it
-    has signed. `problem` says why the webhooks do not trust what they should; it is empty when all
-    is well, and when there is no configuration at all.
+    A trusted authority stays trusted until it expires: another replica may still serve a
+    certificate that it signed. `problem` says why the webhooks do not trust an authority; it is
+    empty if all is well, or if there is no configuration.
     """
 
     def __init__(
@@ -45,15 +45,15 @@ class Bundles:
         self.problem = ""
 
     def trusted(self, authority: x509.Certificate, seconds: float = 0.0) -> bool:
-        """Return whether every webhook has been seen to trust an authority for so long."""
+        """Return whether every webhook has trusted an authority for at least `seconds`."""
         since = self._since.get(_id(authority))
         return since is not None and self._clock.monotonic() - since >= seconds
 
     async def publish(self, wanted: Sequence[x509.Certificate]) -> None:
-        """Have every webhook trust these authorities, and look which are trusted everywhere.
+        """Make every webhook trust these authorities, and record which are trusted by all.
 
-        Raises a KubeError, but for a Conflict, which becomes the `problem`: nothing is forced, and
-        nothing tried again before the configuration has changed.
+        Raises a KubeError, except Conflict, which becomes the `problem`: it does not force, and
+        does not try again before the configuration has changed.
         """
         now, problems = self._clock.now(), list[str]()
         wanted = [one for one in wanted if now < one.not_valid_after_utc]
@@ -76,7 +76,7 @@ class Bundles:
     async def _extend(
         self, kind: ApiResource, live: Object, wanted: Sequence[x509.Certificate]
     ) -> tuple[Object, str]:
-        """Apply the `caBundle` where an authority lacks, or has expired; tell who is in the way."""
+        """Apply the `caBundle` if an authority is missing or expired; return object and problem."""
         hooks = list(self._ours(live))
         bundles = {View(hook).text("name"): self._bundle(hook, wanted) for hook in hooks}
         if all(_text(hook) == bundles[View(hook).text("name")] for hook in hooks):
@@ -95,7 +95,7 @@ class Bundles:
             return live, f"{kind.kind} {self._name}: {error.message}"
 
     def _bundle(self, hook: Object, wanted: Sequence[x509.Certificate]) -> str:
-        """Return a webhook's bundle; one that has all it needs stays as it is, byte for byte."""
+        """Return a webhook's bundle; a complete one stays exactly as it is."""
         now, found = self._clock.now(), _trusted_by(hook)
         unexpired = [one for one in found if now < one.not_valid_after_utc]
         if found and found == unexpired and set(wanted) <= set(found):

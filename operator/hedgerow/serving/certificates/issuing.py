@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 SKEW: Final = timedelta(minutes=5)
-"""How long before its making a certificate is valid: clocks differ."""
+"""A certificate is valid from this long before its creation, as clocks differ."""
 _ISSUER: Final = "hedgerow-certificates"
 _UNREADABLE: Final = (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType)
-"""What extensions raise, which are read late; a certificate that was stored may be anybody's."""
+"""Errors of reading extensions, which are parsed lazily; a stored certificate may be anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Authority(Pair):
 
     @classmethod
     def create(cls, now: datetime, validity: timedelta) -> Self:
-        """Make one, valid from `now` for so long, and for `SKEW` before."""
+        """Return a new authority, valid from `now` for `validity`, and for `SKEW` before."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = _name(f"{_ISSUER}@{now:%Y-%m-%dT%H:%M:%SZ}")
         certificate = (
@@ -59,7 +59,7 @@ class Authority(Pair):
         return cls(certificate, key)
 
     def issue(self, names: Sequence[str], now: datetime, validity: timedelta) -> Pair:
-        """Sign for a server of these DNS names and IP addresses; never for longer than we last."""
+        """Return a certificate for these DNS names and IP addresses; it ends with the authority."""
         key = ec.generate_private_key(ec.SECP256R1())
         until = min(now + validity, self.certificate.not_valid_after_utc)
         signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
@@ -78,12 +78,12 @@ class Authority(Pair):
 
 
 def issued(certificate: x509.Certificate) -> datetime:
-    """Return when a certificate of ours was made."""
+    """Return when one of our certificates was created."""
     return certificate.not_valid_before_utc + SKEW
 
 
 def names_of(certificate: x509.Certificate) -> frozenset[str]:
-    """Return the DNS names and IP addresses of a certificate; none where they cannot be read."""
+    """Return a certificate's DNS names and IP addresses; empty if they cannot be read."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, *_UNREADABLE):
@@ -108,7 +108,7 @@ def _unsigned(
 
 
 def _name(common: str) -> x509.Name:
-    """Name a certificate; X.509 takes 64 characters, the names that count are elsewhere."""
+    """Return a certificate's subject; X.509 allows 64 characters, and clients do not use it."""
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common[:64])])
 
 
@@ -136,23 +136,23 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
 CERTIFICATE, KEY, BUNDLE = "tls.crt", "tls.key", "ca.crt"
 NEXT_CERTIFICATE, NEXT_KEY = "next.crt", "next.key"
 AUTHORITY_KEY: Final = "ca.key"
-"""What earlier versions kept beside the rest; whoever reads it can sign for our servers."""
+"""Earlier versions stored this key too; whoever reads it can sign certificates for our servers."""
 MOST: Final = 8
-"""Authorities that are trusted at a time; in the ordinary course of things there are two."""
+"""The most authorities that are trusted at a time; normally there are two."""
 _LONGEST: Final = 256 * 1024
 _NO_PEM: Final = (ValueError, TypeError, UnsupportedAlgorithm)
 
 
 class UnusableError(ValueError):
-    """What was read is no certificate, or does not belong together; tells which, never what."""
+    """Data is not a certificate, or does not fit together; the text never contains the data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """A certificate with its key, the one that comes next, and all authorities that are trusted.
+    """A certificate with its key, the next one, and all trusted authorities.
 
-    The newest authority is the first of `bundle`, and never empty is that. Each has signed one
-    certificate, and its key is kept nowhere.
+    `bundle` is never empty, and its first authority is the newest. Each authority has signed one
+    certificate; its key is not kept.
     """
 
     leaf: Pair
@@ -161,7 +161,7 @@ class Material:
 
     @property
     def signer(self) -> x509.Certificate | None:
-        """The authority that signed the certificate, if it is one of those."""
+        """The authority of `bundle` that signed the certificate, or None."""
         return next((one for one in self.bundle if signed(self.leaf.certificate, one)), None)
 
     def wire(self) -> dict[str, str]:
@@ -178,7 +178,7 @@ class Material:
 
     @classmethod
     def read(cls, secret: Mapping[str, Any]) -> Material:
-        """Read a Secret's `data`; raises UnusableError, whose text holds nothing of it."""
+        """Return the material in a Secret's `data`; raises UnusableError without values of it."""
         leaf = _pair(secret, CERTIFICATE, KEY)
         coming = _pair(secret, NEXT_CERTIFICATE, NEXT_KEY) if NEXT_CERTIFICATE in secret else None
         bundle = tuple(certificates(_decoded(secret, BUNDLE), BUNDLE)[:MOST])
@@ -192,7 +192,7 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a TLS server needs: a chain and its key in PEM, and between when it is valid."""
+    """What a TLS server needs: a chain and its key in PEM, and when it is valid."""
 
     chain: bytes
     key: bytes = field(repr=False)
@@ -201,12 +201,12 @@ class Served:
 
     @classmethod
     def of(cls, leaf: Pair) -> Served:
-        """Return what a certificate of ours is served with."""
+        """Return one of our certificates in the form for a TLS server."""
         return cls.by(leaf.certificate, pem([leaf.certificate]), key_pem(leaf))
 
     @classmethod
     def by(cls, first: x509.Certificate, chain: bytes, key: bytes) -> Served:
-        """Return what a chain is served with that begins with this certificate."""
+        """Return a chain that begins with this certificate, in the form for a TLS server."""
         return cls(chain, key, first.not_valid_before_utc, first.not_valid_after_utc)
 
 
@@ -220,7 +220,7 @@ def signed(certificate: x509.Certificate, by: x509.Certificate) -> bool:
 
 
 def certificates(text: bytes, what: str) -> list[x509.Certificate]:
-    """Read certificates in PEM; raises UnusableError when there are none, named as `what`."""
+    """Return the certificates in a PEM text; raises UnusableError about `what` if it has none."""
     try:
         return x509.load_pem_x509_certificates(text)
     except _NO_PEM:
@@ -228,12 +228,12 @@ def certificates(text: bytes, what: str) -> list[x509.Certificate]:
 
 
 def pem(bundle: Iterable[x509.Certificate]) -> bytes:
-    """Write certificates in PEM, one after the other."""
+    """Return certificates in PEM, one after the other."""
     return b"".join(one.public_bytes(Encoding.PEM) for one in bundle)
 
 
 def key_pem(pair: Pair) -> bytes:
-    """Write a private key in PEM, as PKCS #8."""
+    """Return a private key in PEM, as PKCS #8."""
     return pair.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 

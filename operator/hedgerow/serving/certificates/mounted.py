@@ -1,4 +1,4 @@
-"""Mounted: certificates that somebody else keeps in files, such as cert-manager."""
+"""Mounted: certificates in files that somebody else maintains, such as cert-manager."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _LARGEST: Final = 256 * 1024
 
 
 class MountedCertificates(Certificates):
-    """`tls.crt` and `tls.key` of a directory, read again and again.
+    """`tls.crt` and `tls.key` of a directory, read periodically.
 
-    A volume of a Secret changes by one symbolic link, so that both are read from where it leads.
-    What cannot be used leaves the last good one in place. Who makes them sees to `caBundle` too.
+    A Secret's volume changes by replacing one symbolic link, so both files are read from the
+    directory that it points to. If they cannot be used, the last good certificate stays. Whoever
+    makes the certificates must also set `caBundle`.
     """
 
     def __init__(self, clock: Clock, directory: Path) -> None:

@@ -1,8 +1,8 @@
 """Rotation: which certificate comes next, so that a trusted one is always served.
 
-Each certificate has an authority of its own, whose key is forgotten as soon as it has signed. A new
-authority is first trusted everywhere, and only then what it has signed is served. The one before it
-stays trusted until it expires.
+Each certificate has an authority of its own, whose key is dropped after it has signed. A new
+authority must be trusted everywhere before the certificate that it signed is served. The previous
+authority stays trusted until it expires.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _RENEWED_AT: Final = 1 / 2
 _JITTER: Final = 1 / 12
 _LAST: Final = 1 / 12
 _LONGEST_LAST: Final = timedelta(seconds=5)
-"""Before its end a certificate is worth nothing: each replica has looked again by then."""
+"""A certificate counts as expired this much earlier; every replica checks within this time."""
 _SETTLES: Final = 1 / 12
 _LONGEST_TO_SETTLE: Final = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What certificates are made like; `draw` from [0, 1) spreads the renewals of replicas."""
+    """How certificates are made; `draw` in [0, 1) spreads the renewals of replicas."""
 
     names: tuple[str, ...]
     validity: timedelta
@@ -39,15 +39,15 @@ class Rules:
 
     @property
     def settle(self) -> timedelta:
-        """How long an authority is trusted before it signs: every replica has looked by then."""
+        """How long an authority is trusted before its certificate is served by any replica."""
         return min(self.validity * _SETTLES, _LONGEST_TO_SETTLE)
 
 
 def first(rules: Rules, now: datetime, known: Material | None = None) -> Material:
     """Return the material of an installation that has none, or has lost it.
 
-    What is still `known` goes on being served and trusted: there are clients that trust nothing
-    else yet.
+    Material that is still `known` continues to be served and trusted, because clients may not trust
+    anything else yet.
     """
     if known is not None and not expired(known, now):
         return _announced(known, rules, now)
@@ -56,14 +56,14 @@ def first(rules: Rules, now: datetime, known: Material | None = None) -> Materia
 
 
 def following(material: Material, rules: Rules, now: datetime, *, trusted: bool) -> Material | None:
-    """Return what is to replace the material, or None while it is good.
+    """Return the material that must replace this one, or None while it is good.
 
-    `trusted` says that all clients have known the newest authority for `Rules.settle`. Nothing is
-    served that one has signed which they do not know, unless what is there is of no use any more.
+    `trusted`: all clients have trusted the newest authority for `Rules.settle`. A certificate of an
+    authority that they do not trust yet is served only if the current one has expired.
     """
     unexpired, coming = _unexpired(material.bundle, now), material.coming
     if coming and (_misnamed(coming, rules) or now >= _due(coming, rules)):
-        coming = None  # it was to come long ago, or for others
+        coming = None  # it is too old, or has other names
     if expired(material, now) and not coming:
         authority, leaf = _made(rules, now)
         return Material(leaf, (authority, *unexpired)[:MOST])
@@ -75,26 +75,26 @@ def following(material: Material, rules: Rules, now: datetime, *, trusted: bool)
 
 
 def due(material: Material, rules: Rules) -> datetime:
-    """Return when the server certificate is to be renewed: halfway, or a little before."""
+    """Return when to renew the server certificate: after half its time, or a little earlier."""
     return _due(material.leaf, rules)
 
 
 def expired(material: Material, now: datetime) -> bool:
-    """Return whether no client takes the server certificate any more, or will not in a moment."""
+    """Return whether the server certificate has expired, or will in a moment."""
     leaf = material.leaf.certificate
     return now >= leaf.not_valid_after_utc - min(_lasts(leaf) * _LAST, _LONGEST_LAST)
 
 
 def _made(rules: Rules, now: datetime) -> tuple[x509.Certificate, Pair]:
-    """Make an authority and a certificate that it has signed; its key ends here."""
+    """Return a new authority and a certificate signed by it; the authority's key is dropped."""
     authority = Authority.create(now, rules.validity)
     return authority.certificate, authority.issue(rules.names, now, rules.validity)
 
 
 def _announced(material: Material, rules: Rules, now: datetime) -> Material:
-    """Have another authority trusted before what it signed is served.
+    """Return material with a new authority to trust, and its certificate as the next one.
 
-    The one that signed what is served now is never crowded out.
+    The authority of the current certificate always stays in the bundle.
     """
     authority, coming = _made(rules, now)
     signer = material.signer
@@ -117,7 +117,7 @@ def _unexpired(bundle: tuple[x509.Certificate, ...], now: datetime) -> tuple[x50
 
 
 def _at(certificate: x509.Certificate, share: float) -> datetime:
-    """Return when so much of a certificate's time has passed."""
+    """Return when this share of a certificate's time has passed."""
     return issued(certificate) + _lasts(certificate) * share
 
 

@@ -1,7 +1,7 @@
-"""Secret: where replicas share certificates: created once, then changed by apply.
+"""Secret: the certificates that replicas share: created once, then changed by apply.
 
-Of two replicas that write at the same time one is refused, and looks again: the resource version
-is the lock.
+If two replicas write at the same time, one is refused and reads again: the resource version is the
+lock.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 SECRET: Final = ApiResource("v1", "Secret", "secrets")
 TYPE: Final = "kubernetes.io/tls"
 MISSING: Final = "1"
-"""A resource version that no object has any more: it makes an apply create, or fail."""
+"""A resource version that no object has: with it, an apply creates the object or fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What is stored: `material`, or `flaw`, why it is none; without a uid there is no Secret.
+    """What is stored: `material`, or `flaw`, why it is unusable; without a uid there is no Secret.
 
-    `surplus` says that an authority's key is there besides, as earlier versions kept it.
+    `surplus`: it also has an authority's key, which earlier versions stored.
     """
 
     uid: str = ""
@@ -37,7 +37,7 @@ class Stored:
 
 
 class SecretStore:
-    """One Secret. Its methods raise a KubeError; none has values of the Secret in its text."""
+    """One Secret. Its methods raise a KubeError whose text never contains the Secret's values."""
 
     def __init__(self, cluster: Cluster, *, name: str, namespace: str, manager: str) -> None:
         self._cluster = cluster
@@ -46,7 +46,7 @@ class SecretStore:
         self.namespace = namespace
 
     def __str__(self) -> str:
-        """Name it as kubectl does, with its namespace."""
+        """Return kind, namespace and name."""
         return f"Secret {self.namespace}/{self.name}"
 
     async def read(self) -> Stored:
@@ -55,7 +55,7 @@ class SecretStore:
         return Stored() if live is None else _stored(live)
 
     async def write(self, material: Material, over: Stored) -> Stored:
-        """Store the material over what was read; raises Stale when that is no longer stored."""
+        """Store the material in place of `over`; raises Stale if the Secret has changed since."""
         precondition = {"uid": over.uid} if over.uid else {}
         body: Object = {
             "metadata": {

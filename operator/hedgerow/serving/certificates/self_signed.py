@@ -26,7 +26,7 @@ _SURPLUS: Final = (
 class SharedCertificates(Certificates):
     """Certificates in a Secret, trusted by the webhook configurations before they are served.
 
-    Any replica may write; the Secret's resource version lets only one.
+    Any replica may write; the Secret's resource version lets only one succeed.
     """
 
     def __init__(self, clock: Clock, rules: Rules, store: SecretStore, bundles: Bundles) -> None:
@@ -54,7 +54,10 @@ class SharedCertificates(Certificates):
         return "; ".join(filter(None, (problem or surplus, self._bundles.problem)))
 
     async def _publish(self, material: Material | None) -> KubeError | None:
-        """Have its authorities trusted; a failure comes after what is served."""
+        """Publish the material's authorities; return an error instead of raising it.
+
+        The caller raises it after it has loaded the certificate to serve.
+        """
         if material is not None:
             try:
                 await self._bundles.publish(material.bundle)
@@ -63,7 +66,7 @@ class SharedCertificates(Certificates):
         return None
 
     def _wanted(self, stored: Stored) -> Material | None:
-        """Return what is to be stored instead; None when that which is stored is good."""
+        """Return the material to store, or None if the stored material is good."""
         now, found = self._clock.now(), stored.material
         if found is None:
             return first(self._rules, now, self._material)
@@ -74,7 +77,10 @@ class SharedCertificates(Certificates):
         return wanted
 
     async def _write(self, wanted: Material, over: Stored) -> tuple[Stored, str]:
-        """Store it, and tell who is in the way; nothing is tried again on the same Secret."""
+        """Store it; return what is stored, and the conflict if there is one.
+
+        After a conflict, it does not try again until the Secret has changed.
+        """
         version, problem = self._held
         if problem and version == over.version:
             return over, problem
@@ -89,7 +95,7 @@ class SharedCertificates(Certificates):
         return written, ""
 
     def _adopt(self, material: Material) -> None:
-        """Serve what is stored as soon as it is trusted, or at once if there is nothing better."""
+        """Serve the stored certificate once it is trusted, or at once if there is none better."""
         known, signer = self._material, material.signer
         settled = signer is not None and self._bundles.trusted(
             signer, self._rules.settle.total_seconds()

@@ -28,15 +28,15 @@ LONGEST_PAUSE: Final = timedelta(seconds=30)
 SHORTEST_PAUSE: Final = 1.0
 """Seconds."""
 _LOOKS: Final = 60
-"""Looks within one validity, at least: short validities are looked after more often."""
+"""The least number of checks during one validity: short validities are checked more often."""
 
 log = structlog.get_logger(__name__)
 
 
 class Certificates(ABC):
-    """A live TLS context, and what keeps a valid certificate in it.
+    """A live TLS context that always gets a valid certificate.
 
-    Nothing of a private key is ever logged or part of an error.
+    Private keys are never logged, and are never part of an error.
     """
 
     def __init__(self, clock: Clock, pause: timedelta = LONGEST_PAUSE) -> None:
@@ -53,16 +53,16 @@ class Certificates(ABC):
         return self._live.context
 
     def context_for(self, authorities: str) -> ssl.SSLContext:
-        """Return a context that serves the same to clients only that one of these has signed.
+        """Return a context that demands a client certificate signed by one of these authorities.
 
-        Raises UnusableError where there is no certificate in the PEM text.
+        It serves the same certificate. Raises UnusableError if the PEM text has no certificate.
         """
         return self._live.demanding(authorities)
 
     async def prepare(self) -> None:
-        """Look once, so that there mostly is a certificate before anything is served.
+        """Check once, so that there normally is a certificate before anything is served.
 
-        What is in the way raises nothing: it is told, and `keep` tries again.
+        Errors are logged but not raised; `keep` tries again.
         """
         await self._attempt()
 
@@ -74,7 +74,7 @@ class Certificates(ABC):
             await self._attempt()
 
     def check(self) -> str:
-        """Say why clients cannot trust what is served; nothing when they can."""
+        """Return why clients cannot trust the served certificate; empty if they can."""
         served = self._live.served
         if served is None:
             return self._trouble or "there is no certificate yet"
@@ -86,20 +86,20 @@ class Certificates(ABC):
         return self._mistrust()
 
     def note(self) -> str:
-        """Say until when it is valid, and what keeps the next one from being made."""
+        """Return until when it is valid, or why the next one cannot be made."""
         if self._trouble or self._live.served is None:
             return self._trouble
         return f"valid until {self._live.served.until:%Y-%m-%dT%H:%M:%SZ}"
 
     @abstractmethod
     async def _look(self) -> str:
-        """Take one step towards what is to be served; tell what was in the way.
+        """Check the certificate, renew or load it if needed; return the problem, or empty.
 
         Raises KubeError and UnusableError.
         """
 
     def _mistrust(self) -> str:
-        """Say why a certificate that has not expired is not trusted all the same."""
+        """Return why a certificate that has not expired is not trusted; empty if it is."""
         return ""
 
     def _serve(self, served: Served) -> None:
@@ -114,7 +114,7 @@ class Certificates(ABC):
             trouble = await self._look()
             self._failures = 0
         except (KubeError, UnusableError) as error:
-            # A replica that was first has done what is needed, and is no trouble.
+            # Another replica was faster and has done what is needed: this is not a problem.
             trouble = "" if isinstance(error, Stale | AlreadyExists) else told(error)
             self._failures += 1
             wait = backoff(self._failures, draw, getattr(error, "after", 0.0))
@@ -126,9 +126,9 @@ class Certificates(ABC):
         self._wait = wait or self._patience() * (0.75 + draw / 2)
 
     def _patience(self) -> float:
-        """Return the seconds until the next look: fewer as what is served comes to its end.
+        """Return the seconds until the next check: fewer shortly before the certificate expires.
 
-        It may have been made for a shorter time than those made now.
+        Its validity may be shorter than that of certificates made now.
         """
         served, longest = self._live.served, self._pause.total_seconds()
         if served is None:
@@ -138,7 +138,7 @@ class Certificates(ABC):
 
 
 class SelfSigned(Certificates):
-    """Certificates that nobody else has part in: for a run on one's own machine."""
+    """Certificates of this process alone, for a run on a developer's machine."""
 
     def __init__(self, clock: Clock, rules: Rules) -> None:
         super().__init__(clock, pause_for(rules))
@@ -155,12 +155,12 @@ class SelfSigned(Certificates):
 
 
 def pause_for(rules: Rules) -> timedelta:
-    """Return how long to wait between two looks."""
+    """Return the time between two checks."""
     return rules.validity / _LOOKS
 
 
 def told(error: KubeError | UnusableError) -> str:
-    """Put an error into words; what the server says of a body may repeat the body."""
+    """Return an error as text, without the server's message, which may repeat the body."""
     if isinstance(error, Invalid):
         fields = ", ".join(cause.field for cause in error.causes)
         return f"{error.request}: refused with {error.code} {error.reason} {fields}".rstrip()

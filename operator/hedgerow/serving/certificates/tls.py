@@ -1,4 +1,4 @@
-"""TLS: a context whose certificate changes while connections go on."""
+"""TLS: a context whose certificate can change while connections stay open."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 _NONE = ""
-"""Without a password OpenSSL would ask whoever sits at the terminal, and wait for it."""
+"""An empty password; without any, OpenSSL would ask for one at the terminal and wait."""
 
 
 class LiveContext:
-    """Server contexts for the life of the process; each new connection gets what was last."""
+    """Server contexts for the life of the process; new connections get the last certificate."""
 
     def __init__(self) -> None:
         self.context = _context()
@@ -30,9 +30,9 @@ class LiveContext:
         self.served: Served | None = None
 
     def demanding(self, authorities: str) -> ssl.SSLContext:
-        """Return one more context, for clients only that show what one of these has signed.
+        """Return another context, which demands client certificates signed by these authorities.
 
-        Raises UnusableError where there is no certificate in the PEM text.
+        Raises UnusableError if the PEM text has no certificate.
         """
         context = _context()
         try:
@@ -47,20 +47,20 @@ class LiveContext:
         return context
 
     def load(self, served: Served) -> None:
-        """Serve another certificate from now on.
+        """Serve this certificate from now on.
 
-        Raises UnusableError for a certificate and a key that do not belong together; what was
-        served before then stays.
+        Raises UnusableError if certificate and key do not fit together; then the previous
+        certificate stays.
         """
         if served == self.served:
             return
         with _file(served.chain + served.key) as path:
             try:
-                # A load that fails leaves a context without a key, so another one tries it.
+                # A failed load leaves a context without a key, so try it with another one first.
                 _context().load_cert_chain(path, password=_NONE)
             except (ssl.SSLError, ValueError) as error:
                 raise UnusableError("the certificate and its key cannot be used") from error
-            # Not in a thread: a handshake must not begin between certificate and key.
+            # Not in a thread: no handshake may start between loading certificate and key.
             for context in (self.context, *self._demanding):
                 context.load_cert_chain(path, password=_NONE)
         self.served = served
@@ -74,7 +74,10 @@ def _context() -> ssl.SSLContext:
 
 @contextmanager
 def _file(content: bytes) -> Generator[str]:
-    """Return a file to read, the only way into OpenSSL: in memory, else readable to us alone."""
+    """Yield the path of a file with this content, as OpenSSL reads only files.
+
+    The file is in memory if the system can do that; otherwise only our user can read it.
+    """
     if hasattr(os, "memfd_create"):
         number = os.memfd_create("certificate", os.MFD_CLOEXEC)
         with os.fdopen(number, "wb", buffering=0) as memory:

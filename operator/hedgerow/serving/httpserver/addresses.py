@@ -1,4 +1,4 @@
-"""Address: where a server listens, as Go programs take it: `:8080`, `[::1]:8080`."""
+"""Address: where a server listens, in the form of Go programs: `:8080`, `[::1]:8080`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ PORTS = range(65536)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A host and a port; without a host on every interface, with port 0 on a free port."""
+    """A host and a port; no host means every interface, port 0 means a free port."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Read an address; None for `0`, which turns the server off. Raises ValueError."""
+        """Return an address; None for `0`, which turns the server off. Raises ValueError."""
         if text == OFF:
             return None
         host, colon, port = text.rpartition(":")
@@ -38,5 +38,5 @@ class Address:
         return cls(host, int(port))
 
     def __str__(self) -> str:
-        """Write it as it is read."""
+        """Return the address in the form that `parse` reads."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

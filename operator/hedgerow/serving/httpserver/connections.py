@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 PATIENCE = 10.0
-"""Seconds for the head of a request, and for taking the rest of an answer, between two looks."""
+"""Seconds between two checks: a client must send a request's head, or read an answer, in time."""
 
 
 class Connection(H11Protocol):
-    """uvicorn's HTTP/1.1, which by itself waits for ever for the head of a request.
+    """uvicorn's HTTP/1.1, which without this waits for ever for the head of a request.
 
-    A look each `PATIENCE` seconds cuts what has sent no whole head, or taken no whole answer,
-    since the look before. A connection kept alive between two requests is uvicorn's to close.
+    A check every `PATIENCE` seconds cuts a connection that has not sent a whole head, or not read a
+    whole answer, since the last check. uvicorn itself closes idle connections between requests.
     """
 
     _look: asyncio.TimerHandle | None = None
@@ -39,22 +39,22 @@ class Connection(H11Protocol):
     def __init__(
         self, *arguments: Any, greeted: Callable[[int], None], bounds: Bounds, **more: Any
     ) -> None:
-        """Tell `greeted` the file descriptor once there is a connection, its handshake done."""
+        """`greeted` is called with the file descriptor once the TLS handshake is done."""
         super().__init__(*arguments, **more)
         self._greeted = greeted
         self._bounds = bounds
 
     @property
     def idle(self) -> bool:
-        """Whether nothing has been asked that is still to be answered."""
+        """Whether no complete request is waiting for its answer."""
         request = cast("RequestResponseCycle | None", self.cycle)
         return request is None or request.response_complete or request.more_body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a client in; where there are too many, in the place of one that asks nothing.
+        """Accept a client; if there are too many, cut an idle one.
 
-        Otherwise whoever opens so many connections would keep everybody else out. Where one address
-        has too many, one of its own has to go.
+        Otherwise a client that opens many connections would keep all others out. If one address has
+        too many, one of its own connections is cut.
         """
         super().connection_made(transport)
         self._greeted(transport.get_extra_info("socket").fileno())
@@ -70,15 +70,15 @@ class Connection(H11Protocol):
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let the client go."""
+        """Stop checking a client that is gone."""
         if self._look is not None:
             self._look.cancel()
         super().connection_lost(exc)
 
     def _make_room(self) -> bool:
-        """Cut whoever has asked nothing whole for longest; False if all others are being served."""
+        """Cut the connection that is idle for longest; return False if all are being served."""
         if len(self.connections) <= self._bounds.each:
-            return True  # as nearly always
+            return True  # the usual case
         others = cast("set[Connection]", self.connections - {self})
         there = [one for one in others if not one.transport.is_closing()]
         own = [one for one in there if one.address == self.address]
@@ -105,7 +105,7 @@ class Connection(H11Protocol):
 
 
 def _cut_idle(connections: list[Connection]) -> bool:
-    """Cut the one that has been idle for longest; False where all are being served."""
+    """Cut the connection that is idle for longest; return False if all are being served."""
     idle = [one for one in connections if one.idle]
     if idle:
         min(idle, key=lambda one: one.since).transport.abort()
@@ -114,47 +114,47 @@ def _cut_idle(connections: list[Connection]) -> bool:
 
 BACKLOG = 128
 MOST_SILENT = 200
-"""Clients of one server in the midst of a TLS handshake; for one beyond, the first is cut.
+"""The most clients of one server during a TLS handshake; for one more, the oldest is cut.
 
-Each costs some forty kilobytes, whether it ever sends a byte or not.
+Each takes about forty kilobytes, even if it never sends a byte.
 """
 
 
 class ListenError(Exception):
-    """There can be no server at an address; one line that says why."""
+    """A server cannot listen at an address; the text says why in one line."""
 
     explains_itself = True
 
 
 class PortTakenError(ListenError):
-    """Another program listens there."""
+    """Another program already listens there."""
 
 
 class Listener(socket.socket):
-    """A listening socket that knows whom it has accepted and who is not yet `greeted`."""
+    """A listening socket that keeps track of accepted clients that are not yet `greeted`."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._silent: list[socket.socket] = []
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Take one client in, in the place of the one that has been silent for longest."""
+        """Accept a client; if too many are silent, cut the one silent for longest."""
         client, address = super().accept()
-        # What is closed has no number any more.
+        # A closed socket has no file descriptor any more.
         self._silent = [one for one in self._silent if one.fileno() >= 0]
         if len(self._silent) >= MOST_SILENT:
-            with suppress(OSError):  # it left just now
+            with suppress(OSError):  # it has just disconnected
                 self._silent.pop(0).shutdown(socket.SHUT_RDWR)
         self._silent.append(client)
         return client, address
 
     def greeted(self, number: int) -> None:
-        """Count a client no more, by its file descriptor: there is a connection now."""
+        """Stop counting a client, by its file descriptor, as its handshake is done."""
         self._silent = [one for one in self._silent if one.fileno() != number]
 
 
 async def listen(address: Address) -> Listener:
-    """Open a listening socket; without a host on IPv4 and IPv6 alike. Raises ListenError."""
+    """Return a listening socket; without a host, on both IPv4 and IPv6. Raises ListenError."""
     try:
         family, host = await _place(address)
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()

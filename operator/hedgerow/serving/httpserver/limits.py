@@ -1,4 +1,4 @@
-"""Limits: how long a request may take, and how much it may bring."""
+"""Limits: how long a request may take, and how large it may be."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 SECONDS = 30.0
 """The longest that the API server waits for an admission review."""
 ARRIVAL = 10.0
-"""Seconds in which a body has to be there: meanwhile it takes the place of others."""
+"""Seconds in which a body must arrive, as it takes up shared memory meanwhile."""
 BODY = 7 * 1024 * 1024
-"""Bytes: two objects of the largest size that the API server takes; controller-runtime's limit."""
+"""Bytes: two objects of the API server's largest size; controller-runtime has the same limit."""
 FREE = 128 * 1024
-"""Bytes that any request may bring; what is larger shares `TOGETHER` with others of its kind."""
+"""Bytes that any request may have; larger requests share `TOGETHER`."""
 TOGETHER = 3 * BODY
-"""Bytes of all larger requests of a server at a time: a container's memory has a limit."""
+"""The most bytes of all larger requests at a time, as a container's memory is limited."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the clients of one server may take.
+    """What the clients of one server may use.
 
-    `connections` at a time, of which one address may have `each`; the bytes of a request's body.
+    `connections`: at a time, in total. `each`: of one address. `body`: bytes of a request's body.
     """
 
     connections: int
@@ -38,13 +38,13 @@ class Bounds:
 
 
 REVIEWS: Final = Bounds(connections=200, each=200, body=BODY)
-"""An API server opens a connection for each request that it has under way, from one address."""
+"""An API server opens a connection for each concurrent request, all from one address."""
 SCRAPES: Final = Bounds(connections=60, each=20, body=1024)
 PROBES: Final = Bounds(connections=60, each=30, body=1024)
 
 
 class Limited:
-    """A Starlette app, its requests bounded in time and in size, each and all together."""
+    """A Starlette app with limits for time and size, for each request and all together."""
 
     def __init__(
         self,
@@ -64,16 +64,16 @@ class Limited:
         self._arrival = arrival
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request: 413 where it brings too much, 503 where it takes too long.
+        """Answer one request: 413 if it is too large, 408 if its body does not arrive in time.
 
-        503 as well where too much is being brought by all, and 408 for a body that does not come.
+        503 if the answer takes too long, or if all requests together are too large.
         """
         taken, held, begun = 0, 0, False
         whole, until = False, anyio.current_time() + self._arrival
 
         async def receiving() -> Message:
             nonlocal taken, held, whole
-            if whole:  # what is awaited now is that the client goes
+            if whole:  # the app now waits for the client to disconnect
                 return await receive()
             message: Message = {}
             with anyio.CancelScope(deadline=until):

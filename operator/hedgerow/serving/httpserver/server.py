@@ -1,4 +1,4 @@
-"""Server: an HTTP server as one of our tasks; it drains its connections before it ends."""
+"""Server: an HTTP server that runs as one of our tasks, and drains connections before it ends."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 
 HEAD = 32 * 1024
-"""Bytes of a request's line and headers; a bearer token has a few thousand."""
+"""The most bytes of a request's line and headers; a bearer token has a few thousand."""
 KEEP_ALIVE = 120
-"""Seconds; Go clients, the API server among them, close an idle connection after 90 themselves."""
+"""Seconds; Go clients such as the API server close an idle connection after 90 s themselves."""
 HANDSHAKE = 5.0
 GRACE = 3
-"""Seconds for the requests under way when the server is to end."""
+"""Seconds for running requests when the server ends."""
 TLS_BUFFER = 32 * 1024
-"""Bytes that asyncio keeps for each TLS connection, filled or not: two records. Its own 256 KiB
-would be 100 MiB for the clients that one server takes."""
+"""Bytes of asyncio's buffer for each TLS connection: two records. Its default of 256 KiB would take
+100 MiB for all clients of one server."""
 TICK = 1.0
-"""Seconds between two looks at the clock, for the Date header."""
+"""Seconds between two updates of the Date header."""
 
 log = structlog.get_logger(__name__)
 
@@ -54,11 +54,11 @@ async def serve(
     bounds: Bounds = REVIEWS,
     task_status: TaskStatus[Address] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve a Starlette app until cancelled, then let requests under way end, for `GRACE` seconds.
+    """Serve a Starlette app until cancelled; then give running requests `GRACE` seconds to end.
 
-    `task_status` is told the address with the port that the kernel chose for port 0. Each new
-    connection goes by what `tls` holds then, so a certificate loaded into it needs no restart.
-    Raises ListenError, before it has started.
+    `task_status` gets the address, with the actual port for port 0. Each new connection uses the
+    current state of `tls`, so that loading a new certificate needs no restart. Raises ListenError
+    before it has started.
     """
     with await listen(address) as listening:
         server = _Server(_config(app, tls, bounds), listening, bounds)
@@ -73,7 +73,7 @@ async def serve(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's, without its hold on signals and without its ten looks a second at the clock."""
+    """uvicorn's server, without its signal handlers and its ten wake-ups per second."""
 
     def __init__(self, config: uvicorn.Config, listening: Listener, bounds: Bounds) -> None:
         super().__init__(config)
@@ -83,14 +83,14 @@ class _Server(uvicorn.Server):
         self._down = anyio.Event()
 
     async def run_shielded(self) -> None:
-        """Serve until `end`, whatever is cancelled meanwhile."""
+        """Serve until `end` is called, even if the task is cancelled."""
         with anyio.CancelScope(shield=True):
             await self.serve([self._listening])
         for connection in list(self.server_state.connections):
             connection.transport.abort()
 
     def end(self) -> None:
-        """Take no more connections, and stop."""
+        """Accept no more connections, and stop."""
         self.should_exit = True
         self._down.set()
 
@@ -100,7 +100,7 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
-        """Listen; TLS handshakes end in good time, which uvicorn leaves at a minute."""
+        """Listen, with a shorter timeout for TLS handshakes than uvicorn's one minute."""
         loop = asyncio.get_running_loop()
         shared: dict[str, Any] = {}
         secured = self.config.ssl is not None
@@ -119,17 +119,17 @@ class _Server(uvicorn.Server):
         self.up.set()
 
     async def main_loop(self) -> None:
-        """Renew the Date header until it is to end."""
+        """Renew the Date header until the server ends."""
         while not await self.on_tick(0):
             with anyio.move_on_after(TICK):
                 await self._down.wait()
 
 
 class _Forward(logging.Handler):
-    """Hands what uvicorn logs on to our own log."""
+    """Passes uvicorn's log records to our own log."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell of a request that failed by our own fault; any client can provoke the rest."""
+        """Log requests that failed by our own fault as errors; clients can cause all others."""
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, Exception) and not isinstance(error, ClientDisconnect):
             log.error("request failed", exc_info=error)
@@ -164,14 +164,14 @@ def _config(app: ASGIApp, tls: ssl.SSLContext | None, bounds: Bounds) -> uvicorn
 
 
 SECONDS: Final = 1.0
-"""How long a server answers on after the process was asked to stop."""
+"""Seconds for which a server still answers after the process was asked to stop."""
 
 
 class Parting:
-    """A Starlette app each answer of which is the last on its connection, once it is to end.
+    """A Starlette app that closes each connection after its next answer, once it is asked to end.
 
-    A server that closes a kept connection may do so while a request is on its way, and that one is
-    lost: Go's net/http, the API server with it, repeats no POST that it has begun to send.
+    If a server closes an idle connection while a request is on its way, that request is lost: Go's
+    net/http, and so the API server, does not repeat a POST that it has begun to send.
     """
 
     def __init__(self, app: ASGIApp, asked: Event) -> None:
@@ -190,6 +190,6 @@ class Parting:
         await self._app(scope, receive, sending)
 
     async def over(self) -> None:
-        """Wait until those who ask all the time have had their last answer here."""
+        """Wait until clients that send requests often have got their last answer."""
         await self._asked.wait()
         await anyio.sleep(SECONDS)

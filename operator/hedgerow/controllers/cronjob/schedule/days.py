@@ -1,4 +1,4 @@
-"""Days: dates counted from 1970-01-01, without the ends that datetime has."""
+"""Days: dates counted from 1970-01-01, without the limits of datetime."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 DAY: Final = 86_400
 CYCLE: Final = 146_097
-"""Days in 400 years, after which the Gregorian calendar, weekdays included, begins again."""
+"""Days in 400 years, after which the Gregorian calendar repeats, including weekdays."""
 
 _START: Final = date(1970, 1, 1).toordinal()
 _YEARS: Final = 400
@@ -27,7 +27,7 @@ def weekday(day: int) -> int:
 
 
 def number(year: int, month: int, day: int) -> int:
-    """Return the number of a day; too large a month or day runs over, as in Go's time.Date."""
+    """Return the number of a day; too large months or days carry over, as in Go's time.Date."""
     carried, month_before = divmod(month - 1, _MONTHS)
     cycles, rest = divmod(year + carried - 1970, _YEARS)
     first = date(1970 + rest, month_before + 1, 1).toordinal()

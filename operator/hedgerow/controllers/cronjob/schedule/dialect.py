@@ -1,4 +1,4 @@
-"""Dialect: a schedule's text, read as robfig/cron v3.0.1 `ParseStandard` reads it."""
+"""Dialect: a schedule's text, read in the same way as by robfig/cron v3.0.1 `ParseStandard`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
 LIMIT: Final = 1024
-"""Characters of an expression; every minute, hour, day, month and weekday spelt out is half."""
+"""The most characters of an expression; twice as many as when every value is written out."""
 
 _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-"""What Go's unicode.IsSpace holds; str.split() has others too."""
+"""The characters of Go's unicode.IsSpace; str.split() also splits at others."""
 _WORDS: Final = re.compile(f"[^{_SPACE}]+")
 _MACROS: Final = {
     "@yearly": "0 0 1 1 *",
@@ -39,14 +39,14 @@ _SECOND: Final = 10**9
 
 
 def parse(expression: str, zone: tzinfo = UTC, anchor: datetime | None = None) -> Schedule:
-    """Read a schedule, its fields meant in a zone unless it names its own.
+    """Return the schedule of an expression; its fields are in `zone` unless it names its own.
 
-    With an anchor `@every d` starts at the anchor, rounded down to the second, and every d from
-    it; without one, d after the instant that is asked for, as in robfig. Raises ScheduleError,
-    and ValueError for an anchor without a zone.
+    With an anchor, `@every d` has starts at the anchor, rounded down to the second, and at every
+    multiple of d from it. Without one, the next start is d after the given instant, as in robfig.
+    Raises ScheduleError, and ValueError for an anchor without a zone.
 
-    `TZ=` with no name is UTC, as in Go. `TZ=Local`, with which Go means whatever zone the caller's
-    time has, is refused, and so is a prefix that nothing follows, at which robfig panics.
+    `TZ=` without a name is UTC, as in Go. `TZ=Local`, which in Go means the zone of the caller's
+    time, is refused. So is a prefix without a schedule after it, at which robfig panics.
     """
     if len(expression) > LIMIT:
         raise ScheduleError("schedule", expression, f"it is longer than {LIMIT} characters")
@@ -60,7 +60,7 @@ def parse(expression: str, zone: tzinfo = UTC, anchor: datetime | None = None) -
 
 
 def _distance(duration: str) -> int:
-    """Read the nanoseconds of `@every`; a negative one, to robfig every second, is refused."""
+    """Return the nanoseconds of `@every`; negative ones are refused (robfig: every second)."""
     found = nanoseconds(duration)
     if found < 0:
         raise ScheduleError("@every", duration, "it is negative; write for instance 1h30m")
@@ -68,7 +68,7 @@ def _distance(duration: str) -> int:
 
 
 def errors(expression: str) -> Iterator[ScheduleError]:
-    """Return every error of an expression: that of its own zone does not hide that of the rest."""
+    """Yield every error of an expression: one in its zone does not hide one in the rest."""
     try:
         parse(expression)
     except ScheduleError as error:
@@ -78,7 +78,7 @@ def errors(expression: str) -> Iterator[ScheduleError]:
 
 
 def _unprefixed(expression: str) -> tuple[str, tzinfo | None]:
-    """Take the zone off, if there is one."""
+    """Return an expression without its zone prefix, and the zone or None."""
     if not expression.startswith(("TZ=", "CRON_TZ=")):
         return expression, None
     prefix, blank, rest = expression.partition(" ")

@@ -19,11 +19,11 @@ _UNITS: Final = {
 }
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^.0-9]*)")
 _LIMIT: Final = 2**63
-"""A duration's nanoseconds fit into 64 bits with a sign: some 292 years."""
+"""A duration's nanoseconds fit into a signed 64-bit integer: about 292 years."""
 
 
 def nanoseconds(text: str) -> int:
-    """Read a duration; gives nanoseconds. Raises ScheduleError.
+    """Return a duration in nanoseconds. Raises ScheduleError.
 
     The rules, rounding and limits are those of Go 1.26, time/format.go, `ParseDuration`.
     """
@@ -63,7 +63,7 @@ def _part(text: str, part: re.Match[str]) -> int:
 
 
 def _fraction(digits: str, size: int) -> int:
-    """Return the nanoseconds of a fraction, by the same floating point as Go."""
+    """Return the nanoseconds of a fraction, with the same floating-point rounding as Go."""
     value, scale = 0, 1.0
     for digit in digits:
         if value * 10 + int(digit) > _LIMIT or value > (_LIMIT - 1) // 10:

@@ -1,15 +1,15 @@
-"""Errors: what is wrong with a schedule, said with the field and the value."""
+"""Errors: what is wrong with a schedule, with the field and the value."""
 
 from __future__ import annotations
 
 _SHOWN = 60
-"""Characters of a refused value that a message repeats."""
+"""The most characters of a refused value that a message repeats."""
 
 
 class ScheduleError(ValueError):
-    """A schedule or a time zone that cannot be used; the text names the field and the value.
+    """A schedule or time zone that cannot be used; the text names the field and the value.
 
-    `reason` is the text without these.
+    `reason` is the text without the field and the value.
     """
 
     def __init__(self, field: str, value: str, reason: str) -> None:

@@ -1,7 +1,7 @@
-"""Fields: the five fields of a schedule, each as the set of values that it admits.
+"""Fields: the five fields of a schedule, each as the set of values that it matches.
 
-A set is an integer with bit n for value n, and with the star bit where robfig/cron v3.0.1 sets it
-(its parser.go, `getField` and `getRange`).
+A set is an integer with bit n for value n. It has the star bit where robfig/cron v3.0.1 sets it
+(parser.go, `getField` and `getRange`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 STAR: Final = 1 << 63
-"""Set by `*` and `?`: with it in either day field a day has to match both, not one of them."""
+"""Set by `*` and `?`. If either day field has it, a day must match both fields, else only one."""
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _LARGEST: Final = 2**63 - 1
@@ -38,12 +38,12 @@ _ELSEWHERE: Final = (
     (r"([0-9]+|l)w", f"W is of Quartz; {_HERE}: name the days, and {_UNLESS}"),
     (r"h(\(.*\))?", f"H is of Jenkins; {_HERE}: say a number"),
 )
-"""What other dialects have, and how to say it in this one."""
+"""Syntax of other dialects, and how to write the same in this one."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One of the five: its name, its least and its largest value, and names for values."""
+    """One of the five fields: its name, its least and largest value, and names for values."""
 
     name: str
     least: int
@@ -52,13 +52,13 @@ class Field:
 
     @property
     def every(self) -> int:
-        """Return the set that `*` stands for."""
+        """The set of `*`."""
         return bits(self.least, self.largest) | STAR
 
     def parse(self, text: str) -> int:
-        """Return the set that a list of ranges describes; empty items are skipped, as in robfig.
+        """Return the set of a list of ranges; empty items are skipped, as in robfig.
 
-        Raises ScheduleError. A list of nothing but commas is a set of nothing: it never matches.
+        A list of only commas is an empty set, which never matches. Raises ScheduleError.
         """
         found = 0
         for item in text.split(","):
@@ -69,7 +69,7 @@ class Field:
         span, *steps = text.split("/")
         low, *high = span.split("-")
         if low in {"*", "?"}:
-            start, end, star = self.least, self.largest, STAR  # what follows a hyphen is not read
+            start, end, star = self.least, self.largest, STAR  # text after a hyphen is ignored
         else:
             start, end, star = *self._bounds(text, low, high), 0
         if not steps:
@@ -103,7 +103,7 @@ class Field:
             raise self._refused(text, "the step is 0")
 
     def _round(self, text: str, start: int, end: int) -> str:
-        """Say how to write a range that goes past the largest value; nothing if it has a step."""
+        """Return how to write a range that wraps around; empty if the range has a step."""
         if "-" not in text or "/" in text or start > self.largest:
             return ""
         named = {number: name for name, number in self.names.items()} if text[0].isalpha() else {}
@@ -116,12 +116,12 @@ class Field:
         return f"; a range does not go round: say {parts}"
 
     def _value(self, text: str, item: str) -> int:
-        # Go lowers this one letter to a plain "i"; Python lowers it to two characters.
+        # In lower case, this letter is a plain "i" in Go, but two characters in Python.
         named = self.names.get(text.replace("\u0130", "i").lower())
         return self._integer(text, item) if named is None else named
 
     def _integer(self, text: str, item: str) -> int:
-        """Read what Go's strconv.Atoi reads: ASCII digits with a sign, in 64 bits."""
+        """Return an integer as Go's strconv.Atoi reads it: ASCII digits with a sign, 64 bits."""
         if not text:
             between = f"{self.least}-{self.largest}, */5 or {self.least}"
             raise self._refused(item, f"a value is missing; write for instance {between}")
@@ -168,16 +168,16 @@ class Fields:
     weekdays: int
 
     def admit(self, local: int) -> bool:
-        """Return whether a wall-clock time, in seconds since 1970 there, is one of a start."""
+        """Return whether a wall-clock time, in seconds since 1970 local time, is a start."""
         day, second = divmod(local, DAY)
         return self.admit_date(day) and second in self._slots
 
     def admit_date(self, day: int) -> bool:
-        """Match a day, counted from 1970-01-01."""
+        """Return whether a day, counted from 1970-01-01, matches."""
         return bool(self.months >> civil(day)[1] & 1) and self.admit_day(day)
 
     def admit_day(self, day: int) -> bool:
-        """Match a day, counted from 1970-01-01, but for its month."""
+        """Return whether a day, counted from 1970-01-01, matches, whatever its month."""
         by_day = self.days >> civil(day)[2] & 1
         by_weekday = self.weekdays >> weekday(day) & 1
         if (self.days | self.weekdays) & STAR:
@@ -185,7 +185,7 @@ class Fields:
         return bool(by_day or by_weekday)
 
     def between(self, low: int, high: int) -> Iterator[tuple[int, int, int]]:
-        """Yield each day with wall-clock times in (low, high), and their slice of the slots."""
+        """Yield each day that has starts in (low, high), local time, and their slice of `slots`."""
         last = high // DAY
         for day in range(low // DAY, last + 1):
             if self.admit_date(day):
@@ -196,7 +196,7 @@ class Fields:
 
     @cached_property
     def slots(self) -> tuple[int, ...]:
-        """Return the seconds since midnight at which an ordinary day has starts, in order."""
+        """The seconds since midnight at which an ordinary day has starts, in order."""
         return tuple(
             3600 * hour + 60 * minute
             for hour in range(24)
@@ -211,5 +211,5 @@ class Fields:
 
 
 def bits(start: int, end: int, step: int = 1) -> int:
-    """Return the set of every step-th value from start to end, both included."""
+    """Return the set of every step-th value from start to end, both inclusive."""
     return sum(1 << value for value in range(start, end + 1, step))

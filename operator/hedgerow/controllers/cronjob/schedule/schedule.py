@@ -1,7 +1,7 @@
-"""Schedule: the starts that an expression means, asked for by instant.
+"""Schedule: the starts of an expression, before or after a given instant.
 
-All arithmetic is on instants. What comes in is any datetime with a zone, what goes out is in UTC:
-there a later time is later, whatever the clocks on the wall do.
+All arithmetic is on instants. Arguments are datetimes with any zone; results are in UTC, so that
+they can be compared whatever daylight saving does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """How many starts there were, and the latest of them, in UTC."""
+    """How many starts there were, and the latest one, in UTC."""
 
     count: int
     latest: datetime | None
@@ -32,20 +32,20 @@ class Missed:
 
 @dataclass(frozen=True)
 class Schedule(ABC):
-    """What an expression means in a zone."""
+    """The starts of an expression in a zone."""
 
     expression: str
-    """As it was given."""
+    """The expression as it was given."""
     zone: tzinfo
-    """Where its fields are read: the prefix's zone if there is one, else the one given."""
+    """The zone of its fields: that of the prefix if there is one, else the given one."""
     zone_prefixed: bool
     """Whether the expression itself names its zone, by `TZ=` or `CRON_TZ=`."""
 
     def after(self, instant: datetime) -> datetime | None:
         """Return the first start later than an instant, in UTC; None means never.
 
-        Never is: none until the end of the fifth year after the instant's. The result is always
-        later than the instant. Raises ValueError for an instant without a zone.
+        Never means: no start until the end of the fifth year after the instant's year. Raises
+        ValueError for an instant without a zone.
         """
         found = self.next(zones.to_seconds(instant))
         return None if found is None else zones.to_datetime(found)
@@ -58,46 +58,47 @@ class Schedule(ABC):
         return self.starts_at(zones.to_seconds(instant))
 
     def missed(self, since: datetime, until: datetime) -> Missed:
-        """Count the starts in (since, until], both instants with a zone; else raises ValueError.
+        """Return the number of starts in (since, until], and the latest.
 
-        It gives what repeated `after` gives, without visiting every start.
+        The result is that of repeated calls of `after`, without visiting every start. Raises
+        ValueError for an instant without a zone.
         """
         found, latest = self.count(zones.to_seconds(since), zones.to_seconds(until))
         return Missed(found, None if latest is None else zones.to_datetime(latest))
 
     def skipped(self, since: datetime, until: datetime, limit: int = 10) -> tuple[datetime, ...]:
-        """Return wall-clock times between two instants that passed without a start, in order.
+        """Return matching wall-clock times between two instants that had no start, in order.
 
-        Until has to be the first start after since: then only a change of the zone's offset can
-        have left something out, mostly times that did not exist. Gives limit of them at most,
-        without a zone. Raises ValueError for an instant without a zone.
+        `until` must be the first start after `since`. Then the times were skipped because the
+        zone's offset changed; mostly they did not exist. Returns at most `limit` times, without a
+        zone. Raises ValueError for an instant without a zone.
         """
         found = self.left_out(zones.to_seconds(since), zones.to_seconds(until))
         return tuple(map(zones.to_wall, islice(found, limit)))
 
     @abstractmethod
     def left_out(self, since: int, until: int) -> Iterator[int]:
-        """Return what `skipped` gives, in seconds since 1970 on the wall."""
+        """Return the result of `skipped`, in seconds since 1970 local time."""
 
     @abstractmethod
     def next(self, instant: int) -> int | None:
-        """Return the first start later than a second since 1970, as such a second."""
+        """Return the first start later than an instant; both are seconds since 1970."""
 
     @abstractmethod
     def starts_at(self, instant: int) -> bool:
-        """Return whether there is a start at a second since 1970."""
+        """Return whether there is a start at an instant, in seconds since 1970."""
 
     @abstractmethod
     def count(self, since: int, until: int) -> tuple[int, int | None]:
-        """Count the starts in (since, until] and give the latest, in seconds since 1970."""
+        """Return the number of starts in (since, until] and the latest, in seconds since 1970."""
 
 
 @dataclass(frozen=True)
 class Every(Schedule):
-    """Starts at a constant distance, whatever the clocks on the wall do.
+    """Starts at a constant distance, whatever daylight saving does.
 
-    With an anchor they are at the anchor and at every multiple of the distance from it, before it
-    too; without one the next start is always a whole distance away, as in robfig.
+    With an anchor they are at the anchor and at every multiple of the distance before and after it.
+    Without one the next start is always a whole distance away, as in robfig.
     """
 
     distance: int
@@ -105,16 +106,16 @@ class Every(Schedule):
     anchor: int | None
 
     def starts_at(self, instant: int) -> bool:
-        """Return whether there is a start at a second since 1970."""
+        """Return whether there is a start at an instant, in seconds since 1970."""
         return self.next(instant - 1) == instant
 
     def next(self, instant: int) -> int:
-        """Return the first start later than a second since 1970, as such a second."""
+        """Return the first start later than an instant; both are seconds since 1970."""
         gone = 0 if self.anchor is None else (instant - self.anchor) % self.distance
         return instant - gone + self.distance
 
     def count(self, since: int, until: int) -> tuple[int, int | None]:
-        """Count the starts in (since, until] and give the latest, in seconds since 1970."""
+        """Return the number of starts in (since, until] and the latest, in seconds since 1970."""
         first = self.next(since)
         if first > until:
             return 0, None
@@ -122,21 +123,21 @@ class Every(Schedule):
         return further + 1, first + further * self.distance
 
     def left_out(self, since: int, until: int) -> Iterator[int]:  # noqa: ARG002 - see Calendar
-        """Return what `skipped` gives: nothing, as no clock on a wall is asked."""
+        """Return nothing: local time does not matter here."""
         return iter(())
 
 
 @dataclass(frozen=True)
 class Calendar(Schedule):
-    """Starts by the clock and the calendar on a wall in the zone."""
+    """Starts by local time and date in the zone."""
 
     fields: Fields = field(repr=False)
 
     def starts_at(self, instant: int) -> bool:
-        """Return whether there is a start at a second since 1970.
+        """Return whether there is a start at an instant, in seconds since 1970.
 
-        Only around a change of the offset are there starts that the fields do not admit, and only
-        there is it searched: a search may go through years.
+        Starts that the fields do not match exist only around a change of the offset. Only there
+        is a search made, because a search may go through years.
         """
         ahead = zones.offset(self.zone, instant)
         if self.fields.admit(instant + ahead):
@@ -146,14 +147,14 @@ class Calendar(Schedule):
         return changes and self.next(instant - 1) == instant
 
     def next(self, instant: int) -> int | None:
-        """Return the first start later than a second since 1970, as such a second."""
+        """Return the first start later than an instant; both are seconds since 1970."""
         return next_start(self.fields, self.zone, instant)
 
     def count(self, since: int, until: int) -> tuple[int, int | None]:
-        """Count the starts in (since, until] and give the latest, in seconds since 1970.
+        """Return the number of starts in (since, until] and the latest, in seconds since 1970.
 
         Only the first start after a change of the offset is searched for. From there to the next
-        change the starts are all that the fields admit, and are counted by the day.
+        change every time that the fields match is a start; these are counted by the day.
         """
         total, latest, start = 0, None, self.next(since)
         while start is not None and start <= until:
@@ -163,18 +164,18 @@ class Calendar(Schedule):
         return total, latest
 
     def _count_from(self, start: int, until: int) -> tuple[int, int]:
-        """Count the starts after one, as long as its offset holds, and give the latest.
+        """Return the number of starts after `start` with the same offset, and the latest one.
 
-        It stops after five years: a start further from the last one than that is none.
+        It stops after five years: a start later than that does not count (see `after`).
         """
         ahead = zones.offset(self.zone, start)
         local = start + ahead
         if not self.fields.admit(local):
-            return 0, start  # robfig's steps lead there although the fields do not admit it
+            return 0, start  # robfig's steps end there although the fields do not match
         year, _, _ = civil(local // DAY)
         end = min(until + 1, number(year + YEARS + 1, 1, 1) * DAY - ahead)
         change = zones.next_change(self.zone, start, end + DAY)
-        # Where clocks go back, robfig may read a midnight before the change as the one after it.
+        # If clocks go back, robfig may read a midnight before the change as the one after it.
         repeated = max(ahead - zones.offset(self.zone, change), 0)
         end = min(end, change - repeated) + ahead
         further, last, slots = 0, local, self.fields.slots
@@ -184,7 +185,7 @@ class Calendar(Schedule):
         return further, last - ahead
 
     def left_out(self, since: int, until: int) -> Iterator[int]:
-        """Yield what `skipped` gives, in seconds since 1970 on the wall."""
+        """Yield the result of `skipped`, in seconds since 1970 local time."""
         low = max(since + zones.offset(self.zone, since), zones.FIRST)
         high = min(until + zones.offset(self.zone, until), zones.LAST)
         for day, first, beyond in self.fields.between(low, high):

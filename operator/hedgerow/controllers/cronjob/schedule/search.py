@@ -1,10 +1,10 @@
 """Search: the next start after an instant, found in the steps of robfig/cron v3.0.1.
 
-Step by step it is `SpecSchedule.Next` of that library, since what it does around a daylight saving
-change is the outcome of its steps and of nothing simpler. Two of its mistakes are not repeated:
-where a calendar day does not exist it never returns (here the search goes on a day later), and
-where the clocks go back across midnight it may answer with an instant that is not later than the
-one it was asked for (here, the next one that is).
+It repeats each step of the library's `SpecSchedule.Next`, because its behaviour around a daylight
+saving change follows from these steps and from no simpler rule. Two of its bugs are not repeated.
+If a calendar day does not exist, the library never returns; here the search continues a day later.
+If the clocks go back across midnight, the library may return an instant that is not later than the
+given one; here the result is always later.
 Instants are whole seconds since 1970, in UTC.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hedgerow.controllers.cronjob.schedule.fields import Fields
 
 YEARS: Final = 5
-"""How far it looks: a year later than this has no start."""
+"""How many years ahead to search."""
 
 _HOUR: Final = 3600
 _MINUTE: Final = 60
@@ -37,7 +37,7 @@ def next_start(fields: Fields, zone: tzinfo, after: int) -> int | None:
 
 
 class _Search:
-    """One search: the instant it is at, moved forward until every field admits it."""
+    """One search: an instant that moves forward until every field matches it."""
 
     def __init__(self, fields: Fields, zone: tzinfo, after: int, *, forward: bool = False) -> None:
         self._fields = fields
@@ -49,7 +49,7 @@ class _Search:
 
     def run(self) -> int | None:
         if not self._fields.slots:
-            return None  # the steps would take five years of minutes to say so
+            return None  # otherwise it would step through every minute of five years
         limit = self._civil[0] + YEARS
         while self._civil[0] <= limit:
             if (
@@ -79,7 +79,7 @@ class _Search:
         return self._local // _MINUTE % 60
 
     def _truncate(self, instant: int) -> None:
-        """Begin at the start of the unit that does not match: only the first time that one does."""
+        """Go to the start of the unit that does not match, but only the first time."""
         if not self._moved:
             self._moved = True
             self._go(instant)
@@ -136,7 +136,7 @@ class _Search:
         return True
 
     def _find_second(self) -> bool:
-        """Robfig's seconds field holds but 0 here."""
+        """Find second 0, the only value of robfig's seconds field here."""
         if self._local % _MINUTE == 0:
             return True
         self._moved = True
@@ -145,6 +145,6 @@ class _Search:
         return False
 
     def _leap(self, ahead: int, step: int) -> None:
-        """Go ahead at once; by a single step where the steps lead through a change."""
+        """Go `ahead` at once, or by a single `step` if the offset changes on the way."""
         same = offset(self._zone, self._at + ahead) == self._local - self._at
         self._go(self._at + (ahead if same else step))

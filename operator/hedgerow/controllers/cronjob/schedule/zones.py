@@ -1,7 +1,7 @@
 """Zones: IANA time zones by name, and the offset of any instant.
 
-The data are those of the pinned `tzdata` package, never the machine's: a slim image has none, and
-the operator and `hedgerow schedule` on somebody's laptop have to agree.
+The data are those of the pinned `tzdata` package, never the machine's. A slim image has none, and
+the operator and `hedgerow schedule` on somebody's laptop must agree.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ORDINAL: Final = EPOCH.toordinal()
 ZONE_FIELD: Final = "time zone"
-"""What errors call a zone."""
+"""The name of a zone in errors."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_+-]{1,32}(?:/[A-Za-z0-9_+-]{1,32}){0,3}")
 FIRST: Final = -62_135_596_800 + 2 * DAY
 LAST: Final = 253_402_300_800 - 2 * DAY
-"""Two days inside of the ends of datetime: these are within them in every zone."""
+"""Two days inside the limits of datetime, so that local times are within them in every zone."""
 _STRIDE: Final = 3 * DAY
-"""No zone has two changes within six days, so none is missed (see test_zones.py)."""
+"""No zone has two changes within six days, so steps of this size miss none (test_zones.py)."""
 _SECOND: Final = timedelta(seconds=1)
 
 
 def zone(name: str) -> tzinfo:
-    """Load a time zone by its IANA name, as the key in `Europe/Berlin`; UTC gives datetime.UTC.
+    """Return a time zone by its IANA name, such as `Europe/Berlin`; datetime.UTC for UTC.
 
-    Raises ScheduleError where there is no such zone. `Local` is none: what the machine is set to
-    has no bearing on a schedule in a cluster.
+    Raises ScheduleError if there is no such zone. `Local` is not accepted: the machine's setting
+    must not affect a schedule in a cluster.
     """
     if name in {"UTC", "Etc/UTC"}:
         return UTC
@@ -61,7 +61,7 @@ def _load(name: str) -> ZoneInfo:
 
 @lru_cache(maxsize=1)
 def _spelled() -> dict[str, str]:
-    """Return the names that there are, by what they are in lower case."""
+    """Return all zone names, keyed by their lower-case form."""
     names = files("tzdata").joinpath("zones").read_text("ascii").split()
     return {name.casefold(): name for name in names}
 
@@ -69,8 +69,8 @@ def _spelled() -> dict[str, str]:
 def offset(place: tzinfo, instant: int) -> int:
     """Return the offset from UTC in seconds, at an instant in seconds since 1970.
 
-    Out of the reach of datetime it is that of the same day 400 years nearer, when the calendar
-    is the same: a zone's first and last rules hold as long as they are asked for.
+    Outside the limits of datetime it is that of the same day a multiple of 400 years nearer: the
+    calendar repeats then, and a zone's first and last rules are taken to hold for ever.
     """
     if isinstance(place, timezone):
         found = place.utcoffset(None)
@@ -83,24 +83,24 @@ def offset(place: tzinfo, instant: int) -> int:
 
 
 def to_instant(place: tzinfo, local: int) -> int:
-    """Read a wall-clock time as Go's time.Date does; both are seconds, skipped hours included.
+    """Return the instant of a local time, as Go's time.Date does; both are seconds since 1970.
 
-    Of a repeated hour it gives mostly the first, and a skipped one becomes the hour before or
-    after, depending on the side of Greenwich.
+    A repeated hour mostly gives the first one. A skipped hour becomes the hour before or after,
+    depending on whether the zone is east or west of Greenwich.
     """
     guess = offset(place, local)
     return local - offset(place, local - guess) if guess else local
 
 
 def to_last_instant(place: tzinfo, local: int) -> int:
-    """Read a wall-clock time as to_instant does, but of a repeated one give the second."""
+    """Return the instant of a local time like `to_instant`, but the second of a repeated one."""
     found = to_instant(place, local)
     again = local - offset(place, found + DAY)
     return again if again > found and again + offset(place, again) == local else found
 
 
 def next_change(place: tzinfo, instant: int, horizon: int) -> int:
-    """Return the first second after an instant at which the offset is another, or the horizon."""
+    """Return the first second after an instant with another offset, or the horizon."""
     here = offset(place, instant)
     if isinstance(place, timezone):
         return horizon
@@ -116,7 +116,7 @@ def next_change(place: tzinfo, instant: int, horizon: int) -> int:
 
 
 def repeated(instant: datetime, place: tzinfo) -> int:
-    """Return 1 or 2 for the first or second time that the clock shows this; 0 if only once."""
+    """Return 1 or 2 if the clock shows this local time for the first or second time, else 0."""
     shown = instant.astimezone(place)
     again = shown.replace(fold=1).utcoffset() != shown.replace(fold=0).utcoffset()
     return 1 + shown.fold if again else 0
@@ -130,7 +130,7 @@ def to_seconds(moment: datetime) -> int:
 
 
 def to_datetime(instant: int) -> datetime | None:
-    """Return the instant in UTC, or None where datetime ends: after the year 9999."""
+    """Return the instant in UTC, or None after the year 9999, where datetime ends."""
     try:
         return EPOCH + timedelta(seconds=instant)
     except OverflowError:
