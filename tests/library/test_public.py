@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import hedgerow
 from hedgerow.registry import Registry, installed, reference, referred
+from library import greeter
 from library.greeter import GREETER
 from support.registered import CONTROLLERS, REGISTRY
 
@@ -20,6 +22,14 @@ LISTED = {
     "list_map", "main", "named_after", "ready", "rules", "run", "stalled",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
+
+
+class TestGuide:
+    def test_its_program_is_the_one_that_is_tested(self):
+        guide = (Path(__file__).parents[2] / "docs/guides/library.md").read_text("utf-8")
+        program = guide.partition("<!-- greeter -->")[2].partition("```python\n")[2]
+
+        assert program.partition("```\n")[0] == Path(greeter.__file__).read_text("utf-8")
 
 
 class TestNames:
