@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from hedgerow import app
-from hedgerow.cli import main, run
+from hedgerow.cli import main
 from hedgerow.cli.commands import Lazy
 from hedgerow.process import preflight
 from hedgerow.settings import Settings, default, flags
@@ -24,16 +24,18 @@ def began(monkeypatch):
     """Record the settings of each step instead of taking it."""
     steps: list[tuple[str, Settings]] = []
 
-    async def look(settings):
+    async def look(settings, *, registry):
+        assert registry.names == ("bluegreen", "cronjob", "memcached")
         steps.append(("look", settings))
 
-    async def operate(settings, *, first):
+    async def operate(settings, _registry, *, first):
         await first(settings)
         steps.append(("run", settings))
 
     monkeypatch.setattr(preflight, "look", look)
     monkeypatch.setattr(app, "run", operate)
-    monkeypatch.setattr(run, "configure", lambda *_, **__: None)
+    monkeypatch.setattr(app, "configure", lambda *_, **__: None)
+    monkeypatch.setattr(app, "favour_the_loop", lambda: None)
     return steps
 
 
@@ -143,7 +145,7 @@ class TestBeginning:
     def test_a_signal_while_it_still_looks_around_ends_it_with_0(self, monkeypatch, capsys, number):
         left: list[str] = []
 
-        async def look(_settings):
+        async def look(_settings, *, registry):
             try:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(anyio.sleep_forever)
@@ -156,7 +158,8 @@ class TestBeginning:
 
         before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as for a container's first process
         try:
-            monkeypatch.setattr(run, "configure", lambda *_, **__: None)
+            monkeypatch.setattr(app, "configure", lambda *_, **__: None)
+            monkeypatch.setattr(app, "favour_the_loop", lambda: None)
             monkeypatch.setattr(preflight, "look", look)
             monkeypatch.setattr(app, "connect", connect)
             assert typed() == 0
@@ -210,7 +213,8 @@ def kubeconfig(tmp_path: Path, server: str) -> str:
 
 
 def test_where_no_api_server_answers_it_exits_with_4(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(run, "configure", lambda *_, **__: None)
+    monkeypatch.setattr(app, "configure", lambda *_, **__: None)
+    monkeypatch.setattr(app, "favour_the_loop", lambda: None)
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
 

@@ -15,6 +15,7 @@ from hedgerow.cli.errors import explain
 from hedgerow.runtime.leaderelection import elector
 from hedgerow.settings import Settings
 from support.contender import SHORT, Started
+from support.registered import REGISTRY
 
 
 class HeldUp(Started):
@@ -45,7 +46,7 @@ async def _operate(kubeconfig: str, namespace: str) -> None:
         health_probe_bind_address="0",
     )
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, stand_still(signal.SIGUSR2))
-    await app.run(settings)
+    await app.run(settings, REGISTRY)
 
 
 def stand_still(until: signal.Signals) -> Callable[[], None]:

@@ -45,11 +45,12 @@ def explain(error: BaseException) -> tuple[str, int]:
     """Return an error as one line with its remedy, and the exit code that goes with it.
 
     An error whose class has `explains_itself` is one line already, with its remedy. Where a
-    component failed, the last lines of its log follow: the notes of such an error.
+    component failed, the last lines of its log follow: the notes of one with `notes_are_log`.
     """
     cause = _first(error)
     line, code = _explained(cause)
-    notes: list[str] = getattr(cause, "__notes__", []) if _explains_itself(cause) else []
+    has_log = getattr(cause, "notes_are_log", False)
+    notes: list[str] = getattr(cause, "__notes__", []) if has_log else []
     return "\n".join([kube.one_line(line, 2000), *(f"  | {note}" for note in notes)]), code
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 class SandboxError(Exception):
     """A problem and its remedy as one line; the last lines of a log, if any, are its notes."""
 
-    explains_itself = True
+    explains_itself = notes_are_log = True
 
     def __init__(self, problem: str, remedy: str, *, log: Iterable[str] = ()) -> None:
         super().__init__(f"{problem}; {remedy}")

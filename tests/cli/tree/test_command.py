@@ -113,7 +113,7 @@ class TestWrongInput:
             (("/demo",), 2, "'/demo' is neither"),
             (("bg/",), 2, "'bg/' is neither"),
             (("bg/..",), 2, "'bg/..' is neither"),
-            (("deploy/web",), 2, "'deploy' is no kind of hedgerow's: bluegreen, memcached, cronj"),
+            (("deploy/web",), 2, "'deploy' is no kind of hedgerow's: bluegreen, cronjob, memca"),
             (("bg.apps/demo",), 2, "'bg.apps' is no kind of hedgerow's"),
             (("demo", "-A", "-n", "x"), 2, "--namespace and --all-namespaces exclude each other"),
             (("none",), 1, "a resource named none does not exist in namespace ns; name another"),

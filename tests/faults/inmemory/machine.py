@@ -40,6 +40,7 @@ from hedgerow.serving import loop_latency
 from hedgerow.settings import Settings
 from runtime.virtual import run as virtually
 from support.inline import inline
+from support.registered import REGISTRY
 
 RESTART = 2.0
 """Seconds until a process that ended is started again, as a kubelet does."""
@@ -97,7 +98,7 @@ class Process:
             self._term = anyio.Event()
             with scope:
                 try:
-                    await app.run(self.settings)
+                    await app.run(self.settings, REGISTRY)
                 except Exception as error:  # noqa: BLE001 - it is looked at in the end
                     self.ends.append(error)
             self.life += 1
