@@ -1,4 +1,4 @@
-"""Command line: `hedgerow`, its commands, and the one place where an error ends as a line."""
+"""Command line: `hedgerow`, its commands, and the one place where errors become one line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DEBUG = "--debug"
 COMPLETION = "_HEDGEROW_COMPLETE"
-"""The variable by which a shell asks what a word may become; typer makes it of the name."""
+"""The variable by which a shell asks for completions; typer derives it from the name."""
 
 app = typer.Typer(
     name="hedgerow",
@@ -84,7 +84,7 @@ def as_plugin() -> None:
 def main(arguments: Sequence[str] | None = None, program: str = "hedgerow") -> None:
     """Run the command line and exit; an error becomes one line and an exit code.
 
-    `program` is how it was called, as its help repeats it.
+    `program` is the name that the help shows.
     """
     if COMPLETION in os.environ:
         from hedgerow.cli.completion import switch_on  # noqa: PLC0415 - a shell asks, and waits
