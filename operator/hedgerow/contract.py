@@ -1,4 +1,4 @@
-"""Contract: what a controller is given, what it returns, and what it declares of itself."""
+"""Contract: a controller's input, its output, and what it declares about itself."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What the caches show at one instant: the resource's own children, and what it relates to."""
+    """The cached objects at one instant: the resource's children, and its related objects."""
 
     now: datetime
     children: tuple[View, ...] = ()
     related: tuple[View, ...] = ()
     refused: frozenset[tuple[str, str]] = frozenset()
-    """Kind and name of the children whose declaration the server refused: what they show is old."""
+    """Kind and name of the children whose declaration the server refused: they are out of date."""
     made: frozenset[tuple[str, str]] = frozenset()
-    """Kind and name of the children made once that no status tells of yet; they may be gone."""
+    """Kind and name of children created once, not yet recorded in status; they may be gone."""
 
     def child(self, kind: type[V], name: str) -> V | None:
-        """Return the owned object of that kind and name, or None."""
+        """Return the owned or related object of this kind and name, or None."""
         return next((child for child in self.all(kind) if child.name == name), None)
 
     def all(self, kind: type[V]) -> tuple[V, ...]:
-        """Return every owned or related object of that kind."""
+        """Return every owned or related object of this kind."""
         return tuple(v for v in (*self.children, *self.related) if isinstance(v, kind))
 
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Declare a child: `fields` is the manifest below its identity, fully spelled out."""
+    """Declare a child: `fields` is its complete manifest without the identity."""
 
     kind: type[View]
     name: str
@@ -60,7 +60,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a child once: it is created where it is missing, and kept as it is where it is there."""
+    """Create a child once: it is created if it is missing, and otherwise kept as it is."""
 
     kind: type[View]
     name: str
@@ -69,7 +69,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Finalized:
-    """Keep a child, and take our finalizer off it: what it was waiting for is done."""
+    """Keep a child, but remove our finalizer: it is not needed any more."""
 
     kind: type[View]
     name: str
@@ -90,7 +90,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """The whole answer of one compose: what is not named in `children` is pruned."""
+    """The result of one compose: owned objects that are not in `children` are pruned."""
 
     children: tuple[Child, ...] = ()
     status: Status | None = None
@@ -102,8 +102,8 @@ class Desired:
 class Relation:
     """Objects that a controller reads without owning them.
 
-    `labels` is the selector of the watch, `of` names the resources that an object concerns, and
-    `reduce` drops on the way into the cache what nobody reads.
+    `labels` is the selector of the watch. `of` returns the keys of the resources that an object
+    concerns. `reduce` drops the fields that nobody reads before an object is cached.
     """
 
     kind: type[View]
@@ -116,7 +116,7 @@ class Relation:
 class Lag:
     """How late children are created: the histogram `hedgerow_<name>_seconds`, explained by `help`.
 
-    `due` returns when a child was due, None for one that was not due at any time.
+    `due` returns when a child was due, or None if it had no due time.
     """
 
     name: str
@@ -129,15 +129,15 @@ class Controller(Generic[R]):
     """A controller: a pure function and what it reads and writes.
 
     `name` is the suffix of its field manager, `hedgerow-<name>`, and the value of the label
-    `hedgerow.dev/controller` on its children. `finalizers` are those that its children may carry:
-    they are taken off once the resource itself is gone. `child_names` says what children of a kind
-    are called where that is not the resource's own name; the admission policy holds it to that.
-    `lag` has it measured how late children are created.
+    `hedgerow.dev/controller` on its children. `finalizers` are those that its children may have;
+    they are removed once the resource itself is gone. `child_names` are the name patterns of
+    children whose name is not the resource's own; the admission policy enforces them. `lag` makes
+    the runtime measure how late children are created.
 
-    Two are for admission, before a resource is stored, and as pure and total as `compose`.
-    `validate` gives every error of a resource: at least all that compose would call Stalled for
-    its spec alone, by the same judgement. `default` gives an object with the values that it leaves
-    out; it adds fields, and changes none that is there.
+    Two functions are for admission, before a resource is stored; like `compose` they are pure and
+    total. `validate` yields every error of a resource: at least all for which compose would report
+    Stalled because of the spec alone, by the same rules. `default` returns an object with defaults;
+    it only adds fields, and changes none.
     """
 
     name: str
@@ -154,8 +154,8 @@ class Controller(Generic[R]):
     lag: Lag | None = None
 
     def names_of(self, kind: type[View]) -> tuple[str, ...]:
-        """Return the patterns of a kind's names, of which `{}` is the resource's; by default that.
+        """Return the name patterns of a kind; `{}` is the resource's name, and also the default.
 
-        A `*` at the end stands for anything.
+        A `*` at the end stands for any text.
         """
         return self.child_names.get(kind, ("{}",))

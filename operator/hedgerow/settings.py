@@ -34,7 +34,7 @@ DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """How a setting is told; `takes` is said to whoever told it nonsense."""
+    """The command-line option of a setting; `takes` is shown for an invalid value."""
 
     group: str
     name: str

@@ -1,4 +1,4 @@
-"""Base: what every custom resource and every view of a live object shares."""
+"""Base: the common parts of all custom resources and of all views of live objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from hedgerow_schemas.definition import Definition, list_map
 
 Object = dict[str, Any]
-"""A Kubernetes object as its JSON: what is sent, what is stored, what is watched."""
+"""A Kubernetes object as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +176,9 @@ class CustomResource(Model):
 
 
 class View:
-    """A tolerant reading of one live object: what is absent or ill-typed reads as empty.
+    """A tolerant view of one live object: absent or ill-typed fields are empty.
 
-    A view never raises: it is held against objects that other programs wrote.
+    A view never raises, because other programs wrote the objects.
     """
 
     api: ClassVar[ApiResource]
@@ -188,7 +188,7 @@ class View:
         self.raw = raw
 
     def at(self, *path: str) -> Any:
-        """Return the value below `path`, or None when any step is missing or no map."""
+        """Return the value below `path`, or None if any step is missing or not a map."""
         value: Any = self.raw
         for step in path:
             if not isinstance(value, Mapping):
@@ -223,7 +223,7 @@ class View:
 
     @property
     def namespace(self) -> str:
-        """`metadata.namespace`; empty for what has none."""
+        """`metadata.namespace`; empty if there is none."""
         return self.text("metadata", "namespace")
 
     @property

@@ -25,7 +25,7 @@ def _entry(entries: tuple[Any, ...], key: str, value: str | bool) -> Object:
 
 
 def _waiting(status: Any) -> Object:
-    """Reduce a container's status to why it waits."""
+    """Return a container's status with only the reason why it waits."""
     reason = View(status).text("state", "waiting", "reason")
     return {"state": {"waiting": {"reason": reason}}} if reason else {}
 
@@ -36,7 +36,7 @@ class WithConditions(View):
     __slots__ = ()
 
     def condition(self, kind: str) -> str:
-        """Return a condition's status (`True`, `False`, `Unknown`); empty when it is absent."""
+        """Return a condition's status (`True`, `False`, `Unknown`); empty if it is absent."""
         return View(_entry(self.items("status", "conditions"), "type", kind)).text("status")
 
 
@@ -114,14 +114,14 @@ class Deployment(WithConditions):
 
 
 class Pod(WithConditions):
-    """A Pod: whether it serves, and what it waits for when it does not."""
+    """A Pod: whether it is ready, and otherwise what it waits for."""
 
     api: ClassVar[ApiResource] = ApiResource("v1", "Pod", "pods")
     __slots__ = ()
 
     @staticmethod
     def reduced(pod: Object) -> Object:
-        """Return what this view reads of a pod: caches hold pods by the thousand."""
+        """Return only the fields that this view reads, as caches have thousands of pods."""
         view = View(pod)
         kept = {key: view.at("metadata", key) for key in POD_IDENTITY}
         owner = _entry(view.items("metadata", "ownerReferences"), "controller", True)
@@ -162,7 +162,7 @@ class Pod(WithConditions):
 
     @property
     def waiting_reason(self) -> str:
-        """Say why a container waits (`ImagePullBackOff`, …): the first reason given, or empty.
+        """The first reason why a container waits (`ImagePullBackOff`, …), or empty.
 
         Init containers come first, since the others wait for them.
         """
@@ -175,10 +175,10 @@ class Pod(WithConditions):
 
     @property
     def deployment(self) -> str:
-        """Name the Deployment behind the pod's ReplicaSet, or give an empty string.
+        """The name of the Deployment of the pod's ReplicaSet, or empty.
 
         A Deployment names its ReplicaSets `<deployment>-<pod-template-hash>`, and the hash is
-        a label of the pod: no ReplicaSet is read.
+        a label of the pod. So it is not necessary to read ReplicaSets.
         """
         owner = View(_entry(self.items("metadata", "ownerReferences"), "kind", "ReplicaSet"))
         suffix = f"-{View(self.labels).text(POD_TEMPLATE_HASH)}"

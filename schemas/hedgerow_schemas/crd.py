@@ -21,7 +21,7 @@ LABELS: Mapping[str, str] = {"app.kubernetes.io/part-of": "hedgerow"}
 
 
 def crd_name(resource: type[CustomResource]) -> str:
-    """Return the name that the API server asks of a CRD: `<plural>.<group>`."""
+    """Return the name that the API server requires for a CRD: `<plural>.<group>`."""
     return f"{resource.api.plural}.{resource.api.group}"
 
 
@@ -30,9 +30,9 @@ def render(
 ) -> Object:
     """Return the CustomResourceDefinition of a resource.
 
-    `document` is the OpenAPI document that Kubernetes's own types are taken from, `describe`
-    whether their descriptions come along. Raises SchemaError when the document lacks a type or
-    the model says what a structural schema cannot.
+    `document` is the OpenAPI document with Kubernetes's own types. `describe` includes their
+    descriptions. Raises SchemaError if the document lacks a type, or if the model cannot be
+    expressed as a structural schema.
     """
     api = resource.api
     return {
@@ -83,7 +83,7 @@ def _root(resource: type[CustomResource], upstream: Upstream) -> Schema:
     identity = {
         "apiVersion": {"type": "string", "description": "The API version of the object."},
         "kind": {"type": "string", "description": f"Always {resource.api.kind}."},
-        # The server knows what metadata is and refuses to hear more than this about it.
+        # The server defines metadata itself, and does not accept more than this about it.
         "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
     }
     schema["properties"] = identity | {

@@ -1,4 +1,4 @@
-"""Definition: how a custom resource presents itself, beyond the shape of its fields."""
+"""Definition: parts of a CRD besides its fields: columns, short names, scale, CEL rules."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 UPSTREAM = "x-upstream"
-"""Names a Kubernetes type whose schema stands here: it comes from the API server's OpenAPI."""
+"""The name of a Kubernetes type whose schema is inserted here, from the API server's OpenAPI."""
 
 EDITOR = "x-editor"
-"""Holds JSON Schema that only editors read, where the server reads a CEL rule."""
+"""JSON Schema for editors only; the server uses a CEL rule instead."""
 
 DNS_1035_LABEL = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 
@@ -40,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Where the scale subresource finds its numbers, as JSON paths: `kubectl scale`, autoscalers.
+    """The JSON paths of the scale subresource, for `kubectl scale` and autoscalers.
 
     `selector` is the status field with the pods' label selector in its string form.
     """
@@ -60,7 +60,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What `kubectl` knows of a resource besides its name: columns, short names, scale."""
+    """What `kubectl` uses of a resource besides its name: columns, short names, scale."""
 
     columns: tuple[Column, ...] = ()
     short_names: tuple[str, ...] = ()
@@ -70,11 +70,11 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A CEL rule of the schema, and the message that a user reads when it does not hold.
+    """A CEL rule of the schema, and the message for users if it does not hold.
 
-    `path` is the field to blame, relative to where the rule stands. `on_create_only` spares
-    objects that are older than the rule: without it they could not even lose a finalizer.
-    `editor` says the same in JSON Schema.
+    `path` is the invalid field, relative to the rule. `on_create_only` excludes existing objects:
+    otherwise not even a finalizer could be removed from older ones. `editor` is the same rule in
+    JSON Schema.
     """
 
     rule: str
@@ -97,7 +97,7 @@ class Rule:
 def named_after(what: str, longest: int) -> Rule:
     """Return the rule for the name of a resource that a Service is named after (RFC 1035).
 
-    It holds on creation only; `what` names the objects that are named so.
+    It holds on creation only; `what` says which objects get the name.
     """
     limits = {"maxLength": longest, "pattern": DNS_1035_LABEL}
     name = {"properties": {"name": limits}}
@@ -124,5 +124,5 @@ def rules(*given: Rule) -> dict[str, Any]:
 
 
 def list_map(*keys: str) -> dict[str, Any]:
-    """Return the `json_schema_extra` of a list whose items are told apart by these fields."""
+    """Return the `json_schema_extra` of a list whose items have these fields as keys."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}

@@ -15,9 +15,9 @@ _RFC_3339: Final = re.compile(
 
 
 def instant(text: str) -> datetime | None:
-    """Return an RFC 3339 time, as Go reads it; None when it is absent or is none.
+    """Return an RFC 3339 time, as Go reads it; None if it is absent or invalid.
 
-    A date alone, a week, a blank for the T or a time without an offset is none.
+    A date alone, a week, a blank instead of the T, or a time without an offset is invalid.
     """
     if not _RFC_3339.fullmatch(text):
         return None
@@ -45,12 +45,12 @@ class Job(WithConditions):
 
     @property
     def finished(self) -> bool:
-        """Whether it has ended, one way or the other."""
+        """Whether it has succeeded or failed."""
         return self.succeeded or self.failed
 
     @property
     def going(self) -> bool:
-        """Whether its deletion has begun."""
+        """Whether it is being deleted."""
         return bool(self.at("metadata", "deletionTimestamp"))
 
     @property

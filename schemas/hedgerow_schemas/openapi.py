@@ -12,10 +12,10 @@ from typing import Any
 
 Schema = dict[str, Any]
 Refer = Callable[[str, frozenset[str]], Schema]
-"""Gives the schema that stands for a named type; the set holds its keys as a list-map's item."""
+"""Returns the schema for a named type; the set has its keys if it is an item of a list-map."""
 
 DOCUMENT_PATH = "/openapi/v3/apis/batch/v1"
-"""Where an API server publishes the document that holds PodSpec."""
+"""Where an API server publishes the document with PodSpec."""
 
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
@@ -53,7 +53,7 @@ _DROPPED = frozenset(
 
 
 class SchemaError(ValueError):
-    """A schema says what a structural schema cannot say, or names what is not there."""
+    """A schema cannot be expressed as a structural schema, or refers to a missing type."""
 
 
 class Upstream:
@@ -66,7 +66,7 @@ class Upstream:
     def inline(self, name: str) -> Schema:
         """Return a type with every type that it refers to written out in place.
 
-        Raises SchemaError when a type refers to itself: a structural schema is finite.
+        Raises SchemaError if a type refers to itself: a structural schema is finite.
         """
         return self._inline(name, frozenset(), ())
 

@@ -1,4 +1,4 @@
-"""Command line: `hedgerow`, its commands, and the one place where an error ends as a line."""
+"""Command line: `hedgerow`, its commands, and the one place where errors become one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DEBUG = "--debug"
 COMPLETION = "_HEDGEROW_COMPLETE"
-"""The variable by which a shell asks what a word may become; typer makes it of the name."""
+"""The variable by which a shell asks for completions; typer derives it from the name."""
 
 app = typer.Typer(
     name="hedgerow",

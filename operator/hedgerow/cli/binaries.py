@@ -1,4 +1,4 @@
-"""Binaries: the option `--build` of every command that may bring up a sandbox."""
+"""Binaries: the option `--build` of every command that can start a sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broken pipes: output whose reader leaves, as `head` does, ends a command in good order."""
+"""Broken pipes: if the reader of the output exits, such as `head`, the command ends normally."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def quiet() -> Generator[None]:
-    """Print in this context; it ends early, and without an error, when nobody reads any more.
+    """Print in this context; it ends early and without an error if nobody reads any more.
 
-    Libraries turn a broken pipe into an exit with code 1, which would tell of a failure.
+    Libraries turn a broken pipe into an exit with code 1, which would look like a failure.
     """
     try:
         yield
@@ -27,7 +27,7 @@ def quiet() -> Generator[None]:
 
 
 def silence() -> None:
-    """Have what is still to be flushed go nowhere; else the interpreter complains at its exit."""
+    """Discard output that is not flushed yet; otherwise the interpreter complains at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.__stdout__.fileno() if sys.__stdout__ else nowhere)
     os.close(nowhere)

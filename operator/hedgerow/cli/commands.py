@@ -1,4 +1,4 @@
-"""Commands: the subcommands by name, each imported only when it is the one that runs."""
+"""Commands: the subcommands by name, each imported only when it runs."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ if TYPE_CHECKING:
 
 
 LEFT_OUT = ("hedgerow.demo", "hedgerow.sandbox")
-"""What the operator's image is made without (see .dockerignore)."""
+"""The packages that the operator's image leaves out (see .dockerignore)."""
 ELSEWHERE = "`hedgerow {}` is not part of the operator's image: run it from a checkout"
 COMMAND_PATH = "command_path"
-"""Of an error that has no context: the command that it is about."""
+"""An attribute of errors without a context: the command that they are about."""
 
 
 class LeftOutError(Exception):
-    """A command that this installation was made without."""
+    """A command that this installation does not include."""
 
     explains_itself = True
 
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
-    """Where a command is: a function, or a Typer app of several, and what the list says of it."""
+    """Where a command is: a function, or a Typer app with several, and its line in the list."""
 
     module: str
     name: str
     help: str
     leaves: bool = False
-    """Whether SIGTERM ends it with 0 from the start, as it does once it is at work."""
+    """Whether SIGTERM ends it with code 0 even before it has started to work."""
 
     def stub(self, name: str) -> Any:
-        """Return a command that can be listed and nothing more."""
+        """Return a command that can only be listed."""
         listed = typer.Typer(add_completion=False)
         listed.command(name, help=self.help)(_nothing)
         return typer.main.get_command(listed)
 
     def load(self, name: str) -> Any:
-        """Import the command; raises LeftOutError where the image was made without it."""
+        """Import and return the command; raises LeftOutError if the image does not include it."""
         try:
             found = getattr(import_module(self.module), self.name)
         except ModuleNotFoundError as error:
@@ -113,7 +113,7 @@ def _nothing() -> None:
 
 
 class Commands(TyperGroup):
-    """A group whose members cost nothing until they are called."""
+    """A group whose commands are imported only when they are called."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -121,7 +121,7 @@ class Commands(TyperGroup):
         self.commands = {**stubs, **self.commands}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Import the command that is called, then find it as any other."""
+        """Import the called command, then resolve it as usual."""
         name = args[0]
         if name in LAZY:
             if LAZY[name].leaves:
@@ -130,7 +130,7 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that is called; a wrong option of it that says no place gets one."""
+        """Run the called command; an error without a context gets the command's name."""
         try:
             return super().invoke(ctx)
         except Exception as error:
@@ -139,5 +139,5 @@ class Commands(TyperGroup):
             raise
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the library's signature
-        """Return the names in the order that a newcomer needs them."""
+        """Return the names in the order in which a new user needs them."""
         return list(self.commands)

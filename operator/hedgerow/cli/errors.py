@@ -1,4 +1,4 @@
-"""Errors: every error that can reach the user as one line with its remedy, and its exit code."""
+"""Errors: turns every error that can reach the user into one line with its remedy and exit code."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def _explains_itself(error: BaseException) -> bool:
 
 
 def _first(error: BaseException) -> BaseException:
-    """Look into groups: tasks fail in company, but one of them failed first."""
+    """Return the first error in a group: several tasks may fail, but one failed first."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 
 def _setting(error: ValidationError) -> str:
-    """Put a refused setting into the words of the command line."""
+    """Return the message for a refused setting, in terms of the command line."""
     from hedgerow.settings import flags  # noqa: PLC0415 - most errors are of other commands
 
     first = next(field_errors(error))
@@ -101,18 +101,18 @@ def _setting(error: ValidationError) -> str:
 
 
 def _usage(error: Any) -> str:
-    """Put what the command line's own library complains of into one line."""
+    """Return a usage error of the command line library in one line."""
     context = getattr(error, "ctx", None)
     told: str = getattr(error, COMMAND_PATH, "hedgerow")
     command = context.command_path if context else told
     if isinstance(error.__cause__, ValidationError):
         error.message = in_a_line(error.__cause__)
-    # A group without a command has shown its help already, and says nothing more.
+    # A group without a command has already shown its help, and its message is empty.
     message = error.format_message().rstrip(".") or "a command is missing"
     message += environment(getattr(getattr(error, "param", None), "envvar", None))
     return f"{message}; see `{command} --help`"
 
 
 def environment(variable: str | None) -> str:
-    """Return a note of a variable that may be where the value came from."""
+    """Return a note that an environment variable is set, as the value may come from it."""
     return f" ({variable} is set)" if variable and os.environ.get(variable) else ""

@@ -1,4 +1,4 @@
-"""Exits: what the exit code of `hedgerow` says."""
+"""Exits: the exit codes of `hedgerow`."""
 
 from enum import IntEnum
 
@@ -8,12 +8,12 @@ class Exit(IntEnum):
 
     DONE = 0
     FAILED = 1
-    """It was tried and could not be done, or was not as it should be."""
+    """The command was tried and failed, or found something wrong."""
     USAGE = 2
-    """The command line or the settings it names make no sense; nothing was tried."""
+    """The command line or its settings are invalid; nothing was tried."""
     CONFLICT = 3
-    """Another field manager holds what would be applied, and keeps it."""
+    """Another field manager holds a field that would be applied, and keeps it."""
     NO_CLUSTER = 4
-    """No API server answers, or it does not know these credentials."""
+    """No API server answers, or it does not accept these credentials."""
     INTERRUPTED = 130
-    """SIGINT, cleaned up; other signals exit with 128 and their number too."""
+    """SIGINT, after cleaning up; other signals also exit with 128 plus their number."""

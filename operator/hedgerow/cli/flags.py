@@ -1,4 +1,4 @@
-"""Flags: the settings of `hedgerow run` as options of a command, made from the settings."""
+"""Flags: the settings of `hedgerow run` as command-line options, derived from the settings."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 COMMAND = "command"
-"""Parameter of the command's own context; `context` is a setting."""
+"""The name of the parameter for the command's context, as `context` is a setting."""
 
 
 def with_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
-    """Return the command an option for every setting, and the settings that were given.
+    """Return a command with an option for every setting, which calls `command` with the settings.
 
-    An option wins over its environment variable. Raises ValidationError for what will not do.
+    An option overrides its environment variable. The command raises ValidationError for invalid
+    values.
     """
 
     def run(**given: Any) -> None:
@@ -51,7 +52,7 @@ def _option(name: str, kind: Any, flag: Flag) -> Any:
         help=flag.help,
         metavar=flag.metavar or None,
         envvar=flag.variable,
-        show_envvar=False,  # the command's own words tell them all at once
+        show_envvar=False,  # the command's help lists all of them together
         show_default=default(name),
         rich_help_panel=flag.group,
     )
@@ -59,7 +60,7 @@ def _option(name: str, kind: Any, flag: Flag) -> Any:
 
 
 def _type(name: str, kind: Any) -> Any:
-    """Return the type that the command line reads; the settings themselves judge the value."""
+    """Return the type that the command line parses; the settings validate the value."""
     if kind is bool:
         return bool | None
     if get_origin(kind) is tuple:

@@ -1,4 +1,4 @@
-"""Interrupts: an action that a signal cancels, and whose cleaning up no signal disturbs."""
+"""Interrupts: runs an action that a signal cancels, but whose cleanup no signal interrupts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ EXIT_BY_SIGNAL = 128
 
 
 def run(action: Callable[[], Awaitable[None]]) -> None:
-    """Run to the end, or to the end of cleaning up after a signal.
+    """Run an action to its end; after a signal, to the end of its cleanup.
 
-    Raises what `action` raises, and Exit with 128 + the signal's number.
+    Raises what `action` raises, or Exit with 128 + the signal's number.
     """
-    # A command that is cancelled is ended and reaped at once; asyncio then warns that it is gone.
+    # A cancelled subprocess is ended and reaped at once; asyncio then warns that it is gone.
     logging.getLogger("asyncio").setLevel(logging.ERROR)
     caught, failed = anyio.run(_until_signalled, action)
     if failed:

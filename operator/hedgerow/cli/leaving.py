@@ -1,4 +1,4 @@
-"""Leaving: a command that has begun nothing yet ends well on SIGTERM, also while it is imported."""
+"""Leaving: a command that has not started its work yet ends with 0 on SIGTERM."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def leaving_on_sigterm() -> Generator[None]:
-    """Exit with 0 on SIGTERM, until something else listens to it.
+    """Exit with 0 on SIGTERM, until other code handles it.
 
-    The first process of a container ignores a signal that it has not asked for, pid_namespaces(7).
+    The first process of a container ignores signals that it has no handler for, pid_namespaces(7).
     """
     before = signal.signal(signal.SIGTERM, _leave)
     try:

@@ -1,4 +1,4 @@
-"""Targets: the object that a command is about, and the hedgerow resource that answers for it."""
+"""Targets: the object of a command, and the hedgerow resource that manages it."""
 
 from __future__ import annotations
 
@@ -55,22 +55,22 @@ Context = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A kind and where its object is."""
+    """An object's kind, namespace and name."""
 
     api: ApiResource
     namespace: str
     name: str
 
     def __str__(self) -> str:
-        """Write it as kubectl takes it."""
+        """Return it as kubectl accepts it."""
         return f"{self.api.kind}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Ruler:
-    """The hedgerow resource that answers for an object, and the field manager it does it by.
+    """The hedgerow resource that manages an object, and its field manager.
 
-    `itself`: the object is that resource, of which hedgerow writes the status.
+    `itself`: the object is that resource, whose status hedgerow writes.
     """
 
     api: ApiResource
@@ -80,12 +80,12 @@ class Ruler:
 
 
 def say(line: str) -> None:
-    """Tell something beside the answer: a line on standard error."""
+    """Print a message on standard error."""
     typer.echo(f"hedgerow: {line}", err=True)
 
 
 def parted(target: str) -> tuple[str, str]:
-    """Split KIND/NAME; raises BadParameter."""
+    """Return KIND/NAME as two parts; raises BadParameter."""
     kind, slash, name = target.partition("/")
     if not (kind and slash and name) or "/" in name or name in {".", ".."}:
         raise typer.BadParameter(f"{target!r} is no KIND/NAME, such as deployment/web")
@@ -93,7 +93,7 @@ def parted(target: str) -> tuple[str, str]:
 
 
 def connected(kubeconfig: str | None, context: str | None) -> AbstractAsyncContextManager[Cluster]:
-    """Log in."""
+    """Return the connection to the cluster, as a context manager."""
     from hedgerow.kube.client import connect  # noqa: PLC0415 - only where it is needed
 
     agent = f"hedgerow/{version()}"
@@ -101,7 +101,7 @@ def connected(kubeconfig: str | None, context: str | None) -> AbstractAsyncConte
 
 
 async def located(cluster: Cluster, target: tuple[str, str], namespace: str | None) -> Place:
-    """Find the kind that is meant, and tell what else the word could mean."""
+    """Return the object's place; print what else the word for its kind could mean."""
     kind, name = target
     found = await find(cluster, kind)
     if found.others:
@@ -112,7 +112,7 @@ async def located(cluster: Cluster, target: tuple[str, str], namespace: str | No
 
 
 async def read(cluster: Cluster, place: Place) -> Object:
-    """Read the object; ends the command when there is none."""
+    """Return the object; exit with a message if there is none."""
     live = await cluster.read(place.api, place.name, place.namespace)
     if live is None:
         where = f" in namespace {place.namespace}; name another with -n" if place.namespace else ""

@@ -1,4 +1,4 @@
-"""Times: how people write instants on the command line, and how they are shown them."""
+"""Times: how instants and durations are read from the command line, and how they are shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 
 
 def moment(option: str, text: str, zone: tzinfo) -> datetime:
-    """Read an RFC 3339 time or a date, meant in the zone if it has no offset; else BadParameter."""
+    """Return an RFC 3339 time or a date, in `zone` if it has no offset. Raises BadParameter."""
     try:
         found = datetime.fromisoformat(text.upper())
     except ValueError:
@@ -32,7 +32,7 @@ def moment(option: str, text: str, zone: tzinfo) -> datetime:
 
 
 def duration(option: str, text: str) -> float:
-    """Read a duration such as 30s, from 0s to an hour, in seconds; else BadParameter."""
+    """Return a duration such as 30s in seconds, from 0s to an hour. Raises BadParameter."""
     try:
         seconds = nanoseconds(text) / 1e9
     except ValueError:
@@ -45,12 +45,12 @@ def duration(option: str, text: str) -> float:
 
 
 def local(instant: datetime) -> str:
-    """Show a time as `Sun 2026-03-29 03:30:00 CEST +02:00`; a zone may have no name but that."""
+    """Return a time as `Sun 2026-03-29 03:30:00 CEST +02:00`; some zones have only an offset."""
     offset = instant.isoformat()[19:]
     name = instant.tzname() or ""
     return f"{instant:%a %Y-%m-%d %H:%M:%S} {f'{name} ' if name.isalpha() else ''}{offset}"
 
 
 def utc(instant: datetime) -> str:
-    """Show a time as manifests and the API write it: `2026-03-29T01:30:00Z`."""
+    """Return a time as manifests and the API write it: `2026-03-29T01:30:00Z`."""
     return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"

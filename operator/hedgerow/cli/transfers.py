@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 _WIDEST = (70, 40, 40, 40)
-"""Columns that a cell has at most; a longer path has more, since its end may tell it apart."""
+"""The most columns of each cell, but paths are never cut, as their ends may be what differs."""
 _HEADERS = ("FIELD", "VALUE", "FROM", "TO")
 NOBODY = "nobody"
 
 
 def table(moves: Iterable[Move]) -> str:
-    """Return a line for each move, under headers."""
+    """Return a table with a line for each move."""
     rows = [_HEADERS, *(_row(move) for move in moves)]
     shown = [(row[0], *map(cut, row[1:], _WIDEST[1:])) for row in rows]
     columns = zip(zip(*shown, strict=True), _WIDEST, strict=True)
@@ -37,12 +37,12 @@ def table(moves: Iterable[Move]) -> str:
 
 
 def counted(moves: Sequence[Move]) -> str:
-    """Return how many fields they are."""
+    """Return the number of fields in words."""
     return "1 field" if len(moves) == 1 else f"{len(moves)} fields"
 
 
 def told(change: Change) -> str:
-    """Return of a change in a line."""
+    """Return a change in one line."""
     return f"{printable(change.path)}: {_value(change.before)} → {_value(change.after)}"
 
 

@@ -1,4 +1,4 @@
-"""Widths: how wide a line may be where nobody looks at a terminal."""
+"""Widths: how wide a line may be if there is no terminal."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 from typing import Final
 
 ENDLESS: Final = 10_000
-"""Columns where no terminal sets a width: what is read by a program is not to be cut."""
+"""Columns without a terminal: lines for programs must not be cut."""
 
 
 def is_limited() -> bool:
-    """Return whether there is a terminal, or COLUMNS stands for one."""
+    """Return whether there is a terminal, or COLUMNS is set."""
     return sys.stdout.isatty() or bool(os.environ.get("COLUMNS"))

@@ -1,4 +1,4 @@
-"""Demo: the operator at work on a real API server, told from what is read back from it."""
+"""Demo: shows the operator at work on a real API server, and reads each result back from it."""
 
 from hedgerow.demo.errors import DemoError
 

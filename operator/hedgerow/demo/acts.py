@@ -1,4 +1,4 @@
-"""Acts: what happens to one BlueGreen, each step typed, waited for and read back."""
+"""Acts: the demo's steps with one BlueGreen; each is typed, waited for and read back."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def flip(stage: Stage) -> None:
 
 
 async def contest(stage: Stage) -> None:
-    """Let kubectl take a declared field: it stays taken, and everybody is told."""
+    """Let kubectl take a declared field: it stays taken, and the conflict is reported."""
     stage.page.act("Somebody else takes a field, and nothing is overwritten")
     witness = Witness(stage)
     name, image = samples.container()
@@ -79,7 +79,7 @@ async def contest(stage: Stage) -> None:
 
 
 async def follow(stage: Stage) -> None:
-    """Change another field of the same container: it follows, the taken one stays taken."""
+    """Change another field of the same container: it is applied, and the taken one stays."""
     stage.page.act("The fields beside it still follow the spec")
     witness = Witness(stage)
     name, _ = samples.container()
@@ -102,7 +102,7 @@ async def follow(stage: Stage) -> None:
 
 
 async def agree(stage: Stage) -> None:
-    """Declare what the other holds: both hold it now, and the conflict is over."""
+    """Declare the value that the other manager holds: both hold it, and the conflict is over."""
     stage.page.act("To agree is one way to end it")
     witness = Witness(stage)
     name, _ = samples.container()
@@ -123,7 +123,7 @@ _PHASES: tuple[Phase, ...] = ("Blue", "Green")
 
 
 async def _routed(witness: Witness, phase: Phase) -> BlueGreen:
-    """Wait until the Service selects a colour, and that is ready where pods get ready."""
+    """Wait until the Service selects a colour, and, if pods are simulated, until it is ready."""
     simulated = witness.stage.sandbox is not None
 
     def there(bg: BlueGreen) -> bool:

@@ -1,8 +1,8 @@
-"""DemoError: what the demo claims and the API server does not show."""
+"""DemoError: a claim of the demo that the API server does not confirm."""
 
 
 class DemoError(Exception):
-    """A problem and what to look at, as one line."""
+    """A problem and what to do about it, in one line."""
 
     explains_itself = True
 
@@ -11,4 +11,4 @@ class DemoError(Exception):
 
 
 class UnheardError(DemoError):
-    """Whoever read what the demo prints went away: there is nothing to investigate."""
+    """The reader of the demo's output is gone: there is nothing to investigate."""

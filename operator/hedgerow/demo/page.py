@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 WIDTH = 80
 INDENT = 4
 TELL_EVERY = 30.0
-"""Seconds between two lines about the same step, where lines stay."""
+"""Seconds between two lines about the same step, if there is no terminal."""
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """End the demo as any failure does, so that it cleans up, and print no more."""
+        """End the demo as after a failure, so that it cleans up; print nothing more."""
         try:
             super().on_broken_pipe()
         except SystemExit:
@@ -34,49 +34,49 @@ class _Console(Console):
 
 
 class Page:
-    """Headings, typed commands, their output, and claims that were held against the server."""
+    """Prints headings, typed commands, their output, and claims checked against the server."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or _Console(highlight=False)
         self._acts = 0
 
     def title(self, text: str) -> None:
-        """Say what this is."""
+        """Print the demo's title."""
         self._console.print(Text(text, "bold"))
 
     def act(self, title: str) -> None:
-        """Begin the next part."""
+        """Print the heading of the next part."""
         self._acts += 1
         self._console.print()
         self._console.print(Text.assemble((f"{self._acts:2}  ", "bold cyan"), (title, "bold")))
 
     def say(self, text: str) -> None:
-        """Explain."""
+        """Print an explanation."""
         self._wrapped(text)
 
     def typed(self, line: str) -> None:
-        """Show a command as it is typed: never wrapped, so that it can be copied."""
+        """Print a command as it is typed; it is not wrapped, so that it can be copied."""
         for number, part in enumerate(folded(line).splitlines()):
             sign = "$ " if number == 0 else "  "
             text = Text.assemble(" " * INDENT, (sign, "dim"), (part, "green"))
             self._console.print(text, soft_wrap=True)
 
     def output(self, text: str) -> None:
-        """Show what a command printed."""
+        """Print a command's output."""
         for line in text.splitlines():
             self._wrapped(line.rstrip(), "dim")
 
     def claim(self, text: str) -> None:
-        """Show a statement that the API server bore out."""
+        """Print a statement that the API server confirmed."""
         self._wrapped(text, "bold green", mark="✓ ")
 
     def broken(self, text: str) -> None:
-        """Show a statement that the API server did not bear out."""
+        """Print a statement that the API server did not confirm."""
         self._wrapped(text, "bold red", mark="✗ ")
 
     @contextmanager
     def waiting(self, text: str) -> Generator[Progress]:
-        """Show what is waited for; where there is no terminal, a line for each step."""
+        """Show what the demo waits for; without a terminal, print a line for each step."""
         if not self._console.is_terminal:
             yield self._now_and_then()
             return
@@ -93,7 +93,7 @@ class Page:
         return self._console.is_terminal
 
     def _now_and_then(self) -> Progress:
-        """Return what says each step once, and how far it is twice a minute."""
+        """Return a function that prints each step once, and its progress twice a minute."""
         told: dict[str, float] = {}
 
         def tell(line: str) -> None:
@@ -105,9 +105,9 @@ class Page:
         return tell
 
     def _wrapped(self, text: str, style: str = "", mark: str = "") -> None:
-        """Print between the indent and the edge; what does not fit hangs below by two.
+        """Print a wrapped text; after the first line, lines are indented by two more.
 
-        Words stay whole, a path that is too long as well.
+        Words are never broken, not even long paths.
         """
         lines = wrap(
             f"{mark}{text}",
@@ -126,7 +126,7 @@ class Page:
 
 
 def folded(line: str) -> str:
-    """Break a command that is too long for the page before a flag, as a shell lets one do."""
+    """Return a command; one too long for the page is broken before a flag, valid for a shell."""
     room = WIDTH - INDENT - len("$ ") - len(" \\")
     cut = line.rfind(" -", 0, room + 1)
     if len(line) <= room or "\n" in line or cut <= 0:

@@ -1,4 +1,4 @@
-"""Player: `hedgerow run` as a process of its own, from its first log line to its last."""
+"""Player: runs `hedgerow run` as a process of its own, from start to end."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PATIENCE = 30.0
 
 @asynccontextmanager
 async def operator(stage: Stage) -> AsyncGenerator[Started]:
-    """Start the operator and wait until it has read all it watches; stop it at the end.
+    """Start the operator and wait until its caches are filled; stop it at the end.
 
-    It is left running when the demo is to be kept and nothing failed.
+    It keeps running if the demo is to be kept and nothing failed.
     """
     page = stage.page
     page.act("The operator")
-    # In a sandbox it may look everywhere; a cluster that was given is not ours to look around in.
+    # In a sandbox it may watch all namespaces; in a given cluster, only the demo's own.
     arguments = ["run"] if stage.sandbox else ["run", *stage.flags.split()]
     page.typed(f"hedgerow {' '.join(arguments)} > {LOG} 2>&1 &")
     log = stage.directory / LOG
@@ -81,7 +81,7 @@ def _entries(log: Path) -> list[dict[str, Any]]:
 
 
 def _last(log: Path) -> str:
-    """Return the operator's last words: the event it logged, or the line it died with."""
+    """Return the operator's last log event, or the last line of its log."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() or ["nothing"]
     entries = _entries(log)
     return str(entries[-1].get("event")) if lines[-1].startswith("{") and entries else lines[-1]

@@ -1,4 +1,4 @@
-"""Samples: the BlueGreen of the demo, step by step, as files that kubectl applies."""
+"""Samples: the demo's BlueGreen at each step, as files that kubectl applies."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 SAMPLE = "samples/bluegreen.yaml"
 IMAGE = "busybox:1.37"
-"""What somebody else puts into the green container."""
+"""The image that somebody else sets in the green container."""
 VARIABLE = {"name": "GREETING", "value": "hello"}
 
 
 def sample() -> Object:
-    """Read the sample that comes with hedgerow."""
+    """Return the sample that comes with hedgerow."""
     packaged = Path(str(files("hedgerow"))) / "manifests"
     manifests = packaged if packaged.exists() else Path(__file__).parents[3] / "manifests"
     return yaml.safe_load((manifests / SAMPLE).read_text(encoding="utf-8"))
 
 
 def write(directory: Path) -> None:
-    """Write a file for each step: the sample, and what is changed in it from then on."""
+    """Write a file for each step: the sample, and each further change to it."""
     blue = sample()
     green = _changed(blue)
     green["spec"]["routeTo"] = "Green"

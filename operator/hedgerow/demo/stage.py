@@ -100,9 +100,9 @@ class Stage:
 
 @asynccontextmanager
 async def folder(page: Page, *, keep: bool) -> AsyncGenerator[Path]:
-    """Make the directory that everything of the demo is in.
+    """Yield the directory for all files of the demo.
 
-    It is removed at the end unless it is to be kept, or is worth reading after a failure.
+    It is removed at the end, unless it is to be kept or has logs of a failure.
     """
     directory = Path(tempfile.mkdtemp(prefix="hedgerow-demo-"))
     page.say(f"Everything is in {directory}")
@@ -128,7 +128,7 @@ def _has_logs(directory: Path) -> bool:
 
 @asynccontextmanager
 async def sandboxed(page: Page, directory: Path, target: Target) -> AsyncGenerator[Stage]:
-    """Bring a sandbox up, with one simulated node and the API server's audit log."""
+    """Start a sandbox, with one simulated node and the API server's audit log."""
     page.act("A cluster of its own")
     sandbox = Sandbox(directory / "sandbox")
     build = " --build" if target.build else ""
@@ -165,7 +165,7 @@ async def _take_down(page: Page, sandbox: Sandbox) -> None:
 
 @asynccontextmanager
 async def given(page: Page, directory: Path, target: Target) -> AsyncGenerator[Stage]:
-    """Use the cluster that was named, in a namespace of the demo's own."""
+    """Use the named cluster, in a namespace of the demo's own."""
     page.act("The cluster that you named, and a namespace of the demo's own")
     exports = {**target.exports, "PATH": os.environ.get("PATH", os.defpath)}
     if shutil.which("kubectl") is None:
@@ -181,14 +181,14 @@ async def given(page: Page, directory: Path, target: Target) -> AsyncGenerator[S
 
 
 async def _kubectl(page: Page, target: Target) -> Path:
-    """Return the directory of a kubectl; it is fetched or built where the machine has none."""
+    """Return the directory of a kubectl; if the machine has none, it is downloaded or built."""
     with page.waiting("looking for kubectl") as progress:
         found = await Binaries(pins.pick(""), progress, build=target.build).find(["kubectl"])
     return found["kubectl"].parent
 
 
 def _exports(wanted: dict[str, str]) -> dict[str, str]:
-    """Put this hedgerow before any other into PATH, and let its operator want no port."""
+    """Return the variables with this hedgerow first in PATH, and with the operator's ports off."""
     path = wanted.get("PATH") or os.environ.get("PATH", os.defpath)
     ours = f"{Path(sys.executable).parent}{os.pathsep}{path}"
     return {**wanted, **dict.fromkeys(PORTS, "0"), "PATH": ours}

@@ -1,4 +1,4 @@
-"""Story: the whole demo in its order, and that it leaves behind what it found."""
+"""Story: the whole demo in its order, with its cleanup."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ INSTALLER = "hedgerow-install"
 
 
 async def perform(page: Page, target: Target) -> None:
-    """Play everything and clean up, or leave it running when that was asked for.
+    """Play everything and clean up, or leave it running if that was requested.
 
-    Raises DemoError when the API server does not show what is claimed, SandboxError and KubeError.
+    Raises DemoError if the API server does not confirm a claim, SandboxError and KubeError.
     """
     page.title("hedgerow: an operator that overwrites nobody's fields")
     async with AsyncExitStack() as ground:
@@ -54,7 +54,7 @@ async def perform(page: Page, target: Target) -> None:
 
 @asynccontextmanager
 async def resources(stage: Stage) -> AsyncGenerator[bool]:
-    """Install the custom resources if they are not there, and tell; remove them if it was us."""
+    """Install the custom resources if missing, and yield whether we did; then remove them again."""
     stage.page.act("The custom resource, by server-side apply, and a namespace")
     name = crd_name(BlueGreen)
     if await stage.cluster.read(CRD, name) is not None:
@@ -87,13 +87,13 @@ async def _uninstall(stage: Stage) -> None:
         try:
             await stage.shell.run(f"hedgerow uninstall{stage.context}")
         except DemoError as error:
-            # Somebody uses it by now: then it is theirs.
+            # Somebody uses it now, so leave it.
             stage.page.say(f"It stays: {error}")
 
 
 @asynccontextmanager
 async def namespace(stage: Stage) -> AsyncGenerator[None]:
-    """Make the demo's namespace; deleted at the end, with all that is in it."""
+    """Create the demo's namespace; at the end, delete it with everything in it."""
     finished = False
     line = f"kubectl create namespace {stage.namespace}{stage.context}"
     try:
@@ -108,7 +108,7 @@ async def namespace(stage: Stage) -> AsyncGenerator[None]:
 
 
 async def audit(stage: Stage) -> None:
-    """Tell from the API server's audit log what the operator wrote, and how."""
+    """Show, from the API server's audit log, what the operator wrote, and how."""
     stage.page.act("What the API server itself noted of all this")
     stage.page.say(f"{AUDIT} holds every request, with the body of every write.")
     pick = f"grep -o 'fieldManager={acts.MANAGER}[^\"]*' {AUDIT}"
@@ -147,7 +147,7 @@ def _written(stage: Stage) -> list[dict[str, Any]]:
 
 
 async def leave(stage: Stage) -> None:
-    """Delete the BlueGreen and see its children go; the rest goes as the contexts are left."""
+    """Delete the BlueGreen and wait until its children are gone; the contexts clean up the rest."""
     stage.page.act("Cleaning up")
     witness = Witness(stage)
     await stage.shell.run(f"kubectl delete bluegreen {NAME}{stage.flags}")
@@ -166,7 +166,7 @@ async def leave(stage: Stage) -> None:
 
 
 def farewell(stage: Stage, process: Started, *, ours: bool) -> None:
-    """Say how to go on by hand, and how to end what is left running."""
+    """Print how to continue by hand, and how to stop what keeps running."""
     page = stage.page
     page.act("It stays as it is: go on by hand")
     page.typed(f"cd {stage.directory} && . ./env")

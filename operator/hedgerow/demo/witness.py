@@ -1,4 +1,4 @@
-"""Witness: reads from the API server and holds what the demo claims against it."""
+"""Witness: reads from the API server, and checks the demo's claims against it."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ PATIENCE = 90.0
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """Looks at the demo's objects, each time anew."""
+    """Reads the demo's objects, again each time."""
 
     stage: Stage
 
     async def bluegreen(self) -> BlueGreen:
-        """Return the BlueGreen; raises DemoError when somebody deleted it."""
+        """Return the BlueGreen; raises DemoError if somebody deleted it."""
         live = await self.live(BlueGreen.api, NAME)
         if not live:
             raise DemoError(f"the BlueGreen {NAME} is gone", "somebody deleted it: start again")
         return BlueGreen.model_validate(live)
 
     async def service(self) -> Service:
-        """Return the Service, an empty one when it is not there."""
+        """Return the Service; an empty one if it does not exist."""
         return Service(await self.live(Service.api, NAME))
 
     async def deployment(self, phase: Phase) -> Deployment:
-        """Return a colour's Deployment, an empty one when it is not there."""
+        """Return a colour's Deployment; an empty one if it does not exist."""
         return Deployment(await self.live(Deployment.api, deployment_name(phase)))
 
     async def live(self, api: ApiResource, name: str) -> Object:
-        """Return an object as it is now, an empty map when it is not there."""
+        """Return the live object; an empty map if it does not exist."""
         return await self.stage.cluster.read(api, name, self.stage.namespace) or {}
 
     async def events(self, reason: str) -> list[str]:
@@ -62,9 +62,9 @@ class Witness:
         fits: Callable[[T], object],
         told: Callable[[T], str],
     ) -> T:
-        """Read until it fits and give what fitted; shows meanwhile what `told` makes of it.
+        """Read until `fits` accepts the value, and return it; `told` describes the progress.
 
-        Raises DemoError with what was read last.
+        Raises DemoError with the last value after a timeout.
         """
         last: list[T] = []
         with self.stage.page.waiting(f"waiting for {what}") as progress:
@@ -84,7 +84,7 @@ class Witness:
         )
 
     def claim(self, text: str, holds: object, shown: Any) -> None:
-        """Print a statement if what was read bears it out; raises DemoError if not."""
+        """Print a statement if it `holds`; otherwise raise DemoError."""
         if holds:
             self.stage.page.claim(text)
             return
@@ -93,17 +93,17 @@ class Witness:
 
 
 def deployment_name(phase: Phase) -> str:
-    """Name a colour's Deployment."""
+    """Return the name of a colour's Deployment."""
     return f"{NAME}{phase.lower()}-deployment"
 
 
 def selected(service: Service) -> str:
-    """Return the colour that a Service selects; empty when there is none."""
+    """Return the colour that a Service selects; empty if there is none."""
     return str(service.selector.get("app.kubernetes.io/phase", ""))
 
 
 def condition(bg: BlueGreen, kind: str) -> Condition | None:
-    """Return a condition of the BlueGreen that is about its present spec, or None."""
+    """Return a condition of the BlueGreen if it is about the current spec, or None."""
     fitting = (
         c
         for c in bg.status.conditions
@@ -113,13 +113,13 @@ def condition(bg: BlueGreen, kind: str) -> Condition | None:
 
 
 def says(bg: BlueGreen) -> str:
-    """Put the Ready condition into a line."""
+    """Return the Ready condition in one line."""
     ready = condition(bg, "Ready")
     return f"{ready.reason}: {ready.message}" if ready else "no word about this generation yet"
 
 
 def holders(live: Mapping[str, Any], *steps: str) -> list[str]:
-    """Name the managers whose entry holds the field at these fieldsV1 steps."""
+    """Return the managers whose entry holds the field at these fieldsV1 steps."""
     found: list[str] = []
     for holder, _, tree in entries(dict(live)):
         if View(tree).at(*steps) is not None:

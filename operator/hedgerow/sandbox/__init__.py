@@ -1,4 +1,4 @@
-"""sandbox: a throwaway real Kubernetes API on this machine, out of nothing but Go modules.
+"""sandbox: a real, throwaway Kubernetes API on this machine, from pinned Go modules only.
 
-`hedgerow.sandbox.cluster.Sandbox` is one cluster in a directory; everything else serves it.
+`hedgerow.sandbox.cluster.Sandbox` is one cluster in a directory; the other modules support it.
 """

@@ -1,4 +1,4 @@
-"""Api: a sandbox's own short questions to the servers that it started."""
+"""Api: a sandbox's own short requests to the servers that it started."""
 
 import ssl
 from collections.abc import Generator, Mapping
@@ -19,31 +19,31 @@ _FIELD_MANAGER = "hedgerow-sandbox"
 
 
 class Api:
-    """One server, one identity; every request has a timeout and none is repeated here.
+    """One server, one identity; every request has a timeout, and none is repeated here.
 
-    The requests run in a thread: httpx's asynchronous client forgets the socket of a TLS handshake
-    that is cancelled, and here servers that do not answer yet are the rule.
+    The requests run in a thread. httpx's asynchronous client leaks the socket if a TLS handshake is
+    cancelled, and here servers often do not answer yet.
     """
 
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
 
     async def answers(self, url: str) -> bool:
-        """Return whether a GET is answered with success; False where no server is there."""
+        """Return whether a GET succeeds; False if no server listens."""
         response = await anyio.to_thread.run_sync(self._get, url)
         return response is not None and response.is_success
 
     async def read(self, url: str) -> dict[str, Any] | None:
-        """Return an object, None when the server does not (yet) give it."""
+        """Return an object, or None if the server does not return it (yet)."""
         response = await anyio.to_thread.run_sync(self._get, url)
         return from_json(response.content) if response and response.is_success else None
 
     async def apply(self, url: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Apply an object, unforced; SandboxError says why it was refused."""
+        """Apply an object, unforced, and return it. Raises SandboxError if it is refused."""
         return await self._send("PATCH", f"{url}?fieldManager={_FIELD_MANAGER}", body, _APPLY)
 
     async def request(self, url: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Post a virtual object, of which nothing persists; SandboxError says why not."""
+        """Post a virtual object, which is not stored; return the answer. Raises SandboxError."""
         return await self._send("POST", url, body, "application/json")
 
     async def _send(
@@ -71,7 +71,7 @@ class Api:
 def connect(
     *, authority: Path, client: tuple[Path, Path] | None = None, token: str = "", base: str = ""
 ) -> Generator[Api]:
-    """Trust only this authority, and be known by this certificate and key, or this token."""
+    """Yield a client that trusts only this authority and uses this client certificate or token."""
     trust = ssl.create_default_context(cafile=authority)
     if client:
         trust.load_cert_chain(*client)

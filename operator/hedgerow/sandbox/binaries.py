@@ -28,18 +28,18 @@ class Binaries:
     release: Release
     progress: Progress
     exact: bool = False
-    """Only this release will do; else whatever version KUBEBUILDER_ASSETS holds."""
+    """Use only this release; otherwise any version in KUBEBUILDER_ASSETS."""
     mark: Mapping[str, str] = field(default_factory=dict[str, str])
     cache: Cache = field(default_factory=default_cache)
     build: bool = False
-    """Take nothing that was downloaded."""
+    """Use no downloaded binaries."""
     origins: Origins = field(default_factory=Origins)
 
     async def find(self, wanted: Collection[str]) -> dict[str, Path]:
-        """Return the path of every wanted binary; what is nowhere is downloaded, or else built.
+        """Return the path of every wanted binary; missing ones are downloaded, or else built.
 
-        Raises SandboxError when something must be built and cannot be. kubectl is the machine's
-        own if it has one that works.
+        If the machine has a working kubectl, that one is used. Raises SandboxError if a binary must
+        be built but cannot be.
         """
         found = await self._ready_made(wanted)
         found |= self._cached(name for name in wanted if name not in found)
@@ -83,7 +83,7 @@ class Binaries:
         return found
 
     async def _fits(self, assets: Path, control_plane: Iterable[str]) -> bool:
-        """Return whether all of the control plane is there, as it must be of one version."""
+        """Return whether the whole control plane is there, because it must have one version."""
         lacking = [name for name in control_plane if not _runnable(assets / name)]
         if lacking:
             self.progress(f"{ASSETS}={assets} has no {', '.join(lacking)}: passed over")
@@ -120,7 +120,7 @@ def _runnable(path: Path) -> bool:
 
 
 async def _answer(command: Path, *arguments: str) -> str | None:
-    """Run a command that answers at once; None when it cannot."""
+    """Return the output of a command that answers quickly; None if it fails."""
     with anyio.move_on_after(_PATIENCE):
         try:
             answer = await anyio.run_process(

@@ -1,4 +1,4 @@
-"""Blueprint: what a sandbox was asked to be and what was chosen for it, kept in its directory."""
+"""Blueprint: a sandbox's options and what was chosen for it, stored in its directory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from hedgerow.sandbox.ports import LOOPBACK
 ETCD, API_SERVER, KWOK = "etcd", "kube-apiserver", "kwok"
 CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
 PEER = "etcd-peer"
-"""Not a component: the second port of etcd."""
+"""The name of etcd's second port, which is not a component."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a sandbox is to be.
+    """The options of a sandbox.
 
-    `kubernetes` is a pinned version, "" the newest; `nodes` simulated nodes imply `controllers`
-    (kube-controller-manager and kube-scheduler); `audit` is the file of the API server's audit log,
-    which holds the bodies of requests, Secrets included; `feature_gates` is "A=true,B=false".
-    With `build` nothing of it was downloaded.
+    `kubernetes` is a pinned version; "" means the newest. `nodes` is the number of simulated nodes;
+    they imply `controllers` (kube-controller-manager and kube-scheduler). `audit` is the file of
+    the API server's audit log, which contains request bodies, including Secrets. `feature_gates`
+    has the form "A=true,B=false". With `build`, nothing is downloaded.
     """
 
     kubernetes: str = ""
@@ -60,7 +60,7 @@ class Blueprint:
         return self.options.components()
 
     def differences(self, wanted: Options) -> list[str]:
-        """Return what this cluster lacks of the wanted options; it may have more."""
+        """Return how this cluster falls short of the wanted options; it may have more."""
         have = self.options
         checks = {
             f"Kubernetes {self.version}": f"{self.version}.".startswith(
@@ -78,12 +78,12 @@ class Blueprint:
         return [what for what, fits in checks.items() if not fits]
 
     def save(self, path: Path) -> None:
-        """Keep it; the tokens make it private."""
+        """Write it to a file; it is private because of the tokens."""
         write(path, _BLUEPRINT.dump_json(self, indent=2))
 
     @staticmethod
     def load(path: Path) -> "Blueprint | None":
-        """Read one; None when there is none or it cannot be read."""
+        """Return a stored blueprint; None if there is none or it cannot be read."""
         try:
             return _BLUEPRINT.validate_json(path.read_bytes())
         except (OSError, ValidationError):

@@ -1,4 +1,4 @@
-"""Build: one pinned Go module into the cache, whole binaries or none."""
+"""Build: builds one pinned Go module into the cache, with only complete binaries."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ from hedgerow.sandbox.toolchain import Go
 
 _TELL_EVERY = 5.0
 _LONGEST_LINE = 1 << 20
-"""Bytes; a compiler's line is far shorter."""
+"""The most bytes of an output line; a compiler's lines are much shorter."""
 
 
 async def build(
@@ -35,10 +35,10 @@ async def build(
     progress: Progress,
     mark: Mapping[str, str],
 ) -> None:
-    """Build what the cache still lacks; another program that builds the same is waited for.
+    """Build what the cache still lacks; if another program builds the same, wait for it.
 
-    `mark` is added to the build's environment. Raises SandboxError when the build fails; cancelled
-    it ends the compiler. A binary gets its name in the cache only when it is complete.
+    `mark` is added to the build's environment. Raises SandboxError if the build fails; if it is
+    cancelled, the compiler is ended. A binary gets its name in the cache only once it is complete.
     """
     entry = cache.entry(module)
     async with workplace(entry, progress, what=f"builds {entry.name}") as place:
@@ -68,7 +68,7 @@ class Compilation:
 
     @property
     def title(self) -> str:
-        """Name what is built."""
+        """The words for what is built."""
         return f"building {self.binary} {self.module.version}"
 
 
@@ -97,7 +97,7 @@ async def _compile(compilation: Compilation, progress: Progress) -> None:
 
 
 async def _follow(process: Process, title: str, progress: Progress) -> list[str]:
-    """Return how far the build is, and give its last lines."""
+    """Report the progress of the build, and return its last lines."""
     assert process.stderr is not None  # noqa: S101 -- it was opened as a pipe
     stream, last = BufferedByteReceiveStream(process.stderr), deque[str](maxlen=20)
     started = told = anyio.current_time()
@@ -118,13 +118,13 @@ async def _follow(process: Process, title: str, progress: Progress) -> list[str]
 
 
 def _end_group(process: Process) -> None:
-    """Kill the compilers too, which `go` leaves to finish their file."""
+    """Kill the compilers too; `go` alone would leave them running."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _prepare(workplace: Path, module: Module) -> None:
-    """Copy the module: an installed package may lie in a directory that is not writable."""
+    """Copy the module, because an installed package may be in a read-only directory."""
     (workplace / "out").mkdir()
     for name in ("go.mod", "go.sum"):
         shutil.copyfile(module.directory / name, workplace / name)

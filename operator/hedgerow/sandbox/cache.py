@@ -1,4 +1,4 @@
-"""Cache: the binaries of earlier runs, each entry made by one program at a time."""
+"""Cache: the binaries of earlier runs; only one program at a time makes an entry."""
 
 import os
 import shutil
@@ -20,15 +20,15 @@ _DOWNLOADED = "-downloaded"
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Built binaries by what they were built from, downloaded ones apart from them.
+    """Built binaries, keyed by their sources, and downloaded binaries apart from them.
 
-    A changed pin never finds an old binary.
+    After a pin changes, old binaries are never found.
     """
 
     root: Path
 
     def entry(self, module: Module) -> Path:
-        """Return the directory of a module's built binaries, which need not be there."""
+        """Return the directory of a module's built binaries; it may not exist."""
         return self.root / f"{module.title}-{platform_name()}-{module.digest}"
 
     def downloads(self, module: Module) -> Path:
@@ -41,7 +41,7 @@ class Cache:
         return path if os.access(path, os.X_OK) else None
 
     def origin(self, command: Path) -> Path:
-        """Return the cached binary behind a link, for the link goes with its sandbox."""
+        """Return the cached binary behind a link, because the link is deleted with its sandbox."""
         target = command.resolve()
         return target if target.is_relative_to(self.root.resolve()) else command
 
@@ -53,14 +53,14 @@ def downloaded(binary: Path) -> bool:
 
 @asynccontextmanager
 async def workplace(entry: Path, progress: Progress, *, what: str) -> AsyncGenerator[Path]:
-    """Return an empty directory for work on an entry; it is removed afterwards.
+    """Yield an empty directory for work on an entry; it is removed afterwards.
 
-    Another program that works on the same entry is waited for, and `what` says what it does.
+    If another program works on the same entry, wait for it; `what` says what that one does.
     """
     entry.parent.mkdir(parents=True, exist_ok=True)
     place = entry.with_name(f"{entry.name}.partial")
     async with exclusive(entry.with_name(f"{entry.name}.lock"), progress, what=what):
-        # Whatever lies here was left by a program that was killed: we hold the lock.
+        # We hold the lock, so anything here was left by a program that was killed.
         await anyio.to_thread.run_sync(_clear, place)
         place.mkdir(exist_ok=True)
         try:
@@ -71,7 +71,7 @@ async def workplace(entry: Path, progress: Progress, *, what: str) -> AsyncGener
 
 
 def publish(binary: Path, entry: Path) -> None:
-    """Move a binary into its entry; it gets its name there only when it is complete."""
+    """Move a complete binary into its entry."""
     with binary.open("rb") as file:
         os.fsync(file.fileno())
     entry.mkdir(exist_ok=True)

@@ -21,10 +21,10 @@ from hedgerow.sandbox.files import write
 from hedgerow.sandbox.ports import LOOPBACK
 
 SERVICE_IP = "10.0.0.1"
-"""The first of the Service range: what the Service `kubernetes` gets."""
+"""The first address of the Service range, which the Service `kubernetes` gets."""
 
 _NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
-# A throwaway key on one machine has nothing to expire for, and no clock can be wrong about it.
+# Throwaway keys on one machine need not expire, and so wrong clocks do no harm.
 _SINCE, _UNTIL = datetime(2020, 1, 1, tzinfo=UTC), datetime(2120, 1, 1, tzinfo=UTC)
 
 
@@ -38,14 +38,14 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Signs for one purpose; what another authority signed is refused where this one is asked."""
+    """Signs for one purpose; servers that trust it refuse certificates of other authorities."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
     @classmethod
     def create(cls, directory: Path, name: str) -> "Authority":
-        """Make a new one and keep it as `name`.crt and `name`.key."""
+        """Return a new authority, stored as `name`.crt and `name`.key."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = _name(f"hedgerow sandbox {name}", ())
         certificate = (
@@ -59,21 +59,21 @@ class Authority:
 
     @classmethod
     def load(cls, directory: Path, name: str) -> "Authority":
-        """Read one that `create` kept."""
+        """Return an authority that `create` stored."""
         certificate = x509.load_pem_x509_certificate((directory / f"{name}.crt").read_bytes())
         key = load_pem_private_key((directory / f"{name}.key").read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)  # noqa: S101 -- as created above
         return cls(certificate, key)
 
     def serving(self, directory: Path, name: str) -> Pair:
-        """Sign for a server on the loopback address, which may be its own peer's client too."""
+        """Return a certificate for a server on the loopback address, usable as a client's too."""
         addresses = [x509.IPAddress(ip_address(text)) for text in (LOOPBACK, SERVICE_IP)]
         names = x509.SubjectAlternativeName([*map(x509.DNSName, _NAMES), *addresses])
         usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         return self._issue(directory, name, _name(name, ()), usages, names)
 
     def client(self, directory: Path, name: str, user: str, groups: tuple[str, ...] = ()) -> Pair:
-        """Sign for a client that is to be known as this user with these groups."""
+        """Return a client certificate for this user and these groups."""
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
         return self._issue(directory, name, _name(user, groups), usages, None)
 
@@ -100,7 +100,7 @@ class Authority:
 
 
 def signing_pair(directory: Path, name: str) -> Pair:
-    """Make the key pair that signs ServiceAccount tokens: `name`.pub verifies, `name`.key signs."""
+    """Return a new key pair for ServiceAccount tokens: `name`.pub verifies, `name`.key signs."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     return Pair(write(directory / f"{name}.pub", public), _keep_key(directory, name, key))
@@ -119,7 +119,7 @@ def _unsigned(
 
 
 def _name(common: str, organizations: tuple[str, ...]) -> x509.Name:
-    """Name a user as Kubernetes reads it: the common name, each organization a group."""
+    """Return a subject as Kubernetes reads it: common name as user, organizations as groups."""
     groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in organizations]
     return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common)])
 

@@ -1,4 +1,4 @@
-"""Sandbox: one throwaway cluster in a directory, up or down and never in between for long."""
+"""Sandbox: one throwaway cluster in a directory, which is either up or down."""
 
 import contextlib
 import itertools
@@ -28,18 +28,18 @@ __all__ = ["Options", "Sandbox", "default_directory", "option"]
 
 _LINGERING = 20
 _SOON = 15.0
-"""Seconds in which a cluster that is up says so, however busy it is."""
+"""Seconds in which a running cluster answers health checks, even if it is busy."""
 
 
 def quiet(_: str) -> None:
-    """Say nothing."""
+    """Report nothing."""
 
 
 class Sandbox:
-    """The cluster in a directory; several in different directories do not know of each other.
+    """The cluster in a directory; sandboxes in different directories are independent.
 
-    An object holds nothing open and belongs to no event loop: any number of programs may look at
-    one sandbox, and `up`, `down`, `start` and `stop` wait for each other.
+    An object keeps nothing open and belongs to no event loop. Any number of programs may use one
+    sandbox; `up`, `down`, `start` and `stop` wait for each other.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -47,14 +47,15 @@ class Sandbox:
         self._plane = ControlPlane(self._directory)
         self.directory = self._directory.path
         self.kubeconfig = self._directory.kubeconfig
-        """The administrator's, mode 0600."""
+        """The administrator's kubeconfig, with mode 0600."""
 
     async def up(self, options: Options, progress: Progress = quiet) -> None:
-        """Bring the cluster up; one that is up and healthy is left as it is.
+        """Start the cluster; if it is up and healthy, leave it as it is.
 
-        A half-up one is cleaned and started afresh. Cancelled, failing or killed, it leaves nothing
-        running. Raises SandboxError: no binaries, a component's failure (the end of its log is
-        in the notes), a foreign directory, or a cluster that is up with other options.
+        A cluster that is only partly up is cleaned and started again. If this is cancelled, fails
+        or is killed, nothing keeps running. Raises SandboxError if there are no binaries, if a
+        component fails (the end of its log is in the notes), if the directory is not a sandbox, or
+        if the cluster is up with other options.
         """
         release = pins.pick(options.kubernetes)
         if options.audit:
@@ -70,10 +71,10 @@ class Sandbox:
                 await self._carry_out(raising)
 
     async def down(self, progress: Progress = quiet) -> None:
-        """End the cluster and remove its directory; other people's files in it stay.
+        """Stop the cluster and remove its directory, except for foreign files in it.
 
-        A sandbox that is not there is down already. Raises SandboxError for a directory that is
-        not a sandbox.
+        Nothing happens if there is no sandbox. Raises SandboxError if the directory is not a
+        sandbox.
         """
         try:
             async with self._locked(progress, self._directory.check):
@@ -83,7 +84,7 @@ class Sandbox:
             progress(f"no sandbox in {self.directory}")
 
     async def status(self) -> Status:
-        """Look at every component; changes nothing and waits for no lock."""
+        """Return the state of every component; it changes nothing and waits for no lock."""
         blueprint = Blueprint.load(self._directory.blueprint)
         size = await anyio.to_thread.run_sync(disk, self.directory)
         if blueprint is None:
@@ -93,7 +94,7 @@ class Sandbox:
 
     @property
     def server(self) -> str:
-        """The API server's address; SandboxError when the sandbox was never brought up."""
+        """The API server's address. Raises SandboxError if the sandbox was never up."""
         return self._blueprint().server
 
     @property
@@ -102,9 +103,9 @@ class Sandbox:
         return self._blueprint().binaries["kubectl"]
 
     def environment(self) -> dict[str, str]:
-        """Return what a shell needs: KUBECONFIG, and PATH unless it leads to this kubectl already.
+        """Return the variables for a shell: KUBECONFIG, and PATH if it needs this kubectl.
 
-        Raises SandboxError when the sandbox is not up, because it never was or because `up` failed.
+        Raises SandboxError if the sandbox is not up.
         """
         blueprint = self._blueprint()
         if not (blueprint.version and all(map(self._plane.running, blueprint.components))):
@@ -118,25 +119,25 @@ class Sandbox:
         return wanted
 
     async def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> Path:
-        """Write a kubeconfig with a client certificate for any user and groups, and give its path.
+        """Write a kubeconfig with a client certificate for a user and groups; return its path.
 
-        The user may do what RBAC grants to them: nothing, unless something is bound.
+        The user may do only what RBAC grants; without bindings that is nothing.
         """
         return identities.user(self._directory, self._blueprint(), user, tuple(groups))
 
     async def kubeconfig_for_service_account(
         self, namespace: str, name: str, *, seconds: int = 3600
     ) -> Path:
-        """Write a kubeconfig with a token of this ServiceAccount, valid so long; give its path.
+        """Write a kubeconfig with a token of a ServiceAccount, valid so long; return its path.
 
-        Raises SandboxError when there is no such ServiceAccount.
+        Raises SandboxError if there is no such ServiceAccount.
         """
         return await identities.service_account(
             self._directory, self._blueprint(), namespace, name, seconds
         )
 
     async def stop(self, component: str) -> None:
-        """End one component: SIGTERM, then SIGKILL."""
+        """Stop one component: SIGTERM, then SIGKILL."""
         self._known(component)
         async with self._locked(quiet, self._directory.check):
             await self._plane.stop(component)
@@ -144,7 +145,7 @@ class Sandbox:
     async def start(self, component: str) -> None:
         """Start one component again, on its own port, and wait until it is healthy.
 
-        The last threads of a killed process may hold that port for a moment longer than its pid.
+        It tries several times: the last threads of a killed process may keep the port for a moment.
         """
         blueprint = self._known(component)
         async with self._locked(quiet, self._directory.check):
@@ -155,12 +156,12 @@ class Sandbox:
             return await self._plane.start(component, blueprint)
 
     def kill(self, component: str, number: int = signal.SIGKILL) -> bool:
-        """Send a signal, such as SIGSTOP, to one component; False when it does not run."""
+        """Send a signal, such as SIGSTOP, to one component; return False if it does not run."""
         self._known(component)
         return self._plane.send(component, number)
 
     def leash(self) -> Leash:
-        """Bind the cluster's processes to this program: they end with it, however it ends."""
+        """Return a leash: the cluster's processes end with this program, however it ends."""
         return Leash(self._directory.mark)
 
     def _blueprint(self) -> Blueprint:
@@ -182,7 +183,7 @@ class Sandbox:
         return blueprint
 
     async def _fits(self, options: Options) -> bool:
-        """Return whether the cluster is up and well; raises SandboxError if it is another one."""
+        """Return whether the cluster is up and healthy. Raises SandboxError for other options."""
         blueprint = Blueprint.load(self._directory.blueprint)
         if blueprint is None or not blueprint.version:
             return False
@@ -191,7 +192,7 @@ class Sandbox:
             return all(map(self._plane.running, blueprint.components))
 
         async def told() -> bool:
-            # The dead are told from the busy: only these are waited for.
+            # Do not wait for dead components, only for busy ones.
             return not running() or await self._plane.all_healthy(blueprint)
 
         if not (await until(told, seconds=_SOON) and running()):
@@ -206,7 +207,7 @@ class Sandbox:
         return True
 
     async def _carry_out(self, raising: Raising) -> None:
-        """Raise the cluster, or leave nothing running; only a failure leaves its logs to read."""
+        """Start the cluster; on an error leave nothing running, and keep logs only of a failure."""
         try:
             await raising.run()
         except BaseException as error:

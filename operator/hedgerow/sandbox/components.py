@@ -20,7 +20,7 @@ USERS: Mapping[str, str] = {
     KWOK: MASTERS,
     **{f"system:{name}": "" for name in CONTROLLERS},
 }
-"""The users of the token file and their group; the controllers are bound by RBAC's own roles."""
+"""The users of the token file and their groups; controllers get rights from RBAC's own roles."""
 
 STAGES = Path(__file__).parent / "modules" / "kwok" / "stages.yaml"
 
@@ -34,12 +34,12 @@ _AUDIT_POLICY = {
     "rules": [{"level": "Request", "verbs": _WRITES}, {"level": "Metadata"}],
 }
 _LONGEST_AUDIT = 4096
-"""Megabytes before the server puts the log aside: a reader wants one file."""
+"""Megabytes after which the server rotates the log; large, because readers want one file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Where a component tells whether it is well, and what it must be shown."""
+    """A component's health endpoint, and the credentials for it."""
 
     url: str
     authority: str = "ca"
@@ -48,7 +48,7 @@ class Health:
 
 
 def write_configuration(directory: Directory, blueprint: Blueprint) -> None:
-    """Write everything that the command lines below name."""
+    """Write all files that the command lines below refer to."""
     pki = directory.pki
     authority, etcd = Authority.create(pki, "ca"), Authority.create(pki, "etcd-ca")
     authority.serving(pki, "serving")
@@ -79,7 +79,7 @@ def command(component: str, directory: Directory, blueprint: Blueprint) -> list[
 
 
 def health(component: str, blueprint: Blueprint) -> Health:
-    """Return the address that answers 200 when the component is well."""
+    """Return the endpoint that answers 200 if the component is healthy."""
     address = f"https://{LOOPBACK}:{blueprint.ports[component]}"
     if component == ETCD:
         return Health(f"{address}/health", authority="etcd-ca", client="etcd-client")
@@ -121,7 +121,7 @@ def _api_server(directory: Directory, blueprint: Blueprint) -> dict[str, object]
         "etcd-keyfile": pki / "etcd-client.key",
         "bind-address": LOOPBACK,
         "advertise-address": LOOPBACK,
-        # An Endpoints object may not name a loopback address.
+        # An Endpoints object may not contain a loopback address.
         "endpoint-reconciler-type": "none",
         "secure-port": blueprint.ports[API_SERVER],
         **_serving(pki),

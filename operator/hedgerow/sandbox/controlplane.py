@@ -23,7 +23,7 @@ _TAKEN = "address already in use"
 
 
 class ControlPlane:
-    """Starts, watches over and ends the components of the cluster in a directory."""
+    """Starts, checks and stops the components of the cluster in a directory."""
 
     def __init__(self, directory: Directory) -> None:
         self.directory = directory
@@ -37,11 +37,11 @@ class ControlPlane:
         return processes.alive(self.started(component))
 
     def send(self, component: str, number: int) -> bool:
-        """Send a signal to the component's own process; False when it does not run."""
+        """Send a signal to the component's own process; return False if it does not run."""
         return processes.send(self.started(component), number)
 
     async def healthy(self, component: str, blueprint: Blueprint) -> bool:
-        """Return whether the component says of itself that it is well."""
+        """Return whether the component reports that it is healthy."""
         pki, asked = self.directory.pki, health(component, blueprint)
         pair = (pki / f"{asked.client}.crt", pki / f"{asked.client}.key") if asked.client else None
         authority = pki / f"{asked.authority}.crt"
@@ -49,20 +49,20 @@ class ControlPlane:
             return await api.answers(asked.url)
 
     async def all_healthy(self, blueprint: Blueprint) -> bool:
-        """Return whether every component says so."""
+        """Return whether every component reports that it is healthy."""
         return all([await self.healthy(name, blueprint) for name in blueprint.components])
 
     async def start(self, component: str, blueprint: Blueprint) -> None:
-        """Start a component, once its former process is gone, and wait until it is healthy.
+        """Start a component after its former process is gone, and wait until it is healthy.
 
-        Raises PortTakenError or SandboxError; either has the last lines of the log as notes.
+        Raises PortTakenError or SandboxError, with the last lines of the log as notes.
         """
         await processes.end(self.started(component), grace=0.0)
         self.launch(component, blueprint)
         await self.ready(component, blueprint)
 
     def launch(self, component: str, blueprint: Blueprint) -> None:
-        """Start a component and do not wait."""
+        """Start a component without waiting for it."""
         # Nothing of the user's environment, such as a proxy, reaches a component.
         environment = {
             "PATH": os.environ.get("PATH", os.defpath),
@@ -77,7 +77,7 @@ class ControlPlane:
         )
 
     async def ready(self, component: str, blueprint: Blueprint) -> None:
-        """Wait until a launched component is healthy; SandboxError as soon as it cannot be."""
+        """Wait until a launched component is healthy; raises SandboxError if it fails."""
 
         async def check() -> bool:
             if not self.running(component):
@@ -88,12 +88,12 @@ class ControlPlane:
             raise self._failed(component, f"is not ready after {PATIENCE:.0f} s")
 
     async def stop(self, component: str) -> None:
-        """End one component: SIGTERM, then SIGKILL."""
+        """Stop one component: SIGTERM, then SIGKILL."""
         await processes.end(self.started(component))
         self.directory.record(component).unlink(missing_ok=True)
 
     async def stop_all(self) -> None:
-        """End everything that this sandbox ever started, with or without a pid file."""
+        """Stop everything that this sandbox ever started, with or without a pid file."""
         async with anyio.create_task_group() as group:
             for component in self._recorded():
                 if component != ETCD:
@@ -115,13 +115,13 @@ class ControlPlane:
 
 
 def _reason(last: list[str]) -> str:
-    """Pick the line of a log that most likely says why."""
+    """Return the line of a log that most likely has the reason."""
     telling = [line for line in last if line.lower().startswith(("error", "fatal", "panic"))]
     return _message((telling or last or ["it wrote nothing"])[-1])[:_LONGEST_REASON]
 
 
 def _message(line: str) -> str:
-    """Take the message out of a line of JSON, as etcd and kwok write."""
+    """Return the message of a line of JSON, as etcd and kwok write."""
     try:
         entry = from_json(line)
     except ValueError:

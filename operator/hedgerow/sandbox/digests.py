@@ -1,4 +1,4 @@
-"""Digests: the SHA-256 of release downloads, pinned in the repository or kept beside a binary."""
+"""Digests: the SHA-256 of release downloads, pinned in the repository or stored with a binary."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ _HEAD = """\
 
 
 def pinned(path: Path = PINNED) -> dict[str, str]:
-    """Return the pinned digests by `Asset.key`. Raises ValueError for a line that is none."""
+    """Return the pinned digests by `Asset.key`. Raises ValueError for an invalid line."""
     lines = path.read_text(encoding="utf-8").splitlines()
     found: dict[str, str] = {}
     for line in lines:
@@ -29,7 +29,7 @@ def pinned(path: Path = PINNED) -> dict[str, str]:
 
 
 def pin(digests: Mapping[str, str], path: Path = PINNED) -> None:
-    """Write the pinned digests anew, sorted."""
+    """Write the pinned digests to the file, sorted."""
     lines = [f"{digest}  {key}\n" for key, digest in sorted(digests.items())]
     write(path, f"{_HEAD}{''.join(lines)}", mode=0o644)
 
@@ -44,7 +44,7 @@ def remembered(entry: Path, binary: str) -> str:
 
 
 def remember(entry: Path, asset: Asset, digest: str) -> None:
-    """Keep the digest that a binary was downloaded with, and where that was."""
+    """Store the digest that a binary was downloaded with, and its address."""
     entry.mkdir(exist_ok=True)
     write(_note(entry, asset.binary), f"{digest}  {asset.url}\n", mode=0o644)
 

@@ -1,4 +1,4 @@
-"""Directory: the files of one sandbox, and the certainty that they are a sandbox's."""
+"""Directory: the files of one sandbox, and the check that they belong to a sandbox."""
 
 import os
 import secrets
@@ -12,14 +12,14 @@ from hedgerow.sandbox.files import write
 
 _SIGN = ".hedgerow-sandbox"
 _OURS = (_SIGN, f".{_SIGN}.")
-"""The second is a file that a killed program was about to call by the first name."""
+"""The second is the temporary file of a program that was killed before it renamed it."""
 _LOCK = "lock"
 _FOLDERS = ("pki", "configuration", "kubeconfigs", "bin", "logs", "run", "etcd")
 _FILES = ("kubeconfig", "blueprint.json")
 
 
 class Directory:
-    """Where one sandbox lives; a directory that holds anything else is refused."""
+    """The directory of one sandbox; a directory with other files is refused."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -44,14 +44,14 @@ class Directory:
 
     @property
     def mark(self) -> str:
-        """Return the identity that every process of this sandbox bears, "" before the first up."""
+        """The identity in the environment of all processes of this sandbox; "" before first up."""
         try:
             return (self.path / _SIGN).read_text(encoding="ascii").strip()
         except FileNotFoundError:
             return ""
 
     def prepare(self) -> None:
-        """Make the directory; SandboxError when there are other things in it."""
+        """Create the directory. Raises SandboxError if other files are in it."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -72,23 +72,23 @@ class Directory:
         )
 
     def furnish(self) -> None:
-        """Give the sandbox its identity and its folders; to be called under the lock."""
+        """Create the sandbox's identity and folders; the caller must hold the lock."""
         if not self.mark:
             write(self.path / _SIGN, secrets.token_hex(16))
         for name in _FOLDERS:
             (self.path / name).mkdir(mode=0o700, exist_ok=True)
 
     def clear(self) -> None:
-        """Remove all that a cluster left."""
+        """Remove all files of a cluster."""
         for name in (*_FILES, *_FOLDERS):
             _remove(self.path / name)
         for partial in self.path.glob(".*.partial"):
             _remove(partial)
 
     def erase(self) -> None:
-        """Remove what a sandbox makes, then the directory if nothing else is in it."""
+        """Remove all files of a sandbox, then the directory if it is empty."""
         self.clear()
-        # The sign goes last: half erased is still known as a sandbox.
+        # The sign is removed last, so that a partly erased sandbox is still recognized.
         for name in (_SIGN, _LOCK):
             _remove(self.path / name)
         try:
@@ -106,7 +106,7 @@ def default_directory() -> Path:
 
 
 def option(directory: Path) -> str:
-    """Return the --dir that a command needs for a directory, so that its line can be pasted."""
+    """Return the --dir option that a command needs for a directory; empty for the default."""
     given = directory.absolute()
     return "" if given == default_directory() else f" --dir {shlex.quote(str(given))}"
 

@@ -1,4 +1,4 @@
-"""Downloads: release binaries from the projects themselves, taken only with the right SHA-256."""
+"""Downloads: release binaries from the projects themselves, used only with the right SHA-256."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ from hedgerow.sandbox.toolchain import platform_name
 
 _AT_ONCE = 3
 _LONGEST = 900.0
-"""Seconds for all files together: a build takes no longer."""
+"""Seconds for all files together; building would not take longer."""
 _PAUSE = 1.0
 _TELL_EVERY = 5.0
 _BUILT = "what is lacking is built from source instead"
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The SHA-256 that a file must have, and who says so."""
+    """The SHA-256 that a file must have, and its source."""
 
     digest: str
     source: str
@@ -44,7 +44,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Downloads:
-    """The downloaded binaries of a cache, and how more of them are had."""
+    """The downloaded binaries of a cache, and the way to download more."""
 
     cache: Cache
     progress: Progress
@@ -52,7 +52,7 @@ class Downloads:
     pinned: Mapping[str, str] = field(default_factory=pinned)
 
     def find(self, module: Module, binary: str) -> Path | None:
-        """Return a binary that was downloaded with the digest that is pinned, if one is."""
+        """Return a downloaded binary, or None; if a digest is pinned, it must match."""
         asset, entry = self.asset(module, binary), self.cache.downloads(module)
         digest = remembered(entry, binary)
         if asset is None or not digest or self.pinned.get(asset.key, digest) != digest:
@@ -60,13 +60,13 @@ class Downloads:
         return entry / binary if os.access(entry / binary, os.X_OK) else None
 
     def asset(self, module: Module, binary: str) -> Asset | None:
-        """Return where this machine's binary is published, if it is."""
+        """Return where this machine's binary is published, or None."""
         return published(module, binary, platform_name(), self.origins)
 
     async def fetch(self, wanted: Iterable[tuple[Module, Iterable[str]]]) -> None:
-        """Download binaries of modules into the cache, some at once; why one is not had is told.
+        """Download binaries of modules into the cache, several at once; report failures.
 
-        Another program that downloads the same is waited for.
+        If another program downloads the same, wait for it.
         """
         assets = [
             (module, asset)
@@ -86,7 +86,7 @@ class Downloads:
 
 
 class _Fetching:
-    """One time of downloading."""
+    """One run of downloads."""
 
     def __init__(self, downloads: Downloads, client: httpx.AsyncClient) -> None:
         self._downloads, self._client = downloads, client
@@ -144,7 +144,7 @@ class _Fetching:
         await anyio.to_thread.run_sync(_keep, asset, file, entry, digest)
 
     async def _expected(self, asset: Asset, entry: Path) -> Expected:
-        """Return what a file must have; what is known already wins over what is published."""
+        """Return the digest that a file must have; a known digest wins over the published one."""
         known = _known(asset, entry, self._downloads.pinned)
         try:
             digest = asset.digest_in(
@@ -167,7 +167,7 @@ class _Fetching:
         return known or Expected(digest, f"published in {asset.digests}")
 
     async def _twice(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Return what the first attempt gives, or the second where the first is cut."""
+        """Return the result of the first attempt, or of a second one if the first is cut off."""
         try:
             return await attempt()
         except BrokenOffError as error:
@@ -177,7 +177,7 @@ class _Fetching:
 
 
 class _Meter:
-    """Tells what is fetched from where, and now and then how far all of it is."""
+    """Reports what is downloaded from where, and now and then the total progress."""
 
     def __init__(self, progress: Progress) -> None:
         self._tell = progress
@@ -185,7 +185,7 @@ class _Meter:
         self._began = self._told = anyio.current_time()
 
     def came(self, asset: Asset, expected: Expected, length: int, size: int) -> None:
-        """Note how far one file is."""
+        """Record the progress of one file."""
         self._came[asset] = length, size
         now = anyio.current_time()
         if length == 0:
@@ -212,21 +212,21 @@ def _known(asset: Asset, entry: Path, pins: Mapping[str, str]) -> Expected | Non
 
 
 def _keep(asset: Asset, file: Path, entry: Path, digest: str) -> None:
-    """Put a checked file's binary into the cache; without the note beside it, it is not there."""
+    """Put a checked file's binary into the cache; it counts only with the note next to it."""
     binary = file.with_name(asset.binary)
     if asset.member:
         _extract(asset, file, binary)
     else:
         file.rename(binary)
     binary.chmod(0o755)
-    # In this order a note is never beside a binary of another digest, whenever we are killed.
+    # In this order, a note is never next to a binary with another digest, even if we are killed.
     (entry / asset.binary).unlink(missing_ok=True)
     remember(entry, asset, digest)
     publish(binary, entry)
 
 
 def _extract(asset: Asset, archive: Path, binary: Path) -> None:
-    """Write the one member that is wanted; no name in the archive ever names a file here."""
+    """Write only the wanted member; names in the archive are never used as file names."""
     try:
         with tarfile.open(archive, "r:gz") as members:
             found = next((m for m in members if m.name == asset.member and m.isreg()), None)

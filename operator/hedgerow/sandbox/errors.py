@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 
 class SandboxError(Exception):
-    """A problem and its remedy as one line; the last lines of a log, if any, are its notes."""
+    """A problem and its remedy in one line; the last lines of a log, if any, are its notes."""
 
     explains_itself = notes_are_log = True
 
@@ -15,4 +15,4 @@ class SandboxError(Exception):
 
 
 class PortTakenError(SandboxError):
-    """Another program took a port between its choice and its use: choose again."""
+    """Another program took a port after it was chosen: choose another one."""

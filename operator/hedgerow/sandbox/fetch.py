@@ -1,4 +1,4 @@
-"""Fetch: one file over HTTPS, bounded in size and silence, with its SHA-256."""
+"""Fetch: downloads one file over HTTPS, with limits for size and silence, and its SHA-256."""
 
 import hashlib
 import ssl
@@ -11,7 +11,7 @@ import anyio.to_thread
 import httpx
 
 LARGEST = 256 << 20
-"""Bytes of a file; the largest today is kube-apiserver with some 105 MB."""
+"""The most bytes of a file; the largest today is kube-apiserver with about 105 MB."""
 
 _LARGEST_TEXT = 4 << 20
 _CONNECT, _SILENCE = 3.0, 15.0
@@ -20,11 +20,11 @@ _CHUNK = 1 << 20
 
 
 class FetchError(Exception):
-    """Why a file could not be had, in one line."""
+    """Why a file could not be downloaded, in one line."""
 
 
 class UnreachableError(FetchError):
-    """A host does not answer at all; it is not worth another try."""
+    """A host does not answer at all; do not try again."""
 
     def __init__(self, host: str, reason: str) -> None:
         super().__init__(f"{host} cannot be reached ({reason})")
@@ -32,19 +32,19 @@ class UnreachableError(FetchError):
 
 
 class BrokenOffError(FetchError):
-    """An answer that began and did not come to its end; it may do so the next time."""
+    """An answer began but was cut off; another try may succeed."""
 
 
 def session() -> httpx.AsyncClient:
-    """Return a client with the machine's proxies and certificate authorities, as Go has them.
+    """Return a client with the machine's proxies and certificate authorities, as in Go.
 
-    Raises UnreachableError where the environment names a proxy that it cannot use.
+    Raises UnreachableError if the environment names a proxy that cannot be used.
     """
     try:
         return httpx.AsyncClient(
             verify=ssl.create_default_context(),
             timeout=httpx.Timeout(_SILENCE, connect=_CONNECT, pool=None),
-            # The digests are of the files, not of what a server would make of them.
+            # The digests are of the files themselves, not of a compressed transfer.
             headers={"User-Agent": "hedgerow-sandbox", "Accept-Encoding": "identity"},
         )
     except (ImportError, ValueError, httpx.InvalidURL) as error:
@@ -67,8 +67,8 @@ async def file(
 ) -> str:
     """Write a file to `path` and return its SHA-256 in hexadecimal digits. Raises FetchError.
 
-    `came` is called with the bytes that came so far, 0 at first, and how many there are to be,
-    0 if the server does not say.
+    `came` is called with the bytes received so far, at first 0, and the total size, 0 if it is
+    unknown.
     """
     digest, length = hashlib.sha256(), 0
     async with _answer(client, url) as response, await anyio.open_file(path, "wb") as target:
@@ -85,7 +85,7 @@ async def file(
 
 
 def host(url: str) -> str:
-    """Return the host that an address leads to, with its port where that is not the usual one."""
+    """Return the host of a URL, with its port if that is not the default."""
     return httpx.URL(url).netloc.decode()
 
 
@@ -96,7 +96,7 @@ def _bound(url: str, length: int) -> None:
 
 @asynccontextmanager
 async def _answer(client: httpx.AsyncClient, url: str) -> AsyncGenerator[httpx.Response]:
-    """Return the answer, redirects followed; whatever goes wrong until its end is a FetchError."""
+    """Yield the answer after redirects; every error until its end becomes a FetchError."""
     with _explained():
         request = client.build_request("GET", url)
         for _ in range(_REDIRECTS + 1):
@@ -109,7 +109,7 @@ async def _answer(client: httpx.AsyncClient, url: str) -> AsyncGenerator[httpx.R
                 request = response.next_request
             finally:
                 await response.aclose()
-            # Never away from https.
+            # Never follow a redirect away from https.
             if request.url.scheme not in {"https", httpx.URL(url).scheme}:
                 raise FetchError(f"{url} leads to {request.url}, which is not https")
         raise FetchError(f"{url} is redirected more than {_REDIRECTS} times")

@@ -1,11 +1,11 @@
-"""Files: private and whole; a reader sees the old text or the new, never half of one."""
+"""Files: written privately and atomically; a reader sees either the old or the new text."""
 
 import os
 from pathlib import Path
 
 
 def write(path: Path, content: str | bytes, mode: int = 0o600) -> Path:
-    """Write a file atomically with this mode from its first byte on, and give its path."""
+    """Write a file atomically, with this mode from the start, and return its path."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     partial.unlink(missing_ok=True)
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

@@ -1,4 +1,4 @@
-"""Identities: kubeconfigs for others than the administrator."""
+"""Identities: kubeconfigs for users other than the administrator."""
 
 from pathlib import Path
 from urllib.parse import quote
@@ -12,7 +12,7 @@ from hedgerow.sandbox.kubeconfig import kubeconfig
 
 
 def user(directory: Directory, blueprint: Blueprint, name: str, groups: tuple[str, ...]) -> Path:
-    """Write a kubeconfig with a client certificate for this user and groups."""
+    """Write a kubeconfig with a client certificate for this user and groups; return its path."""
     file = quote(name, safe="")
     pair = Authority.load(directory.pki, "ca").client(directory.kubeconfigs, file, name, groups)
     files = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
@@ -22,9 +22,10 @@ def user(directory: Directory, blueprint: Blueprint, name: str, groups: tuple[st
 async def service_account(
     directory: Directory, blueprint: Blueprint, namespace: str, name: str, seconds: int
 ) -> Path:
-    """Write a kubeconfig with a ServiceAccount's token (TokenRequest, so it is bound and expires).
+    """Write a kubeconfig with a ServiceAccount's token from a TokenRequest; return its path.
 
-    The server gives at least ten minutes. Raises SandboxError when there is no such account.
+    The token expires; the server grants at least ten minutes. Raises SandboxError if there is no
+    such account.
     """
     authority, token = directory.pki / "ca.crt", blueprint.tokens[ADMIN]
     with connect(authority=authority, token=token, base=blueprint.server) as api:

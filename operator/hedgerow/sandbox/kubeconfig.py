@@ -1,4 +1,4 @@
-"""Kubeconfig: how one identity reaches one sandbox."""
+"""Kubeconfig: the kubeconfig file of one identity for one sandbox."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,9 +11,10 @@ _NAME = "hedgerow-sandbox"
 
 
 def kubeconfig(path: Path, *, server: str, authority: Path, user: Mapping[str, str]) -> Path:
-    """Write a kubeconfig with mode 0600; `user` holds the credentials as a kubeconfig names them.
+    """Write a kubeconfig with mode 0600; `user` has the credentials as in a kubeconfig.
 
-    Files are named, not copied in: a client then needs no temporary files of its own.
+    It refers to files instead of embedding them, so that clients need no temporary files. Return
+    its path.
     """
     named = {"name": _NAME}
     cluster = {"server": server, "certificate-authority": str(authority)}

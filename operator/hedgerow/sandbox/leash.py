@@ -1,6 +1,6 @@
-"""Leash: ends everything that bears a mark once the one who holds the leash is gone.
+"""Leash: ends all processes with a mark once the program that holds the leash is gone.
 
-Run as a program of its own it outlives a SIGKILL of its holder; it needs nothing but the standard
+It runs as a program of its own, so it survives a SIGKILL of its holder. It needs only the standard
 library, so it starts in a few milliseconds.
 """
 
@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 MARK = "HEDGEROW_SANDBOX"
-"""The environment variable that every process of a sandbox bears, with the sandbox's identity."""
+"""The environment variable with the sandbox's identity, set in every process of a sandbox."""
 
 _RELEASED = b"released"
 _CALM = 2
@@ -23,17 +23,17 @@ _PATIENCE = 10.0
 
 
 class Leash:
-    """While it is held, this program's death, however it comes, ends the marked processes too."""
+    """While it is held, the marked processes end with this program, however that ends."""
 
     def __init__(self, mark: str) -> None:
-        # Isolated and without site-packages: quick, and nothing of the user's runs in it.
+        # Isolated and without site-packages: it starts quickly and runs no code of the user.
         command = [sys.executable, "-I", "-S", __file__, mark]
         self._watcher = Popen(
             command, stdin=PIPE, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
         )
 
     def __enter__(self) -> Self:
-        """Hold it for the length of a block."""
+        """Hold the leash during a block."""
         return self
 
     def __exit__(
@@ -42,11 +42,11 @@ class Leash:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Let go."""
+        """Release the leash."""
         self.release()
 
     def release(self) -> None:
-        """Let go: the marked processes may outlive this program from here on."""
+        """Release the leash: the marked processes may outlive this program from now on."""
         try:
             self._watcher.communicate(_RELEASED, timeout=_PATIENCE)
         except TimeoutExpired:
@@ -55,14 +55,14 @@ class Leash:
 
 
 def marked(mark: str, proc: Path = Path("/proc")) -> list[int]:
-    """Return the pids of the processes started under this mark; none where there is no /proc."""
+    """Return the pids of the processes with this mark; empty if there is no /proc."""
     wanted = f"{MARK}={mark}".encode()
     return [int(p.name) for p in proc.glob("[1-9]*") if wanted in _environment(p)]
 
 
 def end(mark: str) -> None:
-    """Kill what bears the mark until nothing does."""
-    calm = 0  # a process in the middle of a fork gets away from one look, hence the second
+    """Kill all processes with the mark until none is left."""
+    calm = 0  # a process that is just forking may be missed once, so check again
     while calm < _CALM:
         pids = marked(mark)
         calm = 0 if pids else calm + 1
@@ -72,7 +72,7 @@ def end(mark: str) -> None:
 
 
 def kill(pid: int, number: int) -> bool:
-    """Send a signal; False when there is no such process, or it is not ours."""
+    """Send a signal; return False if there is no such process, or it is not ours."""
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
@@ -81,7 +81,7 @@ def kill(pid: int, number: int) -> bool:
 
 
 def _environment(process: Path) -> list[bytes]:
-    """Read one process's environment; a zombie's is empty, another user's is not readable."""
+    """Return a process's environment; empty for a zombie, or if it cannot be read."""
     try:
         return (process / "environ").read_bytes().split(b"\0")
     except OSError:
@@ -89,7 +89,7 @@ def _environment(process: Path) -> list[bytes]:
 
 
 def main(arguments: list[str]) -> None:
-    """Wait for the holder to let go or to die."""
+    """Wait until the holder releases the leash or dies."""
     if sys.stdin.buffer.read() != _RELEASED:
         end(arguments[0])
 

@@ -1,4 +1,4 @@
-"""Locks: one holder at a time among all programs of this machine, freed by any kind of death."""
+"""Locks: one holder at a time among all programs of this machine; freed if the holder dies."""
 
 import fcntl
 import os
@@ -11,27 +11,27 @@ import anyio
 from hedgerow.sandbox.pauses import pauses
 
 Progress = Callable[[str], None]
-"""Takes one line that says what is going on; called at most every few seconds."""
+"""A function that gets one line of progress; called at most every few seconds."""
 
 
 class Notice(str):
-    """A line of progress that stays to be read where lines replace one another."""
+    """A line of progress that stays visible where other lines replace one another."""
 
     __slots__ = ()
 
 
 def _nothing() -> None:
-    """Leave the place of the lock as it is."""
+    """Do nothing."""
 
 
 @asynccontextmanager
 async def exclusive(
     path: Path, progress: Progress, *, what: str, prepare: Callable[[], None] = _nothing
 ) -> AsyncGenerator[None]:
-    """Hold the lock file; waits for another holder and says so once, with its pid.
+    """Hold the lock file; wait for another holder, and report that once with its pid.
 
-    `prepare` runs before each opening, since the directory may be removed by the holder we wait
-    for; what it raises ends the wait.
+    `prepare` runs before each attempt, because the other holder may remove the directory. If it
+    raises, the wait ends.
     """
     pause, told = pauses(longest=1.0), False
     prepare()
@@ -65,7 +65,7 @@ def _take(path: Path) -> int | None:
 
 
 def _is(path: Path, descriptor: int) -> bool:
-    """Return whether the locked file still has its name: the last holder may have removed it."""
+    """Return whether the locked file still exists: the last holder may have removed it."""
     try:
         named = path.stat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Nodes: simulated ones, on which Pods become Ready without anything being run."""
+"""Nodes: simulated nodes, on which Pods become Ready without running anything."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ _NODES = "/api/v1/nodes"
 
 
 async def register(api: Api, count: int, *, seconds: float, log: Path) -> None:
-    """Apply the Nodes and wait until each is Ready; SandboxError when the time is over."""
+    """Apply the Nodes and wait until each is Ready. Raises SandboxError after a timeout."""
     names = [f"node-{number}" for number in range(count)]
     for name in names:
         await api.apply(f"{_NODES}/{name}", manifest(name))

@@ -1,4 +1,4 @@
-"""Pauses: how long to wait before asking again; they grow, are bounded and never march in step."""
+"""Pauses: how long to wait before another check: growing, bounded, with jitter."""
 
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
@@ -9,7 +9,7 @@ _FIRST, _LONGEST, _GROWTH = 0.02, 0.25, 1.3
 
 
 def pauses(longest: float = _LONGEST, *, first: float = _FIRST) -> Iterator[float]:
-    """Return seconds: 20 ms, growing to `longest`, each with up to a quarter of jitter."""
+    """Yield seconds, growing from `first` to `longest`, each reduced by up to a quarter."""
     jitter = secrets.SystemRandom().uniform
     pause = first
     while True:
@@ -18,7 +18,7 @@ def pauses(longest: float = _LONGEST, *, first: float = _FIRST) -> Iterator[floa
 
 
 async def until(condition: Callable[[], Awaitable[bool]], *, seconds: float) -> bool:
-    """Ask until the answer is yes; False when the time is over first, even amid a question."""
+    """Check a condition until it holds; return False after a timeout, even during a check."""
     with anyio.move_on_after(seconds):
         for pause in pauses():
             if await condition():

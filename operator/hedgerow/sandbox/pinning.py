@@ -1,4 +1,4 @@
-"""Pinning: `task pin`, which adds to the pinned digests what the projects publish now."""
+"""Pinning: `task pin`, which adds the currently published digests to the pinned ones."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from hedgerow.sandbox.published import PLATFORMS, Asset, Origins, published
 
 
 def assets(origins: Origins) -> Iterator[Asset]:
-    """Return every file that any pinned release can be taken from, on any platform."""
+    """Yield every published file of any pinned release, for any platform."""
     found: dict[str, Asset] = {}
     for release in releases():
         for module in (release.kubernetes, release.etcd, release.kwok):
@@ -26,10 +26,10 @@ def assets(origins: Origins) -> Iterator[Asset]:
 
 
 async def renew(origins: Origins, path: Path = PINNED) -> list[str]:
-    """Add what is published, drop what no release needs any more, and return what is amiss.
+    """Pin published digests, drop those that no release needs, and return the problems found.
 
-    A digest that is pinned is never changed: published files are not supposed to change.
-    Raises UnreachableError, with nothing changed, where a host does not answer.
+    A pinned digest is never changed, because published files must not change. Raises
+    UnreachableError, without changes, if a host does not answer.
     """
     old, new, amiss = pinned(path), dict[str, str](), list[str]()
     async with fetch.session() as client:
@@ -57,7 +57,7 @@ async def _published(client: httpx.AsyncClient, asset: Asset, amiss: list[str]) 
 
 
 async def main(origins: Origins, path: Path = PINNED) -> int:
-    """Return 1 where something could not be pinned, or is published with another digest."""
+    """Return 1 if something could not be pinned, or is published with another digest; else 0."""
     before = pinned(path)
     try:
         amiss = await renew(origins, path)

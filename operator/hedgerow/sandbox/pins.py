@@ -1,4 +1,4 @@
-"""Pins: the Kubernetes, etcd and kwok that a sandbox is built from, read from their go.mod."""
+"""Pins: the pinned versions of Kubernetes, etcd and kwok, read from their go.mod."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ _KWOK = {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A pinned Go module: `packages` maps each binary to its main package, `go` is the least Go."""
+    """A pinned Go module: `packages` maps binaries to main packages, `go` is the least version."""
 
     directory: Path
     version: str
@@ -103,7 +103,7 @@ def _first(pattern: str, text: str) -> str:
 
 
 def _ldflags(path: str, version: str) -> str:
-    """Without these stamps the API server calls itself v0.0.0-master."""
+    """Return the linker flags with the version; without them the API server is v0.0.0-master."""
     if path != "k8s.io/kubernetes":
         return "-s -w"
     major, minor, *_ = version.split(".")

@@ -1,4 +1,4 @@
-"""Ports: free ones on the loopback address, out of the way of outgoing connections."""
+"""Ports: free ports on the loopback address, outside the range of outgoing connections."""
 
 import secrets
 import socket
@@ -15,10 +15,10 @@ _TRIES = 64
 
 
 def choose(names: Iterable[str]) -> dict[str, int]:
-    """Return each name a port that nobody listens on at this moment.
+    """Return a port for each name, on which nobody listens at the moment.
 
-    Ports of the ephemeral range are avoided: while a server restarts, the connection attempt of a
-    waiting client could otherwise be given the server's own port and keep it.
+    Ephemeral ports are avoided. Otherwise, while a server restarts, a waiting client's connection
+    could get the server's port as its own and keep it.
     """
     with ExitStack() as held:
         return {name: _free(held) for name in names}

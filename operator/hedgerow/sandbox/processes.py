@@ -1,4 +1,4 @@
-"""Processes: detached servers that are found again by their pid file and never mistaken."""
+"""Processes: detached servers that are reliably found again by their pid file."""
 
 import os
 import signal
@@ -17,12 +17,12 @@ PROC = Path("/proc")
 GRACE = 20.0
 
 _children: set[int] = set()
-"""What this program started itself: a dead child stays a zombie until its parent asks for it."""
+"""The pids that this program started: a dead child stays a zombie until its parent reaps it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A process as it was started: `birth` tells it from a later one under the same pid."""
+    """A started process; `birth` distinguishes it from a later one with the same pid."""
 
     pid: int
     birth: str
@@ -34,10 +34,10 @@ _STARTED = TypeAdapter(Started)
 def launch(
     command: Sequence[str | Path], *, record: Path, log: Path, environment: Mapping[str, str]
 ) -> Started:
-    """Start a program in a session of its own, its output in `log`, its pid in `record`.
+    """Start a program in a session of its own, with its output in `log` and its pid in `record`.
 
-    It gets none of this program's open files, so nobody waits for it to close them. The log of the
-    start before is kept beside it.
+    It does not inherit open files, so nobody waits for it to close them. The log of the previous
+    start is kept next to the new one.
     """
     if log.exists():
         log.replace(log.with_suffix(f".previous{log.suffix}"))
@@ -51,7 +51,7 @@ def launch(
             cwd=log.parent,
             start_new_session=True,
         )
-    # It is meant to outlive the object, which would complain about that if it did not know.
+    # The process outlives this object; without a return code the object would warn about that.
     child.returncode = 0
     _children.add(child.pid)
     started = Started(child.pid, birth(child.pid))
@@ -60,7 +60,7 @@ def launch(
 
 
 def recorded(record: Path) -> Started | None:
-    """Read a pid file; None when it is missing or was never finished."""
+    """Return the process of a pid file; None if it is missing or incomplete."""
     try:
         return _STARTED.validate_json(record.read_bytes())
     except (OSError, ValidationError):
@@ -68,7 +68,7 @@ def recorded(record: Path) -> Started | None:
 
 
 def alive(started: Started | None) -> bool:
-    """Return whether this very process still runs: neither a zombie nor a successor of its pid."""
+    """Return whether exactly this process still runs, not a zombie or another one with its pid."""
     if started is None:
         return False
     _bury(started.pid)
@@ -76,29 +76,29 @@ def alive(started: Started | None) -> bool:
 
 
 def send(started: Started | None, number: int) -> bool:
-    """Send a signal to this very process; False when it is gone."""
+    """Send a signal to exactly this process; return False if it is gone."""
     return alive(started) and started is not None and kill(started.pid, number)
 
 
 async def end(started: Started | None, grace: float = GRACE) -> None:
-    """Ask the process to stop, kill it when it has not within `grace` seconds, wait until gone."""
+    """Stop the process, kill it if it has not ended after `grace` seconds, wait for its end."""
 
     async def gone() -> bool:
         return not alive(started)
 
     send(started, signal.SIGTERM)
-    send(started, signal.SIGCONT)  # a suspended process hears of SIGTERM only when it goes on
+    send(started, signal.SIGCONT)  # a suspended process handles SIGTERM only once it continues
     if not await until(gone, seconds=grace):
         send(started, signal.SIGKILL)
         await until(gone, seconds=GRACE)
 
 
 def birth(pid: int) -> str:
-    """Return what no later process under this pid shares: boot and start time; "" when gone."""
+    """Return boot id and start time, which no later process with this pid has; "" if gone."""
     if not PROC.joinpath("self/stat").exists():
         return _birth_elsewhere(pid)
     try:
-        # The command's name, in parentheses, may hold spaces and parentheses itself.
+        # The command's name, in parentheses, may itself contain spaces and parentheses.
         fields = PROC.joinpath(str(pid), "stat").read_text(errors="replace").rpartition(")")[2]
         boot = PROC.joinpath("sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -108,7 +108,7 @@ def birth(pid: int) -> str:
 
 
 def _birth_elsewhere(pid: int) -> str:
-    """Ask ps where there is no /proc."""
+    """Return the start time from ps, for systems without /proc."""
     command = ["ps", "-o", "state=", "-o", "lstart=", "-p", str(pid)]
     answer = run(command, capture_output=True, text=True, check=False, timeout=5)
     status, _, start = answer.stdout.strip().partition(" ")
@@ -127,7 +127,7 @@ def _bury(pid: int) -> None:
 
 
 def memory(started: Started | None) -> int:
-    """Return the resident memory in bytes, 0 when it cannot be told."""
+    """Return the resident memory in bytes, 0 if it is unknown."""
     if started is None:
         return 0
     try:

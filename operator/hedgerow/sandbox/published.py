@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from hedgerow.sandbox.pins import Module
 
 PLATFORMS = ("linux-amd64", "linux-arm64")
-"""For these all three projects publish what a sandbox needs."""
+"""The platforms for which all three projects publish the needed binaries."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -25,9 +25,9 @@ class Origins:
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One published file: a binary, or with `member` an archive that has it under that name.
+    """One published file: a binary, or, with `member`, an archive that contains it by this name.
 
-    `key` is what its digest is pinned under, `digests` the address of what tells its digest.
+    `key` is the key of its pinned digest. `digests` is the address where its digest is published.
     """
 
     key: str
@@ -49,7 +49,7 @@ class Asset:
         return self.url.rpartition("/")[2]
 
     def digest_in(self, content: bytes) -> str:
-        """Return the file's SHA-256 out of what `digests` answers, "" if it is not there."""
+        """Return the file's SHA-256 from the content at `digests`, "" if it is not there."""
         found = self.read(content, self.file).lower()
         return found if is_digest(found) else ""
 
@@ -89,7 +89,7 @@ def _etcd(module: Module, binary: str, platform: str, origins: Origins) -> Asset
 
 
 def _kwok(module: Module, binary: str, platform: str, origins: Origins) -> Asset:
-    # It publishes no checksums of its own; GitHub tells the digest of every asset.
+    # It publishes no checksums itself, but GitHub provides the digest of every asset.
     repository, tag = "kubernetes-sigs/kwok", f"v{module.version}"
     return Asset(
         key=f"{module.title}-{platform}/{binary}",
@@ -109,7 +109,7 @@ def _alone(content: bytes, _: str) -> str:
 
 
 def _listed(content: bytes, file: str) -> str:
-    """Read what sha256sum writes: a digest and a name on each line, "*" before a binary's."""
+    """Return a file's digest from sha256sum's output: digest and name, "*" before binary names."""
     lines = [line.split() for line in content.decode(errors="replace").splitlines()]
     named = {line[1].removeprefix("*"): line[0] for line in lines if len(line) == len(("sum", "x"))}
     return named.get(file, "")

@@ -1,4 +1,4 @@
-"""Raising: the one way from an empty directory to a cluster that is ready for its first command."""
+"""Raising: starts a cluster in an empty directory, until it is ready for the first command."""
 
 import secrets
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 @dataclass(frozen=True, slots=True)
 class Raising:
-    """One attempt to bring a cluster up; whoever starts it cleans up when it fails."""
+    """One attempt to start a cluster; the caller cleans up if it fails."""
 
     directory: Directory
     plane: ControlPlane
@@ -71,7 +71,7 @@ class Raising:
         for component in blueprint.components[2:]:
             await self.plane.ready(component, blueprint)
         version = await self._settle(blueprint)
-        # Only now: a blueprint without a version is a cluster that was never finished.
+        # Written last: a blueprint without a version is a cluster that was never completed.
         replace(blueprint, version=version).save(self.directory.blueprint)
 
     def _furnish(self, blueprint: Blueprint) -> None:
@@ -84,7 +84,7 @@ class Raising:
         (self.directory.bin / "kubectl").symlink_to(blueprint.binaries["kubectl"])
 
     async def _settle(self, blueprint: Blueprint) -> str:
-        """Wait for what the first commands lean on, and give the API server's version."""
+        """Wait for the objects that first commands need; return the API server's version."""
         authority, token = self.directory.pki / "ca.crt", blueprint.tokens[ADMIN]
         with connect(authority=authority, token=token, base=blueprint.server) as api:
             wanted = _FIRST if len(blueprint.components) == len(_FIRST) else (*_FIRST, _ACCOUNT)

@@ -1,4 +1,4 @@
-"""Status: what of a sandbox runs, and what it costs."""
+"""Status: which parts of a sandbox run, and the resources that they use."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class ComponentStatus:
-    """One server: `pid` is None when it does not run, `memory` is resident, in bytes."""
+    """One server: `pid` is None if it does not run, `memory` is resident memory in bytes."""
 
     name: str
     pid: int | None
@@ -30,17 +30,17 @@ class Status:
 
     @property
     def up(self) -> bool:
-        """Return whether every component is healthy, and there is one."""
+        """Whether there are components, and all are healthy."""
         return bool(self.components) and all(c.healthy for c in self.components)
 
     @property
     def memory(self) -> int:
-        """Return the resident memory of all components, in bytes."""
+        """The resident memory of all components, in bytes."""
         return sum(component.memory for component in self.components)
 
 
 def disk(directory: Path) -> int:
-    """Return the bytes that the files below a directory occupy; vanished ones count nothing."""
+    """Return the bytes that the files below a directory occupy; vanished files do not count."""
     total = 0
     for path in directory.rglob("*"):
         try:

@@ -1,4 +1,4 @@
-"""Go: the toolchain that builds the binaries, found and never downloaded behind the user's back."""
+"""Go: the toolchain that builds the binaries; it is only searched for, never downloaded."""
 
 import os
 import platform
@@ -27,9 +27,9 @@ class Go:
     version: tuple[int, ...]
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of a build that the user's own Go settings cannot change.
+        """Return the environment of a build, independent of the user's own Go settings.
 
-        Without cgo the binaries are the same whether or not the machine has a C compiler.
+        Without cgo, the binaries do not depend on whether the machine has a C compiler.
         """
         system, machine = platform_name().split("-")
         pinned = {"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly -trimpath", "GOWORK": "off"}
@@ -44,9 +44,9 @@ def platform_name() -> str:
 
 
 async def find(needed: str) -> Go:
-    """Return the first `go` that is new enough: on PATH, then beside the Python that runs.
+    """Return the first `go` that is new enough: on PATH, then next to the running Python.
 
-    Raises SandboxError when there is none; what was found instead is named.
+    Raises SandboxError if there is none; it names what was found instead.
     """
     refused: list[str] = []
     for command in _candidates():

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ATTEMPTS = 4
-"""How often it is begun anew when the object has just changed."""
+"""The most attempts if the object has just changed."""
 CLIENT_SIDE = "kubectl-client-side-apply"
 
 From = Annotated[
@@ -77,7 +77,7 @@ Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help=
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One adoption: where, of what, to whom."""
+    """One adoption: the cluster, the object, what is wanted, and the new manager."""
 
     cluster: Cluster
     place: Place
@@ -129,7 +129,7 @@ def adopt_command(
 
 
 async def _target(cluster: Cluster, live: Object, instance: str | None, to: str) -> Target:
-    """Find who is to have the fields: who was named, or the controller and what it contests."""
+    """Return who gets the fields: the named manager, or the controller and what it contests."""
     if to:
         return Target(to)
     ruler = await targets.ruler_of(cluster, live, instance)
@@ -142,7 +142,7 @@ async def _target(cluster: Cluster, live: Object, instance: str | None, to: str)
 
 
 async def _planned(task: _Task, live: Object) -> Adoption:
-    """Find what is to be done; of an object without records, what the server would book first."""
+    """Return what to do; for an object without managed fields, after the server's first entry."""
     if not managers(live) and task.wish.manager == BEFORE_FIRST_APPLY.manager:
         live = await _booked(task, live)
     return adopt(live, task.wish, task.target)
@@ -159,29 +159,30 @@ async def _booked(task: _Task, live: Object) -> Object:
 
 
 async def _carried_out(task: _Task, live: Object) -> Adoption:
-    """Do it, and give what was found at first."""
+    """Carry the adoption out; return the plan of the first attempt."""
     found: list[Adoption] = []
 
     async def attempt(live: Object, number: int) -> Object:
         found.append(await _planned(task, live))
-        # A controller gives up what it sees contested or does not declare: at last it goes without.
+        # A controller gives up fields that it sees contested or does not declare. So the last
+        # attempt skips co-owning.
         coown = number < ATTEMPTS or not task.target.is_controller
         return await _attempted(task, live, found[-1], coown=coown)
 
     async def pick_up(live: Object, _: int) -> None:
-        """Have a controller hold what it removes then, where nobody does now."""
+        """Make the controller hold what nobody holds now, so that it can remove it."""
         for endpoint, body in left_over(live, found[-1], task.target).items():
             await _applied(task, body, endpoint)
 
     live = await _anew(task, live, attempt)
     if task.target.only:
-        # Of a child it declares again what nobody else holds; of its status there may be more.
+        # A controller declares a child's fields again by itself, but a status may have more fields.
         await _anew(task, live, pick_up)
     return found[0]
 
 
 async def _anew(task: _Task, live: Object, act: Callable[[Object, int], Awaitable[T]]) -> T:
-    """Act on the object as it is, begun anew as often as it changes meanwhile."""
+    """Return what `act` returns for the current object; try again if it changes meanwhile."""
     uid = metadata(live)["uid"]
     for number in range(1, ATTEMPTS + 1):
         try:
@@ -196,7 +197,7 @@ async def _anew(task: _Task, live: Object, act: Callable[[Object, int], Awaitabl
 
 
 async def _attempted(task: _Task, live: Object, plan: Adoption, *, coown: bool) -> Object:
-    """Have the target hold the fields too, then remove the records of the other."""
+    """Make the target hold the fields too, then remove the other manager's entries."""
     now = live
     for endpoint in plan.applies if coown else ():
         now = await _coowned(task, now, endpoint)

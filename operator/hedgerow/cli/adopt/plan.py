@@ -31,9 +31,9 @@ STATUS = "status"
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be adopted: whose fields, which of his entries, and which fields of those.
+    """What to adopt: whose fields, which of the manager's entries, and which fields in these.
 
-    `operation` and `subresource` None: any; a `subresource` of "" is the object itself.
+    `operation` and `subresource` None mean any; a `subresource` of "" means the object itself.
     """
 
     manager: str
@@ -44,12 +44,12 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Who is to have the fields.
+    """Who gets the fields.
 
-    `declares` are the contested paths of a child, where it is its controller: it takes what it
-    declares and no more, or its next apply would remove the rest. None where it takes all: so does
-    a controller of its resource's status, which is the one subresource there that it writes: its
-    `only` one.
+    `declares` are the contested paths of a child, if the target is its controller. It takes only
+    what it declares, because its next apply would remove the rest. None means that it takes all.
+    `only` is set if the target is the controller of the resource itself: it takes all of the
+    status, the only subresource that it writes.
     """
 
     manager: str
@@ -58,13 +58,13 @@ class Target:
 
     @property
     def is_controller(self) -> bool:
-        """Whether it is one of hedgerow's, which declares by itself what is its own."""
+        """Whether it is a hedgerow controller, which declares its own fields again by itself."""
         return self.declares is not None or self.only is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One entry of the manager from whom fields are adopted; `index` is its place in the list."""
+    """One entry of the manager that loses the fields; `index` is its place in managed fields."""
 
     index: int
     holder: Holder
@@ -73,12 +73,12 @@ class Source:
 
     @property
     def endpoint(self) -> str:
-        """The endpoint at which the same fields are applied: the status, or the object."""
+        """The endpoint for applying these fields: the status, or the object."""
         return STATUS if self.holder.subresource == STATUS else ""
 
 
 class _Places:
-    """What is there at the places of an object, and who holds it; all of it is read once."""
+    """The values and holders at the places of an object, read only once."""
 
     def __init__(self, live: Object) -> None:
         self.values = Values(live)
@@ -86,7 +86,7 @@ class _Places:
         self._held = held(live)
 
     def has_value(self, steps: Steps) -> bool:
-        """Return whether there is a value that can be declared."""
+        """Return whether a place has a value that can be declared."""
         return self.values.at(steps) is not ABSENT and not is_hollow(self._held, steps)
 
 
@@ -94,8 +94,8 @@ class _Places:
 class Adoption:
     """What an adoption does.
 
-    `applies` are the applies, by endpoint, after which the target holds the fields too. `edits`
-    give, by index, what an entry keeps; None: it goes as a whole.
+    `applies` are the applies, by endpoint, that make the target hold the fields too. `edits` maps
+    the index of an entry to what it keeps; None removes the entry.
     """
 
     moves: tuple[Move, ...]
@@ -104,7 +104,7 @@ class Adoption:
 
 
 def adopt(live: Object, wish: Wish, target: Target) -> Adoption:
-    """Find what an adoption does; raises Refusal where it means nothing or would lose records."""
+    """Return what an adoption does; raises Refusal if it matches nothing or would lose records."""
     sources = _sources(live, wish, target)
     terms = patterns(str(live["kind"]), str(metadata(live)["name"]), wish.fields)
     chosen = {source.index: tuple(_chosen(live, source, terms)) for source in sources}
@@ -133,7 +133,7 @@ def adopt(live: Object, wish: Wish, target: Target) -> Adoption:
 
 
 def left_over(live: Object, adoption: Adoption, target: Target) -> Mapping[str, Object]:
-    """Return the applies, by endpoint, of what the target was to have and nobody holds now."""
+    """Return the applies, by endpoint, of adopted fields that nobody holds now."""
     places = _Places(live)
     moves = [
         move
@@ -224,7 +224,7 @@ def _fate(
 
 
 def _with_items(moves: Sequence[Move], target: Target) -> Iterator[Move]:
-    """Yield keys of list items as taken where something in the item is: it has them with it."""
+    """Yield the moves; keys of a list item count as taken if another field in the item is."""
     taken = {
         (move.source.subresource, move.steps[:length])
         for move in moves
@@ -238,12 +238,12 @@ def _with_items(moves: Sequence[Move], target: Target) -> Iterator[Move]:
 
 
 def _is_under(steps: Steps, paths: Collection[str]) -> bool:
-    """Return whether a place is one of these, or within one."""
+    """Return whether a place is at or below one of these paths."""
     return any(path_of(steps[: n + 1]) in paths for n in range(len(steps)))
 
 
 def _left(source: Source, places: Collection[Steps], terms: Sequence[Term]) -> Tree | None:
-    """Return what an entry keeps; what is left of list items without a field of theirs goes too."""
+    """Return what an entry keeps; None if only keys of list items would be left."""
     if not terms:
         return None
     left = cut(source.tree, places)
@@ -266,7 +266,7 @@ def _applies(
 
 
 def _is_kept(live: Object, edits: Mapping[int, Tree | None]) -> bool:
-    """Return whether an entry that holds something is left."""
+    """Return whether at least one entry with fields is left."""
     return any(
         edits.get(index, tree) not in (None, {}) for index, (_, _, tree) in enumerate(entries(live))
     )

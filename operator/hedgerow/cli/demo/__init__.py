@@ -1,1 +1,1 @@
-"""Demo, as typed: the operator at work, and why definitions need server-side apply."""
+"""Demo, as typed: the commands that show the operator at work, and why to apply server-side."""

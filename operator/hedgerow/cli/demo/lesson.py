@@ -29,7 +29,7 @@ NAME = crd_name(BlueGreen)
 async def perform(page: Page, target: Target) -> None:
     """Play the lesson and clean up.
 
-    Raises DemoError when something else happens than is told, SandboxError and KubeError.
+    Raises DemoError if something else happens than it says, SandboxError and KubeError.
     """
     page.title("Why a large CustomResourceDefinition is applied on the server's side")
     async with AsyncExitStack() as ground:
@@ -39,9 +39,9 @@ async def perform(page: Page, target: Target) -> None:
 
 
 async def lesson(stage: Stage) -> None:
-    """Render the definition twice, apply it in both ways, and read back what came of it.
+    """Render the definition twice, apply it in both ways, and read back the results.
 
-    On a cluster that was given, nothing is written: `--dry-run=server` asks the same validation.
+    On a given cluster nothing is written: `--dry-run=server` runs the same validation.
     """
     dry = " --dry-run=server" if stage.target.given else ""
     await _render(stage)

@@ -113,7 +113,7 @@ async def run_install(
     dry_run: bool,
     out: Console | None = None,
 ) -> int:
-    """Install and say what changed; gives the exit code. Raises InstallError and KubeError."""
+    """Install and print what changed; return the exit code. Raises InstallError and KubeError."""
     aside = Console(stderr=True)
     say = aside if dry_run else out or Console()
     with aside.status("applying the definitions and waiting until they are served"):
@@ -132,7 +132,7 @@ async def run_uninstall(
     delete_resources: bool,
     out: Console | None = None,
 ) -> int:
-    """Uninstall and say what changed; gives the exit code. Raises InstallError and KubeError."""
+    """Uninstall and print what changed; return the exit code. Raises InstallError and KubeError."""
     with Console(stderr=True).status("deleting the definitions and waiting until they are gone"):
         changes = await definitions.uninstall(cluster, resources, delete_resources=delete_resources)
     _say(out or Console(), *(str(change) for change in changes))
@@ -140,7 +140,7 @@ async def run_uninstall(
 
 
 def told(change: Change, *, plain: bool, dry_run: bool = False) -> Iterable[str]:
-    """Yield a change in lines: what happened, who is in the way, and what takes it over."""
+    """Yield the lines of a change: what happened, the conflicts, and how to take these over."""
     kind = "without upstream descriptions" if plain else "described by this cluster's OpenAPI"
     size = f"{definitions.size(change.definition) / 1000:.0f} kB"
     yield f"{change}{' (dry run)' if dry_run else ''}: {size}, {kind}"

@@ -1,6 +1,6 @@
 """Definitions: CustomResourceDefinitions applied without force, and removed safely.
 
-What another field manager holds is shown and left alone; what exists is never deleted unasked.
+Fields of other managers are reported and left alone; resources are deleted only on request.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ PATIENCE = 60.0
 """Seconds to wait until a definition is served, or gone."""
 
 LONGEST_PAUSE = 2.0
-"""Seconds between two looks while waiting, at most."""
+"""The most seconds between two checks while waiting."""
 
 SHOWN = 5
-"""How many of the resources that stand in the way are named."""
+"""The most resources that an error names."""
 
 
 class InstallError(Exception):
@@ -57,7 +57,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to one definition, or would happen; `conflicts` says why nothing did."""
+    """What happened to one definition, or would happen; with `conflicts`, nothing happened."""
 
     name: str
     action: Literal["created", "configured", "unchanged", "conflicted", "deleted", "absent"]
@@ -65,17 +65,17 @@ class Change:
     conflicts: tuple[Held, ...] = ()
 
     def __str__(self) -> str:
-        """Write it as kubectl would: `customresourcedefinition/… created`."""
+        """Return it in kubectl's form: `customresourcedefinition/… created`."""
         return f"customresourcedefinition/{self.name} {self.action}"
 
 
 def packaged_document() -> Object:
-    """Read the excerpt of the newest pinned Kubernetes's OpenAPI that comes with hedgerow."""
+    """Return the packaged excerpt of the newest pinned Kubernetes's OpenAPI."""
     return from_json((files("hedgerow_schemas") / "openapi.json").read_bytes())
 
 
 def size(definition: Object) -> int:
-    """Return the bytes of a definition on the wire, which is also what an annotation would hold."""
+    """Return the size of a definition as JSON, in bytes; an annotation would have the same size."""
     return len(to_json(definition))
 
 
@@ -89,10 +89,10 @@ async def install(
 ) -> list[Change]:
     """Apply the definitions of the resources and wait until the server serves them.
 
-    With `plain` they carry no descriptions of Kubernetes's own types; otherwise these come from
-    the cluster itself. A conflict leaves that definition as it is, and the rest goes on. With
-    `dry_run` the server only judges. Raises InstallError for a definition that is being deleted
-    or is not served in time, KubeError for what the server refuses.
+    With `plain` they have no descriptions of Kubernetes's own types; otherwise these come from the
+    cluster itself. A definition with a conflict stays as it is, and the others are still applied.
+    With `dry_run` the server only validates. Returns what changed. Raises InstallError if a
+    definition is being deleted or is not served in time, KubeError for other refusals.
     """
     definitions = await render_for(cluster, plain=plain, resources=resources)
     changes = [await _apply(cluster, crd, dry_run=dry_run) for crd in definitions]
@@ -108,7 +108,7 @@ async def render_for(
 ) -> list[Object]:
     """Return the definitions that `install` applies.
 
-    Raises InstallError when the cluster's own types cannot be had or understood, and KubeError.
+    Raises InstallError if the cluster's own types cannot be read or understood, and KubeError.
     """
     try:
         if plain:
@@ -130,10 +130,10 @@ async def uninstall(
 ) -> list[Change]:
     """Delete the definitions that `install` applied, and wait until they are gone.
 
-    Nothing at all is deleted while one of them is not ours or, unless `delete_resources` says
-    that they may go too, while any custom resource exists: InstallError then says which. Before
-    that is looked at for the last time, the definitions are made to refuse new resources; a
-    refusal after that opens them again.
+    Nothing is deleted if one of them is not ours, or, without `delete_resources`, if any custom
+    resource exists: InstallError then says which. Before the last check for resources, the
+    definitions are changed to refuse new ones. If the check then fails, they are opened again.
+    Returns what changed.
     """
     time = timing or Timing()
     live = {resource: await cluster.read(CRD, crd_name(resource)) for resource in resources}
@@ -155,7 +155,7 @@ async def uninstall(
 async def _closed(
     cluster: Cluster, definitions: Sequence[Object], timing: Timing
 ) -> AsyncGenerator[None]:
-    """Have definitions refuse new resources; what goes wrong meanwhile opens them again."""
+    """Make definitions refuse new resources in this context; after an error, open them again."""
     try:
         for crd in definitions:
             await close(cluster, crd, FIELD_MANAGER)
@@ -165,7 +165,7 @@ async def _closed(
     except BaseException as error:
         with anyio.move_on_after(PATIENCE, shield=True):
             for crd in definitions:
-                with suppress(KubeError):  # it is gone, or an installation opens it
+                with suppress(KubeError):  # it is gone, or the next installation opens it
                     await reopen(cluster, crd, FIELD_MANAGER)
         if isinstance(error, Conflict):
             raise InstallError(
@@ -194,7 +194,7 @@ async def _apply(cluster: Cluster, crd: Object, *, dry_run: bool) -> Change:
 
 
 def _essence(crd: Object) -> Object:
-    """Return what an apply can change; a dry run leaves the resource version as it was."""
+    """Return what an apply can change; a dry run does not change the resource version."""
     meta = crd["metadata"]
     kept = {key: meta.get(key) for key in ("labels", "annotations", "generation")}
     entries = [{**entry, "time": ""} for entry in _entries(crd)]
@@ -202,7 +202,7 @@ def _essence(crd: Object) -> Object:
 
 
 def _entries(crd: Object) -> list[Object]:
-    """Return who manages a definition; its status is the server's own business."""
+    """Return a definition's managed fields entries, without those of its status."""
     entries = crd["metadata"].get("managedFields", ())
     return [entry for entry in entries if entry.get("subresource") != "status"]
 
@@ -225,7 +225,7 @@ async def _await_served(cluster: Cluster, resource: type[CustomResource], timing
 
 
 async def _listed(cluster: Cluster, resource: type[CustomResource]) -> bool:
-    """Return whether discovery names the resource: it does so a moment after Established."""
+    """Return whether discovery lists the resource, which happens a moment after Established."""
     try:
         await cluster.resource(resource.api.group_version, resource.api.kind)
     except Missing:
@@ -248,13 +248,13 @@ def _refuse_foreign(crd: Object) -> None:
 
 
 async def _refuse_used(cluster: Cluster, resources: Iterable[type[CustomResource]]) -> None:
-    """Raise InstallError that names what there is of every kind."""
+    """Raise InstallError if resources exist; it names some of each kind."""
     found: list[str] = []
     for resource in resources:
         try:
             count, names = await _instances(cluster, resource)
         except Missing as error:
-            # A version that is not served may well be stored: no answer is not the answer none.
+            # Resources may be stored in a version that is not served, so this does not mean none.
             raise InstallError(
                 f"nobody can tell whether {resource.api.plural} exist: {error}",
                 "try again, or give --delete-resources to lose them if they do",
@@ -271,7 +271,7 @@ async def _refuse_used(cluster: Cluster, resources: Iterable[type[CustomResource
 async def _instances(
     cluster: Cluster, resource: type[CustomResource]
 ) -> tuple[int, tuple[str, ...]]:
-    """Count a resource's objects in all namespaces and name the first few."""
+    """Return the number of a resource's objects in all namespaces, and the first few names."""
     api = resource.api
     path = f"/apis/{api.group_version}/{api.plural}"
     page = await cluster.get(path, params={"limit": str(SHOWN)})
@@ -315,7 +315,7 @@ async def _delete(
 
 
 async def _until(condition: Callable[[], Awaitable[bool]], timing: Timing) -> bool:
-    """Ask with growing pauses until the answer is yes; False when patience ends first."""
+    """Check a condition with growing pauses; return False if it is not met in time."""
     deadline = timing.now() + PATIENCE
     for looks in itertools.count(1):
         if await condition():
@@ -327,14 +327,14 @@ async def _until(condition: Callable[[], Awaitable[bool]], timing: Timing) -> bo
 
 
 SETTLE: Final = 3.0
-"""Seconds until every API server of a cluster goes by the changed definition."""
+"""Seconds until every API server of a cluster uses the changed definition."""
 APPLY_SECONDS: Final = 30.0
-"""Seconds for one apply: a described definition is three quarters of a megabyte."""
+"""Seconds for one apply: a definition with descriptions has three quarters of a megabyte."""
 ATTEMPTS: Final = 5
-"""How often a delete is tried of a definition that has just changed."""
+"""The most attempts to delete a definition that has just changed."""
 _RULES: Final = "x-kubernetes-validations"
 _RULE: Final[Object] = {
-    # A change of an object that is there stays possible: its finalizers may have to go.
+    # Existing objects can still be changed, so that their finalizers can be removed.
     "rule": "oldSelf.hasValue()",
     "optionalOldSelf": True,
     "message": "this kind is being uninstalled, so nothing of it can be created; `hedgerow install`"
@@ -349,10 +349,10 @@ def is_closed(definition: Object) -> bool:
 
 
 async def close(cluster: Cluster, definition: Object, manager: str) -> None:
-    """Have a live definition refuse new objects.
+    """Make a live definition refuse new objects.
 
-    It is applied as it was read. Raises Conflict where another manager holds its versions, and
-    KubeError.
+    It is applied as it was read, plus a rule. Raises Conflict if another manager holds its
+    versions, and KubeError.
     """
     closed = _declared(definition)
     for schema in _schemas(closed):
@@ -362,7 +362,7 @@ async def close(cluster: Cluster, definition: Object, manager: str) -> None:
 
 
 async def reopen(cluster: Cluster, definition: Object, manager: str) -> None:
-    """Have a definition take objects again; raises KubeError."""
+    """Make a definition accept new objects again; raises KubeError."""
     opened = _declared(definition)
     for schema in _schemas(opened):
         rules: list[Any] = [rule for rule in schema.get(_RULES, []) if rule != _RULE]
@@ -373,10 +373,10 @@ async def reopen(cluster: Cluster, definition: Object, manager: str) -> None:
 
 
 async def delete_closed(cluster: Cluster, name: str, uid: str, timing: Timing) -> bool:
-    """Delete a definition that has stayed closed; False, and nothing deleted, where it was opened.
+    """Delete a definition that is still closed; return False, without deleting, if it was opened.
 
-    The version is part of the delete, so nobody opens it between the look and the delete. Raises
-    Stale for one that changes all the time, and KubeError.
+    The delete requires the version that was read, so nobody can open it in between. Raises Stale if
+    it keeps changing, and KubeError.
     """
     for attempt in range(1, ATTEMPTS):
         with suppress(Stale):
@@ -400,7 +400,7 @@ async def _applied(cluster: Cluster, definition: Object, manager: str) -> None:
 
 
 def _declared(definition: Object) -> Object:
-    """Return all of a live definition that an apply can declare, so that it gives nothing up."""
+    """Return all of a live definition that an apply can declare, so that nothing is given up."""
     meta = definition["metadata"]
     kept = {key: meta[key] for key in ("name", "uid", "labels", "annotations") if key in meta}
     versions = [

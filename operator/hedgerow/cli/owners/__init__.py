@@ -1,1 +1,1 @@
-"""Owners, as typed: who holds each field of an object, for terminal, program and page."""
+"""Owners, as typed: `hedgerow owners`, who holds each field, as text, data or page."""

@@ -13,7 +13,7 @@ _LIGHT = (
 _DARK = (
     "#3987e5", "#199e70", "#c98500", "#9085e9", "#d55181", "#38a838", "#d95926", "#9aa1ad",
 )  # fmt: skip
-"""Told apart with the usual kinds of colour blindness too; red is kept for what is contested."""
+"""Distinct also with common kinds of colour blindness; red is reserved for contested fields."""
 _PAPER = {
     "light": {"paper": "#ffffff", "ink": "#1c1e22", "faint": "#6a7078", "rule": "#d5d8dd",
               "guide": "#8d949e", "alarm": "#c3201f"},
@@ -21,19 +21,19 @@ _PAPER = {
              "guide": "#7d8590", "alarm": "#ff7b72"},
 }  # fmt: skip
 _TINT = "26"
-"""The alpha of a colour that lies under text, in hexadecimal."""
+"""The alpha of a colour behind text, in hexadecimal."""
 FONT = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 
 
 def classes(managers: Iterable[str]) -> dict[str, str]:
-    """Return each manager its class; after the last colour the first comes again."""
+    """Return a CSS class for each manager; after the last colour, start again with the first."""
     return {name: f"m{index % len(_LIGHT)}" for index, name in enumerate(managers)}
 
 
 def style(attribute: str) -> str:
-    """Return the style rules of all classes as values of one property: `fill`, `background`.
+    """Return the style rules of all classes for one property: `fill` or `background`.
 
-    Colours stand in the rules themselves: not every viewer of SVG knows custom properties.
+    The colours are in the rules themselves, because not every SVG viewer knows custom properties.
     """
     dark = _rules(attribute, "dark", _DARK)
     return f"{_rules(attribute, 'light', _LIGHT)}@media (prefers-color-scheme:dark){{{dark}}}"
@@ -48,7 +48,7 @@ def _rules(attribute: str, paper: str, colours: Iterable[str]) -> str:
     names = _PAPER[paper]
     texts = (f".{name}{{{ink}:{names[name]}}}" for name in ("ink", "faint", "alarm"))
     ground = f".paper{{{attribute}:{names['paper']}}}"
-    # A picture has lines that lead to names, a page has borders between its rows.
+    # SVG has lines that lead to names; HTML has borders between rows.
     lines = (
         f".guide{{stroke:{names['guide']}}}"
         if ink == "fill"

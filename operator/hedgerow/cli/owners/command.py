@@ -130,7 +130,7 @@ async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Objec
 
 
 def _tell(found: Found, kind: str) -> None:
-    """Tell what else the kind could mean, and which groups could not be asked."""
+    """Print what else the kind could mean, and which groups could not be read."""
     if found.others:
         named = ", ".join(map(spelled, found.others))
         _say(f"{kind} is taken for {spelled(found.api)}; it could also mean {named}")
@@ -139,7 +139,7 @@ def _tell(found: Found, kind: str) -> None:
 
 
 async def _declarer(cluster: Cluster, live: Object) -> tuple[ObjectRef, Object] | None:
-    """Return the resource that controls the object, if it is one of hedgerow's, or the object."""
+    """Return the hedgerow resource that controls the object, or that the object itself is."""
     own = _ours(live["apiVersion"], live["kind"])
     if own:
         return _ref(own, live), live
@@ -171,7 +171,7 @@ def _ours(group_version: str, kind: str) -> ApiResource | None:
 def _print(
     live: Object, whole: Ownership, chosen: Ownership, disputes: Disputes, output: Format
 ) -> None:
-    """Print in the form asked for; each form is imported when it is the one."""
+    """Print in the requested format; each format is imported only when it is used."""
     # ruff: noqa: PLC0415
     now = SystemClock().now()
     if output in {"json", "yaml"}:

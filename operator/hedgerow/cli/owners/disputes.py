@@ -1,4 +1,4 @@
-"""Disputes: what is contested of an object, and what settles it, as lines under a page."""
+"""Disputes: an object's contested fields with remedies, as lines below a page."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from hedgerow.cli.owners.selection import Dispute
 
 FIRST: Final = 3
-"""Contested fields of which it is told what settles them when nobody asks for contested ones."""
+"""The most contested fields with remedies if the user did not ask for contested ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disputes:
-    """All that is contested of an object; `all_told`: each with what settles it."""
+    """All contested fields of an object; `all_told`: show remedies for each of them."""
 
     all: tuple[Dispute, ...] = ()
     all_told: bool = False
 
     def of(self, path: str) -> Dispute | None:
-        """Return what is contested at a place, as its path is printed, or None."""
+        """Return the dispute at a printed path, or None."""
         return next((one for one in self.all if one.field.path == path), None)
 
     def lines(self) -> Iterator[str]:
-        """Return what is to be told below a page; a command has a line of its own, to be pasted."""
+        """Yield the lines below a page; each command has a line of its own, for pasting."""
         shown = self.all if self.all_told else self.all[:FIRST]
         for dispute in shown:
             yield printable(f"{dispute.field.path}: {sentence(dispute.field)}")

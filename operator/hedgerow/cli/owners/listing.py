@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def listed(live: Object, chosen: Ownership, disputes: Disputes = NO_DISPUTES) -> Object:
-    """Return the object, every place of it as `fields`, and what is held and not there as `gone`.
+    """Return the object, its places as `fields`, and places that are held but missing as `gone`.
 
     `state` is held, unowned, identity (set by the server alone) or branch: a map, list or item
-    that is itself held, which has no value of its own here. A contested one has what is declared
-    there, and the commands that settle it.
+    that is held itself, without a value here. A contested field also has the declared value and
+    the commands that settle it.
     """
     meta = metadata(live)
     named = {
@@ -48,12 +48,12 @@ def listed(live: Object, chosen: Ownership, disputes: Disputes = NO_DISPUTES) ->
 
 
 def json(listed: Object) -> str:
-    """Write it as JSON."""
+    """Return it as JSON text."""
     return to_json(listed, indent=2).decode() + "\n"
 
 
 def yaml(listed: Object) -> str:
-    """Write it as YAML."""
+    """Return it as YAML text."""
     return to_yaml(listed)
 
 
@@ -84,5 +84,5 @@ def _disputed(disputes: Disputes, path: str) -> Object:
 
 
 def _holder(holder: Holder) -> Object:
-    """Return what is known of a holder."""
+    """Return a holder's known attributes."""
     return {name: value for name, value in asdict(holder).items() if value}

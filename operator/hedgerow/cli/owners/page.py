@@ -1,4 +1,4 @@
-"""Owners page: what is told of an object's owners, line by line, before it is drawn in any form."""
+"""Owners page: the lines about an object's owners, before they are drawn in any format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONTESTED = "contested"
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """One holder as a reader meets it: who, how, and how long ago; `since` is the time itself."""
+    """One holder in readable form: who, how, and how long ago; `since` is the exact time."""
 
     manager: str
     operation: str
@@ -36,9 +36,9 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One place: `guide` leads to its name, `below` goes on under it; `value` None: a branch.
+    """One place: `guide` is drawn before its name, `below` in lines under it.
 
-    `declared` is what the resource declares that contests it.
+    `value` is None for a branch. `declared` is the value that the contesting resource declares.
     """
 
     guide: str
@@ -55,10 +55,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """All that is told of one object.
+    """All that is shown of one object.
 
-    `managers` gives each manager's number of leaves, in the server's order; `absent` are rows of
-    places that are held or contested and not there. Ages are those at the time `asof`.
+    `managers` has each manager's number of leaves, in the server's order. `absent` are rows of
+    places that are held or contested but missing. Ages are relative to the time `asof`.
     """
 
     title: str
@@ -77,7 +77,7 @@ def page(
     now: datetime,
     disputes: Disputes = NO_DISPUTES,
 ) -> Page:
-    """Return of the chosen part of an object; the facts above it are those of the whole."""
+    """Return the page of the chosen part of an object; its facts are about the whole object."""
     meta = metadata(live)
     place = "/".join(filter(None, (meta.get("namespace"), meta.get("name"))))
     return Page(
@@ -119,7 +119,7 @@ _STEPS = (
 
 
 def holding(holder: Holder, now: datetime) -> Holding:
-    """Put a holder into a reader's words."""
+    """Return a holder in readable form."""
     operation = f"{holder.operation} {holder.subresource}".strip()
     return Holding(
         printable(holder.manager) or "?",
@@ -130,7 +130,7 @@ def holding(holder: Holder, now: datetime) -> Holding:
 
 
 def _visible(nodes: Iterable[Node]) -> list[Node]:
-    """Leave out what the title says already, and what only the server sets."""
+    """Return the nodes without those in the title, and without those that only the server sets."""
     return [node for node in nodes if node.kind != "identity" and not _is_hollow(node)]
 
 
@@ -160,7 +160,7 @@ def _rows(nodes: Sequence[Node], now: datetime, below: str = "", depth: int = 0)
 
 
 def _declaring(disputes: Disputes, rows: Iterable[Row]) -> Iterator[Row]:
-    """Return rows with what is declared at those that are contested."""
+    """Yield the rows; contested ones get the declared value."""
     for row in rows:
         found = disputes.of(row.path) if row.contested else None
         declared = found.field.declared if found else None

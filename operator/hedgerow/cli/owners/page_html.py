@@ -1,4 +1,4 @@
-"""Owners as HTML: one page in one file, branches to fold, which refers to nothing outside of it."""
+"""Owners as HTML: one self-contained page with branches that can be folded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STYLE = (
 
 
 def draw(page: Page) -> str:
-    """Return a page as an HTML document; what is cut is whole in the title, shown on hovering."""
+    """Return a page as an HTML document; text that is cut is complete in the hover title."""
     named = classes(page.managers)
     top = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -77,7 +77,7 @@ def _absent(page: Page, named: dict[str, str]) -> Iterator[str]:
 
 
 def _tree(rows: Sequence[Row], named: dict[str, str]) -> Iterator[str]:
-    """Nest the rows by their depth: what has rows below it can be folded."""
+    """Yield the rows nested by depth; rows with others below them can be folded."""
     unfolded: list[int] = []
     for row, after in zip_longest(rows, rows[1:]):
         while unfolded and unfolded[-1] >= row.depth:

@@ -1,4 +1,4 @@
-"""Owners as SVG: one picture in one file, which refers to nothing outside of it."""
+"""Owners as SVG: one self-contained picture."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 _WIDTH, _MARGIN, _LINE, _INDENT = 1080, 24, 20, 15
 _MANAGER, _OPERATION, _AGE = 600, 840, 1000
-"""Pixels; where the columns begin."""
+"""Pixels at which the columns begin."""
 _CELL = 7.4
-"""Pixels that one character of 12 pixels takes at most in the usual fixed-width fonts."""
+"""The most pixels of a 12-pixel character in common fixed-width fonts."""
 
 
 def draw(page: Page) -> str:
-    """Return a page as an SVG document; long paths and values are cut, titles have them whole."""
+    """Return a page as an SVG document; long paths and values are cut, but complete in titles."""
     named = classes(page.managers)
     top: list[str] = []
     bottom = 0
@@ -42,7 +42,7 @@ def draw(page: Page) -> str:
 
 
 class _Part:
-    """A part of the picture: so many pixels high, drawn once it is known where it stands."""
+    """A part of the picture, `height` pixels high, drawn once its position is known."""
 
     __slots__ = ("_marks", "height")
 
@@ -64,7 +64,7 @@ def _heading(page: Page) -> Iterator[_Part]:
 
 
 def _legend(page: Page, named: dict[str, str]) -> Iterator[_Part]:
-    """Lay the managers out in lines, each as wide as its name."""
+    """Yield the lines of the legend, with as many managers in each as fit."""
     x, marks = _MARGIN, list[str]()
     for name, count in page.managers.items():
         label = f"{cut(name, 60)} ({count})"
@@ -132,7 +132,7 @@ def _marked(row: Row) -> Iterator[str]:
 
 
 def _guides(row: Row, lines: int) -> str:
-    """Draw the lines of the tree: those that pass by, and the one that leads to this name."""
+    """Return the tree's lines at a row: those that pass it, and the one that leads to its name."""
     strokes: list[str] = []
     for level in range(row.depth):
         x = _MARGIN + level * _INDENT + 4
@@ -160,5 +160,5 @@ def _text(
 
 
 def cut(text: str, cells: int) -> str:
-    """Cut a text to so many columns, wide characters counted as two."""
+    """Return a text cut to so many columns; wide characters count as two."""
     return text if cell_len(text) <= cells else set_cell_size(text, max(cells - 1, 0)) + "…"

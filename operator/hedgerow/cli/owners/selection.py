@@ -1,4 +1,4 @@
-"""Selection: the part of an object that was asked for, and what is contested in it."""
+"""Selection: the requested part of an object, and its contested fields."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def contested_in(live: Object, resource: Object) -> dict[str, str]:
-    """Return the contested paths of an object, as `status.contested` of a resource tells them.
+    """Return an object's contested paths, from `status.contested` of a resource.
 
-    The value is the resource, as `BlueGreen/demo`.
+    Each value is the resource's name, such as `BlueGreen/demo`.
     """
     name = _named(live)
     fields = map(View, View(resource).items("status", "contested"))
@@ -35,16 +35,16 @@ def contested_in(live: Object, resource: Object) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Dispute:
-    """A contested field of an object, and what settles it."""
+    """A contested field of an object, and its remedies."""
 
     field: ContestedField
     remedies: tuple[Remedy, ...]
 
 
 def disputes(live: Object, resource: Object, owner: ObjectRef) -> tuple[Dispute, ...]:
-    """Return what is contested of an object, as `status.contested` of its resource tells it.
+    """Return an object's contested fields with remedies, from `status.contested` of its resource.
 
-    `owner` is that resource.
+    `owner` refers to that resource.
     """
     annotations: Mapping[str, str] = metadata(resource).get("annotations") or {}
     return tuple(
@@ -55,9 +55,9 @@ def disputes(live: Object, resource: Object, owner: ObjectRef) -> tuple[Dispute,
 
 
 def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) -> Ownership:
-    """Return only the places held by a manager (a glob), only the contested ones, or only both.
+    """Return only the places that a manager (a glob) holds, or that are contested, or both.
 
-    A chosen place keeps all of its holders; the branches that lead to it are there without theirs.
+    A chosen place keeps all its holders. Branches that only lead to a chosen place have none.
     """
 
     def wanted(node: Node) -> bool:
@@ -83,7 +83,7 @@ def _pruned(nodes: tuple[Node, ...], wanted: Callable[[Node], bool]) -> tuple[No
 
 
 def _kept(node: Node, children: tuple[Node, ...], is_wanted: bool) -> Node | None:
-    """Keep a branch that leads to what is wanted, but not who holds the branch."""
+    """Return a wanted node; a branch that only leads to wanted nodes loses its holders."""
     if is_wanted:
         return replace(node, children=children)
     return replace(node, children=children, holders=(), contested="") if children else None

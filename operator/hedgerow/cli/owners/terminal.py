@@ -20,15 +20,15 @@ _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright
 _HEADERS = ("FIELD", "MANAGER", "OPERATION", "AGE")
 _GAP = 2
 _FIELD = 36
-"""Columns that the fields have at least, on a terminal of 80."""
+"""The least columns of the fields on a terminal with 80 columns."""
 _MANAGER = 25
 """Columns; `kubectl-client-side-apply` fits."""
 _SHORTEST = 12
-"""Columns that a manager keeps on any terminal."""
+"""The least columns of a manager on any terminal."""
 
 
 def show(page: Page, console: Console | None = None) -> None:
-    """Print a page, lines cut to the terminal's width; uncut where there is none."""
+    """Print a page; lines are cut to the terminal's width, if there is a terminal."""
     out = console or Console(width=None if is_limited() else ENDLESS)
     colours = dict(zip(page.managers, _COLOURS * len(page.managers), strict=False))
     out.print(Text.assemble((page.title, "bold"), "  ", (page.facts, "dim")), soft_wrap=True)
@@ -54,7 +54,7 @@ def _table(rows: Iterable[Row], colours: Mapping[str, str], width: int) -> Table
 
 
 def _widths(lines: Iterable[tuple[Text, ...]], width: int) -> tuple[int, ...]:
-    """Return the columns' widths; where they are too wide, managers and then fields are cut."""
+    """Return the columns' widths; if these are too wide, managers are cut first, then fields."""
     cells = zip(*lines, strict=True)
     field, manager, *rest = (
         max(len(name), *(cell.cell_len for cell in column))
@@ -66,7 +66,7 @@ def _widths(lines: Iterable[tuple[Text, ...]], width: int) -> tuple[int, ...]:
 
 
 def _lines(row: Row, colours: Mapping[str, str]) -> Iterable[tuple[Text, ...]]:
-    """Yield a row's lines: one for each holder, the first with the field."""
+    """Yield a row's lines: one for each holder; the first line has the field."""
     name = _field(row)
     cells = [_held(one, colours) for one in row.holdings]
     if row.unowned:

@@ -1,1 +1,1 @@
-"""Plan, as typed: what applying would do, for terminal and program."""
+"""Plan, as typed: `hedgerow plan`, what applying would do, as text or data."""

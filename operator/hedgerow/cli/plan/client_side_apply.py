@@ -1,8 +1,8 @@
 """Client-side apply: the patch that `kubectl apply` would send for a custom resource.
 
-kubectl keeps the whole manifest in an annotation, and next time removes what is in that copy and no
-longer in the manifest: a JSON merge patch from three versions (k8s.io/kubectl, pkg/cmd/apply, and
-k8s.io/apimachinery, pkg/util/jsonmergepatch).
+kubectl keeps the whole manifest in an annotation. The next time it removes fields that are in that
+copy but not in the manifest any more: a JSON merge patch from three versions (k8s.io/kubectl,
+pkg/cmd/apply, and k8s.io/apimachinery, pkg/util/jsonmergepatch).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 MANAGER: Final = "kubectl-client-side-apply"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 ANNOTATIONS_LIMIT: Final = 256 * 1024
-"""Bytes of all annotations of an object together, names included: the API server takes no more."""
+"""The most bytes of all annotations of an object, with names, that the API server accepts."""
 _HTML = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def creation(manifest: Object) -> Object:
-    """Return what is POSTed for an object that does not exist: without nulls, with the copy."""
+    """Return the POST body for an object that does not exist: without nulls, with the copy."""
     return _without_nulls(_annotated(manifest))
 
 
 def patch(stored: Object, manifest: Object) -> Object:
-    """Return the JSON merge patch for an object that exists; empty: kubectl sends nothing.
+    """Return the JSON merge patch for an existing object; if it is empty, kubectl sends nothing.
 
-    Raises ValueError when the copy in the stored object is no JSON object: kubectl fails then.
+    Raises ValueError if the copy in the stored object is not a JSON object: kubectl fails then.
     """
     copy = annotation(stored, LAST_APPLIED)
     original: Any = from_json(copy) if copy else {}
@@ -47,7 +47,7 @@ def patch(stored: Object, manifest: Object) -> Object:
 
 
 def patched(live: Any, change: Any) -> Any:
-    """Return a value as a JSON merge patch leaves it (RFC 7386)."""
+    """Return a value after a JSON merge patch (RFC 7386)."""
     if not is_map(change):
         return change
     merged: Object = dict(live) if is_map(live) else {}
@@ -60,14 +60,14 @@ def patched(live: Any, change: Any) -> Any:
 
 
 def annotations_size(stored: Object | None, manifest: Object) -> int:
-    """Return the bytes that the annotations come to, as the API server counts them."""
+    """Return the size of all annotations in bytes, as the API server counts it."""
     kept: Mapping[str, str] = metadata(stored or {}).get("annotations") or {}
     wanted: Mapping[str, str] = metadata(_annotated(manifest))["annotations"]
     return sum(len(f"{name}{text}".encode()) for name, text in {**kept, **wanted}.items())
 
 
 def _annotated(manifest: Object) -> Object:
-    """Return the manifest with a copy of itself, byte for byte as Go writes it."""
+    """Return the manifest with a copy of itself, in exactly the bytes that Go writes."""
     meta = metadata(manifest)
     given: Mapping[str, str] = meta.get("annotations") or {}
     others = {name: text for name, text in given.items() if name != LAST_APPLIED}
@@ -84,7 +84,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _changes(live: Object, wanted: Object) -> Object:
-    """Return what is wanted otherwise than it is. A list is replaced whole; a null is not sent."""
+    """Return the wanted values that differ. Lists are replaced as a whole; nulls are not sent."""
     found: Object = {}
     for name, value in wanted.items():
         before = live.get(name)
@@ -98,7 +98,7 @@ def _changes(live: Object, wanted: Object) -> Object:
 
 
 def _removals(original: Object, wanted: Object) -> Object:
-    """Return a null for each field that was in the last manifest and is gone, or is now null."""
+    """Return a null for each field of the last manifest that is now missing or null."""
     found: Object = {name: None for name in original if name not in wanted}
     for name, value in wanted.items():
         before = original.get(name)
@@ -112,7 +112,7 @@ def _removals(original: Object, wanted: Object) -> Object:
 
 def _joined(removals: Object, changes: Object) -> Object:
     joined = {**removals, **changes}
-    # What is both is a map on either side: a field that goes is not wanted otherwise.
+    # A name in both is a map on both sides: a removed field has no wanted value.
     for name in removals.keys() & changes.keys():
         joined[name] = _joined(removals[name], changes[name])
     return joined

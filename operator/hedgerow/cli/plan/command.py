@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
 
 CHANGES = 2
-"""The exit code for changes: that of wrong usage elsewhere, which here is a failure."""
+"""The exit code for changes; elsewhere it means wrong usage, which is a failure here."""
 EXITS: Mapping[Verdict, int] = {
     "nothing": Exit.DONE,
     "changes": CHANGES,
@@ -48,7 +48,7 @@ EXITS: Mapping[Verdict, int] = {
     "failed": Exit.FAILED,
 }
 _SILENT = 50
-"""The log level above all that the passes use: critical."""
+"""A log level above all that the passes use: critical."""
 
 Names = Annotated[
     list[str] | None,
@@ -159,7 +159,7 @@ def plan_command(
 
 
 class _Wishes:
-    """What is to be planned, as it was typed."""
+    """What to plan, as the user typed it."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class _Wishes:
         self._applier = applier
 
     async def carry_out(self, kubeconfig: str | None, context: str | None) -> list[Forecast]:
-        """Make the forecasts. Raises PlanError and KubeError."""
+        """Return the forecasts. Raises PlanError and KubeError."""
         async with _connect(kubeconfig, context) as cluster:
             planner = Planner(cluster, SystemClock(), self._installation, self._applier)
             with _quiet(), Console(stderr=True).status("reading") as progress:
@@ -199,9 +199,9 @@ class _Wishes:
         return forecasts
 
     def _declared(self, context: str) -> list[tuple[Declared, bool]]:
-        """Read the resources of the files, and whether something before makes their namespace.
+        """Return the resources of the files, and whether an earlier object creates their namespace.
 
-        Of a resource that is there twice the last is taken: kubectl applies one after the other.
+        If a resource occurs twice, the last one counts: kubectl applies one after the other.
         """
         found: dict[str, tuple[Declared, bool]] = {}
         made: set[str] = set()
@@ -229,7 +229,7 @@ class _Wishes:
 
 
 async def _named(planner: Planner, given: str, namespace: str) -> list[Forecast]:
-    """Plan the resources of a name; without a kind, those of every kind that is served."""
+    """Return the forecasts for a name; without a kind, for every kind that is served."""
     kind, slash, name = given.rpartition("/")
     controllers = controllers_of(kind)
     if not name or "/" in kind or bool(slash) != bool(kind):
@@ -261,7 +261,7 @@ def _connect(kubeconfig: str | None, context: str | None) -> AbstractAsyncContex
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Keep the rehearsed passes from logging what they have not done."""
+    """Keep the rehearsed passes from logging writes that they did not really make."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_SILENT))
     try:

@@ -1,7 +1,7 @@
 """Dry run: a cluster in which each apply is a dry run whose result is remembered.
 
-To the passes of a controller it looks like the cluster itself: what they read is what their own
-dry runs answered, and else what is really there.
+To the passes of a controller it looks like the cluster itself: they read the results of their own
+dry runs, and otherwise the real objects.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource, Object
 
 MOST_WRITES = 256
-"""More is no plan: a controller that is right comes to rest long before."""
+"""The most writes of a plan; a correct controller settles long before that."""
 GOING = "1970-01-01T00:00:00Z"
-"""The deletionTimestamp of what would be deleted and waits for its finalizers."""
+"""The deletionTimestamp of an object that would be deleted but still has finalizers."""
 _NEWEST = 2**62
 NO_RIGHTS = "you may not patch it"
 NO_NAMESPACE = "its namespace does not exist yet"
@@ -46,15 +46,15 @@ ANEW = "it would be made anew after its deletion"
 
 
 class EndlessError(Exception):
-    """The passes write without coming to rest."""
+    """The passes keep writing and never settle."""
 
 
 @dataclass(slots=True)
 class Played:
     """One object of the rehearsal: as it is stored, and as it would be by now.
 
-    `merged` tells why it was worked out without the server; `claims` are the leaves that would have
-    been taken by force: they are kept out of dry runs.
+    `merged` says why it was computed without the server. `claims` are the leaves that would have
+    been taken by force; they are left out of dry runs.
     """
 
     ref: ObjectRef
@@ -69,9 +69,9 @@ class Played:
 
 @dataclass(slots=True)
 class Rehearsal:
-    """What would be written so far. `absent` tells that the namespace does not exist.
+    """What would be written so far. `absent`: the namespace does not exist.
 
-    Any method raises KubeError, and what writes EndlessError after too many writes.
+    Any method raises KubeError; methods that write raise EndlessError after too many writes.
     """
 
     cluster: Cluster
@@ -85,19 +85,19 @@ class Rehearsal:
     )
 
     def seat(self, ref: ObjectRef, stored: Object | None, live: Object, merged: str = "") -> Object:
-        """Begin with an object that is, or would be, there; give it as the caches want it."""
+        """Start with an object that exists or would exist; return it in a form for the caches."""
         place = replace(ref, uid="")
         versioned = self._versioned(live)
         self.played[place] = Played(place, stored, versioned, merged=merged)
         return versioned
 
     async def claim(self, ref: ObjectRef, leaves: Iterable[Leaf]) -> None:
-        """Note what the next apply would take by force. Raises KubeError."""
+        """Record what the next apply would take by force. Raises KubeError."""
         found = await self._play(replace(ref, uid=""))
         found.claims = (*found.claims, *leaves)
 
     def advance(self, ref: ObjectRef, live: Object) -> Object:
-        """Take in what somebody else would have made of an object by then."""
+        """Take in an object as somebody else would have changed it; return it for the caches."""
         versioned = self._versioned(live)
         found = self.played.get(replace(ref, uid=""))
         if found is not None:
@@ -111,13 +111,13 @@ class Rehearsal:
         return (await self._play(ObjectRef(api, namespace, name))).live
 
     async def list(self, api: ApiResource, namespace: str = "", **more: Any) -> Listing:
-        """List what is really there."""
+        """Return the list of real objects."""
         return await self.cluster.list(api, namespace, **more)
 
     async def apply(
         self, api: ApiResource, body: Object, *, manager: str, subresource: str = "", **_: Any
     ) -> Applied:
-        """Apply without writing; never forced, whatever was asked for."""
+        """Apply as a dry run and return the result; it is never forced, even if `force` is set."""
         meta = metadata(body)
         ref = ObjectRef(api, str(meta.get("namespace", "")), str(meta["name"]))
         if api == EVENTS:
@@ -146,7 +146,7 @@ class Rehearsal:
     async def delete(
         self, api: ApiResource, name: str, namespace: str = "", *, uid: str, **_: Any
     ) -> bool:
-        """Delete without deleting; what has finalizers stays for as long as they do."""
+        """Pretend to delete; an object with finalizers stays until they are removed."""
         found = await self._play(ObjectRef(api, namespace, name))
         if found.live is None or metadata(found.live).get("uid") != uid:
             return False
@@ -166,7 +166,7 @@ class Rehearsal:
         return found
 
     async def _answered(self, found: Played, body: Object, manager: str) -> tuple[Object, str]:
-        """Return the object that the server answers, or the one that is merged here, and why so."""
+        """Return the server's answer, or an object merged here with the reason."""
         want = ownership.leave_out(body, found.claims) if found.claims else body
         why = self._offline(found)
         if not why:
@@ -190,17 +190,17 @@ class Rehearsal:
         return merge(base, want, manager), why
 
     def _offline(self, found: Played) -> str:
-        """Say why the server cannot be asked, if so."""
+        """Return why the server cannot be asked; empty if it can."""
         if self.absent:
             return NO_NAMESPACE
         return ANEW if found.stored is not None and found.live is None else found.merged
 
     def _born(self, ref: ObjectRef) -> Object:
-        """Return the metadata of an object that is made here."""
+        """Return the metadata of an object that is created only here."""
         return {**identity(ref)["metadata"], "uid": f"{ref}", "generation": 1}
 
     async def _may_apply(self, found: Played) -> bool:
-        """Return whether it was something else than rights that forbade an apply."""
+        """Return whether we have the rights for an apply, so that it was forbidden otherwise."""
         verbs = ("patch",) if found.stored is not None else ("patch", "create")
         for verb in verbs:
             key = (verb, found.ref.api, found.ref.namespace)
@@ -211,7 +211,7 @@ class Rehearsal:
         return True
 
     def _versioned(self, obj: Object) -> Object:
-        """Return an object a version that is newer than any: caches take nothing else."""
+        """Return an object with a version newer than any real one, so that caches accept it."""
         count = next(self._versions)
         if count > MOST_WRITES:
             raise EndlessError
@@ -220,7 +220,7 @@ class Rehearsal:
 
 
 def _guard(found: Played, body: Mapping[str, Any]) -> None:
-    """Meet an apply's own conditions as the server does; raises AlreadyExists and Stale."""
+    """Check an apply's preconditions as the server does; raises AlreadyExists and Stale."""
     meta = metadata(body)
     if "uid" not in meta and "resourceVersion" in meta and found.live is not None:
         raise AlreadyExists(f"{found.ref} already exists")
@@ -229,12 +229,12 @@ def _guard(found: Played, body: Mapping[str, Any]) -> None:
 
 
 def _addressed(body: Object, stored: Object | None) -> Object:
-    """Return the body for what is stored: to exactly that object, or create-only."""
+    """Return the body for the stored object: with its uid, or create-only if there is none."""
     meta = {k: v for k, v in body["metadata"].items() if k not in ("uid", "resourceVersion")}
     guard = {"uid": metadata(stored)["uid"]} if stored is not None else {"resourceVersion": "1"}
     return {**body, "metadata": {**meta, **guard}}
 
 
 def is_gone(found: Played) -> bool:
-    """Return whether an object that is stored would be deleted."""
+    """Return whether a stored object would be deleted."""
     return found.stored is not None and (found.live is None or is_going(found.live))

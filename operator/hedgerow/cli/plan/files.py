@@ -21,12 +21,12 @@ _ENDINGS = frozenset({".yaml", ".yml", ".json"})
 
 
 class PlanError(Exception):
-    """What keeps a plan from being made at all, and the remedy, as one line."""
+    """Why a plan cannot be made at all, with the remedy, as one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """One resource of a file, its namespace filled in."""
+    """One resource of a file, with its namespace filled in."""
 
     controller: Controller[CustomResource]
     manifest: Object
@@ -40,7 +40,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class OtherObject:
-    """An object that is none of hedgerow's; `namespace` is the one that it makes, if it does."""
+    """An object that is not a hedgerow resource; `namespace` is the one that it creates, if any."""
 
     title: str
     namespace: str = ""
@@ -49,7 +49,7 @@ class OtherObject:
 def texts(sources: Iterable[str], stdin: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield name and text of each file; a directory stands for the manifests in it.
 
-    Raises PlanError for what cannot be read.
+    Raises PlanError if something cannot be read.
     """
     for source in sources:
         if source == STDIN:
@@ -65,9 +65,9 @@ def texts(sources: Iterable[str], stdin: Iterable[str]) -> Iterator[tuple[str, s
 
 
 def declared(name: str, text: str, namespace: str) -> Iterator[Declared | OtherObject]:
-    """Yield the objects of a text, in its order; those of lists one by one, as kubectl does.
+    """Yield the objects of a text in order; those of lists one by one, as kubectl does.
 
-    `namespace` is for those that name none; empty to have none filled in. Raises PlanError.
+    `namespace` is filled in where none is given, unless it is empty. Raises PlanError.
     """
     try:
         documents = from_yaml(text)
@@ -88,7 +88,7 @@ def _objects(name: str, document: Any) -> Iterator[Object]:
     if not (kind.endswith("List") and isinstance(items, list)):
         yield obj
         return
-    # An item of a BlueGreenList need not say that it is a BlueGreen.
+    # An item of a BlueGreenList may leave out its kind.
     implied = {"apiVersion": obj.get("apiVersion"), "kind": kind.removesuffix("List")}
     for item in cast("list[Any]", items):
         known = is_map(item) and ("kind" in item or "apiVersion" in item)
@@ -121,7 +121,7 @@ def _read(name: str, obj: Object, namespace: str) -> Declared | OtherObject:
 
 
 def _is_text(value: Any) -> bool:
-    """Return whether a value is a map of strings, or is not there."""
+    """Return whether a value is a map of strings, or missing."""
     if value is None:
         return True
     return isinstance(value, dict) and all(
@@ -140,7 +140,7 @@ def _controller(group_version: str, kind: str) -> Controller[CustomResource] | N
 
 
 def controllers_of(word: str) -> tuple[Controller[CustomResource], ...]:
-    """Return the controllers whose kind a word may mean, as for kubectl; all for an empty one."""
+    """Return the controllers whose kind a word may mean, as in kubectl; all for an empty word."""
     name, _, rest = word.lower().partition(".")
     return tuple(
         controller

@@ -1,4 +1,4 @@
-"""Forecast: what would become of a resource and its children."""
+"""Forecast: what would happen to a resource and its children."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Condition, ContestedField, Object
 
 PLACEHOLDER: Final = "00000000-0000-0000-0000-000000000000"
-"""The uid of a resource that does not exist yet; the server takes it in dry runs."""
+"""The uid of a resource that does not exist yet; the server accepts it in dry runs."""
 
 Action = Literal["created", "configured", "deleted", "unchanged", "refused"]
 Verdict = Literal["nothing", "changes", "conflicts", "failed"]
@@ -33,7 +33,7 @@ _RANKS: Final[tuple[Verdict, ...]] = ("failed", "conflicts", "changes", "nothing
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A field that would stay as it is, or be taken, and who holds it, if anybody does.
+    """A field that would stay as it is, or be taken, and its holder, if any.
 
     `reason`, `declared` and `live` are those of a `ContestedField`.
     """
@@ -50,7 +50,7 @@ class Held:
 
     @classmethod
     def of(cls, told: ContestedField) -> Held:
-        """Take over what a status says."""
+        """Return the field of a status entry."""
         since = told.since.isoformat() if told.since else ""
         return cls(
             told.object, told.path, told.manager or "", told.operation or "",
@@ -59,7 +59,7 @@ class Held:
 
     @classmethod
     def by(cls, target: ObjectRef, leaf: Leaf) -> Held:
-        """Return of a contested leaf; of several holders the first."""
+        """Return the field of a contested leaf, with the first of its holders."""
         holder, kind = leaf.holders[0], target.api.kind
         values = both(kind, leaf.steps, leaf.want, leaf.live)
         return cls(
@@ -70,7 +70,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the server would not take a write."""
+    """Why the server would refuse a write."""
 
     object: str
     message: str
@@ -78,10 +78,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ObjectForecast:
-    """What would become of one object.
+    """What would happen to one object.
 
-    `merged` tells why no server was asked for it; empty when one was. `forced` are the paths that
-    would be taken by force, `warnings` those that the server sent along.
+    `merged` says why the server was not asked; it is empty if it was. `forced` are the paths that
+    would be taken by force. `warnings` are those of the server.
     """
 
     ref: ObjectRef
@@ -94,11 +94,11 @@ class ObjectForecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What would become of one resource and all that hangs on it.
+    """What would happen to one resource and its children.
 
-    `before` and `after` are its conditions; `unchecked` tells what could not be found out, and
-    `later` what would become of the children once every Deployment has rolled out. `annotations`
-    are those of the resource afterwards.
+    `before` and `after` are its conditions. `unchecked` says what could not be checked. `later` is
+    what would happen to the children after every Deployment has rolled out. `annotations` are those
+    of the resource afterwards.
     """
 
     owner: ObjectRef
@@ -119,7 +119,7 @@ class Forecast:
 
     @property
     def problems(self) -> tuple[Condition, ...]:
-        """The conditions that say that waiting will not help."""
+        """The conditions that waiting does not help with."""
         return tuple(c for c in self.after if c.type == "Stalled" and c.status == "True")
 
     @property
@@ -129,7 +129,7 @@ class Forecast:
 
     @property
     def verdict(self) -> Verdict:
-        """Return the worst of all: failures go before conflicts, conflicts before changes."""
+        """Return the worst result: failures before conflicts, conflicts before changes."""
         taken = [c for c in self.problems if c.reason in ("NameTaken", KEPT_ELSEWHERE)]
         if self.refusals or len(taken) < len(self.problems):
             return "failed"
@@ -145,7 +145,7 @@ def worst(forecasts: Iterable[Forecast]) -> Verdict:
 
 
 def yielded(scene: Scene, desired: Desired) -> Iterator[Held]:
-    """Yield the fields that compose declares, that others hold, and that are left to them."""
+    """Yield the fields that compose declares, but that are yielded to their holders."""
     for child in desired.children:
         live = scene.live.get((child.kind.api.kind, child.name))
         if live is None or not isinstance(child, Apply):
@@ -158,7 +158,7 @@ def yielded(scene: Scene, desired: Desired) -> Iterator[Held]:
 
 
 def rolled_out(deployment: Object) -> Object:
-    """Return a Deployment as it is once its pods are there: nobody knows whether they ever will."""
+    """Return a Deployment as it would be after its rollout, which may in fact never succeed."""
     spec: Object = deployment.get("spec") or {}
     wanted = spec.get("replicas", 1)
     counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")

@@ -60,7 +60,7 @@ def _ref(ref: ObjectRef) -> Object:
 
 
 def _object(found: ObjectForecast) -> Object:
-    """Return one object; `dryRun` is false where no server was asked, and `merged` says why."""
+    """Return one object; `dryRun` is false if the server was not asked, and `merged` says why."""
     return {
         **_ref(found.ref),
         "action": found.action,

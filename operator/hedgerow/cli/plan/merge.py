@@ -1,7 +1,7 @@
-"""Merge: what an apply would make of an object, computed here without a schema.
+"""Merge: the result of an apply, computed here without a schema.
 
-It stands in where no server can be asked: values come out as declared, so neither defaults nor
-admission are in them. Lists whose keys no managed fields tell are taken for atomic ones.
+It is used if the server cannot be asked. Values are as declared, without defaults and admission.
+Lists whose keys are unknown from managed fields are taken as atomic.
 """
 
 from __future__ import annotations
@@ -45,10 +45,11 @@ def merge(
     *,
     shapes: Iterable[Tree] = (),
 ) -> Object:
-    """Return `live` as it is after `field_manager` applied `body`, nothing of which is contested.
+    """Return `live` after `field_manager` applied `body`; nothing in it may be contested.
 
-    What is not declared any more goes, unless somebody else holds it too. `live` of an object that
-    does not exist holds its identity alone. `shapes` are further trees that tell list keys.
+    Fields that are no longer declared are removed, unless somebody else holds them too. For an
+    object that does not exist, `live` has only its identity. `shapes` are more trees with list
+    keys.
     """
     verdict = ownership.judge(body, live, field_manager, subresource)
     others = held(live, but=(field_manager, subresource))
@@ -64,9 +65,9 @@ def merge(
 
 
 def taken(live: Object, leaves: Iterable[Leaf], field_manager: str) -> Object:
-    """Return `live` as it is once these leaves were taken by force: the values, and whose they are.
+    """Return `live` after these leaves were taken by force: with their values and new manager.
 
-    `field_manager` has an entry in `live` already.
+    `field_manager` must already have an entry in `live`.
     """
     wants = {leaf.steps: leaf.want for leaf in leaves}
     moved = [_moved(found, wants, field_manager) for found in _managed(live)]
@@ -75,9 +76,9 @@ def taken(live: Object, leaves: Iterable[Leaf], field_manager: str) -> Object:
 
 
 def put(value: Any, wants: Mapping[Steps, Any]) -> Any:
-    """Return a JSON value with others at some places; what is missing on the way is made.
+    """Return a JSON value with new values at some places; missing parents are created.
 
-    None of the places is within another.
+    No place may be below another one.
     """
     if () in wants:
         return wants[()]
@@ -99,9 +100,9 @@ def put(value: Any, wants: Mapping[Steps, Any]) -> Any:
 
 
 def without(value: Any, places: Iterable[Steps]) -> Any:
-    """Return a JSON value without what is at some places; a map or list that this empties goes too.
+    """Return a JSON value without some places, and without maps and lists that this empties.
 
-    The value itself stays, whatever is left of it.
+    The value itself stays, even if it is empty.
     """
     return _without(value, dict.fromkeys(places))
 
@@ -153,7 +154,7 @@ def tree_of(want: Any, known: Sequence[Tree], *, granular: bool = False) -> Tree
 
 
 def keyed(want: Any, known: Sequence[Tree]) -> Any:
-    """Return a declaration with the list keys that it leaves to a default, taken from `known`."""
+    """Return a declaration with the list keys that it left to a default, taken from `known`."""
     inside = _inside(known)
     if is_map(want):
         return {name: keyed(inner, inside.get("f:" + name, ())) for name, inner in want.items()}
@@ -166,7 +167,7 @@ def keyed(want: Any, known: Sequence[Tree]) -> Any:
 
 
 def _inside(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
-    """Sort what is below the places of these trees by element."""
+    """Return the subtrees of these trees, grouped by element."""
     found: dict[str, list[Tree]] = {}
     for tree in trees:
         for element, below in tree.items():
@@ -178,7 +179,7 @@ def _inside(trees: Iterable[Tree]) -> dict[str, list[Tree]]:
 def _booked(
     merged: Object, live: Object, body: Object, known: Sequence[Tree], applier: tuple[str, str]
 ) -> Object:
-    """Return the merged object with the entry that the apply leaves there."""
+    """Return the merged object with the managed fields entry of the apply."""
     field_manager, subresource = applier
     meta = {k: v for k, v in body["metadata"].items() if k not in _GUARDS}
     fields = {k: v for k, v in body.items() if k not in _IDENTITY}
@@ -224,5 +225,5 @@ def _planted(tree: Tree, places: Mapping[Steps, Any]) -> Tree:
 
 
 def _keys(step: str) -> Any:
-    """Return the list item that has nothing but its keys."""
+    """Return a list item with only its keys."""
     return json.loads(step[2:]) if step.startswith("k:") else {}

@@ -1,4 +1,4 @@
-"""Plan page: a forecast in words, section by section, before it is printed in any form."""
+"""Plan page: a forecast in words, in sections, before it is printed in any format."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _UNKNOWN = "(known once it exists)"
 _OWNERS = ("f:metadata", "f:ownerReferences")
 _FIRST_SHOWN = 3
 _MOST_SETTLED = 10
-"""Contested fields of which each is shown with what settles it."""
+"""The most contested fields that are shown with their remedies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line: what it says, who holds the field now, and how it is coloured.
+    """One line: its text, who holds the field now, and its colour.
 
-    A `command` stays in one piece, to be pasted.
+    A `command` is never broken, so that it can be pasted.
     """
 
     text: str
@@ -60,7 +60,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A title, lines below it, and lines with the holders of what they tell of."""
+    """A title, and lines below it."""
 
     title: str
     tone: Tone
@@ -68,7 +68,7 @@ class Section:
 
 
 def sections(forecast: Forecast, now: datetime) -> Iterator[Section]:
-    """Yield a forecast in sections: objects first, what is in the way next, the rest after it."""
+    """Yield a forecast's sections: objects first, then problems, then the rest."""
     yield from (_object(found) for found in forecast.objects if _is_told(found))
     refusals = (Row(f"{r.object}: {printable(r.message)}", "alarm") for r in forecast.refusals)
     yield from _section("Refused by the server", "alarm", refusals)
@@ -84,13 +84,13 @@ def sections(forecast: Forecast, now: datetime) -> Iterator[Section]:
 
 
 def title(forecast: Forecast) -> str:
-    """Name the resource: `BlueGreen shop/demo`."""
+    """Return the resource's title: `BlueGreen shop/demo`."""
     ref = forecast.owner
     return f"{ref.api.kind} {ref.namespace}/{ref.name}"
 
 
 def summary(forecasts: Sequence[Forecast]) -> str:
-    """Count what would be done: `2 to create, 1 to change, 0 to delete, 1 contested`."""
+    """Return the counts: `2 to create, 1 to change, 0 to delete, 1 contested`."""
     actions = Counter(o.action for f in forecasts for o in f.objects)
     contested = sum(len(f.contested) for f in forecasts)
     refused = sum(len(f.refusals) for f in forecasts)
@@ -134,7 +134,7 @@ def _rows(found: ObjectForecast) -> Iterator[Row]:
 
 
 def _parted(found: ObjectForecast) -> tuple[list[Line], int]:
-    """Return the lines to show, and how many more are defaults of something new."""
+    """Return the lines to show, and how many others are only defaults of a new object."""
     lines = [line for line in found.lines if line.kind != "shared"]
     shown = [line for line in lines if found.action != "created" or line.after]
     return shown, len(lines) - len(shown)
@@ -162,7 +162,7 @@ def _line(line: Line) -> Row:
 
 
 def _parts(line: Line) -> Iterator[Line]:
-    """Yield what differs within an atomic map; it is held, and replaced, as one value."""
+    """Yield a line; for an atomic map, which is replaced as one value, what differs inside it."""
     if line.kind != "changed" or not (is_map(line.old) and is_map(line.new)):
         yield line
         return
@@ -175,7 +175,7 @@ def _parts(line: Line) -> Iterator[Line]:
 
 
 def _worded(line: Line, value: Any) -> str:
-    """Return a value in one line; of an owner, who it is and no more."""
+    """Return a value in one line; for an owner reference, only kind and name."""
     if line.steps[:2] == _OWNERS and isinstance(value, dict):
         owner = View(cast("Object", value))
         controls = ", its controller" if owner.at("controller") else ""
@@ -184,7 +184,7 @@ def _worded(line: Line, value: Any) -> str:
 
 
 def _who(line: Line) -> str:
-    """Say who holds a field now; of a value that nobody declares, that the server gives it."""
+    """Return who holds a field now, or that the server sets the value."""
     held = ", ".join(dict.fromkeys(_holder(holder) for holder in line.holders))
     if line.kind == "added":
         return held or ("" if line.after else "by the server")
@@ -232,7 +232,7 @@ def _held(fields: Iterable[Held], now: datetime) -> Iterator[Row]:
 
 
 def _is_own(forecast: Forecast, held: Held) -> bool:
-    """Return whether it is a field of the resource itself, which its user applies."""
+    """Return whether it is a field of the resource itself, which the user applies."""
     return held.object == str(forecast.owner) and not held.path.startswith(".status.")
 
 

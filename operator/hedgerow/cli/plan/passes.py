@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _Claimant(Applier):
-    """Writes as the operator does, but tells beforehand what it would take by force."""
+    """Writes like the operator, but first records what it would take by force."""
 
     def __init__(self, rehearsal: Rehearsal, field_manager: str) -> None:
         super().__init__(cast("Cluster", rehearsal), field_manager)
@@ -40,9 +40,9 @@ class _Claimant(Applier):
 
 
 class Stage:
-    """One resource, what is there of its children, and a reconciler that knows no better.
+    """One resource, its live children, and the real reconciler on a rehearsed cluster.
 
-    `ref` is the resource as it would be; `unchecked` collects what could not be looked at.
+    `ref` is the resource as it would be. `unchecked` collects what could not be checked.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class Stage:
         return str(metadata(live or {}).get("uid", ""))
 
     def keeper(self) -> Installation | None:
-        """Return another installation that has the resource, so that ours leaves it alone."""
+        """Return the other installation that manages the resource, so that ours leaves it alone."""
         return self._reconciler.keeper((self.ref.namespace, self.ref.name))
 
     async def fill(self, resource: Object) -> None:
-        """Put into the caches what the operator's watches would have told. Raises KubeError."""
+        """Fill the caches with what the operator's watches would have shown. Raises KubeError."""
         self._cache.resource_store(self.ref.namespace).adopt(resource)
         for source in (*self._cache.children, *self._cache.related):
             if not self.rehearsal.absent:
@@ -106,7 +106,7 @@ class Stage:
         source.store.replace(listing.items, listing.version)
 
     async def play(self) -> Outcome:
-        """Make passes until one has nothing left to do. Raises KubeError."""
+        """Make passes until one has nothing left to do; return its outcome. Raises KubeError."""
         try:
             while True:
                 before = self._written()
@@ -119,13 +119,13 @@ class Stage:
             return Outcome()
 
     async def look(self) -> Look | None:
-        """Look at the end of it as an operator does that has just been started."""
+        """Return the final plan, as an operator that has just started would see it."""
         key = self.ref.namespace, self.ref.name
         memory = Memory.of(self.uid, self._cache.resource(key) or {})
         return await self._observer.look(key, memory, frozenset())
 
     def roll_out(self) -> bool:
-        """Pretend that every Deployment has rolled out; False when none had to."""
+        """Pretend that every Deployment has rolled out; return False if all had already."""
         owned = self._cache.owned(self.uid, self.ref.namespace)
         due = [
             (ObjectRef(kind.api, self.ref.namespace, metadata(obj)["name"]), rolled_out(obj))
@@ -144,7 +144,7 @@ class Stage:
         )
 
     def _watch(self) -> None:
-        """Tell the caches of what would have been deleted, as the watches would."""
+        """Update the caches with what would have been written or deleted, as watches would."""
         for ref, found in self.rehearsal.played.items():
             if ref.api.kind == self.ref.api.kind or not found.written:
                 continue
@@ -157,7 +157,7 @@ class Stage:
 
 
 def _counts(deployment: Object) -> tuple[object, ...]:
-    """Return what says how far a Deployment is; its generation in a rehearsal is a guess."""
+    """Return the progress of a Deployment; its generation is only a guess in a rehearsal."""
     status: Object = deployment.get("status") or {}
     names = ("replicas", "updatedReplicas", "availableReplicas", "observedGeneration")
     return tuple(status.get(name, 0) for name in names)

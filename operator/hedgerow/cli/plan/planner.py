@@ -45,26 +45,26 @@ if TYPE_CHECKING:
 
 
 _COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
-"""What client-side apply, and the server in its stead, keeps of the last manifest."""
+"""The copy of the last manifest that client-side apply keeps, or the server for it."""
 _MARK = ("f:metadata", "f:annotations", f"f:{NORMAL_FORM_ANNOTATION}")
 
 
 @dataclass(frozen=True, slots=True)
 class Applier:
-    """How a user applies resources: which way, and as which field manager; empty: kubectl's."""
+    """How a user applies resources: in which way, and as which field manager (empty: kubectl's)."""
 
     field_manager: str = ""
     server_side: bool = False
 
     @property
     def manager(self) -> str:
-        """The field manager that the API server is told."""
+        """The field manager that the API server records."""
         return self.field_manager or ("kubectl" if self.server_side else client_side_apply.MANAGER)
 
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Makes forecasts on one cluster, as seen by one user; writes nothing."""
+    """Makes forecasts for one cluster, with one user's rights; writes nothing."""
 
     cluster: Cluster
     clock: Clock
@@ -74,9 +74,9 @@ class Planner:
     async def of_name(
         self, controller: Controller[CustomResource], name: str, namespace: str
     ) -> Forecast | None:
-        """Return what the operator would do about a resource as it is; None when there is none.
+        """Return what the operator would do for the stored resource; None if there is none.
 
-        Raises KubeError, Missing when the kind is not served.
+        Raises KubeError; Missing if the kind is not served.
         """
         stored = await self.cluster.read(controller.resource.api, name, namespace)
         if stored is None:
@@ -86,9 +86,9 @@ class Planner:
     async def of_manifest(
         self, controller: Controller[CustomResource], manifest: Object, *, coming: bool = False
     ) -> Forecast:
-        """Return what would come of applying a resource, its namespace filled in. Raises KubeError.
+        """Return what would happen if a resource, with its namespace, were applied.
 
-        `coming` tells that its namespace is made before it, if it is not there.
+        `coming`: its namespace would be created first if it does not exist. Raises KubeError.
         """
         meta = metadata(manifest)
         ref = ObjectRef(controller.resource.api, meta["namespace"], meta["name"])
@@ -115,7 +115,7 @@ class Planner:
         return await self._rehearse(controller, stored, submitted, absent=absent)
 
     async def _namespace(self, name: str) -> Object | None:
-        """Read a namespace; one that may not be read is taken to be there."""
+        """Return a namespace; without the right to read it, assume that it exists."""
         try:
             return await self.cluster.read(NAMESPACES, name)
         except Forbidden:
@@ -128,7 +128,7 @@ class Planner:
         stored: Object | None,
         submitted: Submitted,
     ) -> Forecast:
-        """Return of a resource that would not even be stored."""
+        """Return the forecast of a resource that would not even be stored."""
         conditions = said(stored or {}).conditions
         return Forecast(
             ref,
@@ -194,10 +194,10 @@ class Planner:
         return replace(forecast, later=await _later(stage))
 
     def _own(self, ref: ObjectRef, stored: Object | None, submitted: Submitted) -> ObjectForecast:
-        """Return of the resource itself."""
+        """Return the forecast of the resource itself."""
         found = difference(stored, submitted.live, self.applier.manager)
         lines = tuple(line for line in found if line.steps != _COPY)
-        # Who else would hold a field of the resource is a matter of how its user applies it.
+        # Changed holders alone do not count: they depend on how the user applies the resource.
         changed = any(line.is_change for line in lines)
         action = "created" if stored is None else "configured" if changed else "unchanged"
         return ObjectForecast(ref, action, lines, submitted.merged, (), submitted.warnings)
@@ -206,7 +206,7 @@ class Planner:
 def _judged(
     controller: Controller[CustomResource], stored: Object | None, submitted: Submitted
 ) -> Submitted:
-    """Judge by the webhook's rules, here, what no server judged."""
+    """Return the submission, validated with the webhook's rules here if no server did."""
     if submitted.live is None or not submitted.merged:
         return submitted
     api = controller.resource.api
@@ -231,7 +231,7 @@ def _children(stage: Stage) -> list[ObjectForecast]:
 
 
 def _unmarked(found: ObjectForecast) -> ObjectForecast:
-    """Hide a mark that is made of the resource's uid, which nobody knows yet."""
+    """Return the forecast with the mark hidden that depends on the still unknown uid."""
     lines = (replace(ln, new=PLACEHOLDER) if ln.steps == _MARK else ln for ln in found.lines)
     return replace(found, lines=tuple(lines))
 

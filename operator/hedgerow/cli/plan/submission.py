@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 STORED_LIMIT = 1536 * 1024
-"""Bytes of a write: etcd takes no more unless it is told to (--max-request-bytes)."""
+"""The most bytes of a write that etcd accepts by default (--max-request-bytes)."""
 MIGRATED = (
     "kubectl takes over what client-side apply held and applies again, which was worked out here"
 )
@@ -36,12 +36,12 @@ NOTHING_GOES = (
 )
 _COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 _KEEPER = "kubectl-last-applied"
-"""Under which `kubectl apply --server-side` keeps the copy of client-side apply."""
+"""The manager under which `kubectl apply --server-side` keeps client-side apply's copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What would be stored, or why it would not be; `merged` tells why no server was asked."""
+    """What would be stored, or why not; `merged` says why no server was asked."""
 
     live: Object | None
     merged: str = ""
@@ -52,10 +52,10 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A manifest to be applied to what is `stored`, as `kubectl apply` does it.
+    """A manifest to apply to the `stored` object, as `kubectl apply` does it.
 
-    `field_manager` is the user's. With `server_side` as `kubectl apply --server-side` does.
-    `coming` tells that the namespace is made before it, if it is not there.
+    `field_manager` is the user's. `server_side`: as `kubectl apply --server-side` does it.
+    `coming`: the namespace would be created first if it does not exist.
     """
 
     ref: ObjectRef
@@ -67,9 +67,9 @@ class Submission:
     coming: bool = False
 
     async def dry_run(self, cluster: Cluster, *, absent: bool) -> Submitted:
-        """Ask the server what it would store; `absent`: the namespace is not there yet.
+        """Return what the server would store; `absent`: the namespace does not exist yet.
 
-        Raises Missing when the server does not serve the kind, and KubeError.
+        Raises Missing if the server does not serve the kind, and KubeError.
         """
         size = (
             0
@@ -146,15 +146,15 @@ class Submission:
         return Submitted(live, warnings=applied.warnings)
 
     def _overhead(self) -> int:
-        """Return the bytes of a transaction beside the object: its key, three times."""
+        """Return the bytes of a transaction besides the object: three times its key."""
         api = self.ref.api
         key = f"/registry/{api.group}/{api.plural}/{self.ref.namespace}/{self.ref.name}"
         return 3 * len(key) + 32
 
     def _migrated(self, submitted: Submitted, held: Tree) -> Submitted:
-        """Have what client-side apply held be the applier's, who then declares less.
+        """Move client-side apply's fields to the applier, and remove those not declared any more.
 
-        As kubectl does it after an apply that the server took: k8s.io/client-go, util/csaupgrade.
+        kubectl does this after a successful apply: k8s.io/client-go, util/csaupgrade.
         """
         live = submitted.live or {}
         moved = _moved(live, held, self.field_manager)
@@ -167,14 +167,14 @@ class Submission:
         return Submitted(None, refusals=(Refusal(str(self.ref), message),))
 
     async def _may_apply(self, cluster: Cluster) -> bool:
-        """Return whether it was something else than rights that forbade the apply."""
+        """Return whether we have the rights for the apply, so that it was forbidden otherwise."""
         made = ("patch", "create") if self.server_side else ("create",)
         verbs = ("patch",) if self.stored is not None else made
         asked = [await cluster.allowed(v, self.ref.api, self.ref.namespace) for v in verbs]
         return all(asked)
 
     def _contested(self, error: Conflict) -> Submitted:
-        """Return who is in the way."""
+        """Return the contested fields with their holders."""
         verdict = ownership.judge(self.manifest, self.stored or {}, self.field_manager)
         known = {leaf.path: leaf for leaf in verdict.contested}
         held = [
@@ -186,7 +186,7 @@ class Submission:
         return Submitted(None, contested=tuple(held))
 
     def _merged(self, why: str) -> Submitted:
-        """Work out what an apply comes to, where no server is asked."""
+        """Return the result of an apply, computed here without the server."""
         if self.stored is None:
             born = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
             meta: Object = {"uid": PLACEHOLDER, "generation": 1, "creationTimestamp": born}
@@ -198,7 +198,7 @@ class Submission:
         return Submitted(_counted(live, self.stored), why)
 
     def _patched(self) -> Object:
-        """Return what is stored with the fields gone that client-side apply removes."""
+        """Return the stored object without the fields that client-side apply removes."""
         stored = self.stored or {}
         try:
             return client_side_apply.patched(stored, client_side_apply.patch(stored, self.manifest))
@@ -215,13 +215,13 @@ def _too_long(size: int) -> str:
 
 
 def _given(live: Object) -> tuple[Any, Any]:
-    """Return what of an object's metadata its user gives."""
+    """Return the parts of an object's metadata that users set: labels and annotations."""
     meta = metadata(live)
     return meta.get("labels") or {}, meta.get("annotations") or {}
 
 
 def _counted(live: Object, before: Object) -> Object:
-    """Return the object with the generation that it gets."""
+    """Return the object with its next generation, if its spec changes."""
     if live.get("spec") == before.get("spec"):
         return live
     meta = {**metadata(live), "generation": metadata(before).get("generation", 0) + 1}
@@ -229,7 +229,7 @@ def _counted(live: Object, before: Object) -> Object:
 
 
 def _by_client_side(live: Object) -> Tree:
-    """Return what client-side apply holds: who wrote the copy of the manifest by an update."""
+    """Return the fields of client-side apply, whose `Update` entries have the manifest's copy."""
     held: Tree = {}
     for holder, _, tree in entries(live):
         if (holder.operation, holder.subresource) == ("Update", "") and _has_copy(tree):
@@ -247,7 +247,7 @@ def _has_copy(tree: Tree) -> bool:
 
 
 def _moved(live: Object, held: Tree, field_manager: str) -> Object:
-    """Return the object with these fields held by an applier, and the copy by its keeper."""
+    """Return the object with these fields held by an applier, and the copy by `_KEEPER`."""
     kept: list[Object] = []
     for entry in metadata(live).get("managedFields") or ():
         tree: Tree = entry.get("fieldsV1") or {}

@@ -23,9 +23,9 @@ _STYLES = {
     "plain": "", "faint": "dim",
 }  # fmt: skip
 _PIPED = 160
-"""Columns where the output is no terminal and COLUMNS does not tell."""
+"""Columns if the output is not a terminal and COLUMNS is not set."""
 _NARROW = 100
-"""Columns below which the holder goes under what it holds."""
+"""With fewer columns, the holder is printed below the field."""
 _MARGIN = 4
 _GAP = 2
 
@@ -66,7 +66,7 @@ def _print(out: Console, section: Section) -> None:
 
 
 def _wrapped(out: Console, text: Text, width: int) -> list[Text]:
-    """Break a text; what follows its first line is set deeper, and so is narrower."""
+    """Return a text broken into lines; after the first, lines are indented and so narrower."""
     lines = text.wrap(out, width - _MARGIN) if text.cell_len > width else [text]
     for line in lines:
         line.rstrip()

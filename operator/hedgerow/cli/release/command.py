@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import CustomResource, Object
 
 ATTEMPTS = 5
-"""How often a write is tried that meets an object which has just changed."""
+"""The most attempts of a write if the object has just changed."""
 LONGEST_MANAGER = 128
-"""Characters of a field manager's name, all of them printable: what the API server takes."""
+"""The most characters of a field manager's name; the API server accepts only printable ones."""
 LONGEST_PAUSE = 1.0
-"""Seconds between two looks at the object."""
+"""The most seconds between two reads of the object."""
 
 Fields = Annotated[
     list[str] | None,
@@ -116,7 +116,7 @@ SystemNamespace = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One release: where, of what, by whom, to whom."""
+    """One release: the cluster, the object, who gives up fields, and who gets them."""
 
     cluster: Cluster
     place: Place
@@ -215,7 +215,7 @@ def _withdraw(order: Order, output: str, kubeconfig: str | None, context: str | 
 
 
 def _instance(name: str) -> str:
-    """Return the instance's name; raises BadParameter."""
+    """Return the validated instance name; raises BadParameter."""
     try:
         return Settings(instance=name).instance
     except ValidationError:
@@ -245,7 +245,7 @@ async def _planned(
 
 
 async def _refuse_losses(task: _Task) -> None:
-    """End the command where fields would be lost, with what would become of them."""
+    """Exit if fields would be lost, after printing what would happen to them."""
     sole = [move for move in task.found.moves if move.steps in task.found.sole]
     if task.to or not sole:
         return
@@ -266,7 +266,7 @@ async def _refuse_losses(task: _Task) -> None:
 
 
 async def _try_out(task: _Task) -> None:
-    """End the command where the one who is to hold the fields may not: nothing is yielded then."""
+    """Exit, before anything is yielded, if the new manager cannot hold the fields."""
     if not (task.to and task.found.sole):
         return
     try:
@@ -277,7 +277,7 @@ async def _try_out(task: _Task) -> None:
 
 
 async def _carried_out(task: _Task, seconds: float) -> tuple[Change, ...]:
-    """Yield, have others hold what they must, and see hedgerow let go; give what has changed."""
+    """Yield, hand over, and wait until hedgerow gives up the fields; return changed values."""
     await _yield(task)
     if task.found.sole:
         await _handed_over(task)
@@ -306,7 +306,7 @@ async def _yield(task: _Task) -> None:
 
 
 async def _handed_over(task: _Task) -> None:
-    """Have the new holder hold the fields; it was tried out, and may be refused all the same."""
+    """Make the new manager hold the fields; this may fail even though a dry run succeeded."""
     try:
         await _guarded(task, task.to, coown=True)
     except (Conflict, Forbidden, Invalid) as error:
@@ -315,7 +315,7 @@ async def _handed_over(task: _Task) -> None:
 
 
 async def _guarded(task: _Task, manager: str, *, coown: bool, dry_run: bool = False) -> Object:
-    """Apply what a manager is to hold from now on, to exactly what was just looked at."""
+    """Apply what a manager will hold from now on, to exactly the version that was read."""
     for attempt in range(1, ATTEMPTS + 1):
         live = await _again(task)
         if coown:
@@ -336,7 +336,7 @@ async def _guarded(task: _Task, manager: str, *, coown: bool, dry_run: bool = Fa
 
 
 async def _let_go(task: _Task, seconds: float) -> Object | None:
-    """Wait until the operator has let go; None when it has not."""
+    """Wait until the operator has given up the fields; return the object, None if it has not."""
     with anyio.move_on_after(seconds):
         attempt = 0
         while True:

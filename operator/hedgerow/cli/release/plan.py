@@ -1,4 +1,4 @@
-"""Release plan: which fields of a child are given up, and who holds them then."""
+"""Release plan: which fields of a child are given up, and who holds them afterwards."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What is to be given up.
+    """What to give up.
 
-    `leaves` are held by hedgerow, of which `sole` by nobody else; `moves` tell of each. `terms` is
-    the text for `hedgerow.dev/yield` of the resource, empty when it says so already.
+    `leaves` are held by hedgerow; `sole` are those that nobody else holds. `moves` describe each.
+    `terms` is the resource's new `hedgerow.dev/yield`; empty if it already yields them.
     """
 
     leaves: tuple[Steps, ...]
@@ -37,9 +37,9 @@ class Release:
 def release(
     live: Object, resource: Object, manager: str, fields: Sequence[str], to: str = ""
 ) -> Release:
-    """Find what a release gives up: the fields asked for, or all; raises Refusal.
+    """Return what a release gives up: the requested fields, or all; raises Refusal.
 
-    A field that hedgerow does not hold but contests is asked for too: it is yielded as well.
+    Fields that hedgerow does not hold but contests can be requested too: they are also yielded.
     """
     kind, name = str(live["kind"]), str(metadata(live)["name"])
     asked = patterns(kind, name, fields)
@@ -54,7 +54,7 @@ def release(
 
 
 def given_up(live: Object, manager: str, places: Iterable[Steps]) -> Object | None:
-    """Return the apply by which a manager gives up these leaves; None when it holds nothing."""
+    """Return the apply by which a manager gives up these leaves; None if it holds nothing."""
     body = extract(live, manager)
     if body is None:
         return None
@@ -63,13 +63,13 @@ def given_up(live: Object, manager: str, places: Iterable[Steps]) -> Object | No
 
 
 def left_over(live: Object, manager: str, places: Collection[Steps]) -> tuple[Steps, ...]:
-    """Return those of the leaves that a manager holds still."""
+    """Return the leaves that a manager still holds."""
     ours = set(leaves(entry(live, manager) or {}))
     return tuple(steps for steps in places if steps in ours)
 
 
 def _releasable(live: Object, manager: str) -> list[Steps]:
-    """Return what may be given up: what marks a child as ours would be lost to its own resource."""
+    """Return the leaves that may be given up, without those that mark the child as ours."""
     found, there = leaves(entry(live, manager) or {}), held(live)
     return [
         steps
@@ -118,7 +118,7 @@ def _below(field: str, ours: Iterable[Steps]) -> Iterator[str]:
 def _yielding(
     resource: Object, kind: str, name: str, fields: Sequence[str], meant: Sequence[Steps]
 ) -> str:
-    """Return the annotation that also yields these fields, or nothing when it does so already."""
+    """Return the annotation that also yields these fields; empty if it already does."""
     old = annotation(resource, YIELD)
     try:
         terms = terms_of({YIELD: old} if old else {})
@@ -137,7 +137,7 @@ def _entry(kind: str, name: str, paths: Iterable[str]) -> str:
 
 
 def _broadly(meant: Iterable[Steps]) -> list[str]:
-    """Name many fields by their top: `spec.**`; of the metadata each by itself."""
+    """Return short patterns for many fields: `spec.**`, but single fields in the metadata."""
     return list(dict.fromkeys(map(_broad, meant)))
 
 

@@ -1,1 +1,1 @@
-"""Schedule, as typed: when starts come, and what becomes of them."""
+"""Schedule, as typed: `hedgerow schedule`, when starts come, and what happens to them."""

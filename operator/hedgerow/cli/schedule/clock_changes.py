@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from hedgerow.controllers.cronjob.schedule import Schedule
 
 MOST: Final = 60
-"""Times of one change that are listed; there may be a day of minutes."""
+"""The most times of one clock change that are listed; there may be one for each minute."""
 
 _NAMED: Final = 3
 
 
 def wall(schedule: Schedule, start: datetime) -> datetime:
-    """Return what the clocks show at an instant in the schedule's zone, without a zone itself."""
+    """Return the local time of an instant in the schedule's zone, as a datetime without zone."""
     return start.astimezone(schedule.zone).replace(tzinfo=None, fold=0)
 
 
 def skipped(
     schedule: Schedule, begin: datetime, starts: Iterable[datetime], until: datetime
 ) -> Iterator[Fate]:
-    """Yield what is left out between the starts after `begin`, which are given in order.
+    """Yield the skipped times between the starts after `begin`, which are in order.
 
-    What is left out after the last of them is told until an instant.
+    After the last start, skipped times are included until `until`.
     """
     last = begin
     for start in starts:
@@ -61,8 +61,8 @@ def _why(schedule: Schedule, times: tuple[datetime, ...]) -> str:
 
 
 def _instant(schedule: Schedule, time: datetime) -> datetime:
-    """Return the instant of a wall-clock time; of one that does not exist, one before the gap ends.
+    """Return the instant of a local time; for one that does not exist, before the gap ends.
 
-    It is that of the offset after the change (PEP 495), so it is not later than any that follow.
+    It uses the offset after the change (PEP 495), so it is not later than any following start.
     """
     return time.replace(tzinfo=schedule.zone, fold=1).astimezone(UTC)

@@ -23,7 +23,7 @@ _SKIPPED_SHOWN = 3
 _YEARS = range(2, 9990)
 _MOST = 1000
 _PIPED = 200
-"""Columns where no terminal sets a width: what is read by a program is not to be broken."""
+"""Columns without a terminal: lines for programs must not be broken."""
 
 app.command("explain")(explain_command)
 
@@ -40,15 +40,15 @@ class Coming:
     """A start, and what daylight saving has to do with it."""
 
     start: datetime
-    """With the zone that the schedule is read in."""
+    """In the schedule's zone."""
     distance: timedelta
     repeated: int
-    """Which of the two times it is that the clocks show this, or 0."""
+    """1 or 2 if the clock shows this time twice, else 0."""
     skipped: Sequence[datetime]
-    """Times on the clock since the start before, without a zone, at which nothing starts."""
+    """Skipped local times since the previous start, without a zone."""
 
     def told(self) -> str:
-        """Return what is unusual about it in words."""
+        """Return in words what daylight saving does to it."""
         notes = [f"{['', 'first', 'second'][self.repeated]} {self.start:%H:%M} of two"]
         if not self.repeated:
             notes = []
@@ -136,7 +136,7 @@ def next_command(
 
 
 def coming(found: cron.Schedule, since: datetime, count: int) -> Iterator[Coming]:
-    """Yield so many starts after an instant, or fewer if it comes to an end."""
+    """Yield `count` starts after an instant, or fewer if there are no more."""
     last = since
     for _ in range(count):
         start = found.after(last)
@@ -152,7 +152,7 @@ def coming(found: cron.Schedule, since: datetime, count: int) -> Iterator[Coming
 
 
 def _one(words: Sequence[str]) -> str:
-    """Return the schedule; several words are one that the shell has taken apart."""
+    """Return the schedule; raises BadParameter for several words, which the shell has split."""
     if len(words) > 1:
         raise typer.BadParameter(
             f"the schedule came as {len(words)} words: quote it, as in '30 2 * * *', so that the"
@@ -204,7 +204,7 @@ def _show(rows: Sequence[Coming], zone: tzinfo) -> None:
 
 
 def _length(distance: timedelta) -> str:
-    """Show a length as `2d 3h 4m 5s`, rounded down to the second and without what is zero."""
+    """Return a duration as `2d 3h 4m 5s`, rounded down to the second, without zeros."""
     hours, seconds = divmod(distance.seconds, 3600)
     parts = {"d": distance.days, "h": hours, "m": seconds // 60, "s": seconds % 60}
     return " ".join(f"{number}{unit}" for unit, number in parts.items() if number) or "0s"

@@ -36,8 +36,8 @@ class DocumentError(ValueError):
 class Document:
     """One object of a text: `resource` if it is a CronJob without `problems`.
 
-    `title` is its kind and name; `foreign` tells that it is a CronJob of Kubernetes itself. A
-    document of another kind or version has neither resource nor problems, and `skipped` says why.
+    `title` is its kind and name. `foreign`: it is a CronJob of Kubernetes itself. A document of
+    another kind or version has neither resource nor problems, and `skipped` says why.
     """
 
     title: str
@@ -48,7 +48,7 @@ class Document:
 
 
 def read(text: str) -> tuple[Document, ...]:
-    """Read all documents of a text, those of a List too. Raises DocumentError."""
+    """Return all documents of a text, including items of a List. Raises DocumentError."""
     try:
         return tuple(_document(obj) for loaded in from_yaml(text) for obj in _items(loaded))
     except ManifestError as error:
@@ -92,7 +92,7 @@ def _document(obj: Object) -> Document:
 
 
 def _validated(obj: Object) -> CronJob:
-    """Read a CronJob as strictly as the API server; an odd status is as good as none."""
+    """Return a CronJob, read as strictly as by the API server; an invalid status is ignored."""
     body = to_json(obj)
     try:
         return CronJob.model_validate_json(body, strict=True)
@@ -103,7 +103,7 @@ def _validated(obj: Object) -> CronJob:
 
 
 def _problems(obj: Object, cj: CronJob) -> Iterator[str]:
-    """Yield what the definition's rules and the operator itself would refuse."""
+    """Yield what the CRD's rules and the operator would refuse."""
     for name in sorted(map(str, set(obj["spec"]) - _FIELDS)):
         yield f".spec.{name}: there is no such field"
     if not _NAME.fullmatch(cj.metadata.name) or len(cj.metadata.name) > LONGEST_NAME:
@@ -117,7 +117,7 @@ def _problems(obj: Object, cj: CronJob) -> Iterator[str]:
 
 
 def _complaint(found: FieldError) -> str:
-    """Return what is wrong with a value; of a schedule that YAML took for a number, what to do."""
+    """Return what is wrong with a value; for a schedule that YAML read as a number, the remedy."""
     number = found.field == "spec.schedule" and not isinstance(found.value, str)
     return f"{found.detail}: quote it, {QUOTED}" if number else found.detail
 

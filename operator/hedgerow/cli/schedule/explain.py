@@ -1,4 +1,4 @@
-"""Explain: `hedgerow schedule explain`, what would become of the starts of a CronJob, and why."""
+"""Explain: `hedgerow schedule explain`, what would happen to a CronJob's starts, and why."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hedgerow.cli.schedule.documents import Document
 
 LONGEST = timedelta(days=36525)
-"""Of a range, and of a Job's duration: a hundred years."""
+"""The longest range, and the longest duration of a Job: a hundred years."""
 
 
 Filename = Annotated[
@@ -66,7 +66,7 @@ Output = Annotated[Literal["table", "json"], typer.Option("--output", "-o", help
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The command line: what is asked of every CronJob, in words that each one's zone completes."""
+    """The command line's question about every CronJob; its times are read in each one's zone."""
 
     since: str | None
     until: str | None
@@ -75,9 +75,9 @@ class Asked:
     limit: int
 
     def question(self, zone: tzinfo, now: datetime) -> Question:
-        """Read the times in a zone. Raises BadParameter."""
+        """Return the question with its times in a zone. Raises BadParameter."""
         since = moment("--from", self.since, zone) if self.since else now.astimezone(zone)
-        day = since + timedelta(days=1)  # by the clocks on the wall
+        day = since + timedelta(days=1)  # in local time
         until = moment("--to", self.until, zone) if self.until else day
         _check_order("--to", since, until)
         if until.astimezone(UTC) - since.astimezone(UTC) > LONGEST:
@@ -127,7 +127,7 @@ def _explained(document: Document, cj: CronJob, asked: Asked, now: datetime) -> 
 
 
 def _documents(filename: str) -> Iterable[Document]:
-    """Read the file; says what is no CronJob, and ends with what is wrong with those there are."""
+    """Return the file's documents; print what is not a CronJob, and exit if one is invalid."""
     try:
         documents = read(_text(filename))
     except (DocumentError, UnicodeDecodeError) as error:

@@ -32,21 +32,21 @@ LABELS = {
     Happens.SUSPENDED: ("suspended", "dim"),
     Happens.SKIPPED: ("skipped by clocks", "red"),
 }
-"""What a start's fate is called, and its colour."""
+"""The label of a start's fate, and its colour."""
 
 PIPED = 200
-"""Columns where there is no terminal: what is read by a program is not to be broken."""
+"""Columns without a terminal: lines for programs must not be broken."""
 
 ROOM_FOR_UTC = 110
 ROOM_FOR_JOBS = 140
-"""Columns of a terminal that is wide enough to say more."""
+"""From this width on, a terminal has room for more columns."""
 
 _ORDINALS = (None, "first", "second")
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A CronJob, what was asked of it, and the answer; `foreign` if it is Kubernetes's own."""
+    """A CronJob, the question, and the answer; `foreign` if it is Kubernetes's own."""
 
     cj: CronJob
     zone: tzinfo
@@ -61,7 +61,7 @@ def as_json(explained: Iterable[Explained]) -> str:
 
 
 def show(explained: Iterable[Explained]) -> None:
-    """Print a table for each CronJob, with what is asked before it and a summary after it."""
+    """Print a table for each CronJob, with the question before it and a summary after it."""
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = PIPED
@@ -102,7 +102,7 @@ def _heading(each: Explained) -> Iterator[str]:
 
 
 def _at_once(each: Explained, start: datetime) -> str:
-    """Say what the operator makes as soon as it looks: after an edit of the schedule, for one."""
+    """Return what the operator starts at once, for example after the schedule is edited."""
     fate = next((fate for fate in each.forecast.fates if fate.start == start), None)
     ends = ", and ends the Job that runs" if fate and fate.happens is Happens.REPLACES else ""
     return (
@@ -112,7 +112,7 @@ def _at_once(each: Explained, start: datetime) -> str:
 
 
 def _table(each: Explained, width: int) -> Table:
-    """Lay out a table; where there is little room, the reasons get what there is."""
+    """Return the table; if there is little room, the reasons get the rest of it."""
     zoned, named = each.zone is not UTC and width >= ROOM_FOR_UTC, width >= ROOM_FOR_JOBS
     table = Table(box=None, pad_edge=False)
     for title in (f"start ({each.zone})", *(["UTC"] if zoned else []), "what happens"):
@@ -176,14 +176,14 @@ def _fate_wire(fate: Fate, zone: tzinfo) -> dict[str, Any]:
 
 
 def _local(fate: Fate, zone: tzinfo) -> str:
-    """Show a start as `Sun 2026-03-29 03:30:00 CEST +02:00`; one that is skipped has no offset."""
+    """Return a start as `Sun 2026-03-29 03:30:00 CEST +02:00`; a skipped one has no offset."""
     if fate.skipped:
         return f"{fate.wall:%a %Y-%m-%d %H:%M:%S}"
     return local(fate.start.astimezone(zone))
 
 
 def _length(duration: timedelta) -> str:
-    """Show a length as Go does, `1h30m0s`, but without what is zero."""
+    """Return a duration as Go writes it, `1h30m0s`, but without zeros."""
     minutes, seconds = divmod(duration.total_seconds(), 60)
     parts = {"h": int(minutes) // 60, "m": int(minutes) % 60, "s": seconds}
     return "".join(f"{number:g}{unit}" for unit, number in parts.items() if number) or "0s"

@@ -1,4 +1,4 @@
-"""Fates: what becomes of each scheduled start, and why."""
+"""Fates: what happens to each scheduled start, and why."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 Interval = tuple[datetime, datetime]
-"""From an instant until another one, which is not part of it."""
+"""Start and end; the end is exclusive."""
 
 
 class Happens(StrEnum):
-    """What becomes of a start."""
+    """What happens to a start."""
 
     RUNS = "runs"
     LATE = "runsLate"
@@ -26,13 +26,12 @@ class Happens(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What becomes of one start.
+    """What happens to one start.
 
-    `start` is its instant, `wall` what the clocks show then in the schedule's zone, without a
-    zone itself. Of times that the clocks skip, `wall` is the first and `start` but a place in the
-    order.
-    `job` is the Job that is made and `began` when. `repeated` says which it is of two times that
-    the clocks show alike: 1 or 2, else 0. `skipped` are the times that the clocks left out.
+    `start` is its instant; `wall` is its local time in the schedule's zone, as a datetime without
+    zone. For skipped times, `wall` is the first one, and `start` serves only for sorting.
+    `job` is the Job that is created, and `began` when. `repeated` is 1 or 2 if the clock shows this
+    time twice, else 0. `skipped` are the times that the clock skips.
     """
 
     start: datetime
@@ -47,10 +46,10 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: the starts in (since, until], all instants with a zone and in whole seconds.
+    """The question: the starts in (since, until]; all instants have a zone and whole seconds.
 
-    Every Job takes `duration`; `down` are the times without an operator. `limit` bounds the fates
-    told.
+    Every Job takes `duration`. `down` are the times without an operator. `limit` is the most fates
+    to report.
     """
 
     since: datetime
@@ -59,17 +58,17 @@ class Question:
     down: tuple[Interval, ...] = ()
     limit: int = 100
     now: datetime | None = None
-    """When it is asked, if the status is one of a cluster: what is ahead of it is no record."""
+    """The current time, if the status is from a cluster: later times in it are not records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
     """The fates of a CronJob's starts in order, and how many `more` starts there are.
 
-    It `begins` later than asked if the field named by `since` knows of what was before.
-    `missed_before` counts the starts before that no Job was made for, and `at_once` is the one of
-    them that is made as soon as the operator looks. `refused` is what the status has for a record
-    although it lies ahead of now.
+    It `begins` later than asked if the field named by `since` covers the time before.
+    `missed_before` is the number of earlier starts without a Job; `at_once` is the one of them that
+    the operator makes immediately. `refused` is a lastScheduleTime in the status that is ahead of
+    now.
     """
 
     fates: tuple[Fate, ...]

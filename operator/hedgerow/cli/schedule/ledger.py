@@ -1,4 +1,4 @@
-"""Ledger: the starts that were due, what prevents each, and what became of it."""
+"""Ledger: the starts that were due, what prevents each, and what happened to it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Hindrance:
-    """Why a start has not been made yet: `lasts` while it lasts, `over` once it is over.
+    """Why a start has not been made yet: `lasts` is the text while it lasts, `over` afterwards.
 
-    `skips` tells why a start is never made if a newer one comes meanwhile.
+    `skips` says why a start is never made if a newer one comes first.
     """
 
     happens: Happens = Happens.MISSED
@@ -47,11 +47,11 @@ DOWN = Hindrance(
 )
 SUSPENDED = "spec.suspend is true"
 FINAL = {Happens.SUSPENDED, Happens.DEADLINE}
-"""What a newer start does not have to come for."""
+"""The fates that are final even without a newer start."""
 
 
 def blocked_by(job: str) -> Hindrance:
-    """Return the hindrance that a running Job is."""
+    """Return the hindrance of a running Job."""
     return Hindrance(
         Happens.FORBIDDEN,
         lasts=f"{job} still ran",
@@ -61,7 +61,7 @@ def blocked_by(job: str) -> Hindrance:
 
 
 def limited_to(jobs: int) -> Hindrance:
-    """Return the hindrance that so many running Jobs are, if no more may run."""
+    """Return the hindrance of so many running Jobs, if no more may run."""
     limit = f"spec.activeLimit is {jobs}"
     still = f"{jobs} {'Job' if jobs == 1 else 'Jobs'} still ran"
     return Hindrance(
@@ -73,7 +73,7 @@ def limited_to(jobs: int) -> Hindrance:
 
 
 class Ledger:
-    """The starts of one CronJob that are told of; `missed` is the newest one missed before."""
+    """The reported starts of one CronJob; `missed` is the newest one missed before."""
 
     def __init__(
         self,
@@ -98,31 +98,31 @@ class Ledger:
 
     @property
     def complete(self) -> bool:
-        """Whether the fate of every start that is to be told is known."""
+        """Whether the fate of every start to report is known."""
         return not self._open and not self._listed
 
     @property
     def horizon(self) -> datetime:
-        """Until when it tells."""
+        """The end of the reported time."""
         return max(self._fates) if self._full else self._question.until
 
     def fates(self) -> Iterable[Fate]:
-        """Return what became of the starts."""
+        """Return the fates of the starts."""
         return self._fates.values()
 
     def back(self, instant: datetime) -> datetime:
-        """Return the first instant from this one at which there is an operator."""
+        """Return the first instant from this one on at which an operator runs."""
         return next((end for begin, end in self.down if begin <= instant < end), instant)
 
     def look(self, now: datetime) -> None:
-        """Note the starts that have come until now."""
+        """Record the starts that have come until now."""
         while self._listed and self._next and self._next <= now:
             away = self.back(self._next) > self._next
             self._open[self._next] = DOWN if away else NONE
             self._next = self._schedule.after(self._next)
 
     def note(self, passed: Pass, now: datetime) -> None:
-        """Note what one pass of the operator makes of the starts that have come."""
+        """Record what one pass of the operator does about the starts that have come."""
         self._suspended = passed.suspended
         made = starts.named(self._name, passed.created or "")
         if made and made in self._open:
@@ -139,7 +139,7 @@ class Ledger:
                 self._open[start] = self._limited
 
     def close(self) -> None:
-        """Note the starts still to come: the operator does not look at them any more."""
+        """Record the starts that are still to come, after the operator's last pass."""
         while self._suspended and self._listed and self._next:
             self._close(self._next, self._fate(self._next, Happens.SUSPENDED, SUSPENDED))
             self._next = self._schedule.after(self._next)
@@ -150,11 +150,11 @@ class Ledger:
 
     @property
     def _listed(self) -> bool:
-        """Whether the next start is one to tell of."""
+        """Whether the next start must be reported."""
         return not self._full and self._next is not None and self._next <= self._question.until
 
     def _unmade(self, start: datetime, hindrance: Hindrance, now: datetime) -> tuple[Happens, str]:
-        """Return what becomes of a start that is not made at all, and why."""
+        """Return what happens to a start that is never made, and why."""
         if self._suspended:
             return Happens.SUSPENDED, SUSPENDED
         late = (now - start).total_seconds()
@@ -165,7 +165,7 @@ class Ledger:
         return hindrance.happens, hindrance.skips
 
     def _made(self, start: datetime, passed: Pass, now: datetime) -> Fate:
-        """Return of a start whose Job is made now."""
+        """Return the fate of a start whose Job is created now."""
         happens, why = Happens.RUNS, "on time"
         if now > start:
             over = self._open[start].over
@@ -199,7 +199,7 @@ class Ledger:
         self._fates[start] = fate
 
     def _shown(self, start: datetime, instant: datetime) -> str:
-        """Show an instant as the clocks do; without the date if that is the start's."""
+        """Return an instant in local time, without the date if it is the start's date."""
         wall = clock_changes.wall(self._schedule, instant)
         same = wall.date() == clock_changes.wall(self._schedule, start).date()
         return f"{wall:%H:%M:%S}" if same else f"{wall:%Y-%m-%d %H:%M:%S}"
@@ -217,5 +217,5 @@ def _merged(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 def _named(jobs: Sequence[str], one: str, several: str) -> str:
-    """Say of the first Job, and of how many others, what one or several do."""
+    """Return the first Job's name, the number of others, and the fitting verb."""
     return f"{jobs[0]} {one}" if len(jobs) == 1 else f"{jobs[0]} and {len(jobs) - 1} more {several}"

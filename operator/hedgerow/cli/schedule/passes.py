@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one pass brought about, and what it left waiting.
+    """What one pass did, and what it left waiting.
 
-    `created` is the Job made, `beside` the Jobs that ran on, and `replaced` those that ran and
-    were deleted. `waits_for` is the running Job that forbids the start that is due, `limited`
-    tells that as many run as may, and `suspended` that no start is made at all. `again` is when
-    the operator looks next, if nothing happens before.
+    `created` is the new Job, `beside` are Jobs that keep running, and `replaced` those that were
+    deleted while running. `waits_for` is the running Job that forbids the start that is due.
+    `limited`: no more Jobs may run. `suspended`: no starts are made. `again` is the time of the
+    next pass, if nothing happens before.
     """
 
     created: str | None
@@ -44,7 +44,7 @@ class Operator:
         self._world = world
 
     def settle(self, now: datetime) -> Pass:
-        """Compose and carry out, step by step, until there is nothing left to write."""
+        """Compose and write, step by step, until nothing is left to write; return the pass."""
         before, made = self._world.running(now), None
         while True:
             desired = CONTROLLER.compose(self.resource, Observed(now, self._world.jobs(now)))
@@ -71,7 +71,7 @@ class Operator:
         return bool(surplus)
 
     def _tell(self, desired: Desired, now: datetime) -> bool:
-        """Carry the status over, stamped as the runtime stamps it; gives whether it is news."""
+        """Set the status, stamped as by the runtime; return whether it changed."""
         old, generation = self.resource.status, self.resource.metadata.generation
         composed = cast("CronJobStatus", desired.status)
         concluded = conclude(composed.conditions, (), ())

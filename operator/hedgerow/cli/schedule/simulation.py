@@ -1,4 +1,4 @@
-"""Simulation: the CronJob controller over virtual time, read as each start's fate."""
+"""Simulation: runs the CronJob controller in virtual time, and returns each start's fate."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def forecast(resource: CronJob, question: Question) -> Forecast:
-    """Return what becomes of the starts of a CronJob, as it stands, in a cluster of its own.
+    """Return what happens to a CronJob's starts in a simulated cluster.
 
-    The Jobs that its status calls active are there when it begins. Starts missed before are looked
-    at as the operator would look at them. Raises ScheduleError.
+    The Jobs that its status lists as active exist at the beginning. Starts missed before are
+    handled as the operator would handle them. Raises ScheduleError.
     """
     cj = _prepared(resource, question.since)
     schedule = timetable(cj.spec.schedule, cj.spec.time_zone, cj.metadata.creation_timestamp)
@@ -57,7 +57,7 @@ def forecast(resource: CronJob, question: Question) -> Forecast:
 
 
 def _prepared(resource: CronJob, since: datetime) -> CronJob:
-    """Leave out the template, which no fate depends on; what was never created is created now."""
+    """Return the CronJob without its template, which does not matter, and with a creation time."""
     created = resource.metadata.creation_timestamp
     if created is None:
         created = min(since, resource.status.last_schedule_time or since)
@@ -68,7 +68,7 @@ def _prepared(resource: CronJob, since: datetime) -> CronJob:
 
 
 def _world(cj: CronJob, question: Question) -> World:
-    """Make the Jobs that the status calls active; each began at its start."""
+    """Return a world with the Jobs that the status lists as active; each began at its start."""
     world = World(cj.metadata.namespace, question.duration)
     listed = cj.status.active or ()
     for reference in listed:
@@ -76,7 +76,7 @@ def _world(cj: CronJob, question: Question) -> World:
         start = starts.named(cj.metadata.name, name)
         began = start if start and start <= question.until else question.since
         world.create(name, {}, began)
-    # A status lists some Jobs and counts all; more than the limit make no difference.
+    # A status lists some Jobs and counts all; Jobs beyond the limit make no difference.
     unlisted = min(cj.status.active_count or 0, cj.spec.active_limit) - len(listed)
     for number in range(unlisted):
         world.create(f"{cj.metadata.name}-unlisted-{number + 1}", {}, question.since)
@@ -84,7 +84,7 @@ def _world(cj: CronJob, question: Question) -> World:
 
 
 def _run(operator: Operator, world: World, ledger: Ledger, begin: datetime) -> None:
-    """Let the operator look whenever it would: when it said, when a Job ends, when it is back."""
+    """Make a pass whenever the operator would: when due, when a Job ends, after a downtime."""
     now: datetime | None = ledger.back(begin)
     while now is not None and not ledger.complete:
         ledger.look(now)

@@ -1,4 +1,4 @@
-"""World: the Jobs of a simulated cluster; each ends when its time is over."""
+"""World: the Jobs of a simulated cluster; each ends after a fixed duration."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 GOING = "1970-01-01T00:00:00Z"
-"""When its deletion began; nobody asks."""
+"""A deletionTimestamp; its value does not matter."""
 
 
 class World:
-    """The Jobs of one CronJob: each begins when it is made and succeeds a duration later."""
+    """The Jobs of one CronJob: each begins when it is created and succeeds after the duration."""
 
     def __init__(self, namespace: str, duration: timedelta) -> None:
         self._namespace = namespace
@@ -26,25 +26,25 @@ class World:
         self._ends: dict[str, datetime] = {}
 
     def __contains__(self, name: str) -> bool:
-        """Return whether there is a Job of that name, going or not."""
+        """Return whether a Job of this name exists, even if it is being deleted."""
         return name in self._jobs
 
     def create(self, name: str, declared: Object, began: datetime) -> None:
-        """Make a Job that begins at an instant, with what is declared of its metadata."""
+        """Create a Job that begins at an instant, with the declared metadata."""
         identity = {"name": name, "namespace": self._namespace, "uid": name}
         metadata: Object = {**declared.get("metadata", {}), **identity}
         self._jobs[name] = {"metadata": metadata, "status": {"startTime": began.isoformat()}}
         self._ends[name] = began + self._duration
 
     def delete(self, name: str) -> None:
-        """Delete a Job; while it has a finalizer it is but going."""
+        """Delete a Job; with a finalizer, only mark it as being deleted."""
         if self._jobs[name]["metadata"].get("finalizers"):
             self._change(name, deletionTimestamp=GOING)
         else:
             del self._jobs[name], self._ends[name]
 
     def release(self, name: str, finalizer: str) -> bool:
-        """Take a finalizer off a Job; gives whether it was there."""
+        """Remove a finalizer from a Job; return whether it had it."""
         held: list[str] = self._jobs[name]["metadata"].get("finalizers") or []
         if finalizer not in held:
             return False
@@ -54,7 +54,7 @@ class World:
         return True
 
     def jobs(self, now: datetime) -> tuple[Job, ...]:
-        """Return the Jobs as they are at an instant; those whose time is over have succeeded."""
+        """Return the Jobs at an instant; those whose duration is over have succeeded."""
         for name, end in self._ends.items():
             job = self._jobs[name]
             if end <= now and "conditions" not in job["status"]:
@@ -64,11 +64,11 @@ class World:
         return tuple(Job(job) for job in self._jobs.values())
 
     def running(self, now: datetime) -> tuple[str, ...]:
-        """Name the Jobs that have not ended at an instant, in the order they were made."""
+        """Return the names of Jobs that have not ended at an instant, in order of creation."""
         return tuple(name for name, end in self._ends.items() if end > now)
 
     def surplus(self, named: Container[str]) -> tuple[str, ...]:
-        """Name the Jobs that are not named and that are not going already."""
+        """Return the names of Jobs that are not in `named` and not being deleted."""
         return tuple(
             name
             for name, job in self._jobs.items()

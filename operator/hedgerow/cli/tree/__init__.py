@@ -1,1 +1,1 @@
-"""Tree, as typed: resources and what came of them, once or live."""
+"""Tree, as typed: `hedgerow tree`, resources and their descendants, once or live."""

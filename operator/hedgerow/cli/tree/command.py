@@ -107,7 +107,7 @@ def tree_command(
 
 
 def _chosen(target: str) -> tuple[Sequence[Family], str]:
-    """Return the kinds to look at, and the name; raises BadParameter."""
+    """Return the kinds to read, and the name; raises BadParameter."""
     from hedgerow.cli.tree.kinds import families, meant  # noqa: PLC0415
 
     ours = families(registry().controllers)
@@ -127,7 +127,7 @@ def _chosen(target: str) -> tuple[Sequence[Family], str]:
 
 
 def _require(look: Look, chosen: Sequence[Family], place: str, name: str) -> None:
-    """Keep to the one kind that has the name; raises Exit when none has it, or several have."""
+    """Raise Exit if no kind has the name, and BadParameter if several kinds have it."""
     kinds = list(dict.fromkeys(tree.kind for tree in look.trees()))
     if len(kinds) > 1:
         either = " and ".join(f"{kind.lower()}/{name}" for kind in kinds)

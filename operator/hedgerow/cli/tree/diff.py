@@ -1,4 +1,4 @@
-"""Tree diff: what changed between two looks at the trees, one sentence each."""
+"""Tree diff: the changes between two versions of the trees, one sentence each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is new of one object."""
+    """A change of one object."""
 
     namespace: str
     object: str
@@ -25,7 +25,7 @@ class News:
 
 
 def news(before: Iterable[Member], after: Iterable[Member]) -> tuple[News, ...]:
-    """Return what came, went and changed, in the order of the trees; nothing of what is past."""
+    """Return what was added, changed or removed, in order; past objects do not count."""
     old, new = _by_key(before), _by_key(after)
     told = [
         News(member.namespace, str(member), words)
@@ -67,7 +67,7 @@ def _words(old: Member | None, new: Member) -> Iterator[str]:
 
 
 def _progress(old: Member, new: Member) -> Iterator[str]:
-    """Yield what became of an object; a resource's own Ready is told as a condition."""
+    """Yield an object's changes; a resource's own Ready is reported as a condition."""
     if old.readiness != new.readiness and old.conditions == new.conditions:
         yield f"{new.readiness.words} (was {old.readiness.words})"
     if old.changed != new.changed and new.changed:

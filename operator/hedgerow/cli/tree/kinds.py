@@ -1,4 +1,4 @@
-"""Tree kinds: which of hedgerow's kinds a word means, and which kinds descend from each."""
+"""Tree kinds: which of hedgerow's kinds a word means, and the kinds of their descendants."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ BELOW: Final[Mapping[str, tuple[ApiResource, ...]]] = {
     "Deployment": (REPLICA_SET, Pod.api),
     "Job": (Pod.api,),
 }
-"""What Kubernetes's own controllers make of a child, as far as it is worth seeing."""
+"""The kinds that Kubernetes's own controllers create for a child, as far as they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A kind of ours, the kinds of its children, and all kinds of its descendants."""
+    """One of our kinds, the kinds of its children, and those of all its descendants."""
 
     api: ApiResource
     names: frozenset[str]
@@ -38,7 +38,7 @@ def families(controllers: Iterable[Controller[CustomResource]]) -> tuple[Family,
 
 
 def meant(word: str, among: Sequence[Family]) -> Family | None:
-    """Return the family that a word means, spelled as for kubectl: `bg`, `cronjobs.batch.….io`."""
+    """Return the family that a word means, written as in kubectl: `bg`, `cronjobs.batch.….io`."""
     name, _, rest = word.lower().partition(".")
     for family in among:
         api = family.api

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def listed(trees: Iterable[Member], unread: Mapping[str, str]) -> dict[str, Any]:
-    """Return the resources, each with its children, and why which kinds could not be read."""
+    """Return the resources with their children, and the kinds that could not be read, with why."""
     return {
         "resources": [_member(tree) for tree in trees],
         "unread": [{"kind": kind, "why": why} for kind, why in unread.items()],
@@ -22,7 +22,7 @@ def listed(trees: Iterable[Member], unread: Mapping[str, str]) -> dict[str, Any]
 
 
 def text(found: Mapping[str, Any], *, line: bool = False) -> str:
-    """Write it as JSON, indented or as one line."""
+    """Return it as JSON, indented or in one line."""
     return to_json(found, indent=None if line else 2).decode() + "\n"
 
 

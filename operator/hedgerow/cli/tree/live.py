@@ -1,4 +1,4 @@
-"""Tree live: trees as they change, redrawn in place on a terminal, else told line by line."""
+"""Tree live: trees as they change, redrawn in place on a terminal, else printed line by line."""
 
 from __future__ import annotations
 
@@ -30,25 +30,26 @@ if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
 
 GATHER: Final = 0.1
-"""Seconds between two drawings: what happens together is drawn at once."""
+"""Seconds between two drawings, so that simultaneous changes are drawn together."""
 TICK: Final = 1.0
-"""Seconds after which ages are drawn anew."""
+"""Seconds after which ages are drawn again."""
 
 
 class Drawing(Protocol):
-    """What is done with each look; `ticks` when time alone is worth drawing."""
+    """How trees are shown; `ticks`: draw again as time passes, even without a change."""
 
     ticks: bool
 
     def draw(self, trees: Sequence[Member], unread: Mapping[str, str]) -> None:
-        """Show what there is now."""
+        """Show the current trees."""
         ...
 
 
 async def watch(look: Look, drawing: Drawing) -> int:
-    """Draw what was read and every change of it until a signal; gives the signal's number.
+    """Draw what was read, and every change, until a signal; return the signal's number.
 
-    0 when nobody reads on. The signal is not told of: to end it so is what was meant.
+    It is 0 if nobody reads the output any more. No message is printed: a signal is a normal way to
+    end.
     """
     number = 0
     with anyio.open_signal_receiver(*SIGNALS) as signals:
@@ -79,7 +80,7 @@ async def _draw(look: Look, drawing: Drawing) -> None:
 
 @contextmanager
 def drawing(output: str, clock: Clock | None = None) -> Generator[Drawing]:
-    """Choose how to show what changes: JSON lines, one picture redrawn, or lines appended."""
+    """Yield the way to show changes: JSON lines, one redrawn picture, or appended lines."""
     clock = clock or SystemClock()
     console = Console(highlight=False)
     if output == "json":
@@ -104,7 +105,7 @@ class Redrawn:
         """Draw the picture again."""
         width, height = self._live.console.size
         picture = [*pictured(trees, self._clock, width), *map(Text, left_out(unread))]
-        # The terminal echoes ^C where the cursor is: at the end of a full line it would break it.
+        # The terminal echoes ^C at the cursor; after a full line this would break the picture.
         shown = [*_fitting(picture, height - 1), Text()]
         for line in shown:
             line.truncate(width, overflow="ellipsis")
@@ -112,7 +113,7 @@ class Redrawn:
 
 
 def _fitting(picture: Sequence[Text], height: int) -> Sequence[Text]:
-    """Return so many lines of a picture; where there are more, the last says how many."""
+    """Return at most `height` lines; if there are more, the last line says how many."""
     if len(picture) <= height:
         return picture
     kept = max(height - 1, 0)
@@ -145,7 +146,7 @@ class Appended:
 
 
 class Streamed:
-    """All there is as one line of JSON, whenever it is different."""
+    """All trees as one line of JSON, after each change."""
 
     ticks = False
 
@@ -153,7 +154,7 @@ class Streamed:
         self._last = ""
 
     def draw(self, trees: Sequence[Member], unread: Mapping[str, str]) -> None:
-        """Print a line if it is not the last one again."""
+        """Print a line unless it equals the last one."""
         line = text(listed(trees, unread), line=True)
         if line != self._last:
             typer.echo(line, nl=False)
@@ -161,9 +162,9 @@ class Streamed:
 
 
 def print_once(trees: Sequence[Member], unread: Mapping[str, str], output: str) -> None:
-    """Print trees as asked for, uncut where no terminal says how wide it is.
+    """Print trees in the requested format; lines are not cut if there is no terminal.
 
-    What could not be read is said on standard error.
+    Kinds that could not be read are reported on standard error.
     """
     if output == "json":
         typer.echo(text(listed(trees, unread)), nl=False)
@@ -183,5 +184,5 @@ def pictured(trees: Sequence[Member], clock: Clock, width: int) -> Iterator[Text
 
 
 def left_out(unread: Mapping[str, str]) -> list[str]:
-    """Say which kinds are not in the picture, or not as they are now."""
+    """Return a line for each kind that is missing or may be out of date."""
     return [printable(f"{kind} {why}") for kind, why in unread.items()]

@@ -1,4 +1,4 @@
-"""Tree look: the objects that trees are made of, as one look or as long as one looks."""
+"""Tree look: the objects of the trees, read once or kept up to date."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Key = tuple[str, str]
 
 
 class Look:
-    """What was read of some kinds, in one namespace or (empty) in all; by `name` if given.
+    """The objects of some kinds, in one namespace or (if empty) in all; only `name` if given.
 
-    Until `read` told them apart, `families` are those that are asked for.
+    Before `read`, `families` are all requested ones.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Look:
         self._news = anyio.Event()
 
     def trees(self) -> tuple[Member, ...]:
-        """Return the trees, by namespace."""
+        """Return the trees, sorted by namespace."""
         found = [obj for kind in self._objects.values() for obj in kind.values()]
         stock = Stock(found, {api.kind for api in self._problems if api not in self._objects})
         roots = [
@@ -54,7 +54,7 @@ class Look:
         return tuple(sorted(roots, key=lambda root: root.namespace))
 
     def unread(self) -> dict[str, str]:
-        """Return which kinds could not be read, or are no longer followed, and why."""
+        """Return the kinds that could not be read, or are no longer followed, with the reason."""
         words = {True: "may be out of date", False: "is left out"}
         return {
             api.kind: f"{words[api in self._objects]}: {error}"
@@ -62,9 +62,9 @@ class Look:
         }
 
     async def read(self) -> None:
-        """Read once; afterwards `families` are those that there are resources of.
+        """Read once; afterwards `families` has only those that could be read.
 
-        Raises Missing when no kind of ours is served, Forbidden when none may be read, KubeError.
+        Raises Missing if none of our kinds is served, Forbidden if none may be read, KubeError.
         """
         unserved: list[KubeError] = []
         async with anyio.create_task_group() as group:
@@ -86,7 +86,7 @@ class Look:
                 group.start_soon(self._follow, api)
 
     async def changed(self) -> None:
-        """Wait until something was heard since the last time."""
+        """Wait until something has changed since the last call."""
         await self._news.wait()
         self._news = anyio.Event()
 

@@ -1,4 +1,4 @@
-"""Tree page: what is told of trees, row by row, before it is drawn."""
+"""Tree page: the rows of trees, before they are drawn."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from hedgerow.cli.tree.resources import Conflict, Member
 
 MOST: Final = 8
-"""Children of a kind that are Current alike and told one by one; of more, the rest is counted."""
+"""The most Current children of a kind with equal state that are listed; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence under an object; an `alarm` is what somebody should see to."""
+    """A sentence below an object; `alarm`: somebody should act on it."""
 
     text: str
     alarm: bool
@@ -32,9 +32,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One object: `guide` leads to its name, `below` goes on under it; `short` is for little room.
+    """One object: `guide` is drawn before its name, `below` in lines under it.
 
-    Rows without verdict stand for objects that are only counted.
+    `short` is its name for narrow terminals. Rows without verdict are objects that are only
+    counted.
     """
 
     guide: str
@@ -58,7 +59,7 @@ class Section:
 
 
 def sections(trees: Iterable[Member], now: datetime) -> tuple[Section, ...]:
-    """Return of trees that are sorted by namespace."""
+    """Return the sections of trees that are sorted by namespace."""
     return tuple(
         _section(namespace, tuple(roots), now)
         for namespace, roots in groupby(trees, key=lambda root: root.namespace)
@@ -110,7 +111,7 @@ def _rows(
 
 
 def _folded(children: Sequence[Member]) -> tuple[list[Member], list[str]]:
-    """Choose the children to show, and put the rest into words."""
+    """Return the children to show, and the others in words."""
     alike = Counter[tuple[str, str]]()
     shown: list[Member] = []
     for child in children:
@@ -124,7 +125,7 @@ def _folded(children: Sequence[Member]) -> tuple[list[Member], list[str]]:
 
 
 def _shortened(member: Member, parent: Member | None) -> str:
-    """Leave out of a name what the parent's name says: `Pod/…-x2x1z`."""
+    """Return a name without the parent's name as prefix: `Pod/…-x2x1z`."""
     if parent is None or not member.name.startswith(f"{parent.name}-"):
         return str(member)
     return f"{member.kind}/…{member.name.removeprefix(parent.name)}"
@@ -148,7 +149,7 @@ def _notes(member: Member, now: datetime) -> Iterator[Note]:
 
 
 def _is_conflict(reason: str, member: Member) -> bool:
-    """Return whether the message says only what the conflicts say at their own places."""
+    """Return whether a condition only repeats conflicts that are shown at their own objects."""
     return reason == "FieldConflict" and any(each.conflicts for each in member.walk())
 
 

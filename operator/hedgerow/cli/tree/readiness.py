@@ -1,7 +1,7 @@
-"""Readiness: how far a live object is, in a few words and as kstatus's verdict.
+"""Readiness: the progress of a live object, in a few words and as kstatus's verdict.
 
 The rules are those of kubectl's printers and of kstatus (sigs.k8s.io/cli-utils), which calls an
-object Current when its controller has caught up with it.
+object Current if its controller has caught up with it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ WAITS_AS_USUAL = frozenset({"ContainerCreating", "PodInitializing", "SchedulingG
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What kubectl would print of an object's progress, and its verdict."""
+    """An object's progress as kubectl prints it, and kstatus's verdict."""
 
     verdict: Verdict
     words: str
 
 
 def readiness(live: Object) -> Readiness:
-    """Return how far an object is; raises nothing. What has no status is Current by being there."""
+    """Return an object's readiness; raises nothing. Without a status, existing means Current."""
     view = View(live)
     if view.text("metadata", "deletionTimestamp"):
         kept = ", ".join(map(str, view.items("metadata", "finalizers")))
@@ -44,7 +44,7 @@ def _kind(view: View) -> tuple[str, str]:
 
 
 def _holds(view: View, kind: str, status: str = "True") -> View | None:
-    """Return the condition when it has that status, or None."""
+    """Return a condition if it has this status, or None."""
     for found in map(View, view.items("status", "conditions")):
         if (found.text("type"), found.text("status")) == (kind, status):
             return found
@@ -112,7 +112,7 @@ def _containers(view: View) -> Iterator[View]:
 
 
 def _waits(view: View) -> Iterator[str]:
-    """Yield why a pod is not ready, the most telling first."""
+    """Yield why a pod is not ready, the most useful reason first."""
     reasons = [status.text("state", "waiting", "reason") for status in _containers(view)]
     yield from (reason for reason in reasons if reason and reason not in WAITS_AS_USUAL)
     unscheduled = _holds(view, "PodScheduled", "False")
@@ -123,7 +123,7 @@ def _waits(view: View) -> Iterator[str]:
 
 
 def _endings(view: View) -> Iterator[str]:
-    """Yield how containers ended that did not succeed: `OOMKilled`, `Error (exit code 1)`."""
+    """Yield how failed containers ended: `OOMKilled`, `Error (exit code 1)`."""
     for status in _containers(view):
         ended = View(status.mapping("state", "terminated"))
         if ended.raw and ended.number("exitCode"):
@@ -168,9 +168,10 @@ def _budget(view: View) -> Readiness:
 
 
 def _other(view: View) -> Readiness:
-    """Read the conditions that kstatus knows; without any, to be there is all there is.
+    """Return the readiness by the conditions that kstatus knows.
 
-    Contested is ours: it does not go away by waiting either.
+    Without conditions, existing means Current. Our own Contested counts as failed, because waiting
+    does not help with it either.
     """
     if view.at("status", "observedGeneration") is not None and _is_unseen(view):
         return Readiness("InProgress", "change not seen yet")

@@ -1,7 +1,7 @@
 """Resources: a custom resource and everything that descends from it, as one tree.
 
-An object is a child of the one whose uid its controller reference carries. What a resource's
-status speaks of and is not there, or not readable, stands in the tree as well.
+An object is a child of the object whose uid is in its controller reference. Children that a
+resource's status names but that are missing or cannot be read are in the tree too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TAKEN: Final = "exists and is not controlled by"
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A field that the resource declares and that is otherwise; `holder` may be nobody.
+    """A field with another value than the resource declares; `holder` may be empty.
 
     `reason`, `declared` and `live` are those of a `ContestedField`.
     """
@@ -46,23 +46,23 @@ class Conflict:
 
     @property
     def manager(self) -> str:
-        """Who holds the field; empty if nobody does."""
+        """The field manager that holds the field; empty if nobody does."""
         return self.holder.manager
 
     @property
     def operation(self) -> str:
-        """How it got the field."""
+        """The manager's operation: `Apply` or `Update`."""
         return self.holder.operation
 
     @property
     def subresource(self) -> str:
-        """Through which subresource."""
+        """The subresource through which the manager wrote."""
         return self.holder.subresource
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A condition, as the resource's status has it."""
+    """A condition of the resource's status."""
 
     type: str
     status: str
@@ -75,9 +75,9 @@ class Told:
 class Member:
     """One object of a tree.
 
-    `changed` is the newest write to anything but the status; None when no record has a time. Only
-    a resource of ours has `conditions`. What is not there has no uid. What is `past` is there and
-    says nothing any more: a ReplicaSet without pods, the pods of a Job that is complete.
+    `changed` is the newest write to anything but the status; None if no entry has a time. Only our
+    own resources have `conditions`. Missing objects have no uid. A `past` object exists but does
+    not matter any more: a ReplicaSet without pods, or the pods of a complete Job.
     """
 
     api_version: str
@@ -92,10 +92,10 @@ class Member:
     children: tuple[Member, ...] = ()
     past: bool = False
     warning: str = ""
-    """What is to be told of the object besides: several installations report on it."""
+    """A warning about the object: several installations write its status."""
 
     def __str__(self) -> str:
-        """Write it as kubectl takes it: `Deployment/demoblue-deployment`."""
+        """Return it as kubectl accepts it: `Deployment/demoblue-deployment`."""
         return f"{self.kind}/{self.name}"
 
     @property
@@ -104,7 +104,7 @@ class Member:
         return tuple(child for child in self.children if not child.past)
 
     def walk(self) -> Iterator[Member]:
-        """Yield the member and what is present below it, parents first."""
+        """Yield the member and the present members below it, parents first."""
         yield self
         for child in self.present:
             yield from child.walk()
@@ -112,7 +112,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """All objects that were read, those of other owners included; `unread` kinds were not."""
+    """All objects that were read, including those of other owners; `unread` kinds were not."""
 
     objects: Sequence[Object]
     unread: Collection[str] = frozenset()
@@ -122,7 +122,7 @@ class Stock:
     )
 
     def __post_init__(self) -> None:
-        """Index the objects by who controls them, and by name."""
+        """Index the objects by their controller, and by name."""
         for obj in self.objects:
             meta = metadata(obj)
             self._by_owner.setdefault(controller_of(obj).get("uid", ""), []).append(obj)
@@ -130,16 +130,16 @@ class Stock:
             self._by_name.setdefault(name, obj)
 
     def children(self, uid: str) -> list[Object]:
-        """Return the objects whose controller reference carries that uid."""
+        """Return the objects whose controller reference has this uid."""
         return self._by_owner.get(uid, []) if uid else []
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
-        """Return an object by its name, whoever controls it; None when it was not read."""
+        """Return an object by its name, whoever controls it; None if it was not read."""
         return self._by_name.get((kind, namespace, name))
 
 
 def reduced(obj: Object) -> Object:
-    """Keep what a tree tells of an object: of managed fields who and when, of a Secret no value."""
+    """Return the parts of an object that a tree needs: no field sets, and no values of Secrets."""
     meta = metadata(obj)
     entries = [View(entry) for entry in View(obj).items("metadata", "managedFields")]
     named = ("manager", "operation", "subresource", "time")
@@ -157,15 +157,15 @@ def reduced(obj: Object) -> Object:
 
 
 def lineage(resource: Object, owned: Sequence[str], stock: Stock) -> Member:
-    """Return the tree of a resource of ours, whose children are of the `owned` kinds.
+    """Return the tree of one of our resources, whose children are of the `owned` kinds.
 
-    Children are in the order of the `owned` kinds, then by name. Raises nothing.
+    Children are sorted by the order of the `owned` kinds, then by name. Raises nothing.
     """
     return _Lineage(resource, tuple(owned), stock).tree()
 
 
 class _Lineage:
-    """The making of one tree."""
+    """Builds one tree."""
 
     __slots__ = ("_conditions", "_contested", "_owned", "_resource", "_stock", "_view")
 
@@ -219,7 +219,7 @@ class _Lineage:
         return tuple(self._contested.get(ref, ()))
 
     def _absent(self, there: Collection[str]) -> Iterator[Member]:
-        """Yield the children that the status speaks of and that are not there."""
+        """Yield the children that the status names but that are missing."""
         for ref, reason in self._spoken_of():
             if ref in there:
                 continue
@@ -237,7 +237,7 @@ class _Lineage:
             )
 
     def _spoken_of(self) -> Iterator[tuple[str, str]]:
-        """Yield the children that the status names, each once, and what it says of them."""
+        """Yield the children that the status names, each once, with the reason."""
         unmet = [c for c in self._conditions if (c.type, c.status) == ("Ready", "False")]
         spoken: dict[str, str] = {}
         for condition in unmet:
@@ -261,14 +261,14 @@ class _Lineage:
 
 
 _MENTION: Final = re.compile(rf"\b([A-Z][A-Za-z]+)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)( {_TAKEN})?")
-"""A child as a message names it, and the words that follow when its name is taken."""
+"""A child in a message, and the words that follow if its name is taken."""
 
 
 def last_change(live: Object) -> Holder | None:
-    """Return who wrote last, and when; a status counts only where nothing else has a time.
+    """Return who wrote last, and when; status writes count only if no other entry has a time.
 
-    The server keeps no time of writes through `scale`. Times are whole seconds: of several writers
-    in one, it is the last in the server's order, in which an apply comes before an update.
+    The server records no time for writes through `scale`. Times are whole seconds: of several
+    writers in one second, it is the last in the server's order, where applies come before updates.
     """
     timed = [holder for holder in managers(live) if holder.time]
     wanted = [holder for holder in timed if holder.subresource != "status"] or timed
@@ -298,7 +298,7 @@ def _is_spent(live: Object) -> bool:
 
 
 def _is_over(kind: str, own: Readiness) -> bool:
-    """Return whether nobody asks any more for what it made."""
+    """Return whether an object's children do not matter any more."""
     return kind == "Job" and own == Readiness("Current", "Complete")
 
 

@@ -27,19 +27,19 @@ _MARKS: Final[Mapping[Verdict | None, tuple[str, str]]] = {
 _HEADERS: Final = ("OBJECT", "READINESS", "CHANGED BY", "AGO")
 _GAP: Final = 2
 _SENTENCE: Final = 32
-"""Columns of a readiness before anything else is made shorter; what is longer goes on below."""
+"""The least columns of a readiness before other columns shrink; longer texts are wrapped."""
 _LEAST: Final = ((1, _SENTENCE), (2, 12), (1, 26), (0, 20), (1, 16))
-"""Columns by number and what they keep at least where there is little room, in their turn."""
+"""Column numbers with their least width, in the order in which they shrink."""
 _SPARE: Final = (3, 2)
-"""Columns that are left out where there is no room for all, in their turn."""
+"""Column numbers in the order in which they are left out if there is no room."""
 _LAST: Final = ((1, 10), (0, 8))
-"""Columns that are left then, and what they keep on any terminal."""
+"""The remaining column numbers with their least width on any terminal."""
 _NOTE: Final = 12
-"""Columns that a note has on any terminal."""
+"""The least columns of a note on any terminal."""
 
 
 def lines(sections: Iterable[Section], width: int) -> Iterator[Text]:
-    """Lay sections out in so many columns."""
+    """Yield the lines of sections, in a width of so many columns."""
     for number, section in enumerate(sections):
         if number:
             yield Text()
@@ -56,13 +56,13 @@ def _table(rows: Sequence[Row], width: int) -> Iterator[Text]:
 
 
 class _Columns:
-    """Columns as wide as these rows need, or as the terminal lets them be."""
+    """Columns as wide as these rows need, or as the terminal allows."""
 
     def __init__(self, rows: Sequence[Row], width: int) -> None:
         self._width = width
         self._short = False
         self._widths = self._natural(rows)
-        # First what costs lines but no words, then names that their owners' names tell.
+        # First wrap texts, which loses nothing; then shorten names that repeat their owners' names.
         self._shrink(1, _SENTENCE)
         if self._excess() > 0:
             self._short = True
@@ -76,7 +76,7 @@ class _Columns:
             self._shrink(column, least)
 
     def _shrink(self, column: int, least: int) -> None:
-        """Take from a column what is too much, but leave it so many."""
+        """Shrink a column by the excess, but not below `least`."""
         wide = self._widths[column]
         self._widths[column] = min(wide, max(least, wide - max(self._excess(), 0)))
 
@@ -93,7 +93,7 @@ class _Columns:
         return sum(shown) + _GAP * (len(shown) - 1) - self._width
 
     def row(self, row: Row) -> Iterator[Text]:
-        """Yield the lines of a row: the columns, what of its readiness goes on, its notes."""
+        """Yield the lines of a row: its columns, the rest of its readiness, its notes."""
         if row.verdict is None:
             yield Text.assemble((row.guide, "dim"), (row.name, "dim"))
             return
@@ -106,7 +106,7 @@ class _Columns:
             yield from self._note(row, note)
 
     def line(self, *cells: Text) -> Text:
-        """Put cells side by side, each cut to its column."""
+        """Return a line of cells, each cut to its column."""
         whole = Text()
         for cell, width in zip(cells, self._widths, strict=True):
             if not width:
@@ -136,7 +136,7 @@ def _words(row: Row) -> Text:
 
 
 def _wrapped(text: Text, width: int, *, hanging: int = 0) -> list[Text]:
-    """Break a text at blanks, and inside a word that is too long; later lines get an indent."""
+    """Return a text broken at blanks, or in words that are too long; later lines are indented."""
     if text.cell_len <= width:
         return [text]
     found = list(text.wrap(Console(width=ENDLESS), width - hanging))

@@ -37,21 +37,22 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource, CustomResource, Object
 
 ATTEMPTS: Final = 5
-"""How often an object is looked at anew that has just changed."""
+"""The most attempts if an object has just changed."""
 AT_ONCE: Final = 8
 BATCH: Final = 64
-"""Objects whose results are told together, in their order."""
+"""The number of objects whose results are reported together, in order."""
 SHOWN: Final = 3
-"""Fields that a line names."""
+"""The most fields that a line names."""
 
 Fate = Literal["given up", "handed over", "kept", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is asked for: whose holdings, where, and what becomes of what nobody else holds.
+    """The request: whose fields, where, and what happens to those that nobody else holds.
 
-    `to` is a field manager that is to hold it, `drop` says that it may go; without either it stays.
+    `to` is a field manager that will hold them; with `drop` they may be lost; without either they
+    are kept.
     """
 
     instance: str
@@ -75,7 +76,7 @@ class _Target:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one object, or of its status, or would; `lost` are the values that change."""
+    """What happened, or would happen, to one object or its status; `lost` are changed values."""
 
     target: _Target
     endpoint: str
@@ -84,18 +85,18 @@ class Result:
     lost: tuple[Change, ...] = ()
     why: str = ""
     freed: bool = False
-    """The finalizers were taken off, though the rest was kept."""
+    """The finalizers were removed, but the rest was kept."""
 
     def __str__(self) -> str:
-        """Name the object: `BlueGreen shop/demo status`."""
+        """Return the object's title: `BlueGreen shop/demo status`."""
         place = "/".join(filter(None, (self.target.namespace, self.target.name)))
         return " ".join(filter(None, (self.target.api.kind, place, self.endpoint)))
 
 
 async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
-    """Show what an installation holds, or with `yes` give it up; tell of each object.
+    """Print what an installation holds, or with `yes` give it up; return the exit code.
 
-    Raises CompanyError while it is at work, KubeError.
+    Raises CompanyError if the installation is still at work, and KubeError.
     """
     await refuse_while_at_work(
         cluster,
@@ -135,7 +136,7 @@ class _Tally:
 
 
 async def _results(cluster: Cluster, order: Order) -> AsyncGenerator[list[Result]]:
-    """Yield the results of some objects at a time; no more than AT_ONCE are asked for at once."""
+    """Yield the results in batches; at most AT_ONCE objects are handled at the same time."""
     found = await _found(cluster, order)
     for start in range(0, len(found), BATCH):
         batch = found[start : start + BATCH]
@@ -153,7 +154,7 @@ async def _results(cluster: Cluster, order: Order) -> AsyncGenerator[list[Result
 
 
 async def _found(cluster: Cluster, order: Order) -> list[_Target]:
-    """Find the objects, children before the resources: who comes after looks when these change."""
+    """Return the objects, children first: another operator acts when the resources change."""
     found: list[_Target] = []
     for controller in order.controllers:
         manager = Installation(order.instance).field_manager(controller.name)
@@ -173,14 +174,14 @@ async def _found(cluster: Cluster, order: Order) -> list[_Target]:
 
 
 class _Withdrawal:
-    """One object's part."""
+    """The withdrawal from one object."""
 
     def __init__(self, cluster: Cluster, order: Order, target: _Target) -> None:
         self._cluster, self._order, self._target = cluster, order, target
         self._manager = Installation(order.instance).field_manager(target.controller.name)
 
     async def carry_out(self) -> list[Result]:
-        """Return up what is held through each endpoint, as long as the object is there."""
+        """Give up what is held through each endpoint, while the object exists; return results."""
         results: list[Result] = []
         live = await self._read()
         for endpoint in endpoints(live or {}, self._manager):
@@ -189,7 +190,7 @@ class _Withdrawal:
         return results
 
     async def _anew(self, endpoint: str) -> Result | None:
-        """Try, again as often as the object changes meanwhile; None when there is nothing left."""
+        """Try, again if the object changes; return the result, None if nothing is left."""
         timing = Timing()
         why = "it changes all the time; try again"
         for attempt in range(1, ATTEMPTS + 1):
@@ -221,7 +222,7 @@ class _Withdrawal:
         return Result(self._target, endpoint, "kept", fields, told, freed=freed)
 
     async def _lost(self, live: Object, endpoint: str) -> dict[tuple[str, ...], Change]:
-        """Ask the server what would change; what it would refuse loses all, and says so."""
+        """Return what would change, by a dry run; if the server refuses it, everything is lost."""
         try:
             after = await self._apply(nothing(live), endpoint, dry_run=True)
         except Invalid:
@@ -231,7 +232,7 @@ class _Withdrawal:
         return losses(live, after)
 
     async def _hand_over(self, live: Object, endpoint: str, fields: int) -> Result:
-        """Have the new holder hold what would be lost, then give up; no value changes."""
+        """Make the new manager hold what would be lost, then give it up; no value changes."""
         done = Result(self._target, endpoint, "handed over", fields)
         body = declaring(live, self._order.to, bequest(live, self._manager, endpoint), endpoint)
         now = await self._apply(body, endpoint, manager=self._order.to, dry_run=not self._order.yes)
@@ -248,7 +249,7 @@ class _Withdrawal:
         return done
 
     async def _free(self, live: Object) -> bool:
-        """Take our finalizers off all the same: nobody else would, and it could not be deleted."""
+        """Remove our finalizers; otherwise nobody would, and the object could never be deleted."""
         given_up = self._target.controller.finalizers
         write = finalization(self._target.api, live, self._manager, given_up)
         if write is None:
@@ -258,7 +259,7 @@ class _Withdrawal:
         return True
 
     def _is_reported_elsewhere(self, live: Object, endpoint: str) -> bool:
-        """Return whether it is a status on which another installation goes on reporting."""
+        """Return whether it is a status that another installation also writes."""
         found = reporters(live, self._target.controller.name)
         return endpoint == STATUS and any(one.instance != self._order.instance for one in found)
 

@@ -19,22 +19,22 @@ _MARKS: Final[tuple[Steps, ...]] = (
     ("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}"),
     ("f:metadata", "f:annotations", f"f:{NORMAL_FORM_ANNOTATION}"),
 )
-"""What only the one who put it there has a use for."""
+"""Fields that only the operator that wrote them uses."""
 
 
 def endpoints(live: Object, manager: str) -> tuple[str, ...]:
-    """Return the subresources, empty for none, through which a manager's applies hold something."""
+    """Return the subresources (empty: the object) at which a manager's applies hold fields."""
     applied = (one for one in managers(live) if one.manager == manager and one.operation == "Apply")
     return tuple(sorted({one.subresource for one in applied}))
 
 
 def count(live: Object, manager: str, endpoint: str) -> int:
-    """Return how many fields it holds there."""
+    """Return how many fields a manager holds at an endpoint."""
     return sum(1 for _ in leaves(entry(live, manager, endpoint) or {}))
 
 
 def nothing(live: Object) -> Object:
-    """Return the apply by which a manager declares nothing any more of exactly this version."""
+    """Return the apply by which a manager declares nothing any more, for exactly this version."""
     meta = metadata(live)
     named = {key: meta[key] for key in ("name", "namespace", "uid") if meta.get(key)}
     body: Object = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": named}
@@ -42,9 +42,9 @@ def nothing(live: Object) -> Object:
 
 
 def losses(before: Object, after: Object) -> dict[Steps, Change]:
-    """Return the fields that anybody holds and that have another value afterwards.
+    """Return the held fields whose value differs afterwards.
 
-    Those of others are among them: with a list item goes what they hold in it.
+    This includes fields of others: if a list item is removed, their fields in it are lost too.
     """
     was, is_now = Values(before), Values(after)
     return {
@@ -55,12 +55,12 @@ def losses(before: Object, after: Object) -> dict[Steps, Change]:
 
 
 def is_mark(steps: Steps) -> bool:
-    """Return whether a field is of no use but to the operator that put it there."""
+    """Return whether only the operator that wrote a field uses it."""
     return any(steps[: len(mark)] == mark for mark in _MARKS)
 
 
 def bequest(live: Object, manager: str, endpoint: str) -> tuple[Steps, ...]:
-    """Return what a manager alone holds, and somebody else would have to hold, or it is lost."""
+    """Return the fields that only this manager holds, which are lost if nobody else takes them."""
     holders, known, values = holdings(live), held(live), Values(live)
     return tuple(
         steps
