@@ -65,7 +65,7 @@ class TestFilling:
         )
 
         assert outcomes[-1] == Outcome(Snapshot((config("a", 3),), "9"))
-        assert phase == Live("9")
+        assert phase == Live("9", failures=4)
 
     def test_takes_objects_without_namespace(self):
         node = {"metadata": {"name": "n"}}
@@ -207,6 +207,16 @@ class TestLive:
 
         assert run(Live("7"), *[away] * times)[1] == Live("7", times)
         assert run(Live("7"), *[away] * (times + 1))[1] == Filling(times + 1, told="7")
+
+    def test_a_watch_that_is_cut_right_after_each_list_is_a_problem_in_the_end(self):
+        listed = Bookmark("8", synced=True)
+        cut = Failed(errors.Dropped("cut"), 0.0)
+        outcomes, phase = run(Live("7"), cut, cut, listed, cut, cut, listed)
+
+        problems = [outcome.problem for outcome in outcomes]
+        assert problems == [None, None, None, None, cut.error, None]
+        assert phase == Live("8", failures=4)
+        assert run(phase, Bookmark("9"))[1] == Live("9")
 
     def test_fills_anew_after_a_silence_for_its_version_may_be_one_that_never_was(self):
         outcomes, phase = run(Live("7"), Failed(errors.Silent("for 90 s"), 90.0))

@@ -164,7 +164,8 @@ def _told(phase: Phase, arrival: Changed | Bookmark) -> tuple[Outcome, Phase]:
             # it is read from the store itself.
             return Outcome(wait=0.0), Filling(phase.failures, streaming=False, told=phase.told)
         items = tuple(phase.items.values())
-        return Outcome(Snapshot(items, arrival.version)), Live(arrival.version)
+        # A watch that is cut each time right after its list is in trouble all the same.
+        return Outcome(Snapshot(items, arrival.version)), Live(arrival.version, phase.failures)
     key = _key(arrival.object)
     if arrival.type == "DELETED":
         phase.items.pop(key, None)
