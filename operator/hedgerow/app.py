@@ -45,9 +45,14 @@ def serve(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
     """Run controllers until SIGTERM or SIGINT, in this process; a second signal stops at once.
 
     What the cluster lacks for them is logged first. Raises what `run` raises, and ValueError where
-    two controllers have one name or one resource.
+    there is no controller, where two have one name or kind, and for one in the settings that is
+    none of them.
     """
     registry = Registry(tuple(controllers))
+    unknown = [name for name in settings.controllers if name not in registry.names]
+    if unknown or not registry.names:
+        there_are = ", ".join(registry.names) or "none"
+        raise ValueError(f"no controller is called {', '.join(unknown)}; there are: {there_are}")
     configure(settings.log_format, debug=settings.debug)
     favour_the_loop()
     anyio.run(partial(run, settings, registry, first=partial(preflight.look, registry=registry)))

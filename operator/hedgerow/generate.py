@@ -14,7 +14,7 @@ from pydantic_core import from_json, to_json
 
 from hedgerow.deploy import kustomize
 from hedgerow.manifest import to_yaml
-from hedgerow.registry import installed
+from hedgerow.registry import ours
 from hedgerow.settings import default, flags
 from hedgerow.version import version
 from hedgerow_schemas.crd import render
@@ -66,7 +66,7 @@ def generated(document: Object) -> dict[Path, str]:
 
     `document` is the OpenAPI document that Kubernetes's own types are taken from.
     """
-    registry = installed()
+    registry = ours()
     types = excerpt(document, needed_types(registry.resources))
     files = {OPENAPI: _json(types), SETTINGS: settings_page()}
     for resource in registry.resources:

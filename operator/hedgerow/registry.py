@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from pkgutil import iter_modules
+from runpy import run_path
 from typing import TYPE_CHECKING, Any, cast
 
-from hedgerow import controllers as ours
+from hedgerow import controllers
 from hedgerow.contract import Controller
+from hedgerow.kube.errors import one_line
+from hedgerow.plan.installations import OTHER_MANAGERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from importlib.metadata import EntryPoint
+    from types import ModuleType
 
     from hedgerow_schemas.base import ApiResource, CustomResource
 
@@ -24,6 +31,16 @@ NAME = "CONTROLLER"
 """What a module of `hedgerow.controllers`, or a folder's `controller` module, calls its own."""
 
 
+NAMES = re.compile(r"[a-z][a-z0-9]{0,39}")
+LONGEST = 40
+RESERVED = OTHER_MANAGERS
+"""The last words of hedgerow's other field managers."""
+
+
+class PackageExit(Exception):  # noqa: N818 - named for what it stands for
+    """A package that ends the program when it is imported."""
+
+
 @dataclass(frozen=True)
 class Registry:
     """Controllers, in the order in which they are listed; no two have one name or one resource."""
@@ -31,12 +48,15 @@ class Registry:
     controllers: tuple[Controller[Any], ...]
 
     def __post_init__(self) -> None:
-        """Raise ValueError where two have one name, or are for the same resource."""
-        for what, found in (
-            ("named", self.names),
-            ("for", [f"{r.api.plural}.{r.api.group}" for r in self.resources]),
-        ):
-            twice = {str(one) for one in found if list(found).count(one) > 1}
+        """Raise ValueError for a name that will not do, and where two have one name or kind.
+
+        Webhooks are named by the kind alone, and so are children in the caches.
+        """
+        for controller in self.controllers:
+            _check(controller)
+        kinds = [resource.api.kind for resource in self.resources]
+        for what, found in (("named", list(self.names)), ("for kind", kinds)):
+            twice = {one for one in found if found.count(one) > 1}
             if twice:
                 raise ValueError(f"two controllers are {what} {', '.join(sorted(twice))}")
 
@@ -67,18 +87,39 @@ def _missing(name: str) -> Any:
     raise KeyError(name)
 
 
+def _check(controller: Controller[Any]) -> None:
+    """Raise ValueError where a controller's name or kinds will not do."""
+    name = controller.name
+    if not NAMES.fullmatch(name) or name in RESERVED:
+        raise ValueError(
+            f"{name!r} is no controller's name: lower-case letters and digits, at most {LONGEST},"
+            f" and none of {', '.join(sorted(RESERVED))}"
+        )
+    kinds = [kind.api.kind for kind in (controller.resource, *controller.owns)]
+    twice = {kind for kind in kinds if kinds.count(kind) > 1}
+    if twice:
+        raise ValueError(f"the controller {name} has two kinds called {', '.join(sorted(twice))}")
+
+
+def ours() -> Registry:
+    """Return hedgerow's own controllers."""
+    return Registry(tuple(_ours()))
+
+
 def installed(problem: Callable[[str], object] = lambda _: None) -> Registry:
     """Return hedgerow's own controllers and those of other installed packages.
 
-    `problem` is told in one line of each that cannot be loaded; the others are there.
+    `problem` is told in one line of each that cannot be loaded; the others are there. What the
+    packages print while they are imported goes to standard error.
     """
     found = list(_ours())
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
-            controller = _loaded(entry)
+            with redirect_stdout(sys.stderr):
+                controller = _loaded(entry)
             Registry((*found, controller))
-        except Exception as error:  # noqa: BLE001 - the code of others, which must not stop ours
-            told = f"{type(error).__name__}: {error}"
+        except (Exception, PackageExit) as error:  # noqa: BLE001 - must not stop our own
+            told = one_line(f"{type(error).__name__}: {error}")
             problem(f"controller {entry.name} of {_package(entry)} cannot be loaded: {told}")
         else:
             found.append(controller)
@@ -86,14 +127,19 @@ def installed(problem: Callable[[str], object] = lambda _: None) -> Registry:
 
 
 def _ours() -> Iterable[Controller[Any]]:
-    for module in iter_modules(ours.__path__, f"{ours.__name__}."):
+    for module in iter_modules(controllers.__path__, f"{controllers.__name__}."):
         found = import_module(f"{module.name}.controller" if module.ispkg else module.name)
         if hasattr(found, NAME):
             yield getattr(found, NAME)
 
 
 def _loaded(entry: EntryPoint) -> Controller[Any]:
-    found = entry.load()
+    try:
+        found = entry.load()
+    except SystemExit as error:
+        if type(error) is not SystemExit:
+            raise  # that of a signal to ourselves
+        raise PackageExit(f"it ends the program with {error.code!r}") from None
     if not isinstance(found, Controller):
         raise TypeError(f"{entry.value} is no hedgerow.Controller")
     return cast("Controller[Any]", found)
@@ -104,17 +150,30 @@ def _package(entry: EntryPoint) -> str:
 
 
 def reference(controller: Controller[Any]) -> str:
-    """Return where another process finds a controller, as `module:name`; raises LookupError."""
-    module = sys.modules[controller.compose.__module__]
-    for name, value in vars(module).items():
-        if value is controller and module.__name__ != "__main__":
-            return f"{module.__name__}:{name}"
-    raise LookupError(
-        f"the controller {controller.name} is no global of the module of its compose function"
-    )
+    """Return where another process finds a controller, as `module:name`; raises LookupError.
+
+    It is looked for among the globals of the modules that are loaded, that of its compose function
+    first. A program that is run as a file is found by that file.
+    """
+    compose = getattr(controller.compose, "__module__", "")
+    places = sorted(sys.modules.items(), key=lambda place: place[0] != compose)
+    for module, loaded in places:
+        for name, value in list(getattr(loaded, "__dict__", {}).items()):
+            if value is controller:
+                return f"{_place(module, loaded)}:{name}"
+    raise LookupError(f"the controller {controller.name} is no global of any module")
+
+
+def _place(name: str, module: ModuleType) -> str:
+    if name != "__main__":
+        return name
+    spec = module.__spec__
+    return spec.name if spec else str(Path(module.__file__ or "").resolve())
 
 
 def referred(reference: str) -> Controller[Any]:
     """Return the controller that a `reference` is to."""
-    module, _, name = reference.partition(":")
-    return getattr(import_module(module), name)
+    place, _, name = reference.rpartition(":")
+    if place.endswith(".py"):
+        return run_path(place, run_name="hedgerow_controllers")[name]
+    return getattr(import_module(place), name)

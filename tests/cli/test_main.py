@@ -175,3 +175,26 @@ class TestErrors:
         failing(KeyboardInterrupt())
 
         assert typed("install")[0] == 130
+
+
+@pytest.mark.parametrize("word", ["demo", "sandbox"])
+def test_a_command_that_the_image_is_made_without_says_so(monkeypatch, typed, word):
+    def missing(_name: str) -> None:
+        raise ModuleNotFoundError("No module", name="hedgerow.sandbox.cluster")
+
+    monkeypatch.setattr(commands, "import_module", missing)
+
+    code, _, told = typed(word)
+    left_out = f"`hedgerow {word}` is not part of the operator's image: run it from a checkout"
+    assert (code, told) == (1, f"hedgerow: {left_out}\n")
+
+
+def test_a_module_that_is_missing_otherwise_is_a_mistake(monkeypatch, typed):
+    def missing(_name: str) -> None:
+        raise ModuleNotFoundError("No module named 'rich'", name="rich")
+
+    monkeypatch.setattr(commands, "import_module", missing)
+
+    code, _, told = typed("sandbox")
+    assert code == 1
+    assert "this is a mistake in hedgerow" in told

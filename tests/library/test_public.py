@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -61,7 +62,7 @@ class Entry:
         self.dist = type("Dist", (), {"name": package}) if package else None
 
     def load(self) -> object:
-        if isinstance(self._loaded, Exception):
+        if isinstance(self._loaded, BaseException):
             raise self._loaded
         return self._loaded
 
@@ -89,11 +90,19 @@ class TestInstalled:
     @pytest.mark.parametrize(
         ("loaded", "why"),
         [
+            (SystemExit("configure me"), "PackageExit: it ends the program with 'configure me'"),
+            (ValueError("two\nlines"), "ValueError: two lines"),
             (ImportError("no module named x"), "ImportError: no module named x"),
             (SystemExit, "is no hedgerow.Controller"),
             (CONTROLLERS["memcached"], "two controllers are named memcached"),
         ],
-        ids=["cannot be imported", "is something else", "has the name of another"],
+        ids=[
+            "ends the program",
+            "says much",
+            "cannot be imported",
+            "is no controller",
+            "has a twin",
+        ],
     )
     def test_one_that_cannot_be_loaded_is_told_and_the_others_are_there(self, others, loaded, why):
         others += [Entry("broken", loaded), Entry("greeter", GREETER, package="")]
@@ -109,8 +118,28 @@ class TestRegistry:
     def test_no_two_have_one_resource(self):
         other = hedgerow.Controller("other", GREETER.resource, GREETER.compose, owns=())
 
-        with pytest.raises(ValueError, match="for greetings"):
+        with pytest.raises(ValueError, match="for kind Greeting"):
             Registry((GREETER, other))
+
+    @pytest.mark.parametrize("name", ["my-greeter", "Greeter", "", "lease", "a" * 41, "9lives"])
+    def test_a_name_that_would_not_do_is_refused(self, name):
+        odd = hedgerow.Controller(name, GREETER.resource, GREETER.compose, owns=GREETER.owns)
+
+        with pytest.raises(ValueError, match="is no controller's name"):
+            Registry((odd,))
+
+    def test_so_are_two_kinds_of_one_name(self):
+        odd = hedgerow.Controller(
+            "odd", GREETER.resource, GREETER.compose, owns=(*GREETER.owns, *GREETER.owns)
+        )
+
+        with pytest.raises(ValueError, match="odd has two kinds called ConfigMap"):
+            Registry((odd,))
+
+    @pytest.mark.parametrize(("chosen", "controllers"), [(("nope",), (GREETER,)), ((), ())])
+    def test_nothing_runs_without_the_controllers_that_are_chosen(self, chosen, controllers):
+        with pytest.raises(ValueError, match="no controller is called"):
+            hedgerow.run(hedgerow.Settings(controllers=chosen), controllers)
 
     def test_a_controller_is_found_by_its_resource(self):
         assert REGISTRY.of(CONTROLLERS["cronjob"].resource.api) is CONTROLLERS["cronjob"]
@@ -124,8 +153,18 @@ class TestRegistry:
         for controller in REGISTRY.controllers:
             assert referred(reference(controller)) is controller
 
+    def test_so_it_does_for_a_program_that_is_a_file(self, monkeypatch):
+        monkeypatch.delitem(sys.modules, "library.greeter")
+        program = ModuleType("__main__")
+        program.__file__, program.GREETER = greeter.__file__, GREETER
+        monkeypatch.setitem(sys.modules, "__main__", program)
+
+        place = reference(GREETER)
+        assert place == f"{greeter.__file__}:GREETER"
+        assert referred(place).name == "greeter"
+
     def test_but_not_where_it_is_no_global(self):
         lost = hedgerow.Controller("lost", GREETER.resource, GREETER.compose, owns=())
 
-        with pytest.raises(LookupError, match="lost is no global of"):
+        with pytest.raises(LookupError, match="lost is no global of any module"):
             reference(lost)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hedgerow.registry import installed
+from hedgerow.registry import ours
 
-REGISTRY = installed()
+REGISTRY = ours()
 CONTROLLERS = {controller.name: controller for controller in REGISTRY.controllers}
 RESOURCES = REGISTRY.resources

@@ -126,7 +126,11 @@ class Commands(TyperGroup):
         if name in LAZY:
             if LAZY[name].leaves:
                 ctx.with_resource(leaving_on_sigterm())
-            self.commands[name] = LAZY[name].load(name)
+            try:
+                self.commands[name] = LAZY[name].load(name)
+            except LeftOutError:
+                if not ctx.resilient_parsing:  # a shell that completes shows no error
+                    raise
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:

@@ -22,7 +22,7 @@ _LABEL: Final = re.compile(rf"(?:({_INSTANCE})\.)?([a-z0-9]+)")
 STATUS: Final = "status"
 KEPT_ELSEWHERE: Final = "ManagedElsewhere"
 """The reason of a condition: a child belongs to another installation."""
-_NO_CONTROLLERS: Final = frozenset({"certificates", "cli", "install", "lease", "presence"})
+OTHER_MANAGERS: Final = frozenset({"certificates", "cli", "install", "lease", "presence"})
 """The last words of the names of hedgerow's other field managers."""
 _LABELLED: Final = ("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}")
 
@@ -33,7 +33,7 @@ def instance_of(manager: str) -> str | None:
     The result is empty for the installation without an instance name.
     """
     found = _MANAGER.fullmatch(manager)
-    if found is None or found[2] in _NO_CONTROLLERS:
+    if found is None or found[2] in OTHER_MANAGERS:
         return None
     return found[1] or ""
 

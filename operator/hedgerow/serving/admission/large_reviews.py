@@ -135,7 +135,8 @@ async def _exchanged(process: Process, body: bytes) -> bytes:
 
 def _environment() -> dict[str, str]:
     """Return our environment without backtraces, which never end if there is no memory left."""
-    return {**os.environ, "RUST_BACKTRACE": "0"}
+    path = os.pathsep.join(filter(None, sys.path))
+    return {**os.environ, "RUST_BACKTRACE": "0", "PYTHONPATH": path}
 
 
 def _refused(body: bytes, controller: Controller[Any], why: str) -> tuple[HTTPStatus, Object]:
