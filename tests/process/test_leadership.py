@@ -91,7 +91,7 @@ class Place:
         self.clusters.append(cluster)
         return present(
             settings,
-            ("bluegreen", "memcached", "cronjob"),
+            settings.controllers or NAMES,
             cast("Any", cluster),
             self.clock,
             stop or Stop(20),

@@ -29,6 +29,7 @@ from hedgerow.settings import Settings
 from runtime.virtual import BACKEND, VirtualClock
 from serving.certs import Server, shown, unavailable
 from serving.serving import pair
+from support.registered import REGISTRY
 
 pytestmark = pytest.mark.anyio
 
@@ -87,7 +88,7 @@ class Process:
 
     def services(self, settings: Settings) -> Services:
         cluster, clock = cast("Any", self.cluster), VirtualClock()
-        return Services(settings, cluster, clock, Meters("1"), self.stop)
+        return Services(settings, REGISTRY, cluster, clock, meters=Meters("1"), stop=self.stop)
 
     @asynccontextmanager
     async def started(self, **given: Any) -> AsyncGenerator[Services]:

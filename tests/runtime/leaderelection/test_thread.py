@@ -283,7 +283,7 @@ import threading
 
 import anyio
 import anyio.lowlevel
-from hedgerow.runtime import apart as module
+from hedgerow.runtime.leaderelection import thread as module
 
 module.PATIENCE = 0.05
 
