@@ -14,7 +14,6 @@ from structlog.testing import capture_logs
 
 from hedgerow import app
 from hedgerow.cli import main
-from hedgerow.cli import run as command
 from hedgerow.kube.errors import Unreachable
 from hedgerow.process import leadership, preflight
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
@@ -254,13 +253,14 @@ class TestExitCodes:
 
     @pytest.fixture
     def hedgerow(self, monkeypatch, replica) -> Callable[[], int]:
-        async def look(_settings: Any) -> None:
+        async def look(_settings: Any, *, registry: Any) -> None:
             return
 
         monkeypatch.setattr(preflight, "look", look)
-        monkeypatch.setattr(command, "configure", lambda *_, **__: None)
+        monkeypatch.setattr(app, "configure", lambda *_, **__: None)
+        monkeypatch.setattr(app, "favour_the_loop", lambda: None)
         virtual = partial(anyio.run, backend_options={"loop_factory": VirtualLoop})
-        monkeypatch.setattr(command.anyio, "run", virtual)
+        monkeypatch.setattr(app.anyio, "run", virtual)
 
         def typed() -> int:
             off = ["--metrics-bind-address", "0", "--health-probe-bind-address", "0"]

@@ -207,7 +207,7 @@ def crowd_of_jobs(sandbox: Sandbox, api: Api, namespace: str) -> None:
 class TestConfined:
     """The operator in as much memory as the manifests give it."""
 
-    @pytest.mark.timeout(400)
+    @pytest.mark.timeout(900)
     def test_no_tenant_has_it_killed(self, crowded: Sandbox, tmp_path: Path):
         api = Api(crowded.kubeconfig)
         prepare(api)
@@ -233,7 +233,7 @@ class TestConfined:
                 figures.tell("begun with objects as large as etcd stores")
 
                 crowd.cut()
-                eventually(crowd.is_managed, 180, "all are managed")
+                eventually(crowd.is_managed, 400, "all are managed")
                 neighbour.goes_on()
                 figures.tell("each cut to one item")
 

@@ -21,6 +21,7 @@ class TestWithoutFaults:
         assert wrong(calm(name)) == []
 
 
+@pytest.mark.timeout(900)
 class TestQuickShare:
     def test_each_case_ends_as_without_faults(self):
         with unmeasured():
@@ -29,6 +30,7 @@ class TestQuickShare:
         assert found == {}
 
 
+@pytest.mark.timeout(900)
 class TestInterludes:
     def test_what_is_left_is_what_a_fresh_deployment_would_be(self):
         with unmeasured():
@@ -42,8 +44,9 @@ class TestInterludes:
             assert Interlude("bluegreen-flipped", RESTORED, "before", 6).run() == []
 
 
+@pytest.mark.timeout(900)
 class TestSeveralFaults:
-    @settings(max_examples=settings().max_examples // 10)
+    @settings(max_examples=settings().max_examples // 25)
     @given(data=st.data())
     def test_together_they_end_as_without(self, data):
         case = data.draw(cases())
