@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from types import ModuleType
 
-    from hedgerow_schemas.base import ApiResource, CustomResource
+    from hedgerow_schemas.base import CustomResource
 
 GROUP = "hedgerow.controllers"
 """The entry point group in which other packages name their controllers."""
@@ -31,10 +32,9 @@ NAME = "CONTROLLER"
 """What a module of `hedgerow.controllers`, or a folder's `controller` module, calls its own."""
 
 
-NAMES = re.compile(r"[a-z][a-z0-9]{0,39}")
 LONGEST = 40
-RESERVED = OTHER_MANAGERS
-"""The last words of hedgerow's other field managers."""
+"""Characters of a controller's name, which is a part of its field manager and labels."""
+_NAME = re.compile(r"[a-z][a-z0-9]*")
 
 
 class PackageExit(Exception):  # noqa: N818 - named for what it stands for
@@ -43,7 +43,7 @@ class PackageExit(Exception):  # noqa: N818 - named for what it stands for
 
 @dataclass(frozen=True)
 class Registry:
-    """Controllers, in the order in which they are listed; no two have one name or one resource."""
+    """Controllers, in the order in which they are listed; no two have one name or kind."""
 
     controllers: tuple[Controller[Any], ...]
 
@@ -55,10 +55,9 @@ class Registry:
         for controller in self.controllers:
             _check(controller)
         kinds = [resource.api.kind for resource in self.resources]
-        for what, found in (("named", list(self.names)), ("for kind", kinds)):
-            twice = {one for one in found if found.count(one) > 1}
-            if twice:
-                raise ValueError(f"two controllers are {what} {', '.join(sorted(twice))}")
+        for what, found in (("named", self.names), ("for kind", kinds)):
+            if twice := _twice(found):
+                raise ValueError(f"two controllers are {what} {twice}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -72,33 +71,36 @@ class Registry:
 
     def __getitem__(self, name: str) -> Controller[Any]:
         """Return the controller of a name; raises KeyError."""
-        return next((one for one in self.controllers if one.name == name), None) or _missing(name)
+        return {one.name: one for one in self.controllers}[name]
 
-    def of(self, api: ApiResource) -> Controller[Any] | None:
-        """Return the controller of a resource, or None."""
-        return next((one for one in self.controllers if one.resource.api == api), None)
+    def of(self, group_version: str, kind: str) -> Controller[Any] | None:
+        """Return the controller of a custom resource, or None."""
+        kinds = {
+            (one.resource.api.group_version, one.resource.api.kind): one for one in self.controllers
+        }
+        return kinds.get((group_version, kind))
 
     def chosen(self, names: Iterable[str]) -> tuple[Controller[Any], ...]:
         """Return the controllers of these names, each once; all of them for none."""
         return tuple(self[name] for name in dict.fromkeys(names or self.names))
 
 
-def _missing(name: str) -> Any:
-    raise KeyError(name)
-
-
 def _check(controller: Controller[Any]) -> None:
     """Raise ValueError where a controller's name or kinds will not do."""
     name = controller.name
-    if not NAMES.fullmatch(name) or name in RESERVED:
+    if not _NAME.fullmatch(name) or len(name) > LONGEST or name in OTHER_MANAGERS:
         raise ValueError(
             f"{name!r} is no controller's name: lower-case letters and digits, at most {LONGEST},"
-            f" and none of {', '.join(sorted(RESERVED))}"
+            f" and none of {', '.join(sorted(OTHER_MANAGERS))}"
         )
     kinds = [kind.api.kind for kind in (controller.resource, *controller.owns)]
-    twice = {kind for kind in kinds if kinds.count(kind) > 1}
-    if twice:
-        raise ValueError(f"the controller {name} has two kinds called {', '.join(sorted(twice))}")
+    if twice := _twice(kinds):
+        raise ValueError(f"the controller {name} has two kinds called {twice}")
+
+
+def _twice(words: Iterable[str]) -> str:
+    """Return the words that come more than once, sorted."""
+    return ", ".join(sorted(word for word, times in Counter(words).items() if times > 1))
 
 
 def ours() -> Registry:
@@ -118,7 +120,7 @@ def installed(problem: Callable[[str], object] = lambda _: None) -> Registry:
             with redirect_stdout(sys.stderr):
                 controller = _loaded(entry)
             Registry((*found, controller))
-        except (Exception, PackageExit) as error:  # noqa: BLE001 - must not stop our own
+        except Exception as error:  # noqa: BLE001 - must not stop our own
             told = one_line(f"{type(error).__name__}: {error}")
             problem(f"controller {entry.name} of {_package(entry)} cannot be loaded: {told}")
         else:

@@ -142,8 +142,8 @@ class TestRegistry:
             hedgerow.run(hedgerow.Settings(controllers=chosen), controllers)
 
     def test_a_controller_is_found_by_its_resource(self):
-        assert REGISTRY.of(CONTROLLERS["cronjob"].resource.api) is CONTROLLERS["cronjob"]
-        assert REGISTRY.of(GREETER.resource.api) is None
+        assert REGISTRY.of("batch.tutorial.kubebuilder.io/v1", "CronJob") is CONTROLLERS["cronjob"]
+        assert REGISTRY.of("greeter.example.com/v1", "Greeting") is None
 
     def test_a_name_that_there_is_not_is_an_error(self):
         with pytest.raises(KeyError):

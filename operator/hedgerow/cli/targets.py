@@ -12,11 +12,8 @@ from hedgerow.cli.program import registry
 from hedgerow.kube.discovery import find, spelled
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.installations import installation_of
-from hedgerow.version import version
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import ApiResource, Object
 
@@ -41,15 +38,6 @@ Instance = Annotated[
         help="The installation of hedgerow, where there are several.",
         show_default="as the object's label says",
     ),
-]
-Kubeconfig = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Kubeconfig to use.", show_default="$KUBECONFIG, ~/.kube/config"
-    ),
-]
-Context = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Context to use.", show_default="current")
 ]
 
 
@@ -90,14 +78,6 @@ def parted(target: str) -> tuple[str, str]:
     if not (kind and slash and name) or "/" in name or name in {".", ".."}:
         raise typer.BadParameter(f"{target!r} is no KIND/NAME, such as deployment/web")
     return kind, name
-
-
-def connected(kubeconfig: str | None, context: str | None) -> AbstractAsyncContextManager[Cluster]:
-    """Return the connection to the cluster, as a context manager."""
-    from hedgerow.kube.client import connect  # noqa: PLC0415 - only where it is needed
-
-    agent = f"hedgerow/{version()}"
-    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
 
 
 async def located(cluster: Cluster, target: tuple[str, str], namespace: str | None) -> Place:

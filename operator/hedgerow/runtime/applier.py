@@ -53,12 +53,11 @@ class Applier:
             self._meter.conflicted(cause.manager for cause in error.causes)
             raise
         action = "created" if write.create else _action(before, answer)
-        old, counted = before or {}, str(action)
-        if action == "configured" and await aside(
-            (old, answer), _gave_up, old, answer, self.field_manager
-        ):
-            counted = "released"
-        self._meter.wrote(counted)
+        old, manager = before or {}, self.field_manager
+        given_up = action == "configured" and await aside(
+            (old, answer), _gave_up, old, answer, manager
+        )
+        self._meter.wrote("released" if given_up else action)
         holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
         self._meter.claimed(holders)
         return Applied(answer, action)

@@ -19,6 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from hedgerow.sandbox.files import write
 from hedgerow.sandbox.ports import LOOPBACK
+from hedgerow.x509 import key_usage
 
 SERVICE_IP = "10.0.0.1"
 """The first address of the Service range, which the Service `kubernetes` gets."""
@@ -51,7 +52,7 @@ class Authority:
         certificate = (
             _unsigned(subject, subject, key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(signs=True), critical=True)
+            .add_extension(key_usage(signs=True), critical=True)
             .sign(key, hashes.SHA256())
         )
         _keep(directory, name, certificate, key)
@@ -90,7 +91,7 @@ class Authority:
         builder = (
             _unsigned(subject, self.certificate.subject, key)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs=False), critical=True)
+            .add_extension(key_usage(signs=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
             .add_extension(issuer, critical=False)
         )
@@ -122,20 +123,6 @@ def _name(common: str, organizations: tuple[str, ...]) -> x509.Name:
     """Return a subject as Kubernetes reads it: common name as user, organizations as groups."""
     groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in organizations]
     return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        encipher_only=False,
-        decipher_only=False,
-    )
 
 
 def _keep(

@@ -10,10 +10,11 @@ import typer
 
 from hedgerow.cli import targets, transfers
 from hedgerow.cli.adopt.plan import Adoption, Target, Wish, adopt, left_over
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners.page import printable
 from hedgerow.cli.owners.selection import contested_in
-from hedgerow.cli.targets import Context, Given, Instance, Kubeconfig, Namespace, Place, say
+from hedgerow.cli.targets import Given, Instance, Namespace, Place, say
 from hedgerow.fields.managed import managers
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.kube.errors import Conflict, Stale
@@ -114,7 +115,7 @@ def adopt_command(
     wish = Wish(manager, operation, subresource, tuple(field or ()))
 
     async def carry_out() -> None:
-        async with targets.connected(kubeconfig, context) as cluster:
+        async with connected(kubeconfig, context) as cluster:
             place = await targets.located(cluster, parts, namespace)
             live = await targets.read(cluster, place)
             task = _Task(cluster, place, wish, await _target(cluster, live, instance, to))

@@ -8,12 +8,12 @@ import anyio
 import typer
 from rich.console import Console
 
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions
 from hedgerow.cli.install.definitions import FIELD_MANAGER, Change
 from hedgerow.cli.program import registry
 from hedgerow.manifest import to_yaml
-from hedgerow.version import version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,15 +23,6 @@ if TYPE_CHECKING:
 
     Resources = Sequence[type[CustomResource]]
 
-Kubeconfig = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Kubeconfig to use.", show_default="$KUBECONFIG, ~/.kube/config"
-    ),
-]
-Context = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Context to use.", show_default="current")
-]
 Plain = Annotated[
     bool,
     typer.Option(
@@ -74,7 +65,7 @@ def install_command(
     resources = registry().resources
 
     async def carry_out() -> int:
-        async with _connect(kubeconfig, context) as cluster:
+        async with connected(kubeconfig, context) as cluster:
             return await run_install(cluster, resources, plain=plain, dry_run=dry_run)
 
     raise typer.Exit(anyio.run(carry_out))
@@ -99,7 +90,7 @@ def uninstall_command(
     resources = registry().resources
 
     async def carry_out() -> int:
-        async with _connect(kubeconfig, context) as cluster:
+        async with connected(kubeconfig, context) as cluster:
             return await run_uninstall(cluster, resources, delete_resources=delete_resources)
 
     raise typer.Exit(anyio.run(carry_out))
@@ -152,13 +143,6 @@ def told(change: Change, *, plain: bool, dry_run: bool = False) -> Iterable[str]
             f"  to take it over: hedgerow install --dry-run{option} | kubectl apply --server-side"
             f" --force-conflicts --field-manager={FIELD_MANAGER} -f -"
         )
-
-
-def _connect(kubeconfig: str | None, context: str | None):  # noqa: ANN202 (what connect gives)
-    from hedgerow.kube.client import connect  # noqa: PLC0415 - not needed for the help
-
-    agent = f"hedgerow/{version()}"
-    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
 
 
 def _say(console: Console, *lines: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import anyio
 import typer
 
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners import selection
 from hedgerow.cli.owners.disputes import Disputes
@@ -16,11 +17,8 @@ from hedgerow.kube.discovery import Found, find, spelled
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import ObjectRef, controller_of, metadata
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.version import version
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
     from hedgerow.cli.owners.selection import Dispute
     from hedgerow.fields.owners import Ownership
     from hedgerow.kube.cluster import Cluster
@@ -61,15 +59,6 @@ Output = Annotated[
         help="svg and html are one file each, without references, with a colour per manager.",
     ),
 ]
-Kubeconfig = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Kubeconfig to use.", show_default="$KUBECONFIG, ~/.kube/config"
-    ),
-]
-Context = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Context to use.", show_default="current")
-]
 
 
 def owners_command(
@@ -96,7 +85,7 @@ def owners_command(
         raise typer.BadParameter(f"{target!r} is no KIND/NAME, such as deployment/web")
 
     async def carry_out() -> tuple[Object, Ownership, tuple[Dispute, ...]]:
-        async with _connect(kubeconfig, context) as cluster:
+        async with connected(kubeconfig, context) as cluster:
             live = await _read(cluster, kind, name, namespace or cluster.namespace)
             found = await _declarer(cluster, live)
             if found is None:
@@ -108,13 +97,6 @@ def owners_command(
     live, whole, disputes = anyio.run(carry_out)
     chosen = selection.choose(whole, manager, contested=contested)
     _print(live, whole, chosen, Disputes(disputes, all_told=contested), output)
-
-
-def _connect(kubeconfig: str | None, context: str | None) -> AbstractAsyncContextManager[Cluster]:
-    from hedgerow.kube.client import connect
-
-    agent = f"hedgerow/{version()}"
-    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
 
 
 async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Object:

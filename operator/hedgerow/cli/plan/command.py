@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from hedgerow.cli import broken_pipes
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.plan.files import (
@@ -28,16 +29,13 @@ from hedgerow.kube.errors import Missing
 from hedgerow.objects import Installation
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
-from hedgerow.version import version
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
 
     from rich.status import Status
 
     from hedgerow.cli.plan.forecast import Forecast, Verdict
-    from hedgerow.kube.cluster import Cluster
 
 CHANGES = 2
 """The exit code for changes; elsewhere it means wrong usage, which is a failure here."""
@@ -97,15 +95,6 @@ ServerSide = Annotated[
     ),
 ]
 Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="How to print.")]
-Kubeconfig = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Kubeconfig to use.", show_default="$KUBECONFIG, ~/.kube/config"
-    ),
-]
-Context = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Context to use.", show_default="current")
-]
 
 
 def plan_command(
@@ -179,7 +168,7 @@ class _Wishes:
 
     async def carry_out(self, kubeconfig: str | None, context: str | None) -> list[Forecast]:
         """Return the forecasts. Raises PlanError and KubeError."""
-        async with _connect(kubeconfig, context) as cluster:
+        async with connected(kubeconfig, context, "plan") as cluster:
             planner = Planner(cluster, SystemClock(), self._installation, self._applier)
             with _quiet(), Console(stderr=True).status("reading") as progress:
                 if self._files:
@@ -250,13 +239,6 @@ async def _named(planner: Planner, given: str, namespace: str) -> list[Forecast]
     if not found:
         raise PlanError(f"{given} does not exist in namespace {namespace}; name another with -n")
     return found
-
-
-def _connect(kubeconfig: str | None, context: str | None) -> AbstractAsyncContextManager[Cluster]:
-    from hedgerow.kube.client import connect
-
-    agent = f"hedgerow/{version()} (plan)"
-    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
 
 
 @contextmanager

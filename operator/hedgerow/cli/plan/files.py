@@ -101,7 +101,7 @@ def _read(name: str, obj: Object, namespace: str) -> Declared | OtherObject:
     named = known.get("name")
     kind = obj.get("kind") or "an object without a kind"
     title = f"{kind}/{named}" if named else str(kind)
-    controller = _controller(str(obj.get("apiVersion")), str(obj.get("kind")))
+    controller = registry().of(str(obj.get("apiVersion")), str(obj.get("kind")))
     if controller is None:
         version = obj.get("apiVersion")
         makes = (version, obj.get("kind")) == ("v1", "Namespace")
@@ -127,16 +127,6 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, dict) and all(
         isinstance(text, str) for text in cast("Object", value).values()
     )
-
-
-def _controller(group_version: str, kind: str) -> Controller[CustomResource] | None:
-    wanted = (group_version, kind)
-    found = (
-        c
-        for c in registry().controllers
-        if (c.resource.api.group_version, c.resource.api.kind) == wanted
-    )
-    return next(found, None)
 
 
 def controllers_of(word: str) -> tuple[Controller[CustomResource], ...]:

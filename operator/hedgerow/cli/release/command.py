@@ -10,11 +10,12 @@ import typer
 from pydantic import ValidationError
 
 from hedgerow.cli import targets, transfers
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners.page import printable
 from hedgerow.cli.program import registry
 from hedgerow.cli.release.plan import Release, given_up, left_over, release
-from hedgerow.cli.targets import Context, Instance, Kubeconfig, Namespace, Place, say
+from hedgerow.cli.targets import Instance, Namespace, Place, say
 from hedgerow.cli.times import duration
 from hedgerow.cli.withdraw.command import Order, withdraw
 from hedgerow.fields.sets import declaring
@@ -186,7 +187,7 @@ def release_command(
     parts = targets.parted(target)
 
     async def carry_out() -> None:
-        async with targets.connected(kubeconfig, context) as cluster:
+        async with connected(kubeconfig, context) as cluster:
             place = await targets.located(cluster, parts, namespace)
             task = await _planned(cluster, place, instance, tuple(field or ()), to)
             await _refuse_losses(task)
@@ -206,7 +207,7 @@ def release_command(
 
 def _withdraw(order: Order, output: str, kubeconfig: str | None, context: str | None) -> None:
     async def carry_out() -> Exit:
-        async with targets.connected(kubeconfig, context) as cluster:
+        async with connected(kubeconfig, context) as cluster:
             return await withdraw(cluster, order, output)
 
     code = anyio.run(carry_out)

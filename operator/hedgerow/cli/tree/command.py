@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import anyio
 import typer
 
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL
 from hedgerow.cli.program import registry
-from hedgerow.version import version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from contextlib import AbstractAsyncContextManager
 
     from hedgerow.cli.tree.kinds import Family
     from hedgerow.cli.tree.look import Look
-    from hedgerow.kube.cluster import Cluster
 
 Format = Literal["tree", "json"]
 
@@ -51,15 +49,6 @@ Output = Annotated[
     Format,
     typer.Option("--output", "-o", help="With --watch, json is one line for each change."),
 ]
-Kubeconfig = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE", help="Kubeconfig to use.", show_default="$KUBECONFIG, ~/.kube/config"
-    ),
-]
-Context = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Context to use.", show_default="current")
-]
 
 
 def tree_command(
@@ -88,7 +77,7 @@ def tree_command(
     chosen, name = _chosen(target)
 
     async def carry_out() -> tuple[Look, int]:
-        async with _connect(kubeconfig, context) as cluster:
+        async with connected(kubeconfig, context) as cluster:
             place = "" if all_namespaces else namespace or cluster.namespace
             look = Look(cluster, chosen, place, name)
             await look.read()
@@ -138,13 +127,6 @@ def _require(look: Look, chosen: Sequence[Family], place: str, name: str) -> Non
         _say(f"{what} does not exist{where}")
         raise typer.Exit(Exit.FAILED)
     look.families = tuple(family for family in look.families if family.api.kind == kinds[0])
-
-
-def _connect(kubeconfig: str | None, context: str | None) -> AbstractAsyncContextManager[Cluster]:
-    from hedgerow.kube.client import connect  # noqa: PLC0415 - not needed for the help
-
-    agent = f"hedgerow/{version()}"
-    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
 
 
 def _say(line: str) -> None:

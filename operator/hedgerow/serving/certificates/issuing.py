@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from hedgerow.x509 import key_usage
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
@@ -53,7 +55,7 @@ class Authority(Pair):
         certificate = (
             _unsigned(subject, subject, key, now, now + validity)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(signs=True), critical=True)
+            .add_extension(key_usage(signs=True), critical=True)
             .sign(key, hashes.SHA256())
         )
         return cls(certificate, key)
@@ -66,7 +68,7 @@ class Authority(Pair):
         certificate = (
             _unsigned(_name(names[0]), self.certificate.subject, key, now, until)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs=False), critical=True)
+            .add_extension(key_usage(signs=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
             .add_extension(signer, critical=False)
             .add_extension(
@@ -117,20 +119,6 @@ def _general(name: str) -> x509.GeneralName:
         return x509.IPAddress(ip_address(name))
     except ValueError:
         return x509.DNSName(name)
-
-
-def _usage(*, signs: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        encipher_only=False,
-        decipher_only=False,
-    )
 
 
 CERTIFICATE, KEY, BUNDLE = "tls.crt", "tls.key", "ca.crt"

@@ -1,0 +1,34 @@
+"""Connecting: which cluster a command is about, as kubectl takes it, and the way there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hedgerow.version import version
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from hedgerow.kube.cluster import Cluster
+
+Kubeconfig = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="Kubeconfig to use.", show_default="$KUBECONFIG, ~/.kube/config"
+    ),
+]
+Context = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Context to use.", show_default="current")
+]
+
+
+def connected(
+    kubeconfig: str | None, context: str | None, purpose: str = ""
+) -> AbstractAsyncContextManager[Cluster]:
+    """Log in; the API server's logs name the version, and `purpose` where there is one."""
+    from hedgerow.kube.client import connect  # noqa: PLC0415 - not needed for the help
+
+    agent = f"hedgerow/{version()}{purpose and f' ({purpose})'}"
+    return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)
