@@ -41,4 +41,4 @@ def test_only_planning_a_child_gives_a_write_its_claims():
         and any(keyword.arg == "claims" for keyword in node.keywords)
     ]
 
-    assert given == ["hedgerow/plan/child.py"]
+    assert given == ["hedgerow/plan/plan.py"]

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.fields.coownership import covers, respelled, with_held_items, without_yielded
-from hedgerow.fields.ownership import judge
+from hedgerow.fields.ownership import covers, judge, respelled, with_held_items, without_yielded
 from hedgerow.fields.paths import path_of
 from plan.made import entry, live
 

@@ -194,14 +194,14 @@ GATE: dict[str, Function] = {
     "review.read": reviewed,
     "review.validate": lambda m, c: m.review.validate(reviewed(m, c), m.bluegreen.CONTROLLER),
     "review.default": lambda m, c: m.review.default(reviewed(m, c), m.bluegreen.CONTROLLER),
-    "coownership.without_yielded": lambda m, c: m.coownership.without_yielded(
+    "ownership.without_yielded": lambda m, c: m.ownership.without_yielded(
         c.want, c.live, MANAGER, partial(c.terms.yielded, "Deployment", "web")
     ),
-    "coownership.respelled": lambda m, c: m.coownership.respelled(c.want, c.verdict),
-    "coownership.with_held_items": lambda m, c: m.coownership.with_held_items(
+    "ownership.respelled": lambda m, c: m.ownership.respelled(c.want, c.verdict),
+    "ownership.with_held_items": lambda m, c: m.ownership.with_held_items(
         c.want, c.live, MANAGER, c.verdict
     ),
-    "coownership.covers": lambda m, c: m.coownership.covers(c.live, c.live),
+    "ownership.covers": lambda m, c: m.ownership.covers(c.live, c.live),
     "applyconfiguration.leave_out": lambda m, c: m.applyconfiguration.leave_out(
         c.want, c.verdict.leaves
     ),
@@ -220,7 +220,7 @@ GATE: dict[str, Function] = {
     "canonical.same": lambda m, c: m.canonical.same(c.live, c.after),
     "canonical.canonical": lambda m, c: m.canonical.canonical(c.live),
     "canonical.canonical_object": lambda m, c: m.canonical.canonical_object(c.live),
-    "child.ChildPlanner.plan": lambda m, c: m.child.ChildPlanner(c.scene, c.child).plan(),
+    "plan.ChildPlanner.plan": lambda m, c: m.plan.ChildPlanner(c.scene, c.child).plan(),
     "claims.claimed_kinds": lambda m, c: m.claims.claimed_kinds(
         reviewed(m, c), m.bluegreen.CONTROLLER
     ),
@@ -400,10 +400,10 @@ HELD = ("contest", "crowd", "shared_drop")
 LISTS = ("defaulted_keys", "keyless")
 MORE: dict[str, tuple[str, ...]] = {
     "adopt.adopt": HELD,
-    "coownership.respelled": ("respelled",),
-    "coownership.with_held_items": HELD,
-    "coownership.without_yielded": ("leave", "many_terms"),
-    "child.ChildPlanner.plan": ("leave", "vanished", "emptied"),
+    "ownership.respelled": ("respelled",),
+    "ownership.with_held_items": HELD,
+    "ownership.without_yielded": ("leave", "many_terms"),
+    "plan.ChildPlanner.plan": ("leave", "vanished", "emptied"),
     "paths.assign": ("contest", *LISTS),
     "forecast.yielded": ("leave",),
     "merge.merge": ("drop", "replace_all", "crowd"),

@@ -124,7 +124,7 @@ class TestSettled:
         def walked(*_: Any, **__: Any) -> Any:
             raise AssertionError("walked again")
 
-        monkeypatch.setattr("hedgerow.plan.child.judge", walked)
+        monkeypatch.setattr("hedgerow.plan.plan.judge", walked)
         newer = copy.deepcopy(seen)
         newer["metadata"]["resourceVersion"] = "8"
         newer["status"] = {"replicas": 3}

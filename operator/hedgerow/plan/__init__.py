@@ -1,7 +1,7 @@
 """Plan: the writes that make the cluster match what a controller desires; pure functions.
 
-- `input`, `plan`: the plan of one resource: writes to make, conflicts to show.
-- `child`, `writes`: the plan of one child, and the requests that it consists of.
+- `plan`: the plan of one resource and of each child: writes to make, conflicts to show.
+- `input`, `writes`: what a plan is made from, and the requests that it consists of.
 - `transfers`: fields that change managers.
 - `conflicts`, `remedies`, `policy`: contested fields, how to settle them, and the annotations
   `hedgerow.dev/yield` and `hedgerow.dev/claim`.

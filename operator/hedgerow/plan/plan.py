@@ -5,21 +5,267 @@ There is no write for a child that is settled or is being deleted, or whose name
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.contract import Desired, Finalized, Keep
-from hedgerow.objects import ObjectRef, is_going, metadata
-from hedgerow.plan.child import RESTORE_ONCE_IN, ChildPlanner
+from hedgerow.contract import Create, Desired, Finalized, Keep
+from hedgerow.fields import ownership
+from hedgerow.fields.ownership import respelled, unproven, with_held_items, without_yielded
+from hedgerow.fields.redaction import shown
+from hedgerow.objects import ObjectRef, controller_of, digest, is_going, metadata
+from hedgerow.plan.conditions import Problem
+from hedgerow.plan.conflicts import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.plan.finalizers import finalization
-from hedgerow.plan.input import Past, Plan, Scene, is_nobodys
-from hedgerow.plan.policy import unmatched
-from hedgerow.plan.writes import ChildId, Deletion
+from hedgerow.plan.input import Past, Plan, Scene, Settled, is_nobodys, is_scaled_away
+from hedgerow.plan.installations import KEPT_ELSEWHERE, kept_by
+from hedgerow.plan.policy import CLAIM, YIELD, unmatched
+from hedgerow.plan.remedies import without_effect
+from hedgerow.plan.writes import ChildId, Deletion, Write, declare, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from hedgerow.contract import Child
-    from hedgerow_schemas.base import View
+    from hedgerow.contract import Apply, Child
+    from hedgerow.fields.ownership import Leaf, Verdict
+    from hedgerow.fields.sets import Steps
+    from hedgerow_schemas.base import ContestedField, Object, View
+
+
+RESTORE_ONCE_IN = timedelta(minutes=10)
+WAITING: Final = "WaitingForDeletion"
+"""The reason of a condition: another object still has the child's name and is being deleted."""
+
+Found = tuple[tuple["ContestedField", "Leaf"], ...]
+"""The contested fields as they are reported, each with its leaf."""
+
+
+class ChildPlanner:
+    """The plan of one declared child."""
+
+    def __init__(self, scene: Scene, child: Apply | Create) -> None:
+        self.scene = scene
+        self.once = isinstance(child, Create)
+        self.id: ChildId = (child.kind.api.kind, child.name)
+        self.past = scene.past.get(self.id, Past())
+        self.ref = ObjectRef(child.kind.api, scene.owner.namespace, child.name)
+        label = scene.installation.label(scene.controller)
+        self.want = declare(child, scene.owner, label, scene.live.get(self.id, {}))
+
+    def plan(self) -> Plan:
+        """Return at most one write, the contested fields, and the problems."""
+        live = self.scene.live.get(self.id)
+        if live is None:
+            return self._missing()
+        if self.once:
+            return Plan(past={self.id: Past()})
+        if is_going(live):
+            return self._waiting()
+        settled = self.past.settled if self.past.terms == self.scene.terms else None
+        if settled is not None and self._unchanged(settled, live):
+            found = self._found(settled.contested)
+            return self._settled(settled.rewritten, found, self.past)
+        return self._present(live)
+
+    def _missing(self) -> Plan:
+        homonym = self.scene.homonyms.get(self.id)
+        if homonym is not None:
+            former = controller_of(homonym)
+            owner = self.scene.owner
+            same = (former.get("kind"), former.get("name")) == (owner.api.kind, owner.name)
+            # An earlier resource of this name left it; garbage collection will delete it.
+            return self._waiting() if same or is_going(homonym) else self._foreign()
+        if self.past.taken:
+            return self._foreign()
+        body = {**self.want, "metadata": {**self.want["metadata"], "resourceVersion": "1"}}
+        write = Write(
+            self.ref, body, digest(body), create=True, once=self.once, declared=self._declared
+        )
+        return self._write(write, ())
+
+    def _present(self, live: Object) -> Plan:
+        manager = self.scene.field_manager
+        declared = without_yielded(self.want, live, manager, self._is_yielded)
+        declared = respelled(declared, judge(declared, live, manager))
+        verdict = judge(declared, live, manager)
+        declared, shared = with_held_items(declared, live, manager, verdict)
+        if shared:
+            verdict = judge(declared, live, manager)
+        doubtful = self._unproven(declared, live)
+        vanished = self._vanished(verdict)
+        restores, abandoned = _parted(vanished, self._is_abandoned)
+        contested, claims = _parted(verdict.contested, self._is_claimed)
+        left_out = (*contested, *abandoned)
+        want = ownership.leave_out(declared, left_out) if left_out else declared
+        found = (
+            *self._found(left_out),
+            *self._found(shared, DECLARED_NO_MORE),
+            *self._found(doubtful, UNKNOWN_OWNER),
+        )
+        if judge(want, live, manager).settled:
+            memory = replace(self.past, terms=self.scene.terms)
+            if not (abandoned or shared or doubtful):
+                memory = replace(memory, settled=self._as_settled(verdict, live))
+            return self._settled(verdict.rewritten, found, memory)
+        # We give up a contested field that we hold too. The write is for this exact version, so
+        # that its other holder still holds it: otherwise the server would remove the field.
+        gives_up = any(leaf.why == "surplus" for leaf in verdict.leaves) or any(
+            leaf.why == "changed" for leaf in left_out
+        )
+        write = self._change(want, live, restores, claims, exactly=gives_up or bool(claims))
+        return self._write(write, found)
+
+    def _unproven(self, declared: Object, live: Object) -> tuple[Leaf, ...]:
+        return tuple(leaf for leaf in unproven(declared, live) if not self._is_yielded(leaf.steps))
+
+    def _change(
+        self,
+        want: Object,
+        live: Object,
+        restores: tuple[Leaf, ...],
+        claims: tuple[Leaf, ...],
+        *,
+        exactly: bool,
+    ) -> Write:
+        """Return the write of `want` to the object with this uid; `exactly`: only to this version.
+
+        Force takes fields from any holder, and giving up an item removes all that is in it. Such
+        writes need the exact version, so that nothing was added there in the meantime.
+        """
+        meta = metadata(live)
+        ref = replace(self.ref, uid=meta["uid"])
+        guard = {
+            "uid": ref.uid,
+            **({"resourceVersion": meta["resourceVersion"]} if exactly else {}),
+        }
+        body = {**want, "metadata": {**want["metadata"], **guard}}
+        mark = digest(want, ref.uid, _essence(live), [leaf.path for leaf in claims])
+        return Write(
+            ref,
+            body,
+            mark,
+            create=False,
+            restores=restores,
+            claims=claims,
+            declared=self._declared,
+        )
+
+    def _write(self, write: Write, found: Found) -> Plan:
+        return Plan(
+            writes=(write,),
+            contested=tuple(field for field, _ in found),
+            ignored=tuple(self._ignored(found)),
+            past={self.id: self.past},
+        )
+
+    @cached_property
+    def _declared(self) -> str:
+        """A digest of the declaration."""
+        return digest(self.want)
+
+    def _as_settled(self, verdict: Verdict, live: Object) -> Settled:
+        """Return what to remember of a settled child."""
+        essence = digest(_essence(live))
+        return Settled(self._declared, essence, verdict.contested, verdict.rewritten)
+
+    def _unchanged(self, settled: Settled, live: Object) -> bool:
+        """Return whether nothing that the verdict depends on has changed since it was settled."""
+        return settled.declared == self._declared and settled.essence == digest(_essence(live))
+
+    def _settled(self, rewritten: tuple[Leaf, ...], found: Found, past: Past) -> Plan:
+        return Plan(
+            contested=tuple(field for field, _ in found),
+            ignored=tuple(self._ignored(found)),
+            rewritten=tuple(self._rewritten(leaf) for leaf in rewritten),
+            past={self.id: past},
+        )
+
+    def _rewritten(self, leaf: Leaf) -> str:
+        live, want = (
+            shown(self.ref.api.kind, leaf.steps, value) for value in (leaf.live, leaf.want)
+        )
+        return f"{self.ref}: {leaf.path} was changed to {live}, declared {want}"
+
+    def _waiting(self) -> Plan:
+        message = f"{self.ref} is being deleted; it is made anew once it is gone"
+        return Plan(problems=(Problem(WAITING, message, stalled=False),))
+
+    def _foreign(self) -> Plan:
+        keeper = self.past.keeper
+        if keeper is not None:
+            problem = Problem(KEPT_ELSEWHERE, kept_by(str(self.ref), keeper))
+            return Plan(problems=(problem,), past={self.id: Past(taken=True, keeper=keeper)})
+        message = f"{self.ref} exists and is not controlled by {self.scene.owner}; it is left alone"
+        return Plan(problems=(Problem("NameTaken", message),), past={self.id: Past(taken=True)})
+
+    def _found(self, leaves: Iterable[Leaf], reason: str = "") -> Found:
+        return tuple((self.scene.report(self.ref, leaf, reason), leaf) for leaf in leaves)
+
+    def _ignored(self, found: Found) -> Iterator[str]:
+        """Yield a line for each yielded or claimed field that is contested nevertheless."""
+        terms = self.scene.terms
+        for word, written in ((YIELD, terms.yields), (CLAIM, terms.claims)):
+            for term in written:
+                met = (each for each in found if term.covers(*self.id, each[1].steps))
+                field, leaf = next(met, (None, None))
+                if field is not None and leaf is not None:
+                    why = without_effect(word, field.reason or "", leaf.steps)
+                    yield f"{word}: {term.text} has no effect on {self.ref} {leaf.path}: {why}"
+
+    def _vanished(self, verdict: Verdict) -> tuple[Leaf, ...]:
+        """Return the leaves that we held before and that nobody holds now."""
+        settled = self.past.settled
+        known = settled is not None and settled.declared == self._declared
+        # After a restart there is no history: then only replicas scaled to 0 count, and only if
+        # the status is about the current spec. A new spec is applied as it is.
+        met_anew = settled is None and not self.scene.anew
+        return tuple(
+            leaf
+            for leaf in verdict.leaves
+            if leaf.why == "lost" and not leaf.holders and not leaf.equal
+            if known or self._is_reported(leaf) or (met_anew and is_scaled_away(leaf))
+        )
+
+    def _is_abandoned(self, leaf: Leaf) -> bool:
+        """Return whether to leave a vanished leaf alone: restored lately, reported, or scaled to 0.
+
+        A claimed leaf is never left alone.
+        """
+        restored = self.past.restored.get(leaf.path)
+        recently = restored is not None and abs(self.scene.now - restored) < RESTORE_ONCE_IN
+        given_up = recently or self._is_reported(leaf) or is_scaled_away(leaf)
+        return given_up and not self._is_claimed(leaf)
+
+    def _is_yielded(self, steps: Steps) -> bool:
+        return self.scene.terms.yielded(*self.id, steps)
+
+    def _is_claimed(self, leaf: Leaf) -> bool:
+        return self.scene.terms.claimed(*self.id, leaf.steps)
+
+    def _is_reported(self, leaf: Leaf) -> bool:
+        return self.scene.is_given_up(self.ref, leaf.path)
+
+
+def _parted(
+    leaves: Iterable[Leaf], test: Callable[[Leaf], bool]
+) -> tuple[tuple[Leaf, ...], tuple[Leaf, ...]]:
+    """Return the leaves that fail a test, and those that pass it."""
+    tested = [(leaf, test(leaf)) for leaf in leaves]
+    failed = tuple(leaf for leaf, passed in tested if not passed)
+    return failed, tuple(leaf for leaf, passed in tested if passed)
+
+
+def _essence(live: Object) -> tuple[Any, ...]:
+    """Return an object without its status and what changes along with the status."""
+    meta = metadata(live)
+    entries: list[Mapping[str, Any]] = meta.get("managedFields") or []
+    return (
+        {k: v for k, v in live.items() if k not in ("status", "metadata")},
+        {k: v for k, v in meta.items() if k not in ("resourceVersion", "managedFields")},
+        [entry for entry in entries if entry.get("subresource") != "status"],
+    )
+
 
 __all__ = ["RESTORE_ONCE_IN", "Past", "Plan", "Scene", "is_nobodys", "plan"]
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields import ownership
-from hedgerow.fields.coownership import covers
+from hedgerow.fields.ownership import covers
 from hedgerow.objects import (
     CONTROLLER_LABEL,
     NORMAL_FORM_ANNOTATION,

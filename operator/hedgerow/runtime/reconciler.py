@@ -18,10 +18,10 @@ from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing
 from hedgerow.objects import ObjectRef, annotation, metadata
 from hedgerow.plan import installations
 from hedgerow.plan import status as statuses
-from hedgerow.plan.child import WAITING
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.input import Past
 from hedgerow.plan.installations import kept_by
+from hedgerow.plan.plan import WAITING
 from hedgerow.plan.policy import CLAIM, YIELD
 from hedgerow.plan.writes import ChildId, Deletion, Write
 from hedgerow.runtime import refusals
