@@ -7,6 +7,7 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+import structlog
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
@@ -69,6 +70,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         return (yield)
     finally:
         measured.start()
+
+
+@pytest.fixture(autouse=True)
+def _logs() -> Generator[None]:
+    """Whatever a test does to the logs ends with it."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

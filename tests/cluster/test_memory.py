@@ -155,6 +155,7 @@ class Crowd:
     def __init__(self, sandbox: Sandbox, api: Api, namespace: str) -> None:
         self.world = World(api, namespace)
         self._etcd = Etcd(sandbox)
+        self._path = f"/apis/app.demo.kakao.com/v1/namespaces/{namespace}/bluegreens"
         shapes = {"args": args(LARGEST), "envs": env(MOST), "many": env(ADMITTED)}
         made = {
             name: api.create(bluegreen(namespace, name, blueSpec=spec, greenSpec=None), "user")
@@ -185,6 +186,11 @@ class Crowd:
             )
             for one in self.world.api.raw("GET", path).must()["items"]
         }
+
+    def is_observed(self) -> bool:
+        """Whether each status tells of the edit; the Deployments, 50 MB before, are not read."""
+        found = self.world.api.raw("GET", self._path).must()["items"]
+        return all(one.get("status", {}).get("observedGeneration") == 2 for one in found)
 
     def is_managed(self) -> bool:
         return self.declared() == dict.fromkeys(self._all, 1)
@@ -233,7 +239,8 @@ class TestConfined:
                 figures.tell("begun with objects as large as etcd stores")
 
                 crowd.cut()
-                eventually(crowd.is_managed, 400, "all are managed")
+                eventually(crowd.is_observed, 400, "each status tells of it")
+                eventually(crowd.is_managed, 60, "all are managed")
                 neighbour.goes_on()
                 figures.tell("each cut to one item")
 

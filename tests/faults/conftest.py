@@ -1,6 +1,5 @@
 """Conftest: what the quick share of the runs has in common."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -9,11 +8,6 @@ from faults.__main__ import world as brought_up
 from faults.machine import World
 from hedgerow.sandbox.cluster import Options
 from support import binaries
-
-WHOLE = "HEDGEROW_FAULTS"
-"""With this variable set to anything, the runs that take minutes are made too."""
-if not os.environ.get(WHOLE):
-    collect_ignore = ["test_machine.py", "test_model_changes.py", "test_mutants.py"]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

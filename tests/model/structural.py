@@ -7,6 +7,8 @@ from typing import Any
 
 from model.schema import Atomic, Items, Keyed, Map, Object, Scalar, Schema, SetOf, Struct
 
+_SCALARS = frozenset({"string", "integer", "number", "boolean"})
+
 
 def shape(schema: Object) -> Schema:
     """Read one node: maps are granular and lists atomic unless the schema says otherwise."""
@@ -24,8 +26,10 @@ def shape(schema: Object) -> Schema:
 
 
 def wrong(schema: Object, value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield what the schema forbids: a required field missing, a value outside its enum."""
-    if isinstance(value, dict):
+    """Yield what the schema forbids: a required field missing, a value outside its enum or type."""
+    if isinstance(value, dict | list) and schema.get("type") in _SCALARS:
+        yield path.removeprefix("."), "Invalid value"
+    elif isinstance(value, dict):
         for name in schema.get("required", ()):
             if value.get(name) is None:
                 yield f"{path}.{name}".removeprefix("."), "Required value"

@@ -81,6 +81,10 @@ def element_of(schema: Keyed | SetOf, item: Any) -> str:
 
 def check(schema: Schema, value: Any, *, doubles: bool = False) -> None:
     """Raise Untyped for what an applied configuration may not hold."""
+    if isinstance(schema, Struct | Map) and not isinstance(value, dict | None):
+        raise Untyped(f"expected map, got {value!r}")
+    if isinstance(schema, Keyed | SetOf) and not isinstance(value, list | None):
+        raise Untyped(f"expected list, got {value!r}")
     if isinstance(schema, Struct | Map) and isinstance(value, dict):
         for name, inner in value.items():
             below = child(schema, "f:" + name)

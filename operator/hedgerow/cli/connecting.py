@@ -27,8 +27,13 @@ Context = Annotated[
 def connected(
     kubeconfig: str | None, context: str | None, purpose: str = ""
 ) -> AbstractAsyncContextManager[Cluster]:
-    """Log in; the API server's logs name the version, and `purpose` where there is one."""
-    from hedgerow.kube.client import connect  # noqa: PLC0415 - not needed for the help
+    """Log in; the API server's logs name the version, and `purpose` where there is one.
 
+    What is logged from now on goes to standard error, for people: the output is the command's own.
+    """
+    from hedgerow.kube.client import connect  # noqa: PLC0415 - not needed for the help
+    from hedgerow.runtime import logs  # noqa: PLC0415 - as above
+
+    logs.configure("human")
     agent = f"hedgerow/{version()}{purpose and f' ({purpose})'}"
     return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)

@@ -22,11 +22,6 @@ from faults.inmemory.injector import (
 from faults.inmemory.trial import BY_NAME, Trial, calm, tried, wrong
 from hedgerow.objects import digest
 
-LEASE_WRITES = 8
-"""Writes of the Lease that faults are tried at: later ones are like these."""
-QUICK = 120
-"""Cases of the quick share."""
-
 
 @dataclass(frozen=True)
 class Case:
@@ -47,6 +42,18 @@ class Case:
     def play(self) -> Trial:
         """Play it."""
         return tried(BY_NAME[self.scenario], *self.faults, replicas=self.replicas)
+
+
+LEASE_WRITES = 8
+"""Writes of the Lease that faults are tried at: later ones are like these."""
+QUICK = 48
+"""Cases of the quick share that are picked by turns."""
+ALONE = (
+    Case("bluegreen-lost", (Fault("API server restarted", 6, 5),)),
+    Case("bluegreen-names", (Fault("stale when opened again", 0, kind="Service"),)),
+    Case("cronjob-guarded", (Fault("refused with 403", 5, MINUTES),)),
+)
+"""Cases of the quick share that alone catch one of the mutants."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ def quick() -> tuple[Case, ...]:
     many = _by_turns([family for family in mixed if family.scenario in small])
     few = _by_turns([family for family in mixed if family.scenario not in small])
     thirds = ((next(many), next(many), next(few)) for _ in range(QUICK // 3))
-    return tuple(chain.from_iterable(thirds))
+    return (*chain.from_iterable(thirds), *ALONE)
 
 
 def _by_turns(mixed: list[Family]) -> Iterator[Case]:

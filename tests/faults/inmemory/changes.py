@@ -18,19 +18,24 @@ from controllers.subject import Subject
 from faults.inmemory.machine import Machine
 from faults.inmemory.people import ModelPeople
 from faults.inmemory.story import everything, is_write
-from faults.scenarios import USER
+from faults.inmemory.trial import difference
+from faults.scenarios import USER, roll_out
+from hedgerow.objects import NORMAL_FORM_ANNOTATION
 from hedgerow.plan.policy import YIELD
 from model.answers import Refused
 from model.schema import Object
 
 REST, LONG = 2.0, 400.0
 """Seconds without a write after which a change has come to rest, one that was refused meanwhile."""
+DEPLOYMENT: Object = {"apiVersion": "apps/v1", "kind": "Deployment"}
 NEVER = {"schedule": "0 0 30 2 *"}
 """A schedule without any start: what was started before is no part of what is declared."""
 JUNK: tuple[Any, ...] = ({"x": 1}, [[]], "no such thing", -7, 10**12, True)
 _GENERATION = re.compile(r"generation \d+")
 _PULL = re.compile(r'"imagePullPolicy": "\w+"')
 """The server chooses it when a Deployment is created, and never again (Kubernetes, Images)."""
+_MARK = re.compile(rf'"{NORMAL_FORM_ANNOTATION}": "\w+"')
+"""A digest of a declaration, the owner's uid included."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,7 @@ def made(subject: Subject, sequence: list[Change]) -> Changed:
                 continue
             taken = True
             await _rest(machine, REST)
+            await _roll_out(machine, people)
             if not change.valid and not _told(people.get(body)):
                 untold.append(change.spec)
         await _rest(machine, LONG)
@@ -133,8 +139,19 @@ def made(subject: Subject, sequence: list[Change]) -> Changed:
     machine.run(main)
     failed = [str(e) for e in machine.logs if e["event"] == "pass failed"]
     left = _GENERATION.sub("generation N", everything(machine.api.store.all()))
-    left = _PULL.sub("PULL", left)
+    left = _MARK.sub("MARK", _PULL.sub("PULL", left))
     return Changed(left, tuple(untold), taken, (*failed, *map(repr, machine.processes[0].ends)))
+
+
+async def _roll_out(machine: Machine, people: ModelPeople) -> None:
+    """Roll out every Deployment, as the Deployment controller does, until none is changed."""
+    while behind := [live for live in people.every(DEPLOYMENT) if _is_behind(live)]:
+        roll_out(*behind)(people)
+        await _rest(machine, REST)
+
+
+def _is_behind(live: Object) -> bool:
+    return live.get("status", {}).get("observedGeneration") != live["metadata"]["generation"]
 
 
 async def _rest(machine: Machine, quiet: float) -> None:
@@ -159,6 +176,6 @@ def wrong(subject: Subject, sequence: list[Change]) -> list[str]:
     changed, fresh = made(subject, sequence), made(subject, sequence[-1:])
     found = [*changed.wrong]
     if changed.taken and changed.left != fresh.left:
-        found.append(f"{changed.left} instead of {fresh.left}")
+        found.append(difference(changed.left, fresh.left))
     found += [f"not told: {spec}" for spec in changed.untold]
     return found

@@ -17,12 +17,16 @@ from coverage import Coverage
 
 @dataclass(frozen=True)
 class Mutant:
-    """One fault in one function: `old` stands once in the module's source."""
+    """One fault in one function: `old` stands once in the module's source.
+
+    `case` is the one of the quick share that caught it before; it is tried first.
+    """
 
     name: str
     module: str
     old: str
     new: str
+    case: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -34,48 +38,56 @@ MUTANTS = (
         "hedgerow.runtime.reconciler",
         "waits = memory.refusals.waiting(STATUS, version, look.scene.now)",
         "waits = STATUS in memory.refusals",
+        "cronjob-guarded: not answered at Lease write 2",
     ),
     Mutant(
         "an adopted object is never read again",
         "hedgerow.runtime.reconciler",
         "recheck = RECHECK_NAME if unseen else None",
         "recheck = None",
+        "bluegreen-names: refused with 503 at Lease write 6",
     ),
     Mutant(
         "a start is dated in the future",
         "hedgerow.controllers.cronjob.controller",
         "due = None if cj.spec.suspend else plan.due",
         "due = None if cj.spec.suspend else plan.upcoming",
+        "cronjob-on-time with 2 replicas: leader asked to stop at write 2",
     ),
     Mutant(
         "a start is named after the second in which it is made",
         "hedgerow.controllers.cronjob.controller",
         "starts.creation(cj, due)",
         "starts.creation(cj, now)",
+        "cronjob-on-time: dropped before it arrived for 150 s at write 5",
     ),
     Mutant(
         "a time to look again is forgotten",
         "hedgerow.runtime.controller",
         "if outcome.requeue_after is not None:",
         "if outcome.requeue_after is not None and not outcome.refused:",
+        "bluegreen-changed: refused with 409 at write 8",
     ),
     Mutant(
         "a pass that is put off is not made again",
         "hedgerow.runtime.workqueue",
         "self._on_retry()\n        self.add_after(key, delay)",
         "self._on_retry()",
+        "bluegreen-lost: dropped before it arrived for 150 s at write 5",
     ),
     Mutant(
         "passes are put off for ever so short a time",
         "hedgerow.runtime.workqueue",
         "FIRST_RETRY * 2 ** min(failures, 16)",
         "FIRST_RETRY",
+        "bluegreen-lost: dropped before it arrived for 150 s at write 5",
     ),
     Mutant(
         "a refused request is sent each second",
         "hedgerow.runtime.refusals",
         "2.0 ** min(attempts - 1, 16)",
         "1.0",
+        "bluegreen-names: refused with 503 for 150 s at write 2",
     ),
     Mutant(
         "a deletion is taken for done before it is",
@@ -83,84 +95,98 @@ MUTANTS = (
         "await self._applier.delete(deletion)\n",
         "memory.pruned[deletion.id] = deletion.ref.uid\n"
         "        await self._applier.delete(deletion)\n",
+        "cronjob-guarded: refused with 403 for 150 s at write 5",
     ),
     Mutant(
         "an Event that was refused is taken for told",
         "hedgerow.runtime.events.recorder",
         "del self._told[name]",
         "return None",
+        "bluegreen-names: refused with 503 for 150 s at write 2",
     ),
     Mutant(
         "a version that is too old is asked for for ever",
         "hedgerow.kube.watch",
         "(Gone, Garbled, Invalid, Missing)",
         "(Garbled, Invalid, Missing)",
+        "bluegreen-names: stale when opened again of Service at write 0",
     ),
     Mutant(
         "a watch is opened again without a pause",
         "hedgerow.kube.watch",
         "outcome = Outcome(None, None if routine else error, backoff(failures, draw, error.after))",
         "outcome = Outcome(None, None if routine else error, 0.0)",
+        "bluegreen-lost: API server restarted for 150 s at write 3",
     ),
     Mutant(
         "a watch that is silent is waited for",
         "hedgerow.kube.session",
         "call = login.call(request, read=idle, watch=True)",
         "call = login.call(request, read=1e9, watch=True)",
+        "cronjob-guarded: silent of Job at write 6",
     ),
     Mutant(
         "what a list does not have stays in the cache",
         "hedgerow.runtime.cache.store",
-        "if old is None or key in fresh or version_of(old) > told:",
-        "if old is None or key in fresh or version_of(old) > 0:",
+        "dropped = (self._drop(key, None if rewound else told) for key in gone)",
+        "dropped = (self._drop(key, None if rewound else 0) for key in gone)",
+        "bluegreen-lost: API server restarted for 5 s at write 6",
     ),
     Mutant(
         "answers to writes are not taken in",
         "hedgerow.runtime.cache.store",
         "if version_of(obj) > self.version:",
         "if version_of(obj) < 0:",
+        "cronjob-guarded: silent of Job at write 6",
     ),
     Mutant(
         "a lease is taken from who holds it",
         "hedgerow.runtime.leaderelection.record",
         "self._free_from = now if vacant else self._expires",
         "self._free_from = now",
+        "bluegreen-lost with 2 replicas: leader cut off at write 20",
     ),
     Mutant(
         "a start guard is never taken off",
         "hedgerow.controllers.cronjob.controller",
         "if told and START_GUARD in job.finalizers:",
         "if told and job.going:",
+        "cronjob-on-time with 2 replicas: leader asked to stop at write 2",
     ),
     Mutant(
         "a deletion is of whatever has the name",
         "hedgerow.runtime.applier",
         "uid=ref.uid, version=deletion.version",
         'uid="", version=deletion.version',
+        "bluegreen-lost with 2 replicas: leader cut off at write 20",
     ),
     Mutant(
         "what is new asks for no pass",
         "hedgerow.runtime.controller",
         "for obj in change:",
         "for obj in change[:1]:",
+        "bluegreen-names: refused with 503 at Lease write 6",
     ),
     Mutant(
         "a pass that the server did not answer is not made again",
         "hedgerow.runtime.controller",
         "delay = self.queue.retry(key, least=error.after)",
         "delay = error.after",
+        "bluegreen-lost: dropped before it arrived for 150 s at write 5",
     ),
     Mutant(
         "a status tells of an earlier generation",
         "hedgerow.plan.status",
         '"observed_generation": generation,',
         '"observed_generation": max(generation - 1, 1),',
+        "bluegreen-flipped: clock a year behind for 120 s at write 2",
     ),
     Mutant(
         "fields are taken by force",
         "hedgerow.runtime.applier",
         "force=bool(write.claims)",
         "force=not write.create",
+        "bluegreen-flipped: clock a year behind for 120 s at write 2",
     ),
 )
 

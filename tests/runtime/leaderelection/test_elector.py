@@ -696,6 +696,24 @@ class TestTrouble:
         assert server.history == ["", "b"]
         assert told(logs) == []
 
+    async def test_a_leader_whose_renewals_are_refused_again_and_again_says_so(self, server, logs):
+        vacant(server)
+        a = Candidate(server, "a")
+
+        async def refused(verb: str) -> None:
+            if verb == "apply" and leading(a):
+                raise errors.Stale("changed meanwhile", code=409)
+
+        a.cluster.before = refused
+        async with living(a):
+            await anyio.sleep(TIMING.deadline + 5)
+
+        assert (
+            a.lost
+            == f"the lease was not renewed for {TIMING.deadline:g} s (Stale: changed meanwhile)"
+        )
+        assert told(logs) == ["lease in trouble"]
+
 
 class TestLiveLeader:
     async def look(self, server: Server, **more: Any) -> Leader | None:

@@ -273,7 +273,8 @@ class Leadership:
         return max(usual, min(after, PATIENCE) * (1 + draw / 4))
 
     def _hear(self, error: KubeError) -> None:
-        if isinstance(error, _RIVALS):
+        # Once is a race with another candidate: the next look shows who won. Twice in a row is not.
+        if isinstance(error, _RIVALS) and self._failures == 1:
             self._log.debug("lease changed meanwhile", error=str(error))
             return
         said = f"{type(error).__name__}: {error}"
