@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from faults import troubles
@@ -191,7 +191,8 @@ def _of_refusals(known: Reference) -> Iterator[Case]:
             def spoilt(
                 run: Run, target: Target = target, reply: Any = reply, lasts: float = lasts
             ) -> Trouble:
-                return troubles.Refused(target, reply, lasts=lasts)
+                first = replace(target, number=1, step=ANY_STEP)  # where time decides, any step
+                return troubles.Refused(first, reply, lasts=lasts)
 
             yield Case(
                 f"{code} for a while",

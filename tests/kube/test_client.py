@@ -10,7 +10,7 @@ import anyio
 import httpx
 import pytest
 
-from hedgerow.kube import errors
+from hedgerow.kube import client, errors
 from hedgerow.kube import kubeconfig as kubeconfigs
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import ConfigError
@@ -209,8 +209,11 @@ class TestCredentials:
 
 
 class TestTransport:
-    async def test_is_http_1_without_the_environments_proxies(self, monkeypatch, kubeconfig):
-        monkeypatch.setenv("HTTP_PROXY", "http://proxy")
+    """Which one it is; tests/kube/test_transport.py has what ours does."""
+
+    @pytest.fixture
+    def httpxs(self, monkeypatch) -> list[dict[str, Any]]:
+        """What httpx's own transports were made with."""
         made: list[dict[str, Any]] = []
         original = httpx.AsyncHTTPTransport
 
@@ -219,9 +222,27 @@ class TestTransport:
             return original(**given)
 
         monkeypatch.setattr(httpx, "AsyncHTTPTransport", recorded)
+        return made
+
+    async def test_is_ours_without_the_environments_proxies(self, monkeypatch, kubeconfig, httpxs):
+        monkeypatch.setenv("HTTP_PROXY", "http://proxy")
         async with connect(kubeconfig=str(kubeconfig)):
             pass
 
-        assert [(g["http2"], g["trust_env"], g["proxy"]) for g in made] == [
-            (False, False, None)
+        assert httpxs == []
+
+    async def test_is_that_of_httpx_for_the_proxy_of_a_kubeconfig(self, tmp_path, httpxs):
+        path = write_kubeconfig(tmp_path / "k", cluster={"proxy-url": "http://proxy:3128"})
+        async with connect(kubeconfig=str(path)):
+            pass
+
+        assert [(g["http2"], g["trust_env"], g["proxy"]) for g in httpxs] == [
+            (False, False, "http://proxy:3128")
         ] * 2
+
+    async def test_is_that_of_httpx_where_there_is_no_parser(self, monkeypatch, kubeconfig, httpxs):
+        monkeypatch.setattr(client, "find_spec", lambda _: None)
+        async with connect(kubeconfig=str(kubeconfig)):
+            pass
+
+        assert len(httpxs) == 2

@@ -7,13 +7,9 @@ import ssl
 from importlib.metadata import version
 
 import anyio
-import httpx
-import kr8s
 import pytest
 from kr8s._auth import KubeAuth
 from kr8s.asyncio import Api
-
-from kube.fakes import Server, reply, status
 
 pytestmark = pytest.mark.anyio
 
@@ -32,36 +28,9 @@ async def api() -> Api:
     return made
 
 
-def on(api: Api, server: Server) -> httpx.AsyncClient:
-    session = httpx.AsyncClient(transport=httpx.MockTransport(server.answer))
-    api._session = session
-    return session
-
-
-async def call(api: Api) -> httpx.Response:
-    url = {"version": "", "base": "https://server", "url": "x/y"}
-    async with api.call_api("GET", **url, raise_for_status=False, timeout=1.0) as response:
-        return response
-
-
 class TestKr8s:
     def test_is_the_one_that_was_read(self):
         assert version("kr8s") == "0.20.15"
-
-    def test_call_api_takes_what_we_give(self):
-        parameters = inspect.signature(Api.call_api).parameters
-
-        assert list(parameters) == [
-            "self",
-            "method",
-            "version",
-            "base",
-            "namespace",
-            "url",
-            "raise_for_status",
-            "stream",
-            "kwargs",
-        ]
 
     def test_auth_has_what_we_read(self):
         auth = KubeAuth(kubeconfig=CONFIG)
@@ -90,65 +59,6 @@ class TestApi:
         assert api.auth is not other.auth
         assert (api.auth.server, api.auth.token) == ("https://server", "t")
         assert api._session is None
-
-    async def test_sends_over_the_session_that_we_put_in(self, api, server):
-        server.answers = [reply()]
-        session = on(api, server)
-
-        response = await call(api)
-
-        assert response.status_code == 200
-        assert str(server.requests[0].url) == "https://server/x/y"
-        assert api._session is session
-
-    @pytest.mark.parametrize("code", [401, 403, 404, 500])
-    async def test_gives_every_answer_as_a_result_when_told_not_to_raise(self, api, server, code):
-        server.answers = [status(code)]
-        session = on(api, server)
-
-        response = await call(api)
-
-        assert response.status_code == code
-        assert api._session is session
-        assert len(server.requests) == 1
-
-    async def test_makes_a_session_of_its_own_in_place_of_a_closed_one(self, api, server):
-        """Why we look before we call."""
-        server.answers = [reply()]
-        session = on(api, server)
-        await session.aclose()
-
-        with pytest.raises(httpx.ConnectError):
-            await call(api)
-
-        assert api._session is not session
-        assert api._session is not None
-        await api._session.aclose()
-
-    async def test_hides_a_timeout_behind_its_own_error(self, api, server):
-        server.answers = [httpx.ReadTimeout("late")]
-        on(api, server)
-
-        with pytest.raises(kr8s.APITimeoutError) as caught:
-            await call(api)
-
-        assert isinstance(caught.value.__cause__, httpx.ReadTimeout)
-
-    async def test_lets_other_failures_through(self, api, server):
-        server.answers = [httpx.RemoteProtocolError("half")]
-        on(api, server)
-
-        with pytest.raises(httpx.RemoteProtocolError):
-            await call(api)
-
-    async def test_asks_for_the_tls_server_name(self, api, server):
-        server.answers = [reply()]
-        on(api, server)
-        api.auth.tls_server_name = "other"
-
-        await call(api)
-
-        assert server.requests[0].extensions["sni_hostname"] == "other"
 
 
 class TestAuth:

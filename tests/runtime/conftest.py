@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import structlog
 
+from hedgerow.runtime import applier, observation, reconciler
 from runtime.virtual import BACKEND
 from runtime.world import World
 
@@ -22,8 +22,12 @@ def world() -> World:
     return World()
 
 
-@pytest.fixture(autouse=True)
-def _own_logs() -> Iterator[None]:
-    """Worlds catch what is logged; what comes after a test logs as ever."""
-    yield
-    structlog.reset_defaults()
+@pytest.fixture
+def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do heavy work on the loop: where time is virtual, no thread is waited for."""
+
+    async def here(_is_heavy: bool, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        return work(*args, **named)
+
+    for module in (applier, observation, reconciler):
+        monkeypatch.setattr(module, "aside", here)

@@ -9,7 +9,6 @@ import anyio
 import pytest
 
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot
-from hedgerow.runtime.cache.budget import HEAVY
 from hedgerow.runtime.cache.caches import Cache
 from hedgerow.runtime.controller import WALL_CHECK, WORKERS
 from model.cluster import Sent
@@ -58,11 +57,12 @@ class TestRunning:
             assert len(shop.writes) == 4
             assert len(shop.logged("caches are filled")) == 1
 
+    @pytest.mark.usefixtures("on_the_loop")
     async def test_heavy_resources_are_passed_over_one_at_a_time_and_keep_nobody_waiting(
         self, monkeypatch
     ):
         heavy = [f"heavy{number}" for number in range(2 * WORKERS)]
-        monkeypatch.setattr(Cache, "weight", lambda _, key: HEAVY * (key[1] in heavy))
+        monkeypatch.setattr(Cache, "is_heavy", lambda _, key: key[1] in heavy)
         shop = Shop()
         for name in heavy:
             shop.world.apply(name)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from hedgerow.runtime import heavy
-from hedgerow.runtime.heavy import LARGE, aside, is_large
+from hedgerow.runtime.heavy import aside
 
 pytestmark = pytest.mark.anyio
 
@@ -23,25 +22,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-SMALL: list[Any] = [{"metadata": {"name": "x"}}]
-MANY: list[Any] = [{"spec": {"env": [{"name": f"N{n}", "value": "v"} for n in range(LARGE // 2)]}}]
-
-
-class TestIsLarge:
-    @pytest.mark.parametrize("values", [[], SMALL, [[]] * 3, [{"a": list(range(LARGE - 1))}]])
-    async def test_what_has_few_fields_and_items_is_not(self, values):
-        assert not is_large(values)
-
-    @pytest.mark.parametrize(
-        "values", [MANY, [dict.fromkeys(range(LARGE + 1))], [[[]] * LARGE * 2]]
-    )
-    async def test_what_has_many_is_wherever_they_are(self, values):
-        assert is_large(values)
-
-
 class TestAside:
     async def test_work_on_what_is_small_is_done_at_once(self):
-        assert await aside(SMALL, threading.get_ident) == threading.get_ident()
+        assert await aside(False, threading.get_ident) == threading.get_ident()
 
     async def test_the_loop_turns_while_what_is_large_is_worked_on(self):
         turned = threading.Event()
@@ -53,7 +36,7 @@ class TestAside:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(turn)
             # On the loop itself this would wait for what cannot come.
-            assert await aside(MANY, turned.wait, timeout=60)
+            assert await aside(True, turned.wait, timeout=60)
 
     async def test_one_is_worked_on_at_a_time(self):
         begun, running, most = [0], [0], [0]
@@ -68,7 +51,7 @@ class TestAside:
 
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
-                tasks.start_soon(aside, MANY, work)
+                tasks.start_soon(aside, True, work)
             while not begun[0]:
                 await anyio.lowlevel.checkpoint()
             let_go.set()
@@ -84,7 +67,7 @@ class TestAside:
             ended.set()
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(aside, MANY, work)
+            tasks.start_soon(aside, True, work)
             while not begun.is_set():
                 await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
@@ -95,7 +78,7 @@ class TestAside:
 
     async def test_what_it_raises_is_raised(self):
         with pytest.raises(ZeroDivisionError):
-            await aside(MANY, lambda: 1 / 0)
+            await aside(True, lambda: 1 / 0)
 
 
 async def test_favouring_the_loop_collects_seldom_and_has_threads_give_way(

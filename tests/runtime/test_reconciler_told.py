@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import pytest
 
 from hedgerow.kube import errors
-from hedgerow.runtime import heavy
 from hedgerow.runtime.state import MOST_REPEATS
 from model.cluster import Sent
 from runtime.scenes import settled, take_image, writes_of
@@ -16,13 +14,7 @@ from runtime.world import World
 
 Object = dict[str, Any]
 
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(autouse=True)
-def _on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work on large objects here: time that jumps does not wait for threads."""
-    monkeypatch.setattr(heavy, "LARGE", sys.maxsize)
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("on_the_loop")]
 
 
 NAME = "demoblue-deployment"

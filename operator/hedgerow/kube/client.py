@@ -1,10 +1,10 @@
 """Client: a logged-in connection to one cluster; the only file that imports kr8s.
 
-kr8s provides the credentials and `call_api`. Its session is replaced by our own httpx clients, one
-for requests and one for watches. `raise_for_status` is never used: with it, kr8s takes a 403 for
-expired credentials and closes the session while others use it. Its session factory, its version
-check and its cache of instances are not used either. Some of this relies on private attributes, so
-kr8s is pinned to an exact version and checked by `tests/kube/test_kr8s_contract.py`.
+kr8s provides the credentials. Requests go to transports of ours, one for requests and one for
+watches, without the layers of kr8s and `httpx.AsyncClient` in between, which take more CPU than the
+rest of a request (ADR 27). kr8s's session factory, its version check and its cache of instances are
+not used. Some of this relies on private attributes, so kr8s is pinned to an exact version and
+checked by `tests/kube/test_kr8s_contract.py`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from __future__ import annotations
 import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
 
 import anyio
 import httpx
-from kr8s import APITimeoutError
 from kr8s.asyncio import Api
 
 from hedgerow.kube import credentials, fence, sockets
@@ -102,21 +103,32 @@ class _Terms:
 
 
 class Channel:
-    """One kr8s instance with our own httpx client; once retired, it closes after the last call."""
+    """One transport with a login's credentials; once retired, it closes after the last call.
 
-    def __init__(self, api: Api, client: httpx.AsyncClient, server_name: str | None) -> None:
-        self._api = api
-        self._client = client
-        self._server_name = server_name
-        self._server = api.auth.server.rstrip("/")
+    `server_name` is the name on the server's certificate, if it is not that of the URL.
+    """
+
+    def __init__(
+        self,
+        transport: httpx.AsyncBaseTransport,
+        server: str,
+        bearer: Bearer,
+        user_agent: str,
+        server_name: str | None,
+    ) -> None:
+        self._transport = transport
+        self._server = server.rstrip("/")
+        self._bearer = bearer
+        self._extensions: dict[str, Any] = {"sni_hostname": server_name} if server_name else {}
+        self._headers = [
+            (b"Host", httpx.URL(server).netloc),
+            (b"User-Agent", user_agent.encode("ascii", "replace")),
+            (b"Accept", JSON.encode()),
+            (b"Accept-Encoding", b"gzip"),
+        ]
         self._busy = 0
         self._retired = False
-        api._session = client  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-
-    @property
-    def closed(self) -> bool:
-        """Whether its connections are closed."""
-        return self._client.is_closed
+        self.closed = False
 
     @asynccontextmanager
     async def call(self, request: Request, *, read: float) -> AsyncGenerator[httpx.Response]:
@@ -124,35 +136,45 @@ class Channel:
 
         `read` is the longest silence in seconds. Raises what httpx raises.
         """
-        if self.closed:  # kr8s would replace it with a session of its own, without timeouts
+        if self.closed:
             raise Unreachable("the connection to the cluster is closed", sent=False)
-        more = fence.at_the_wire(request)
-        if self._server_name:
-            more["extensions"] = more.get("extensions", {}) | {"sni_hostname": self._server_name}
-        if request.content:
-            more |= {
-                "content": request.content,
-                "headers": {"Content-Type": request.content_type},
-            }
         self._busy += 1
         try:
-            async with self._api.call_api(  # pyright: ignore[reportUnknownMemberType]
-                request.method,
-                version="",
-                base=self._server,
-                url=request.path.removeprefix("/"),
-                raise_for_status=False,
-                stream=True,  # otherwise kr8s would read the whole body, of any size
-                params=dict(request.params) or None,
-                timeout=httpx.Timeout(READ, connect=CONNECT, read=read, pool=POOL),
-                **more,
-            ) as response:
+            built = self._built(request, await self._bearer.token(), read)
+            response = await self._transport.handle_async_request(built)
+            try:
                 yield response
-        except APITimeoutError as error:
-            raise error.__cause__ or error from None
+            finally:
+                await response.aclose()
         finally:
             self._busy -= 1
             await self._close_if_idle()
+
+    def _built(self, request: Request, token: str, read: float) -> httpx.Request:
+        """Return a request as httpx's transports take it."""
+        headers = self._headers
+        if token:
+            headers = [*headers, (b"Authorization", b"Bearer " + token.encode())]
+        if request.content:
+            headers = [
+                *headers,
+                (b"Content-Type", request.content_type.encode()),
+                (b"Content-Length", b"%d" % len(request.content)),
+            ]
+        query = urlencode(request.params, quote_via=quote) if request.params else ""
+        timeout = httpx.Timeout(READ, connect=CONNECT, read=read, pool=POOL)
+        extensions = {
+            "timeout": timeout.as_dict(),
+            **self._extensions,
+            **fence.at_the_wire(request),
+        }
+        return httpx.Request(
+            request.method,
+            _url(self._server + request.path + (query and f"?{query}")),
+            headers=headers,
+            stream=httpx.ByteStream(request.content),
+            extensions=extensions,
+        )
 
     async def retire(self) -> None:
         """Close once the running calls have ended."""
@@ -161,12 +183,19 @@ class Channel:
 
     async def aclose(self) -> None:
         """Close the connections now."""
+        self.closed = True
         with anyio.move_on_after(CLOSE, shield=True):
-            await self._client.aclose()
+            await self._transport.aclose()
 
     async def _close_if_idle(self) -> None:
         if self._retired and not self._busy:
             await self.aclose()
+
+
+@lru_cache(maxsize=1024)
+def _url(text: str) -> httpx.URL:
+    """Return a parsed URL; most requests are for an object that there was one for before."""
+    return httpx.URL(text)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,26 +237,27 @@ async def _log_in(terms: _Terms, context: str | None, server: str = "") -> Login
     access = await kubeconfigs.choose(terms.kubeconfig, context)
     config, namespace = access.config, access.namespace
     # Without an empty service account, kr8s would silently fall back to the pod's.
-    apis = [
-        Api(bypass_factory=True, kubeconfig=config, namespace=namespace, serviceaccount="")
-        for _ in range(2)
-    ]
+    api = Api(bypass_factory=True, kubeconfig=config, namespace=namespace, serviceaccount="")
     try:
         # Shielded, so that no private key is left in a file; not with a plugin, which may hang.
         with anyio.fail_after(LOGIN, shield=not access.plugin):
-            verify = await _authenticate(apis[0])
-        auth = apis[1].auth = apis[0].auth
-        # kr8s would replace all extensions with this name, including the fence.
-        name, auth.tls_server_name = auth.tls_server_name, None
+            trusted = await _authenticate(api)
+        bearer = await _bearer(terms, access, api)
         requests, watches = [
-            Channel(api, await _client(terms, access, api, trust), name)
-            for api, trust in zip(apis, verify, strict=True)
+            Channel(
+                terms.transport or _transport(terms, api, trust),
+                api.auth.server,
+                bearer,
+                terms.user_agent,
+                api.auth.tls_server_name,
+            )
+            for trust in trusted
         ]
     except TimeoutError as error:
         raise ConfigError(f"the credential plugin gave no answer in {LOGIN:.0f} s") from error
     except (ValueError, KeyError, RuntimeError, OSError, ImportError, httpx.InvalidURL) as error:
         raise _unusable(error, access) from error
-    found = Login(apis[0].auth.server, access.context, namespace, requests, watches)
+    found = Login(api.auth.server, access.context, namespace, requests, watches)
     if server and found.server != server:
         await found.aclose()
         raise ConfigError(f"context {found.context} now is {found.server}, no longer {server}")
@@ -235,7 +265,7 @@ async def _log_in(terms: _Terms, context: str | None, server: str = "") -> Login
 
 
 async def _authenticate(api: Api) -> list[ssl.SSLContext | bool]:
-    """Load the credentials; return a TLS context for each channel, as httpcore modifies it."""
+    """Load the credentials; return a TLS context for each channel, as transports modify it."""
     try:
         await api.auth.reauthenticate()
         contexts: list[ssl.SSLContext | bool] = [await api.auth.ssl_context() for _ in range(2)]
@@ -256,32 +286,40 @@ async def _sweep(api: Api) -> None:
             await anyio.Path(path).unlink(missing_ok=True)
 
 
-async def _client(
-    terms: _Terms, access: Access, api: Api, verify: ssl.SSLContext | bool
-) -> httpx.AsyncClient:
+async def _bearer(terms: _Terms, access: Access, api: Api) -> Bearer:
     token = str(api.auth.token or "")
     if access.token_file is not None:
         token = await credentials.read(access.token_file) or token
-    return httpx.AsyncClient(
-        auth=Bearer(token, access.token_file, now=terms.timing.now),
-        headers={"User-Agent": terms.user_agent, "Accept": JSON},
-        trust_env=False,
-        transport=terms.transport or _transport(terms, api, verify),
-        timeout=READ,
-    )
+    return Bearer(token, access.token_file, now=terms.timing.now)
 
 
-def _transport(terms: _Terms, api: Api, verify: ssl.SSLContext | bool) -> httpx.AsyncHTTPTransport:
-    return httpx.AsyncHTTPTransport(
-        verify=verify,
-        http2=False,  # the API server sends GOAWAY with a 401, which ends every other stream
-        trust_env=False,
-        proxy=api.auth.proxy,
-        limits=httpx.Limits(
+def _transport(terms: _Terms, api: Api, verify: ssl.SSLContext | bool) -> httpx.AsyncBaseTransport:
+    """Return our own transport, or httpx's for a proxy and where there is no httptools."""
+    options = sockets.options(terms.unacknowledged)
+    tls = verify if isinstance(verify, ssl.SSLContext) else httpx.create_ssl_context(verify=verify)
+    if api.auth.proxy or not find_spec("httptools"):
+        limits = httpx.Limits(
+            max_connections=None,
             max_keepalive_connections=terms.concurrency,
             keepalive_expiry=KEEP,
-        ),
-        socket_options=sockets.options(terms.unacknowledged),
+        )
+        return httpx.AsyncHTTPTransport(
+            verify=tls,
+            http2=False,  # the API server sends GOAWAY with a 401, which ends every other stream
+            trust_env=False,
+            proxy=api.auth.proxy,
+            limits=limits,
+            socket_options=options,
+        )
+    from hedgerow.kube.transport import Transport  # noqa: PLC0415 - it needs httptools
+
+    url = httpx.URL(api.auth.server)
+    return Transport(
+        url,
+        tls=None if url.scheme == "http" else tls,
+        keep=terms.concurrency,
+        expiry=KEEP,
+        options=options,
     )
 
 

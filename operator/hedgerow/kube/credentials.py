@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import httpx
-
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import Callable
 
     import anyio
 
@@ -15,8 +13,8 @@ EVERY = 60.0
 """Seconds between two reads of the file; the kubelet renews it well before a token expires."""
 
 
-class Bearer(httpx.Auth):
-    """Adds `Authorization: Bearer` with the token of a file, or a fixed one, if there is any.
+class Bearer:
+    """The bearer token of a login: that of a file, or a fixed one, or none.
 
     If the file cannot be read for a moment, the last token is used.
     """
@@ -29,16 +27,8 @@ class Bearer(httpx.Auth):
         self._now = now
         self._due = now() + EVERY
 
-    async def async_auth_flow(
-        self, request: httpx.Request
-    ) -> AsyncGenerator[httpx.Request, httpx.Response]:
-        """Add the header to the request."""
-        token = await self._current()
-        if token:
-            request.headers["Authorization"] = f"Bearer {token}"
-        yield request
-
-    async def _current(self) -> str:
+    async def token(self) -> str:
+        """Return the token for the next request; empty if there is none."""
         if self._file is not None and self._now() >= self._due:
             self._due = self._now() + EVERY
             self._token = await read(self._file) or self._token

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hedgerow.kube.errors import KubeError, NotLeading, Unreachable
@@ -76,10 +77,11 @@ def check(request: Request, permit: Permit) -> float:
 
 
 def at_the_wire(request: Request) -> dict[str, Any]:
-    """Return the httpcore extensions that check a request's permit before its bytes are sent.
+    """Return the extensions by which a transport checks the permit just before bytes are sent.
 
     The server does not carry out a request without its body. An exception raised here closes the
-    connection (https://www.encode.io/httpcore/extensions/#trace).
+    connection. `permit` is for our own transport, `trace` for httpcore's
+    (https://www.encode.io/httpcore/extensions/#trace).
     """
     permit = request.permit
     if permit is None:
@@ -89,4 +91,4 @@ def at_the_wire(request: Request) -> dict[str, Any]:
         if event.endswith(_SENDING):
             check(request, permit)
 
-    return {"extensions": {"trace": trace}}
+    return {"trace": trace, "permit": partial(check, request, permit)}

@@ -39,36 +39,37 @@ class Applier:
         self.field_manager = field_manager
         self._meter = meter or Meters().of(field_manager)
 
-    async def apply(self, write: Write, before: Object | None) -> Applied:
+    async def apply(
+        self, write: Write, before: Object | None, *, is_heavy: bool = False
+    ) -> Applied:
         """Apply a child, either create-only or with its uid; return the response.
 
         If the server respells the declaration, a second apply adds the normal-form annotation.
         Without it, every restart would send the declaration again. An object made `once` does not
-        need it. Only a write that claims fields is forced. Raises KubeError.
+        need it. Only a write that claims fields is forced. Responses are worked on beside the loop
+        if they are heavy. Raises KubeError.
         """
         try:
-            answer = await self._apply(write)
+            answer = await self._apply(write, is_heavy)
         except Conflict as error:
             self._meter.wrote("conflicted")
             self._meter.conflicted(cause.manager for cause in error.causes)
             raise
         action = "created" if write.create else _action(before, answer)
         old, manager = before or {}, self.field_manager
-        given_up = action == "configured" and await aside(
-            (old, answer), _gave_up, old, answer, manager
-        )
+        given_up = action == "configured" and await aside(is_heavy, _gave_up, old, answer, manager)
         self._meter.wrote("released" if given_up else action)
         holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
         self._meter.claimed(holders)
         return Applied(answer, action)
 
-    async def _apply(self, write: Write) -> Object:
+    async def _apply(self, write: Write, is_heavy: bool) -> Object:
         applied = await self._cluster.apply(
             write.ref.api, write.body, manager=self.field_manager, force=bool(write.claims)
         )
         answer = applied.object
         want = unguarded(write.body)
-        mark = await aside((want, answer), self._mark, want, answer)
+        mark = await aside(is_heavy, self._mark, want, answer)
         if mark and not write.once:
             guarded = {"metadata": {**want["metadata"], "uid": metadata(answer)["uid"]}}
             marked = with_normal_form({**want, **guarded}, mark)

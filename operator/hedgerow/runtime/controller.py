@@ -17,7 +17,6 @@ from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import metadata
 from hedgerow.plan.oversized import excess_of
 from hedgerow.runtime.applier import Applier
-from hedgerow.runtime.cache.budget import HEAVY
 from hedgerow.runtime.cache.caches import Source, concerned
 from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.events.publisher import Announcer
@@ -284,7 +283,7 @@ class Runner:
 
     def _lane(self, key: Key) -> Lane | None:
         """Return the lane in which a heavy pass waits; None for all other passes."""
-        if self._cache.weight(key) < HEAVY:
+        if not self._cache.is_heavy(key):
             return None
         live = self._cache.resource(key)
         return self._lanes.stalled if excess_of(live or {}) else self._lanes.managed

@@ -84,7 +84,9 @@ class Finalizers:
         store = self._cache.child_store(kind, key[0])
         before: Object | None = store.get((key[0], name))
         try:
-            answer = (await self._applier.apply(write, before)).obj
+            answer = (
+                await self._applier.apply(write, before, is_heavy=self._cache.is_heavy(key))
+            ).obj
         except KubeError as error:
             if refusals.rule(Request.FINALIZER, error).follow is Follow.PUT_OFF:
                 raise

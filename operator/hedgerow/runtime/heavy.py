@@ -6,15 +6,13 @@ import gc
 import sys
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
-from hedgerow.fields.paths import is_list, is_map
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable
+    from collections.abc import Callable, Hashable
 
 
 class Lane:
@@ -59,26 +57,11 @@ class Lanes:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LARGE: Final = 2000
-"""Fields and items of the objects of one pass. Most passes have a few hundred, which take a
-millisecond or two; a thread is not worth that. This many take about 30 ms."""
 SWITCH: Final = 0.001
 """Seconds after which a thread gives the interpreter to another one."""
 COLLECTED: Final = (20_000, 20, 100)
 """Thresholds of the garbage collector: objects, young collections, middle collections."""
 _limiter: RunVar[CapacityLimiter] = RunVar("hedgerow_aside")
-
-
-def is_large(values: Iterable[Any]) -> bool:
-    """Return whether JSON values have more than `LARGE` fields and items together."""
-    left, waiting = LARGE, list(values)
-    while waiting and left >= 0:
-        value = waiting.pop()
-        inner: Collection[Any] = value.values() if is_map(value) else value
-        left -= len(inner)
-        if left >= 0:
-            waiting.extend(one for one in inner if is_map(one) or is_list(one))
-    return left < 0
 
 
 def favour_the_loop() -> None:
@@ -95,13 +78,14 @@ def favour_the_loop() -> None:
     sys.setswitchinterval(SWITCH)
 
 
-async def aside(about: Iterable[Any], work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Return what `work` returns; it runs in a thread if the maps and lists in `about` are large.
+async def aside(is_heavy: bool, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    """Return what `work` returns; it runs in a thread if it `is_heavy` (`Cache.is_heavy`).
 
-    Only one such thread runs at a time: more would only compete for the interpreter, also with the
-    loop. A caller that is cancelled does not wait for the thread.
+    Most passes take a millisecond or two; a thread is not worth that. Only one such thread runs at
+    a time: more would only compete for the interpreter, also with the loop. A caller that is
+    cancelled does not wait for the thread.
     """
-    if not is_large(about):
+    if not is_heavy:
         return work(*args, **named)
     limiter = _limiter.get(None)
     if limiter is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -29,7 +29,7 @@ from hedgerow.validation import in_a_line
 from hedgerow_schemas.base import CustomResource, Object, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from hedgerow.plan.writes import ChildId
     from hedgerow.runtime.cache.caches import Cache
@@ -62,11 +62,6 @@ class _Seen:
     owned: list[tuple[type[View], Object]]
     related: list[View]
     refused: frozenset[ChildId]
-
-    def objects(self) -> tuple[Mapping[str, Any], ...]:
-        """Return all these objects."""
-        owned = (obj for _, obj in self.owned)
-        return (self.live, *owned, *(view.raw for view in self.related))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +142,7 @@ class Observer:
                 self.cache.concerning(key),
                 refused | failed,
             )
-            look = await aside(seen.objects(), self._look, seen, memory, terms, hindrance)
+            look = await aside(self.cache.is_heavy(key), self._look, seen, memory, terms, hindrance)
             if self.writable(key, memory) is None:
                 return None
             if not look.is_readable:

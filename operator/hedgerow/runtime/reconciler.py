@@ -25,7 +25,6 @@ from hedgerow.plan.plan import WAITING
 from hedgerow.plan.policy import CLAIM, YIELD
 from hedgerow.plan.writes import ChildId, Deletion, Write
 from hedgerow.runtime import refusals
-from hedgerow.runtime.cache.budget import HEAVY
 from hedgerow.runtime.cache.caches import owner_key
 from hedgerow.runtime.cache.store import version_of
 from hedgerow.runtime.finalizers import Finalizers
@@ -235,7 +234,9 @@ class Reconciler:
             found = await self._look_at(write.ref, made)
             if found is not None:
                 return
-        applied = await self._applier.apply(write, look.scene.live.get(write.id))
+        applied = await self._applier.apply(
+            write, look.scene.live.get(write.id), is_heavy=self._cache.is_heavy(made.key)
+        )
         self._absorb(write.ref, applied.obj)
         memory.accept(write, look.scene.now)
         memory.note(write.id, write.gist, look.scene.now)
@@ -371,8 +372,9 @@ class Reconciler:
         memory, owner, live = made.memory, look.scene.owner, look.live
         problems = list(dict.fromkeys((*self._problems(look, made).values(), *look.plan.problems)))
         rewritten = await self._announcer.rewritten(look)
+        is_heavy = self._cache.is_heavy(made.key)
         report = await aside(
-            (live, list(look.plan.contested)),
+            is_heavy,
             statuses.report,
             look.scene,
             live,
@@ -404,7 +406,7 @@ class Reconciler:
             return replace(self._outcome(look, made), retry=True)
         try:
             answer = await self._applier.apply_status(
-                owner, report.body, version, is_large=self._cache.weight(made.key) >= HEAVY
+                owner, report.body, version, is_large=is_heavy
             )
         except KubeError as error:
             if isinstance(error, Invalid) and error.too_large and not memory.brief:

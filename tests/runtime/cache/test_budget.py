@@ -22,7 +22,7 @@ from hedgerow.runtime.metrics import Meters
 from runtime.things import thing
 from runtime.world import World
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("on_the_loop")]
 
 MIB = 1024 * 1024
 BLUE = "demoblue-deployment"
@@ -54,12 +54,6 @@ def ready(world: World, name: str = "demo") -> str:
 def budget_of(world: World) -> Budget:
     assert world.budget is not None
     return world.budget
-
-
-@pytest.fixture(autouse=True)
-def _on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at large objects on the loop: where time is virtual, no thread is waited for."""
-    monkeypatch.setattr("hedgerow.runtime.heavy.is_large", lambda _: False)
 
 
 class TestLimit:
@@ -352,3 +346,15 @@ class TestMetrics:
         assert value("budget_bytes") == 1024 * MIB
         assert value("reduced_objects", bound="object") == 1
         assert value("reduced_objects", bound="sum") == 0
+
+
+async def test_a_resource_is_heavy_by_what_it_and_its_children_take():
+    world = World(budget=bounded(192 * MIB))
+    world.apply(**spec(SMALL))
+    await world.settle()
+    assert not world.cache.is_heavy(("default", "demo"))
+
+    world.apply(**spec(LARGE))
+    await world.settle()
+    assert world.cache.is_heavy(("default", "demo"))
+    assert not world.cache.is_heavy(("default", "other"))

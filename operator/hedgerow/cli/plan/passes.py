@@ -34,9 +34,11 @@ class _Claimant(Applier):
         super().__init__(cast("Cluster", rehearsal), field_manager)
         self._rehearsal = rehearsal
 
-    async def apply(self, write: Write, before: Object | None) -> Applied:
+    async def apply(
+        self, write: Write, before: Object | None, *, is_heavy: bool = False
+    ) -> Applied:
         await self._rehearsal.claim(write.ref, write.claims)
-        return await super().apply(write, before)
+        return await super().apply(write, before, is_heavy=is_heavy)
 
 
 class Stage:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hedgerow.objects import CONTROLLER_LABEL, Installation, controller_of, metadata
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.oversized import Family, excess_of
-from hedgerow.runtime.cache.budget import Budget, Scale
+from hedgerow.runtime.cache.budget import HEAVY, Budget, Scale
 from hedgerow.runtime.cache.store import Index, Store, key_of
 from hedgerow_schemas.base import ApiResource, CustomResource, Object, View
 
@@ -61,9 +61,10 @@ class Cache:
         """Return the cached resource, or None."""
         return self.resource_store(key[0]).get(key)
 
-    def weight(self, key: Key) -> int:
-        """Return about how many bytes a resource and its children take in whole."""
-        return self.budget.of(Family(self.controller, *key)) if self.budget else 0
+    def is_heavy(self, key: Key) -> bool:
+        """Return whether a resource and its children take so many bytes that a pass takes long."""
+        budget = self.budget
+        return budget is not None and budget.of(Family(self.controller, *key)) >= HEAVY
 
     def returning(self, key: Key) -> list[tuple[type[View | CustomResource], Object]]:
         """Return the partly cached objects of a resource and its children that may be read again.

@@ -1,0 +1,541 @@
+"""Transport: what it makes of a server's bytes, wherever they are cut and whatever they are."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import gzip
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+
+from hedgerow.kube.sockets import options
+from hedgerow.kube.transport import HEAD_LIMIT, PIECE, READ_AHEAD, Transport
+from kube.pems import certificate
+
+pytestmark = pytest.mark.anyio
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+CHUNKED = (
+    b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\nX-A: 2\r\n\r\n"
+    b"5;name=value\r\nhello\r\n1\r\n!\r\n0\r\nX-Trailer: yes\r\n\r\n"
+)
+Conversation = Callable[["Peer"], Awaitable[None]]
+
+
+@dataclass
+class Peer:
+    """The server's end of a connection."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def asked(self) -> bytes:
+        """Return the next request; empty at the end."""
+        try:
+            head = await self.reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            return b""
+        length = next(
+            (int(h.split(b":")[1]) for h in head.split(b"\r\n") if h.startswith(b"Content-Length")),
+            0,
+        )
+        return head + await self.reader.readexactly(length)
+
+    async def say(self, *pieces: bytes) -> None:
+        """Send bytes, each piece in a packet of its own."""
+        for piece in pieces:
+            self.writer.write(piece)
+            await self.writer.drain()
+            for _ in range(4):
+                await anyio.lowlevel.checkpoint()
+
+    def hang_up(self) -> None:
+        self.writer.close()
+
+    def reset(self) -> None:
+        self.writer.transport.abort()
+
+
+@dataclass
+class Server:
+    """A server that does with each connection what it is told to."""
+
+    talk: Conversation
+    met: int = 0
+    asked: list[bytes] = field(default_factory=list)
+    port: int = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.met += 1
+        try:
+            await self.talk(Peer(reader, writer))
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+
+async def one_by_one(peer: Peer) -> None:
+    """Answer every request."""
+    while await peer.asked():
+        await peer.say(OK)
+
+
+def saying(*pieces: bytes, after: Callable[[Peer], object] | None = None) -> Conversation:
+    """Answer the first request with these bytes, and wait for the end or do something."""
+
+    async def talk(peer: Peer) -> None:
+        await peer.asked()
+        await peer.say(*pieces)
+        if after:
+            after(peer)
+        else:
+            await peer.reader.read()
+
+    return talk
+
+
+@asynccontextmanager
+async def between(
+    talk: Conversation, *, tls: Path | None = None, keep: int = 8, expiry: float = 60.0
+) -> AsyncIterator[tuple[Server, httpx.AsyncClient]]:
+    """Yield a server and a client that speaks with it by our transport."""
+    server, server_side, client_side = Server(talk), None, None
+    if tls:
+        server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        server_side.load_cert_chain(tls)
+        client_side = ssl.create_default_context(cafile=str(tls))
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=server_side)
+    server.port = listening.sockets[0].getsockname()[1]
+    base = httpx.URL(f"{'https' if tls else 'http'}://127.0.0.1:{server.port}")
+    transport = Transport(base, tls=client_side, keep=keep, expiry=expiry, options=options(15))
+    timeout = httpx.Timeout(5.0, connect=2.0, read=0.5)
+    async with httpx.AsyncClient(transport=transport, base_url=base, timeout=timeout) as client:
+        yield server, client
+    listening.close()
+    await listening.wait_closed()
+    for _ in range(4):
+        await anyio.lowlevel.checkpoint()
+
+
+@pytest.fixture(params=["plain", "TLS"])
+def tls(request, tmp_path) -> Path | None:
+    if request.param == "plain":
+        return None
+    cert, key = certificate("127.0.0.1")
+    path = tmp_path / "server.pem"
+    path.write_bytes(cert + key)
+    return path
+
+
+class TestAnswers:
+    async def test_one_after_the_other_comes_on_one_connection(self, tls):
+        async with between(one_by_one, tls=tls) as (server, client):
+            found = [(await client.get("/")).content for _ in range(5)]
+
+        assert (found, server.met) == ([b"hi"] * 5, 1)
+
+    async def test_a_chunked_one_with_trailers_is_read(self):
+        async with between(saying(CHUNKED)) as (_, client):
+            found = await client.get("/")
+
+        assert (found.status_code, found.content) == (201, b"hello!")
+        assert found.headers.get_list("X-A") == ["1", "2"]
+        assert "X-Trailer" not in found.headers
+
+    @pytest.mark.parametrize("answer", [OK, CHUNKED], ids=["length", "chunked"])
+    async def test_it_may_come_in_any_two_pieces(self, answer):
+        async def talk(peer: Peer) -> None:
+            for at in range(1, len(answer)):
+                await peer.asked()
+                await peer.say(answer[:at], answer[at:])
+            await peer.reader.read()
+
+        async with between(talk) as (server, client):
+            found = {(await client.get("/")).content for _ in range(1, len(answer))}
+
+        assert (found, server.met) == ({b"hi"} if answer is OK else {b"hello!"}, 1)
+
+    @pytest.mark.parametrize("end", [Peer.hang_up, Peer.reset], ids=["closed", "reset"])
+    @pytest.mark.parametrize("answer", [OK, CHUNKED], ids=["length", "chunked"])
+    async def test_wherever_it_is_cut_it_is_an_error_that_may_have_been_sent(self, answer, end):
+        for at in range(len(answer)):
+            async with between(saying(answer[:at], after=end)) as (_, client):
+                with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
+                    await client.get("/")
+
+    async def test_without_a_length_it_ends_with_the_connection(self):
+        answer = b"HTTP/1.1 200 OK\r\n\r\nall there is"
+        async with between(saying(answer, after=Peer.hang_up)) as (_, client):
+            assert (await client.get("/")).content == b"all there is"
+
+    @pytest.mark.parametrize("code", [b"204 No Content", b"304 Not Modified"])
+    async def test_some_have_no_body(self, code):
+        async with between(saying(b"HTTP/1.1 " + code + b"\r\n\r\n")) as (_, client):
+            assert (await client.get("/")).content == b""
+
+    @pytest.mark.parametrize(
+        "before",
+        [
+            b"HTTP/1.1 100 Continue\r\n\r\n",
+            b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" * 2,
+        ],
+    )
+    async def test_what_announces_it_is_left_out(self, before):
+        async with between(saying(before, OK)) as (_, client):
+            found = await client.get("/")
+
+        assert (found.status_code, found.content) == (200, b"hi")
+        assert "Link" not in found.headers
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            b"SSH-2.0-OpenSSH\r\n\r\n",
+            b"HTTP/1.1 abc\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi!",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nX: " + b"y" * (HEAD_LIMIT + 1),
+            b"\x15\x03\x01\x00\x02\x02\x46",
+        ],
+        ids=["ssh", "status", "two lengths", "chunk", "upgrade", "endless head", "tls"],
+    )
+    async def test_what_is_no_answer_is_an_error(self, said):
+        async with between(saying(said)) as (server, client):
+            with pytest.raises(httpx.RemoteProtocolError):
+                await client.get("/")
+            server.talk = one_by_one
+            assert (await client.get("/")).content == b"hi"
+
+        assert server.met == 2
+
+    async def test_a_packed_one_is_unpacked(self):
+        body = gzip.compress(b"hello")
+        head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(
+            body
+        )
+        async with between(saying(head + body)) as (_, client):
+            assert (await client.get("/")).content == b"hello"
+
+
+class TestSilence:
+    async def test_it_is_an_error_after_the_time_that_was_given(self, tls):
+        async with between(saying(), tls=tls) as (_, client):
+            with pytest.raises(httpx.ReadTimeout):
+                await client.get("/", timeout=httpx.Timeout(5.0, read=0.05))
+
+    async def test_it_is_one_in_the_middle_of_a_body_as_well(self):
+        async with (
+            between(saying(OK[:-1])) as (_, client),
+            client.stream("GET", "/", timeout=httpx.Timeout(5.0, read=0.05)) as answer,
+        ):
+            with pytest.raises(httpx.ReadTimeout):
+                await answer.aread()
+
+    async def test_a_reader_that_takes_its_time_is_none(self):
+        size = 8 * READ_AHEAD
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size
+        async with (
+            between(saying(head + b"x" * size)) as (_, client),
+            client.stream("GET", "/", timeout=httpx.Timeout(5.0, read=0.1)) as answer,
+        ):
+            pieces = answer.aiter_bytes()
+            found = len(await anext(pieces))
+            with anyio.move_on_after(0.3):
+                await anyio.sleep_forever()
+            async for piece in pieces:
+                assert len(piece) < 3 * READ_AHEAD
+                found += len(piece)
+
+        assert found == size
+
+    async def test_one_exchange_does_not_inherit_the_patience_of_the_last(self):
+        async def talk(peer: Peer) -> None:
+            await peer.asked()
+            await peer.say(OK)
+            await peer.reader.read()
+
+        async with between(talk) as (_, client):
+            await client.get("/", timeout=httpx.Timeout(5.0, read=60.0))
+            with pytest.raises(httpx.ReadTimeout), anyio.fail_after(2.0):
+                await client.get("/", timeout=httpx.Timeout(5.0, read=0.05))
+
+
+class TestConnections:
+    async def test_one_that_the_server_closed_while_idle_is_not_used(self, tls):
+        async def talk(peer: Peer) -> None:
+            await peer.asked()
+            await peer.say(OK)
+
+        async with between(talk, tls=tls) as (server, client):
+            for _ in range(3):
+                assert (await client.get("/")).content == b"hi"
+                for _ in range(8):
+                    await anyio.lowlevel.checkpoint()
+
+        assert server.met == 3
+
+    async def test_one_whose_end_has_only_just_arrived_is_not_used_either(self):
+        """The loop has not turned since: only the kernel knows."""
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            url = httpx.URL(f"http://127.0.0.1:{listening.getsockname()[1]}")
+            async with httpx.AsyncClient(
+                transport=Transport(url, tls=None, keep=8, expiry=60.0)
+            ) as client:
+                met = []
+                for _ in range(2):
+                    async with anyio.create_task_group() as tasks:
+                        tasks.start_soon(client.get, url)
+                        peer, _ = await anyio.to_thread.run_sync(listening.accept)
+                        await anyio.to_thread.run_sync(peer.recv, 4096)
+                        peer.sendall(OK)
+                    peer.close()
+                    met.append(peer)
+
+        assert len(met) == 2
+
+    async def test_what_nobody_asked_for_is_never_an_answer(self):
+        async with between(saying(OK + OK)) as (server, client):
+            await client.get("/")
+            server.talk = one_by_one
+            await client.get("/")
+
+        assert server.met == 2
+
+    async def test_one_that_says_close_is_closed(self):
+        answer = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+        async with between(saying(answer)) as (server, client):
+            await client.get("/")
+            server.talk = one_by_one
+            await client.get("/")
+
+        assert server.met == 2
+
+    async def test_an_old_one_is_not_used(self):
+        async with between(one_by_one, expiry=0.0) as (server, client):
+            await client.get("/")
+            await client.get("/")
+
+        assert server.met == 2
+
+    async def test_no_more_idle_ones_are_kept_than_was_said(self):
+        meeting = anyio.Event()
+
+        async def talk(peer: Peer) -> None:
+            await peer.asked()
+            if server.met == 4:
+                meeting.set()
+            await meeting.wait()
+            await peer.say(OK)
+            await one_by_one(peer)
+
+        async with between(talk, keep=2) as (server, client):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(4):
+                    tasks.start_soon(client.get, "/")
+            for _ in range(8):
+                await anyio.lowlevel.checkpoint()
+            assert len(client._transport._open) == 2
+            assert len(client._transport._idle) == 2
+
+    async def test_closing_cuts_what_is_open(self, tls):
+        opened = anyio.Event()
+
+        async def follow(client: httpx.AsyncClient) -> None:
+            with pytest.raises(httpx.RemoteProtocolError):  # noqa: PT012
+                async with client.stream("GET", "/") as answer:
+                    opened.set()
+                    await answer.aread()
+
+        async with between(saying(OK[:-1]), tls=tls) as (_, client):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(follow, client)
+                await opened.wait()
+                await client._transport.aclose()
+            with pytest.raises(httpx.ConnectError, match="closed"):
+                await client.get("/")
+        gc.collect()  # a ResourceWarning would fail the test
+
+    async def test_a_body_that_is_not_read_to_its_end_closes_it(self):
+        async with between(saying(OK[:-1])) as (server, client):
+            async with client.stream("GET", "/"):
+                pass
+            server.talk = one_by_one
+            await client.get("/")
+
+        assert server.met == 2
+
+    @pytest.mark.parametrize("turns", range(12))
+    async def test_cancelled_at_any_moment_the_next_answer_is_its_own(self, tls, turns):
+        async def talk(peer: Peer) -> None:
+            while asked := await peer.asked():
+                path = asked.split()[1]
+                head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(path)
+                await peer.say(head, path)
+
+        async with between(talk, tls=tls) as (_, client):
+            assert (await client.get("/first")).content == b"/first"
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.get, "/cancelled")
+                for _ in range(turns):
+                    await anyio.lowlevel.checkpoint()
+                tasks.cancel_scope.cancel()
+            assert (await client.get("/next")).content == b"/next"
+        gc.collect()
+
+
+class TestConnecting:
+    async def test_where_nobody_listens_nothing_was_sent(self):
+        with socket.create_server(("127.0.0.1", 0)) as gone:
+            url = httpx.URL(f"http://127.0.0.1:{gone.getsockname()[1]}")
+        async with httpx.AsyncClient(
+            transport=Transport(url, tls=None, keep=1, expiry=1.0)
+        ) as client:
+            with pytest.raises(httpx.ConnectError, match=r"[Cc]onnect"):
+                await client.get(url)
+
+    async def test_a_handshake_without_an_answer_is_given_up(self, tmp_path):
+        async def silent(peer: Peer) -> None:
+            await peer.reader.read()
+
+        async with between(silent) as (server, _):
+            url = httpx.URL(f"https://127.0.0.1:{server.port}")
+            transport = Transport(url, tls=ssl.create_default_context(), keep=1, expiry=1.0)
+            async with httpx.AsyncClient(transport=transport) as client:
+                with pytest.raises(httpx.ConnectTimeout, match=r"within 0\.05 s"):
+                    await client.get(url, timeout=httpx.Timeout(5.0, connect=0.05))
+        gc.collect()
+
+    async def test_an_unknown_certificate_is_told_as_one(self, tls):
+        if tls is None:
+            return
+        async with between(one_by_one, tls=tls) as (server, _):
+            url = httpx.URL(f"https://127.0.0.1:{server.port}")
+            transport = Transport(url, tls=ssl.create_default_context(), keep=1, expiry=1.0)
+            async with httpx.AsyncClient(transport=transport) as client:
+                with pytest.raises(httpx.ConnectError) as told:
+                    await client.get(url)
+
+        assert isinstance(told.value.__cause__, ssl.SSLCertVerificationError)
+
+    async def test_a_name_that_cannot_be_one_is_an_error(self):
+        url = httpx.URL("http://" + "a" * 70)
+        async with httpx.AsyncClient(
+            transport=Transport(url, tls=None, keep=1, expiry=1.0)
+        ) as client:
+            with pytest.raises(httpx.ConnectError):
+                await client.get(url)
+
+    async def test_the_second_address_is_tried_where_the_first_does_not_work(self, monkeypatch):
+        async with between(one_by_one) as (server, _):
+            url = httpx.URL(f"http://localhost:{server.port}")
+            loop, original = asyncio.get_running_loop(), socket.getaddrinfo
+
+            async def both(*_: object, **__: object) -> list[object]:
+                return [
+                    *original("127.0.0.2", server.port, type=socket.SOCK_STREAM),
+                    *original("127.0.0.1", server.port, type=socket.SOCK_STREAM),
+                ]
+
+            monkeypatch.setattr(loop, "getaddrinfo", both)
+            async with httpx.AsyncClient(
+                transport=Transport(url, tls=None, keep=1, expiry=1.0)
+            ) as client:
+                assert (await client.get(url)).content == b"hi"
+
+    async def test_what_is_no_url_of_a_server_is_told(self):
+        url = httpx.URL("server.example")
+        async with httpx.AsyncClient(
+            transport=Transport(url, tls=None, keep=1, expiry=1.0)
+        ) as client:
+            with pytest.raises(httpx.UnsupportedProtocol):
+                await client._transport.handle_async_request(httpx.Request("GET", url))
+
+
+class TestRequests:
+    async def test_head_and_body_arrive_as_they_were_given(self):
+        async def talk(peer: Peer) -> None:
+            server.asked.append(await peer.asked())
+            await peer.say(OK)
+
+        async with between(talk) as (server, client):
+            await client.patch("/a%2Fb?x=1&y=%20", content=b"body", headers={"X-One": "1"})
+
+        [asked] = server.asked
+        assert asked.startswith(b"PATCH /a%2Fb?x=1&y=%20 HTTP/1.1\r\n")
+        assert b"\r\nX-One: 1\r\n" in asked
+        assert asked.endswith(b"\r\n\r\nbody")
+
+    async def test_a_large_one_arrives_whole(self, tls):
+        content = bytes(range(256)) * (PIECE // 64)
+
+        async def talk(peer: Peer) -> None:
+            server.asked.append(await peer.asked())
+            await peer.say(OK)
+
+        async with between(talk, tls=tls) as (server, client):
+            await client.patch("/", content=content)
+
+        assert server.asked[0].endswith(content)
+
+    async def test_an_answer_before_it_is_all_sent_is_taken(self):
+        """As the API server answers 413: it reads no more, and closes."""
+        refusal = b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
+
+        async def talk(peer: Peer) -> None:
+            await peer.reader.readuntil(b"\r\n\r\n")
+            await peer.say(refusal)
+            await peer.reader.read()
+
+        async with between(talk) as (server, client):
+            assert (await client.patch("/", content=b"x" * 64 * PIECE)).status_code == 413
+            server.talk = one_by_one
+            await client.get("/")
+
+        assert server.met == 2
+
+    @pytest.mark.parametrize("value", ["a\r\nX-Two: 2", "a\nb", "a\rb"])
+    async def test_a_line_break_in_a_header_is_not_sent(self, value):
+        async with between(one_by_one) as (server, client):
+            with pytest.raises(httpx.LocalProtocolError):
+                await client.get("/", headers={"X-One": value})
+
+        assert server.met == 0
+
+    async def test_what_forbids_it_is_asked_before_each_piece(self):
+        left = iter([True, True, False])
+
+        def permit() -> None:
+            if not next(left):
+                raise PermissionError
+
+        async with between(one_by_one) as (server, client):
+            with pytest.raises(PermissionError):
+                await client.patch(
+                    "/", content=b"x" * 3 * PIECE, extensions={"permit": permit, "timeout": {}}
+                )
+            assert list(left) == []
+            await client.get("/")
+
+        assert server.met == 2  # the first connection was cut in the middle of the request
+
+    async def test_what_is_forbidden_at_once_leaves_the_connection_as_it_was(self):
+        def permit() -> None:
+            raise PermissionError
+
+        async with between(one_by_one) as (server, client):
+            await client.get("/")
+            with pytest.raises(PermissionError):
+                await client.get("/", extensions={"permit": permit, "timeout": {}})
+            await client.get("/")
+
+        assert server.met == 1
