@@ -71,8 +71,11 @@ class Target:
         return f"{step}{self.signature}{f' #{self.number}' if self.number > 1 else ''}"
 
     def fits(self, asked: Exchange) -> bool:
-        """Return whether a request writes the same, in the same step."""
-        fits = asked.writes and self.step in {asked.step, ANY_STEP}
+        """Return whether a request writes the same, in the same step or after it.
+
+        Where time decides, such as which second a Job is started in, a write may come a step later.
+        """
+        fits = asked.writes and asked.step >= self.step  # ANY_STEP is before all
         return fits and signature(asked) == self.signature
 
 
