@@ -152,6 +152,28 @@ class TestWall:
 
         assert len(shop.logged("clock jumped")) == 2
 
+    async def test_it_becomes_wrong_for_a_moment_while_a_pass_is_made(self, monkeypatch):
+        """What the pass decided by the wrong clock, such as when the next one is due, is redone."""
+        shop = Shop()
+        shop.world.apply("one")
+        async with shop.open():
+            await quiet()
+            reconcile, now = shop.runner._reconciler.reconcile, VirtualClock.now
+            with monkeypatch.context() as wrong:
+
+                async def set_back(key: Any) -> Any:
+                    wrong.setattr(
+                        VirtualClock, "now", lambda clock: now(clock) - timedelta(hours=1)
+                    )
+                    return await reconcile(key)
+
+                wrong.setattr(shop.runner._reconciler, "reconcile", set_back)
+                shop.runner.queue.add(("default", "one"))
+                await anyio.sleep(WALL_CHECK / 10)
+            await anyio.sleep(2 * WALL_CHECK)
+
+        assert len(shop.logged("clock jumped")) == 2
+
 
 class TestTaking:
     """What a watch tells goes into its store."""

@@ -186,8 +186,8 @@ class Runner:
     def _mind_the_wall(self) -> None:
         """Queue everything if the wall clock has jumped since the last check.
 
-        Each pass checks it too. If the clock is wrong only for a moment, its return is noticed only
-        if the first jump was noticed.
+        Each pass checks it too, before and after. If the clock is wrong only for a moment, its
+        return is noticed only if the first jump was noticed.
         """
         if self._wall is None:
             self._wall = Wall(self._clock)
@@ -297,6 +297,7 @@ class Runner:
                 outcome = await self._made(key)
             finally:
                 self._meter.passed(outcome, self._clock.monotonic() - began)
+                self._mind_the_wall()  # it may have read a clock that was wrong for a moment
 
     def _named(self, key: Key) -> dict[str, object]:
         """Return the fields that each log line of a pass has."""
