@@ -121,13 +121,13 @@ class TestTogether:
 
 class TestFlags:
     def test_every_setting_but_the_global_one_has_a_flag(self):
-        assert set(Settings.model_fields) - set(flags()) == {"debug"}
+        assert set(Settings.model_fields) - set(flags()) == {"debug", "program"}
 
     def test_no_two_share_a_name_or_a_variable(self):
         told = [flag for _, flag in flags().values()]
 
         assert len({flag.long for flag in told}) == len(told)
-        assert len({flag.variable for flag in told}) == len(told)
+        assert len({flag.variable() for flag in told}) == len(told)
 
     @pytest.mark.parametrize(
         ("name", "variable"),
@@ -138,7 +138,7 @@ class TestFlags:
         ],
     )
     def test_the_variable_is_made_from_the_name_in_full(self, name, variable):
-        assert flags()[name][1].variable == variable
+        assert flags()[name][1].variable() == variable
 
     @pytest.mark.parametrize(
         ("name", "shown"),

@@ -10,7 +10,6 @@ import anyio
 import structlog
 
 from hedgerow.kube.client import Cluster, connect
-from hedgerow.objects import Installation
 from hedgerow.plan.oversized import readable
 from hedgerow.process import preflight
 from hedgerow.process.leadership import led, margin, present, refuse_company
@@ -28,7 +27,7 @@ from hedgerow.runtime.logs import configure
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.runtime.observation import Observer
-from hedgerow.version import version
+from hedgerow.version import user_agent, version
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
@@ -105,7 +104,7 @@ async def _run(
     login = connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
-        user_agent=f"hedgerow/{version()}",
+        user_agent=user_agent(settings.program),
         on_exchange=exchanged,
         unacknowledged=margin(settings),
     )
@@ -189,7 +188,7 @@ def _runners(
     namespaces: Namespaces,
     meters: Meters,
 ) -> list[Runner]:
-    installation = Installation(settings.instance)
+    installation = settings.installation
     clock, lanes = SystemClock(), Lanes()
     budget = Budget(settings.memory_budget or most_for_caches(memory_limit()))
     meters.weighs(budget)

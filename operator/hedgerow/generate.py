@@ -50,7 +50,7 @@ def _row(name: str) -> str:
     flag = flags()[name][1]
     options = ", ".join(f"`{option}`" for option in flag.name.split("/"))
     shown = default(name) if flag.default else f"`{default(name)}`"
-    return f"| {options} | `{flag.variable}` | {shown} | {flag.help} |\n"
+    return f"| {options} | `{flag.variable()}` | {shown} | {flag.help} |\n"
 
 
 ROOT = Path(__file__).parents[2]

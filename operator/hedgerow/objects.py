@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hedgerow_schemas.base import ApiResource, CustomResource, Object
 
-CONTROLLER_LABEL = "hedgerow.dev/controller"
+PROGRAM: Final = "hedgerow"
+"""The name of a program that has none of its own."""
+LONGEST_PROGRAM: Final = 30
+"""Characters of a program's name: with an instance and a suffix it still is a Service's name."""
+PROGRAM_NAME: Final = rf"[a-z][a-z0-9]{{0,{LONGEST_PROGRAM - 1}}}"
+"""What a program may be called: without a hyphen, so that `a-b-c` is read in one way only."""
+_TAKEN: Final = frozenset({"kube"})
+"""Whose names with a hyphen, such as `kube-system`, are Kubernetes's own."""
+DOMAIN: Final = "hedgerow.dev"
+CONTROLLER_LABEL: Final = f"{DOMAIN}/controller"
+"""The label on the children of hedgerow's own controllers; see `Installation.label_key`."""
+_LABEL_KEY: Final = re.compile(rf"(?:({PROGRAM_NAME})\.)?{re.escape(CONTROLLER_LABEL)}")
+_WORD: Final = re.compile(rf"{PROGRAM}(?!\.dev|_schemas|/)")
+_PREFIX: Final = f"{PROGRAM.upper()}_"
 NORMAL_FORM_ANNOTATION = "hedgerow.dev/normal-form"
 
 
@@ -32,21 +46,88 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """One installation of hedgerow in a cluster: what its writes and children are marked with.
+    """One installation of a program in a cluster: what its writes and children are marked with.
 
-    Two installations in one cluster need two instances, or each would take the other's field
-    manager for its own.
+    Two installations in one cluster need two instances or two programs, or each would take the
+    other's field manager for its own. Raises ValueError if the program's name will not do.
     """
 
     instance: str = ""
+    program: str = PROGRAM
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if the program's name will not do."""
+        if not re.fullmatch(PROGRAM_NAME, self.program) or self.program in _TAKEN:
+            raise ValueError(
+                f"{self.program!r} is no program's name: a letter, then lower-case letters and"
+                f" digits, at most {LONGEST_PROGRAM}, and none of {', '.join(sorted(_TAKEN))}; a"
+                " hyphen begins the name of an instance"
+            )
+
+    @property
+    def base(self) -> str:
+        """The name of its Lease, ServiceAccount, Deployment and most other objects."""
+        return "-".join(filter(None, (self.program, self.instance)))
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the program has a name of its own."""
+        return self.program != PROGRAM
+
+    @property
+    def system_namespace(self) -> str:
+        """The namespace of the program, if no other is chosen."""
+        return f"{self.program}-system"
+
+    @property
+    def domain(self) -> str:
+        """The domain in names that the API requires to have one."""
+        return f"{self.program}.{DOMAIN}" if self.is_named else DOMAIN
+
+    @property
+    def label_key(self) -> str:
+        """The label on the children of its controllers."""
+        return f"{self.domain}/controller"
 
     def field_manager(self, controller: str) -> str:
         """Return the field manager of a controller: one per controller, never per process."""
-        return "-".join(filter(None, ("hedgerow", self.instance, controller)))
+        return f"{self.base}-{controller}"
+
+    def common_manager(self, purpose: str) -> str:
+        """Return the field manager that all instances of the program have in common."""
+        return f"{self.program}-{purpose}"
 
     def label(self, controller: str) -> str:
-        """Return the value of `hedgerow.dev/controller` on a controller's children."""
+        """Return the value of `label_key` on a controller's children."""
         return ".".join(filter(None, (self.instance, controller)))
+
+    def marks(self, obj: Mapping[str, Any], controller: str) -> bool:
+        """Return whether an object has the label of a controller's children."""
+        labels: Mapping[str, str] = metadata(obj).get("labels") or {}
+        return labels.get(self.label_key) == self.label(controller)
+
+    def selector(self, controller: str) -> str:
+        """Return the label selector of a controller's children."""
+        return f"{self.label_key}={self.label(controller)}"
+
+
+def labelling_program(key: str) -> str | None:
+    """Return the program whose controllers label their children with this key, or None."""
+    found = _LABEL_KEY.fullmatch(key)
+    return None if found is None else found[1] or PROGRAM
+
+
+def renamed(text: str, program: str) -> str:
+    """Return a text of ours, such as a command's help, with the name of another program.
+
+    What is the library's own keeps its name: `hedgerow.dev` in annotations, and paths.
+    """
+    return _WORD.sub(program, text).replace(_PREFIX, variable_prefix(program))
+
+
+def variable_prefix(program: str) -> str:
+    """Return the start of the names of a program's environment variables."""
+    return f"{program.upper()}_"
 
 
 def ref_of(resource: CustomResource) -> ObjectRef:

@@ -18,6 +18,7 @@ from hedgerow import controllers
 from hedgerow.contract import Controller
 from hedgerow.kube.errors import one_line
 from hedgerow.plan.installations import OTHER_MANAGERS
+from hedgerow.runtime.durations import Duration, of_lag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,6 +36,7 @@ NAME = "CONTROLLER"
 LONGEST = 40
 """Characters of a controller's name, which is a part of its field manager and labels."""
 _NAME = re.compile(r"[a-z][a-z0-9]*")
+_METRIC = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class PackageExit(Exception):  # noqa: N818 - named for what it stands for
@@ -50,10 +52,12 @@ class Registry:
     def __post_init__(self) -> None:
         """Raise ValueError for a name that will not do, and where two have one name or kind.
 
-        Webhooks are named by the kind alone, and so are children in the caches.
+        Webhooks are named by the kind alone, and so are children in the caches. No lag's metric may
+        have the name of another metric.
         """
         for controller in self.controllers:
             _check(controller)
+        _check_lags(self.controllers)
         kinds = [resource.api.kind for resource in self.resources]
         for what, found in (("named", self.names), ("for kind", kinds)):
             if twice := _twice(found):
@@ -96,6 +100,21 @@ def _check(controller: Controller[Any]) -> None:
     kinds = [kind.api.kind for kind in (controller.resource, *controller.owns)]
     if twice := _twice(kinds):
         raise ValueError(f"the controller {name} has two kinds called {twice}")
+
+
+def _check_lags(controllers: Iterable[Controller[Any]]) -> None:
+    """Raise ValueError for a lag whose metric has no valid name, or that of another metric."""
+    known = set[str](Duration)
+    for controller in controllers:
+        if controller.lag is None:
+            continue
+        metric = of_lag(controller.lag.name)
+        if not _METRIC.fullmatch(metric) or metric in known:
+            raise ValueError(
+                f"the controller {controller.name} has a lag {controller.lag.name!r}, which is no"
+                " name for a metric (lower-case letters, digits and _), or that of another one"
+            )
+        known.add(metric)
 
 
 def _twice(words: Iterable[str]) -> str:

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
+from hedgerow.objects import PROGRAM, Installation, variable_prefix
 from hedgerow.runtime.logs import Format
 from hedgerow.serving.httpserver.addresses import Address
 
@@ -44,17 +45,17 @@ class Flag:
     default: str = ""
     """What the default means, where its value does not tell."""
     environment: str = ""
-    """HEDGEROW_ and the name in capitals, where it is empty."""
+    """The program's prefix and the name in capitals, where it is empty."""
 
     @property
     def long(self) -> str:
         """The name in full, where there is a letter for it too."""
         return self.name.split("/")[-1]
 
-    @property
-    def variable(self) -> str:
-        """The environment variable."""
-        return self.environment or f"HEDGEROW_{self.long[2:].replace('-', '_').upper()}"
+    def variable(self, program: str = PROGRAM) -> str:
+        """Return the environment variable."""
+        name = self.long[2:].replace("-", "_").upper()
+        return self.environment or f"{variable_prefix(program)}{name}"
 
 
 def _seconds(value: Any) -> Any:
@@ -110,7 +111,12 @@ def readable(seconds: float) -> str:
     return f"{seconds:g}s"
 
 
-SYSTEM_NAMESPACE = "hedgerow-system"
+def _program(name: str) -> str:
+    """Return a valid program's name; raises ValueError."""
+    return Installation(program=name).program
+
+
+SYSTEM_NAMESPACE = Installation().system_namespace
 JITTER = 1.2
 """client-go's: a renewal is tried again after up to this many retry periods."""
 
@@ -123,9 +129,15 @@ RUNS, AVAILABLE, SERVES, CONNECTS = (
 
 
 class Settings(BaseModel):
-    """How one operator process runs; an empty tuple of namespaces means all of them."""
+    """How one operator process runs; an empty tuple of namespaces means all of them.
+
+    `program` is its name: field managers, the Lease and all else that is the operator's own is
+    named after it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    program: Annotated[str, AfterValidator(_program)] = PROGRAM
 
     controllers: Annotated[
         tuple[str, ...],
@@ -354,6 +366,19 @@ class Settings(BaseModel):
         ),
     ] = "auto"
     debug: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _at_home(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Have a program in a namespace of its own, if no other is given."""
+        if "program" not in given:
+            return given
+        return {"system_namespace": f"{given['program']}-system"} | given
+
+    @property
+    def installation(self) -> Installation:
+        """What its writes, children and own objects are marked with."""
+        return Installation(self.instance, self.program)
 
     @model_validator(mode="after")
     def _in_time(self) -> Self:

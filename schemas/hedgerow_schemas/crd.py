@@ -17,7 +17,7 @@ CRD = ApiResource(
     "customresourcedefinitions",
     namespaced=False,
 )
-LABELS: Mapping[str, str] = {"app.kubernetes.io/part-of": "hedgerow"}
+PART_OF = "app.kubernetes.io/part-of"
 
 
 def crd_name(resource: type[CustomResource]) -> str:
@@ -26,9 +26,13 @@ def crd_name(resource: type[CustomResource]) -> str:
 
 
 def render(
-    resource: type[CustomResource], document: Mapping[str, Any], *, describe: bool
+    resource: type[CustomResource],
+    document: Mapping[str, Any],
+    *,
+    describe: bool,
+    program: str = "hedgerow",
 ) -> Object:
-    """Return the CustomResourceDefinition of a resource.
+    """Return the CustomResourceDefinition of a resource, as a part of a program.
 
     `document` is the OpenAPI document with Kubernetes's own types. `describe` includes their
     descriptions. Raises SchemaError if the document lacks a type, or if the model cannot be
@@ -38,24 +42,24 @@ def render(
     return {
         "apiVersion": CRD.group_version,
         "kind": CRD.kind,
-        "metadata": {"name": crd_name(resource), "labels": dict(LABELS)},
+        "metadata": {"name": crd_name(resource), "labels": {PART_OF: program}},
         "spec": {
             "group": api.group,
-            "names": _names(resource),
+            "names": _names(resource, program),
             "scope": "Namespaced" if api.namespaced else "Cluster",
             "versions": [_version(resource, Upstream(document, describe=describe))],
         },
     }
 
 
-def _names(resource: type[CustomResource]) -> Object:
+def _names(resource: type[CustomResource], program: str) -> Object:
     api, definition = resource.api, resource.definition
     names: Object = {
         "kind": api.kind,
         "listKind": f"{api.kind}List",
         "plural": api.plural,
         "singular": api.kind.lower(),
-        "categories": list(definition.categories),
+        "categories": [program] if definition.categories is None else list(definition.categories),
     }
     return names | ({"shortNames": list(definition.short_names)} if definition.short_names else {})
 

@@ -60,11 +60,14 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What `kubectl` uses of a resource besides its name: columns, short names, scale."""
+    """What `kubectl` uses of a resource besides its name: columns, short names, scale.
+
+    Without `categories` it is in the one that is called as the program.
+    """
 
     columns: tuple[Column, ...] = ()
     short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ("hedgerow",)
+    categories: tuple[str, ...] | None = None
     scale: Scale | None = None
 
 

@@ -72,10 +72,7 @@ class TestWrites:
 
         assert named == {
             "replace_managed_fields": ["hedgerow/cli/adopt/command.py", CLIENT],
-            "kube.adoption": [
-                "hedgerow/cli/release/command.py",
-                CLIENT,
-            ],  # its name as field manager
+            "kube.adoption": [CLIENT],
             "import adoption": [CLIENT],
         }
 

@@ -200,9 +200,9 @@ async def test_what_is_made_while_it_uninstalls_is_refused(api, cluster, first, 
 async def test_a_definition_is_closed_to_new_resources_and_opened_as_it_was(cluster, first):
     await install(cluster, plain=True, resources=(first,))
     live = await cluster.read(CRD, crd_name(first))
-    await close(cluster, live, FIELD_MANAGER)
+    await close(cluster, live)
     closed = await cluster.read(CRD, crd_name(first))
-    await reopen(cluster, closed, FIELD_MANAGER)
+    await reopen(cluster, closed)
     opened = await cluster.read(CRD, crd_name(first))
 
     assert (is_closed(live), is_closed(closed), is_closed(opened)) == (False, True, False)

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from hedgerow.runtime.leaderelection.roster import NAME
 from support.api import Api, Object
 from support.bluegreens import FIELD_MANAGER, World
 from support.eventually import eventually, throughout
 from support.running import PORTLESS, Operator
 from support.typed import Answer, answer
 from support.worlds import with_custom_resources
+
+NAME = "hedgerow.operators"
 
 pytestmark = pytest.mark.cluster
 

@@ -26,6 +26,11 @@ GREETING = {
     "metadata": {"name": "hello"},
     "spec": {"name": "you"},
 }
+CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "greetings.greeter.example.com"},
+}
 
 
 class Package:
@@ -91,6 +96,15 @@ def test_it_installs_runs_and_shows_what_it_does(
 
         eventually(lambda: text() == "Hello you", what="the ConfigMap")
         eventually(lambda: status() == "Hello you", what="the status")
+
+        child = api.get({**body, "apiVersion": "v1", "kind": "ConfigMap"}).must()
+        labels, holders = child["metadata"]["labels"], child["metadata"]["managedFields"]
+        assert labels == {"greeter.hedgerow.dev/controller": "greeter"}
+        assert {entry["manager"] for entry in holders} == {"greeter-greeter"}
+        definition = api.get(CRD).must()
+        assert {e["manager"] for e in definition["metadata"]["managedFields"]} >= {
+            "greeter-install"
+        }
     finally:
         running.terminate()
         assert running.wait(30) == 0, (tmp_path / "log").read_text()
@@ -99,7 +113,8 @@ def test_it_installs_runs_and_shows_what_it_does(
     assert "ConfigMap" in shown.stdout, shown.stderr
     refused = package.call("run", "--controllers", "bluegreen")
     assert "no controller is called 'bluegreen'; there are: greeter" in refused.stderr
-    roles = package.call("manifests", "--no-crds")
+    assert "--image names the image" in package.call("manifests").stderr
+    roles = package.call("manifests", "--no-crds", "--image", "greeter:1")
     assert "configmaps" in roles.stdout
     assert "deployments.apps" not in json.dumps(roles.stdout)
     assert package.call("uninstall", "--delete-resources").returncode == 0

@@ -59,4 +59,4 @@ def compose(greeting: Greeting, observed: Observed) -> Desired:
 GREETER = Controller("greeter", Greeting, compose, owns=(ConfigMap,))
 
 if __name__ == "__main__":
-    main((GREETER,), program="greeter")
+    main((GREETER,), name="greeter")

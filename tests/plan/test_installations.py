@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hedgerow.objects import CONTROLLER_LABEL, Installation
@@ -71,8 +73,8 @@ def test_it_is_the_way_back_from_an_installations_field_manager(instance, contro
 
 
 def test_the_command_that_has_an_installation_let_go_can_be_pasted():
-    assert giving_up("two") == "hedgerow release --instance two --all"
-    assert giving_up("") == "hedgerow release --instance '' --all"
+    assert giving_up(Installation("two")) == "hedgerow release --instance two --all"
+    assert giving_up(Installation()) == "hedgerow release --instance '' --all"
 
 
 LABELLED = {"f:metadata": {"f:labels": {f"f:{CONTROLLER_LABEL}": {}}}}
@@ -175,3 +177,70 @@ class TestDoublyReported:
     )
     def test_of_one_there_is_nothing_to_say(self, entries):
         assert doubly_reported(live(want(), *((one, {}) for one in entries))) == ""
+
+
+GREETER = Installation(program="greeter")
+THEIR_LABEL = {"f:metadata": {"f:labels": {f"f:{GREETER.label_key}": {}}}}
+
+
+def labelled(labels: dict[str, str], *entries: tuple[str, Any]) -> Any:
+    obj = live(want(), *entries)
+    obj["metadata"]["labels"] = labels
+    return obj
+
+
+class TestPrograms:
+    """What hedgerow and the program greeter see of each other."""
+
+    CHILD = labelled({GREETER.label_key: "bluegreen"}, ("greeter-bluegreen", THEIR_LABEL))
+
+    def test_a_child_with_the_label_of_another_program_is_left_alone(self):
+        assert keeper(self.CHILD, "bluegreen", Installation()) == GREETER
+        assert keeper(self.CHILD, "bluegreen", Installation("two")) == GREETER
+        assert keeper(self.CHILD, "bluegreen", GREETER) is None
+
+    def test_so_is_one_of_hedgerow_by_the_other_program(self):
+        obj = labelled({CONTROLLER_LABEL: "two.bluegreen"}, (TWO, LABELLED))
+
+        assert keeper(obj, "bluegreen", GREETER) == Installation("two")
+
+    @pytest.mark.parametrize("entry", [("hedgerow-bluegreen", OWNED), ("kubectl", THEIR_LABEL)])
+    def test_but_not_where_that_program_holds_nothing_of_it(self, entry):
+        obj = labelled({GREETER.label_key: "bluegreen"}, entry)
+
+        assert keeper(obj, "bluegreen", Installation()) is None
+
+    def test_where_both_have_it_each_goes_on(self):
+        obj = labelled(
+            {CONTROLLER_LABEL: "bluegreen", GREETER.label_key: "bluegreen"},
+            ("hedgerow-bluegreen", LABELLED),
+            ("greeter-bluegreen", THEIR_LABEL),
+        )
+
+        assert keeper(obj, "bluegreen", Installation()) is None
+        assert keeper(obj, "bluegreen", GREETER) is None
+
+    def test_a_label_of_no_program_says_nothing(self):
+        obj = labelled({"a-b.hedgerow.dev/controller": "bluegreen"}, ("a-b-bluegreen", OWNED))
+
+        assert keeper(obj, "bluegreen", Installation()) is None
+
+    def test_the_message_names_the_program_and_its_command(self):
+        told = kept_by("Deployment/x", Installation("two", "greeter"))
+
+        assert told.startswith("Deployment/x is managed by greeter, instance 'two'; it is left")
+        assert "`greeter release --instance two --all`" in told
+
+    def test_a_status_of_another_program_is_somebody_elses(self):
+        obj = live(want(), ("greeter-two-bluegreen/Apply/status", {}))
+
+        assert reporters(obj, "bluegreen") == ()
+        assert reporters(obj, "bluegreen", "greeter") == (Installation("two", "greeter"),)
+        assert remedy("greeter-two-bluegreen", "Apply") == ""
+        assert remedy("greeter-two-bluegreen", "Apply", "greeter").startswith("greeter release ")
+
+    def test_each_tells_its_own_installations_by_its_own_label(self):
+        assert installation_of(self.CHILD, "bluegreen", "greeter") == GREETER
+        obj = labelled({GREETER.label_key: "two.bluegreen"})
+        assert installation_of(obj, "bluegreen", "greeter") == Installation("two", "greeter")
+        assert installation_of(obj, "bluegreen") == Installation()

@@ -226,3 +226,18 @@ class TestPlaceOf:
     )
     def test_it_has_the_steps_of_a_printed_path(self, path, steps):
         assert place_of(path) == steps
+
+
+def test_the_commands_are_those_of_the_program_that_manages_the_object():
+    held = field(".spec.selector", object="Service/demo")
+
+    (adopt,) = [one.command for one in remedies(OWNER, {}, held, program="greeter")][1:]
+    assert adopt.startswith("greeter adopt Service/demo --from kubectl-edit")
+    assert overview("Deployment/x", "shop", "greeter").startswith("greeter owners ")
+
+
+def test_the_label_of_any_program_is_neither_yielded_nor_claimed():
+    held = field(".metadata.labels.greeter.hedgerow.dev/controller")
+
+    (adopt,) = remedies(OWNER, {}, held, program="greeter")
+    assert adopt.command.startswith("greeter adopt ")

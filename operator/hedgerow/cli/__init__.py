@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -15,6 +16,7 @@ from hedgerow.cli import program as called
 from hedgerow.cli.commands import Commands
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.program import Program
+from hedgerow.objects import PROGRAM, Installation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from hedgerow.registry import Registry
 
 DEBUG = "--debug"
-COMPLETION = "_HEDGEROW_COMPLETE"
-"""The variable by which a shell asks for completions; typer derives it from the name."""
 
 app = typer.Typer(
     name="hedgerow",
@@ -66,7 +66,7 @@ def hedgerow(
       `eval "$(hedgerow sandbox env)"`
     - Run it on your current context: `hedgerow install`, then `hedgerow run`
     """
-    call = Program(called.program().registry, debug)
+    call = replace(called.program(), debug=debug)
     context.with_resource(called.called(call))
     if version:
         show_version()
@@ -78,9 +78,10 @@ def hedgerow(
 @app.command("version")
 def show_version() -> None:
     """Print the version of hedgerow."""
-    from hedgerow.version import version  # noqa: PLC0415 - not needed for the help
+    from hedgerow.version import LIBRARY, version  # noqa: PLC0415 - not needed for the help
 
-    typer.echo(f"hedgerow {version()}")
+    named, library = called.program_name(), f"{LIBRARY} {version()}"
+    typer.echo(library if named == LIBRARY else f"{named} ({library})")
 
 
 def as_plugin() -> None:
@@ -88,28 +89,34 @@ def as_plugin() -> None:
     main(program="kubectl hedgerow")
 
 
-def operate(controllers: Iterable[Controller[Any]], program: str = "") -> NoReturn:
+def operate(controllers: Iterable[Controller[Any]], name: str = PROGRAM) -> NoReturn:
     """Be a command line of these controllers and exit; it has all that `hedgerow` has.
 
-    `program` is its name in the help, the file's by default. Raises ValueError where two
-    controllers have one name or one resource.
+    The program's field managers, Lease, labels, environment variables, installed objects and
+    commands are called after its `name`; without one they are hedgerow's, and the help calls it as
+    its file. Raises ValueError for a name that will not do, and where two controllers have one name
+    or one resource.
     """
     from hedgerow.registry import Registry  # noqa: PLC0415 - not needed for the help
 
-    main(program=program or Path(sys.argv[0]).name, registry=Registry(tuple(controllers)))
+    named = Installation(program=name)
+    usage = name if named.is_named else Path(sys.argv[0]).name
+    main(program=usage, registry=Registry(tuple(controllers)), name=name)
 
 
 def main(
     arguments: Sequence[str] | None = None,
-    program: str = "hedgerow",
+    program: str = PROGRAM,
     registry: Registry | None = None,
+    name: str = PROGRAM,
 ) -> NoReturn:
     """Run the command line and exit; an error becomes one line and an exit code.
 
     `program` is how it was called, as its help repeats it; `registry` its controllers, all that are
-    installed by default.
+    installed by default; `name` is the program's own.
     """
-    if COMPLETION in os.environ:
+    completion = called.completion_variable(name)
+    if completion in os.environ:
         from hedgerow.cli.completion import switch_on  # noqa: PLC0415 - a shell asks, and waits
 
         switch_on()
@@ -118,13 +125,13 @@ def main(
     words = [DEBUG, *(word for word in given if word != DEBUG)] if debug else given
     code = None
     try:
-        with broken_pipes.quiet(), called.called(Program(registry)):
-            code = app(words, prog_name=program, standalone_mode=False)
+        with broken_pipes.quiet(), called.called(Program(registry, name=name)):
+            code = app(words, prog_name=program, complete_var=completion, standalone_mode=False)
     except Exception as error:  # noqa: BLE001 - nothing may reach the user as a traceback
         from hedgerow.cli.errors import explain  # noqa: PLC0415 - it knows every error there is
 
         if debug:
             traceback.print_exc()
-        line, code = explain(error)
-        typer.echo(f"hedgerow: {line}", err=True)
+        line, code = explain(error, name)
+        typer.echo(f"{name}: {line}", err=True)
     sys.exit(code if isinstance(code, int) else Exit.DONE)

@@ -10,6 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 from hedgerow.cli.leaving import leaving_on_sigterm
+from hedgerow.cli.program import program_name
+from hedgerow.objects import renamed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,14 +53,30 @@ class Lazy:
         except ModuleNotFoundError as error:
             if not (error.name or "").startswith(LEFT_OUT):
                 raise
-            raise LeftOutError(ELSEWHERE.format(name)) from None
+            raise LeftOutError(renamed(ELSEWHERE, program_name()).format(name)) from None
         if isinstance(found, typer.Typer):
             command = typer.main.get_group(found)
             command.name = name
-            return command
+            return told_by(command, program_name())
         single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
         single.command(name)(found)
-        return typer.main.get_command(single)
+        return told_by(typer.main.get_command(single), program_name())
+
+
+_TOLD = ("help", "short_help", "epilog", "show_default", "envvar")
+"""The parts of commands and options in which a program's name may be."""
+
+
+def told_by(command: Any, program: str) -> Any:
+    """Return a command whose help and environment variables have the name of this program."""
+    for part in (command, *command.params):
+        for name in _TOLD:
+            text = getattr(part, name, None)
+            if isinstance(text, str):
+                setattr(part, name, renamed(text, program))
+    for below in getattr(command, "commands", {}).values():
+        told_by(below, program)
+    return command
 
 
 LAZY: Mapping[str, Lazy] = {
@@ -119,6 +137,7 @@ class Commands(TyperGroup):
         super().__init__(**attributes)
         stubs = {name: lazy.stub(name) for name, lazy in LAZY.items()}
         self.commands = {**stubs, **self.commands}
+        told_by(self, program_name())
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the called command, then resolve it as usual."""

@@ -16,7 +16,8 @@ from typing import Annotated, Literal
 import typer
 import typer.completion
 
-PROGRAM = "hedgerow"
+from hedgerow.cli.program import completion_variable, program_name
+
 _FILES, _NO_FILES = ":0", ":4"
 """Cobra's directives: let the shell complete files, or have it not do so."""
 
@@ -46,7 +47,7 @@ def complete_for_kubectl() -> None:
     The last argument is the word to complete. kubectl reads a candidate with its help per line,
     and in the end a directive (kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins).
     """
-    *words, last = [PROGRAM, *sys.argv[1:]]
+    *words, last = [program_name(), *sys.argv[1:]]
     os.environ["_TYPER_COMPLETE_ARGS"] = f"{shlex.join(words)} {last}"
     os.environ["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
     found = _answer("complete_fish").rstrip("\n")
@@ -55,16 +56,22 @@ def complete_for_kubectl() -> None:
 
 def _answer(asked: str) -> str:
     """Return what typer tells a shell."""
-    from hedgerow.cli import COMPLETION, app  # noqa: PLC0415 - it names this command
+    from hedgerow.cli import app  # noqa: PLC0415 - it names this command
 
-    os.environ[COMPLETION] = asked
+    variable = completion_variable(program_name())
+    os.environ[variable] = asked
     switch_on()
     told = StringIO()
     try:
         with redirect_stdout(told):
-            app([], prog_name=PROGRAM, standalone_mode=False)
+            app(
+                [],
+                prog_name=program_name(),
+                complete_var=variable,
+                standalone_mode=False,
+            )
     except SystemExit:
         pass
     finally:
-        del os.environ[COMPLETION]
+        del os.environ[variable]
     return told.getvalue()

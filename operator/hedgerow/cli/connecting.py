@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedgerow.version import version
+from hedgerow.cli.program import program_name
+from hedgerow.version import user_agent
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -35,5 +36,5 @@ def connected(
     from hedgerow.runtime import logs  # noqa: PLC0415 - as above
 
     logs.configure("human")
-    agent = f"hedgerow/{version()}{purpose and f' ({purpose})'}"
+    agent = user_agent(program_name(), purpose)
     return connect(kubeconfig=kubeconfig, context=context, user_agent=agent)

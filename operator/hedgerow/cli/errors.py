@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from hedgerow.cli.commands import COMMAND_PATH
 from hedgerow.cli.exits import Exit
 from hedgerow.kube import errors as kube
+from hedgerow.objects import PROGRAM, renamed
 from hedgerow.validation import field_errors, in_a_line
 
 _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
@@ -41,20 +42,21 @@ _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
 )
 
 
-def explain(error: BaseException) -> tuple[str, int]:
+def explain(error: BaseException, program: str = PROGRAM) -> tuple[str, int]:
     """Return an error as one line with its remedy, and the exit code that goes with it.
 
     An error whose class has `explains_itself` is one line already, with its remedy. Where a
     component failed, the last lines of its log follow: the notes of one with `notes_are_log`.
+    What it tells to run is a command of the `program`.
     """
     cause = _first(error)
-    line, code = _explained(cause)
+    line, code = _explained(cause, program)
     has_log = getattr(cause, "notes_are_log", False)
     notes: list[str] = getattr(cause, "__notes__", []) if has_log else []
     return "\n".join([kube.one_line(line, 2000), *(f"  | {note}" for note in notes)]), code
 
 
-def _explained(error: BaseException) -> tuple[str, Exit]:
+def _explained(error: BaseException, program: str) -> tuple[str, Exit]:
     match error:
         case typer.Abort():
             return "interrupted", Exit.INTERRUPTED
@@ -62,16 +64,16 @@ def _explained(error: BaseException) -> tuple[str, Exit]:
             return str(error), Exit.FAILED
         case kube.KubeError():
             code, remedy = next((c, r) for kind, c, r in _REMEDIES if isinstance(error, kind))
-            line = f"{error}; {remedy}" if remedy else str(error)
+            line = f"{error}; {renamed(remedy, program)}" if remedy else str(error)
         case ValidationError():
-            line, code = _setting(error), Exit.USAGE
+            line, code = _setting(error, program), Exit.USAGE
         case OSError(filename=str(name)) if name:
             line, code = f"{name}: {error.strerror}; see that it is there and yours", Exit.FAILED
         case _ if hasattr(error, "format_message"):
-            line, code = _usage(error), Exit.USAGE
+            line, code = _usage(error, program), Exit.USAGE
         case _:
             told = f"{type(error).__name__}: {error}"
-            line, code = f"{told}; this is a mistake in hedgerow: --debug shows where", Exit.FAILED
+            line, code = f"{told}; this is a mistake in {program}: --debug shows where", Exit.FAILED
     return line, code
 
 
@@ -86,24 +88,28 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def _setting(error: ValidationError) -> str:
+def _setting(error: ValidationError, program: str) -> str:
     """Return the message for a refused setting, in terms of the command line."""
     from hedgerow.settings import flags  # noqa: PLC0415 - most errors are of other commands
 
     first = next(field_errors(error))
     told = flags().get(first.field.partition("[")[0])
     if told is None:
-        named = (flag.variable for _, flag in flags().values() if f"{flag.long} " in first.detail)
+        named = (
+            flag.variable(program)
+            for _, flag in flags().values()
+            if f"{flag.long} " in first.detail
+        )
         return first.detail + "".join(map(environment, named))
     flag = told[1]
     takes = f"takes {flag.takes}" if flag.takes else first.detail
-    return f"{first.value!r} will not do: {flag.long} {takes}{environment(flag.variable)}"
+    return f"{first.value!r} will not do: {flag.long} {takes}{environment(flag.variable(program))}"
 
 
-def _usage(error: Any) -> str:
+def _usage(error: Any, program: str) -> str:
     """Return a usage error of the command line library in one line."""
     context = getattr(error, "ctx", None)
-    told: str = getattr(error, COMMAND_PATH, "hedgerow")
+    told: str = getattr(error, COMMAND_PATH, program)
     command = context.command_path if context else told
     if isinstance(error.__cause__, ValidationError):
         error.message = in_a_line(error.__cause__)

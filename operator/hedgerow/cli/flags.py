@@ -27,7 +27,7 @@ def with_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         del given[COMMAND]
         told = {name: value for name, value in given.items() if value not in (None, [])}
-        command(Settings(**told, debug=program().debug))
+        command(Settings(**told, program=program().name, debug=program().debug))
 
     annotations = {COMMAND: typer.Context} | {
         name: _option(name, kind, flag) for name, (kind, flag) in flags().items()
@@ -51,7 +51,7 @@ def _option(name: str, kind: Any, flag: Flag) -> Any:
         *flag.name.split("/"),
         help=flag.help,
         metavar=flag.metavar or None,
-        envvar=flag.variable,
+        envvar=flag.variable(),
         show_envvar=False,  # the command's help lists all of them together
         show_default=default(name),
         rich_help_panel=flag.group,

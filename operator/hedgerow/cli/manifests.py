@@ -6,24 +6,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hedgerow.cli.install.definitions import packaged_document
-from hedgerow.cli.program import registry
-from hedgerow.deploy.names import APP, Names, clashes
+from hedgerow.cli.install.definitions import rendered
+from hedgerow.cli.program import program_name, registry, say
+from hedgerow.deploy.names import Names, clashes
 from hedgerow.deploy.overlays import Overlay, parts
 from hedgerow.manifest import to_yaml
+from hedgerow.objects import PROGRAM
 from hedgerow.settings import Settings
 from hedgerow.version import version
-from hedgerow_schemas.crd import render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from hedgerow_schemas.base import Object
 
-IMAGE = f"{APP}:{version()}"
+IMAGE = f"{PROGRAM}:{version()}"
 Image = Annotated[
-    str,
-    typer.Option(metavar="IMAGE", help="The operator's image, with its registry, tag or digest."),
+    str | None,
+    typer.Option(
+        metavar="IMAGE",
+        help="The operator's image, with its registry, tag or digest.",
+        show_default="that of this version; a program of your own has none",
+    ),
 ]
 Chosen = Annotated[
     Overlay,
@@ -58,7 +62,7 @@ WithCrds = Annotated[
 
 def manifests_command(
     *,
-    image: Image = IMAGE,
+    image: Image = None,
     overlay: Chosen = "cluster",
     namespace: Namespaces = None,
     instance: Instance = "",
@@ -76,6 +80,7 @@ def manifests_command(
     settings = Settings(namespaces=tuple(namespace or ()), instance=instance)
     if (overlay == "namespaced") != bool(settings.namespaces):
         raise typer.BadParameter("--overlay namespaced and --namespace need each other")
+    image = _image() if image is None else image
     if not image or any(c.isspace() or not c.isprintable() for c in image):
         raise typer.BadParameter(f"--image: {image!r} is no image's name")
     if clashes(instance):
@@ -85,16 +90,30 @@ def manifests_command(
     typer.echo(to_yaml(*objects), nl=False)
 
 
+def _image() -> str:
+    """Return hedgerow's own image; raises BadParameter for a program whose image nobody knows."""
+    if program_name() == PROGRAM:
+        return IMAGE
+    raise typer.BadParameter(
+        f"--image names the image whose entry point is {program_name()}; there is no default"
+    )
+
+
 def printed(
     image: str, overlay: Overlay, namespaces: Sequence[str], instance: str, *, crds: bool
 ) -> list[Object]:
     """Return what is printed, in the order in which it is to be applied."""
-    made = parts(overlay, image, registry(), names=Names(instance), namespaces=tuple(namespaces))
+    made = parts(
+        overlay,
+        image,
+        registry(),
+        names=Names(instance, program_name()),
+        namespaces=tuple(namespaces),
+    )
     objects = [obj for part in made for obj in part.objects]
     return [*(definitions() if crds else ()), *objects]
 
 
-def definitions() -> Iterator[Object]:
+def definitions() -> Iterable[Object]:
     """Return the CustomResourceDefinitions, without descriptions of Kubernetes's own types."""
-    document = packaged_document()
-    return (render(resource, document, describe=False) for resource in registry().resources)
+    return rendered(registry().resources, program_name(), say).values()

@@ -1,4 +1,4 @@
-"""Program: what the whole command line is about: its controllers, and whether to show details."""
+"""Program: what the whole command line is about: its name, controllers, and level of detail."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
+
+from hedgerow.objects import PROGRAM, Installation, variable_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -21,6 +23,7 @@ class Program:
 
     registry: Registry | None = None
     debug: bool = False
+    name: str = PROGRAM
 
 
 _called: ContextVar[Program] = ContextVar("hedgerow_program")
@@ -41,11 +44,36 @@ def program() -> Program:
     return _called.get(None) or Program()
 
 
+def program_name() -> str:
+    """Return the program's name."""
+    return program().name
+
+
+def installation(instance: str = "") -> Installation:
+    """Return an installation of this program."""
+    return Installation(instance, program_name())
+
+
+def completion_variable(name: str) -> str:
+    """Return the variable by which a shell asks the program of this name for completions."""
+    return f"_{variable_prefix(name)}COMPLETE"
+
+
+def field_manager() -> str:
+    """Return the field manager of this command line itself."""
+    return installation().common_manager("cli")
+
+
+def say(line: str) -> None:
+    """Print a message on standard error."""
+    typer.echo(f"{program_name()}: {line}", err=True)
+
+
 def registry() -> Registry:
     """Return the controllers of this program; one that cannot be loaded is told in one line."""
     call = program()
     if call.registry is None:
         from hedgerow.registry import installed  # noqa: PLC0415 - it imports every controller
 
-        call.registry = installed(lambda line: typer.echo(f"hedgerow: {line}", err=True))
+        call.registry = installed(say)
     return call.registry

@@ -9,7 +9,7 @@ import typer
 from hedgerow import app
 from hedgerow.cli.errors import environment
 from hedgerow.cli.flags import with_settings
-from hedgerow.cli.program import registry
+from hedgerow.cli.program import program_name, registry
 from hedgerow.settings import flags
 
 if TYPE_CHECKING:
@@ -48,4 +48,6 @@ def _check(controllers: Iterable[str]) -> None:
         if name not in registry().names:
             there_are = ", ".join(registry().names)
             told = f"no controller is called {name!r}; there are: {there_are}"
-            raise typer.BadParameter(told + environment(flag.variable), param_hint=flag.long)
+            raise typer.BadParameter(
+                told + environment(flag.variable(program_name())), param_hint=flag.long
+            )

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from hedgerow.cli import interrupts
 from hedgerow.cli.binaries import Build
+from hedgerow.cli.program import program_name
 from hedgerow.sandbox.cluster import Options, Sandbox, default_directory, option
 from hedgerow.sandbox.locks import Notice
 from hedgerow.sandbox.status import Status
@@ -98,13 +99,13 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
     with _progress() as progress:
         interrupts.run(lambda: sandbox.up(options, progress))
     typer.echo(f"The sandbox is up at {sandbox.server}")
-    typer.echo(f'To use it:       eval "$(hedgerow sandbox env{option(directory)})"')
-    typer.echo(f"To take it down: hedgerow sandbox down{option(directory)}")
+    typer.echo(f'To use it:       eval "$({program_name()} sandbox env{option(directory)})"')
+    typer.echo(f"To take it down: {program_name()} sandbox down{option(directory)}")
     if nodes:
         typer.echo(
             "Its nodes are simulated: Pods become Ready there, and nothing runs in them. Start the"
-            " operator with `hedgerow run`: deployed into the sandbox it would not answer its"
-            " webhooks, and every write of a custom resource would fail."
+            f" operator with `{program_name()} run`: deployed into the sandbox it would not answer"
+            " its webhooks, and every write of a custom resource would fail."
         )
 
 

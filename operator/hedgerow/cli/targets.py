@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.program import registry
+from hedgerow.cli.program import installation, program_name, registry, say
 from hedgerow.kube.discovery import find, spelled
-from hedgerow.objects import Installation, controller_of, metadata
+from hedgerow.objects import controller_of, metadata
 from hedgerow.plan.installations import installation_of
 
 if TYPE_CHECKING:
@@ -67,11 +67,6 @@ class Ruler:
     itself: bool
 
 
-def say(line: str) -> None:
-    """Print a message on standard error."""
-    typer.echo(f"hedgerow: {line}", err=True)
-
-
 def parted(target: str) -> tuple[str, str]:
     """Return KIND/NAME as two parts; raises BadParameter."""
     kind, slash, name = target.partition("/")
@@ -106,10 +101,12 @@ async def ruler_of(cluster: Cluster, live: Object, instance: str | None) -> Rule
     own = {one.resource.api: one.name for one in registry().controllers}
     owner = controller_of(live)
     for api, controller in own.items():
-        installation = (
-            installation_of(live, controller) if instance is None else Installation(instance)
+        ours = (
+            installation_of(live, controller, program_name())
+            if instance is None
+            else installation(instance)
         )
-        manager = installation.field_manager(controller)
+        manager = ours.field_manager(controller)
         if (live["apiVersion"], live["kind"]) == (api.group_version, api.kind):
             return Ruler(api, live, manager, itself=True)
         if (owner.get("apiVersion"), owner.get("kind")) == (api.group_version, api.kind):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hedgerow.deploy.names import APP, EDITOR, METRICS_READER, VIEWER, Names
+from hedgerow.deploy.names import EDITOR, METRICS_READER, VIEWER, Names
 from hedgerow.deploy.rights import Rights, of_editors, of_viewers, rules
 
 if TYPE_CHECKING:
@@ -37,25 +37,25 @@ def role(names: Names, granted: Rights, suffix: str = "", namespace: str = "") -
     return [made | {"rules": rules(granted)}, binding | _binds("Role", name, names)]
 
 
-def metrics_reader() -> Object:
+def metrics_reader(names: Names) -> Object:
     """Return the ClusterRole for scraping metrics; users bind it to their scraper."""
-    made = Names().cluster_wide(VERSION, "ClusterRole", f"{APP}-{METRICS_READER}")
+    made = names.cluster_wide(VERSION, "ClusterRole", f"{names.program}-{METRICS_READER}")
     return made | {"rules": [{"nonResourceURLs": [METRICS_PATH], "verbs": ["get"]}]}
 
 
-def viewer(resources: Iterable[type[CustomResource]]) -> Object:
+def viewer(names: Names, resources: Iterable[type[CustomResource]]) -> Object:
     """Return the ClusterRole for reading the custom resources; it is aggregated to `view`."""
-    return _aggregated(VIEWER, ("view",), of_viewers(resources))
+    return _aggregated(names, VIEWER, ("view",), of_viewers(resources))
 
 
-def editor(resources: Iterable[type[CustomResource]]) -> Object:
+def editor(names: Names, resources: Iterable[type[CustomResource]]) -> Object:
     """Return the ClusterRole for changing custom resources, aggregated to `edit` and `admin`."""
-    return _aggregated(EDITOR, ("edit", "admin"), of_editors(resources))
+    return _aggregated(names, EDITOR, ("edit", "admin"), of_editors(resources))
 
 
-def _aggregated(suffix: str, into: Iterable[str], granted: Rights) -> Object:
+def _aggregated(names: Names, suffix: str, into: Iterable[str], granted: Rights) -> Object:
     labels = {f"{_AGGREGATE}{role}": "true" for role in into}
-    made = Names().cluster_wide(VERSION, "ClusterRole", f"{APP}-{suffix}", labels)
+    made = names.cluster_wide(VERSION, "ClusterRole", f"{names.program}-{suffix}", labels)
     return made | {"rules": rules(granted)}
 
 

@@ -39,7 +39,7 @@ def policy(names: Names, controllers: Sequence[Controller[CustomResource]]) -> l
         "matchConstraints": {"resourceRules": list(_rules(controllers))},
         "matchConditions": [
             {
-                "name": "asked-by-hedgerow",
+                "name": f"asked-by-{names.program}",
                 "expression": f"request.userInfo.username == {json.dumps(account)}",
             }
         ],
@@ -117,15 +117,15 @@ def _is_named(pattern: str) -> str:
 
 
 def _validations(names: Names) -> dict[str, str]:
-    kept_out = json.dumps([*SYSTEM_NAMESPACES, names.namespace])
+    kept_out, who = json.dumps([*SYSTEM_NAMESPACES, names.namespace]), names.program
     return {
-        "hedgerow may write nothing in a system namespace, nor in its own, but what is its own": (
+        f"{who} may write nothing in a system namespace, nor in its own, but what is its own": (
             f"!(request.namespace in {kept_out})"
         ),
-        "hedgerow may write only children of its own resources, by the names it gives them": (
+        f"{who} may write only children of its own resources, by the names it gives them": (
             "variables.child || variables.released"
         ),
-        "hedgerow may not make a child of what is there already and is not its own": (
+        f"{who} may not make a child of what is there already and is not its own": (
             'request.operation != "UPDATE" || variables.released'
             " || variables.before.exists(was, variables.after.exists(r, r.uid == was.uid))"
         ),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hedgerow.deploy.names import APP
 from hedgerow.deploy.overlays import OVERLAYS, Overlay, Part, parts
 from hedgerow.manifest import to_yaml
+from hedgerow.objects import PROGRAM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,13 +26,13 @@ def files(version: str, registry: Registry) -> dict[Path, str]:
     texts: dict[Path, str] = {}
     for overlay in OVERLAYS:
         namespaces = EXAMPLE if overlay == "namespaced" else ()
-        made = parts(overlay, f"{APP}:{version}", registry, namespaces=namespaces)
+        made = parts(overlay, f"{PROGRAM}:{version}", registry, namespaces=namespaces)
         texts |= {MANIFESTS / part.path: _written(part) for part in made}
         for directory in {part.directory for part in made} - {overlay}:
             own = [part.file for part in made if part.directory == directory]
             texts[_kustomization(directory)] = _text("", kustomization(own))
         resources = _resources(overlay, made)
-        image = {"images": [{"name": APP, "newTag": version}]}
+        image = {"images": [{"name": PROGRAM, "newTag": version}]}
         texts[_kustomization(overlay)] = _text("", kustomization(resources) | image)
     return texts
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hedgerow.objects import PROGRAM, Installation
+
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
-APP = "hedgerow"
-NAMESPACE = "hedgerow-system"
 NAME_LABEL = "app.kubernetes.io/name"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 METRICS, HEALTH, WEBHOOK = 8080, 8081, 9443
@@ -30,26 +30,43 @@ def clashes(instance: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names of one installation; without an instance they start with just `hedgerow`."""
+    """The names of one installation; without an instance they start with just the program's.
+
+    Raises ValueError if the program's name will not do.
+    """
 
     instance: str = ""
-    namespace: str = NAMESPACE
+    program: str = PROGRAM
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if the program's name will not do."""
+        _ = self.installation
+
+    @property
+    def installation(self) -> Installation:
+        """The installation: what its writes and children are marked with."""
+        return Installation(self.instance, self.program)
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that it is in."""
+        return self.installation.system_namespace
 
     @property
     def base(self) -> str:
         """The name of its ServiceAccount, Deployment, Lease and most other objects."""
-        return f"{APP}-{self.instance}" if self.instance else APP
+        return self.installation.base
 
     @property
     def labels(self) -> dict[str, str]:
         """The labels of all its objects, which are also the selector of its pods."""
-        return {NAME_LABEL: APP, INSTANCE_LABEL: self.base}
+        return {NAME_LABEL: self.program, INSTANCE_LABEL: self.base}
 
     def cluster_wide(
         self, api_version: str, kind: str, name: str, labels: dict[str, str] | None = None
     ) -> Object:
         """Return the start of a cluster-scoped object: identity and labels."""
-        metadata = {"name": name, "labels": {NAME_LABEL: APP, **(labels or {})}}
+        metadata = {"name": name, "labels": {NAME_LABEL: self.program, **(labels or {})}}
         return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
 
     def object(self, api_version: str, kind: str, suffix: str = "", namespace: str = "") -> Object:

@@ -60,7 +60,7 @@ def parts(
     given, controllers = names or Names(), registry.controllers
     return [
         *_base(given),
-        *_people(registry.resources),
+        *_people(given, registry.resources),
         _part(
             "confinement",
             "policy",
@@ -80,7 +80,7 @@ def parts(
 
 def _base(names: Names) -> Iterator[Part]:
     part = partial(_part, "base")
-    yield part("namespace", workload.namespace(names.namespace))
+    yield part("namespace", workload.namespace(names))
     yield part("service-account", workload.service_account(names))
     yield part(
         "role",
@@ -92,16 +92,16 @@ def _base(names: Names) -> Iterator[Part]:
     yield part("pod-disruption-budget", workload.disruption_budget(names))
 
 
-def _people(resources: Sequence[type[CustomResource]]) -> Iterator[Part]:
+def _people(names: Names, resources: Sequence[type[CustomResource]]) -> Iterator[Part]:
     part = partial(_part, "rbac/people")
-    yield part("viewer", access.viewer(resources))
+    yield part("viewer", access.viewer(names, resources))
     yield part(
         "editor",
-        access.editor(resources),
+        access.editor(names, resources),
         why="Whoever may change a BlueGreen may as well create pods there, since that is what it"
         "\nis for. `kubectl replace` needs the right to update, which is left out on purpose.",
     )
-    yield part("metrics-reader", access.metrics_reader())
+    yield part("metrics-reader", access.metrics_reader(names))
 
 
 def _everywhere(names: Names, controllers: Controllers) -> Iterator[Part]:
@@ -144,7 +144,11 @@ def _policy(names: Names) -> Iterator[Part]:
 def _configurations(names: Names, controllers: Controllers) -> Iterator[Object]:
     service: str = network.webhook_service(names)["metadata"]["name"]
     for made in configurations(
-        controllers, name=names.base, namespace=names.namespace, service=service
+        controllers,
+        name=names.base,
+        namespace=names.namespace,
+        service=service,
+        domain=names.installation.domain,
     ):
         yield made | {"metadata": {**made["metadata"], "labels": names.labels}}
 

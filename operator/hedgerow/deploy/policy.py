@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.deploy.names import Names
 from hedgerow.manifest import from_yaml
+from hedgerow.objects import renamed
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
@@ -20,7 +21,8 @@ VERSION = "admissionregistration.k8s.io/v1"
 def text(names: Names) -> str:
     """Return the policy with its comments, for the account of an installation."""
     written = resources.files("hedgerow.deploy").joinpath("policy.yaml").read_text("utf-8")
-    return written.replace(_account(Names()), _account(names)).replace(_name(Names()), _name(names))
+    called, plain = renamed(written, names.program), Names(program=names.program)
+    return called.replace(_account(plain), _account(names)).replace(_name(plain), _name(names))
 
 
 def policy(names: Names) -> Object:

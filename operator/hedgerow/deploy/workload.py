@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hedgerow.deploy.names import APP, HEALTH, METRICS, WEBHOOK, Names
+from hedgerow.deploy.names import HEALTH, METRICS, WEBHOOK, Names
+from hedgerow.objects import variable_prefix
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
@@ -38,12 +39,12 @@ class Program:
         object.__setattr__(self, "arguments", given)
 
 
-def namespace(name: str) -> Object:
+def namespace(names: Names) -> Object:
     """Return the operator's namespace; its pods must meet PodSecurity's `restricted` level."""
     labels = {
         f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")
     }
-    return Names().cluster_wide("v1", "Namespace", name, labels)
+    return names.cluster_wide("v1", "Namespace", names.namespace, labels)
 
 
 def service_account(names: Names) -> Object:
@@ -110,9 +111,10 @@ def _spread(names: Names, key: str) -> Object:
 
 def _environment(program: Program) -> list[Object]:
     """Return the settings that users may change in an overlay: arguments would override these."""
+    prefix = variable_prefix(program.names.program)
     own: Object = {"fieldRef": {"fieldPath": "metadata.namespace"}}
     return [
-        {"name": "HEDGEROW_SYSTEM_NAMESPACE", "valueFrom": own},
+        {"name": f"{prefix}SYSTEM_NAMESPACE", "valueFrom": own},
         *([{"name": "ENABLE_WEBHOOKS", "value": "true"}] if program.webhooks else []),
     ]
 
@@ -121,7 +123,7 @@ def _container(program: Program) -> Object:
     ports = {"metrics": METRICS, "health": HEALTH}
     ports |= {"webhook": WEBHOOK} if program.webhooks else {}
     return {
-        "name": APP,
+        "name": program.names.program,
         "image": program.image,
         "imagePullPolicy": "IfNotPresent",
         "args": program.arguments,

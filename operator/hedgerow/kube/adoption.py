@@ -12,6 +12,7 @@ from pydantic_core import to_json
 
 from hedgerow.kube import wire
 from hedgerow.kube.wire import Request
+from hedgerow.objects import Installation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,14 +20,17 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource, Object
 
 CONTENT_TYPE = "application/json-patch+json"
-FIELD_MANAGER = "hedgerow-cli"
-"""The field manager of the command line; this write leaves no entry for it."""
+FIELD_MANAGER = Installation().common_manager("cli")
+"""The field manager of hedgerow's command line; this write leaves no entry for it."""
 
 _ENTRIES = "/metadata/managedFields"
 
 
 def request(
-    api: ApiResource, live: Object, edits: Mapping[int, Mapping[str, Any] | None]
+    api: ApiResource,
+    live: Object,
+    edits: Mapping[int, Mapping[str, Any] | None],
+    manager: str = FIELD_MANAGER,
 ) -> Request:
     """Return the request that removes entries of a live object, or some of their fields.
 
@@ -53,7 +57,7 @@ def request(
     return Request(
         "PATCH",
         wire.path(api, meta.get("namespace", ""), meta["name"]),
-        {"fieldManager": FIELD_MANAGER},
+        {"fieldManager": manager},
         to_json([*tests, *changes]),
         CONTENT_TYPE,
         repeatable=False,

@@ -121,6 +121,7 @@ class Cluster:
         live: Object,
         edits: Mapping[int, Mapping[str, Any] | None],
         *,
+        manager: str = adoption.FIELD_MANAGER,
         timeout: float = 10.0,  # noqa: ASYNC109
     ) -> Object:
         """Remove or narrow managed fields entries: the one write that is not an apply.
@@ -128,7 +129,7 @@ class Cluster:
         Return the object. See `hedgerow.kube.adoption.request`. Raises Stale if the object is no
         longer as in `live`.
         """
-        request = adoption.request(api, live, edits)
+        request = adoption.request(api, live, edits, manager)
         try:
             answer = await self._writes.send(request, seconds=timeout)
         except Invalid as error:

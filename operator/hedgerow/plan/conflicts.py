@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol
 
+from hedgerow.objects import PROGRAM
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -68,14 +70,15 @@ class Contested(Protocol):
         ...
 
 
-def sentence(field: Contested) -> str:
+def sentence(field: Contested, program: str = PROGRAM) -> str:
     """Return what is contested and by whom: `you declare 2, it is 3; held by kubectl (Update)`."""
-    return f"{values(field)}; {held(field)}" if values(field) else held(field)
+    told = values(field, program)
+    return f"{told}; {held(field)}" if told else held(field)
 
 
-def values(field: Contested) -> str:
+def values(field: Contested, program: str = PROGRAM) -> str:
     """Return the declared and the live value as text; empty if they are unknown."""
-    who = "hedgerow says" if field.path.startswith(_STATUS) else "you declare"
+    who = f"{program} says" if field.path.startswith(_STATUS) else "you declare"
     there = "it is not there" if field.live is None else f"it is {field.live}"
     if field.declared is not None:
         return f"{who} {field.declared}, {there}"

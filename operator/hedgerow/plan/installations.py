@@ -1,4 +1,4 @@
-"""Installations: which installation of hedgerow an object belongs to."""
+"""Installations: which installation of a program an object belongs to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from hedgerow.fields.managed import entries, managers
 from hedgerow.fields.sets import subtree
-from hedgerow.objects import CONTROLLER_LABEL, Installation, metadata
+from hedgerow.objects import (
+    PROGRAM,
+    PROGRAM_NAME,
+    Installation,
+    labelling_program,
+    metadata,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,25 +23,29 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 _INSTANCE: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_MANAGER: Final = re.compile(rf"hedgerow(?:-({_INSTANCE}))?-([a-z0-9]+)")
+_MANAGER: Final = re.compile(rf"({PROGRAM_NAME})(?:-({_INSTANCE}))?-([a-z0-9]+)")
 _LABEL: Final = re.compile(rf"(?:({_INSTANCE})\.)?([a-z0-9]+)")
 STATUS: Final = "status"
 KEPT_ELSEWHERE: Final = "ManagedElsewhere"
 """The reason of a condition: a child belongs to another installation."""
 OTHER_MANAGERS: Final = frozenset({"certificates", "cli", "install", "lease", "presence"})
-"""The last words of the names of hedgerow's other field managers."""
-_LABELLED: Final = ("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}")
+"""The last words of the names of a program's other field managers."""
 
 
-def instance_of(manager: str) -> str | None:
+def instance_of(manager: str, program: str = PROGRAM) -> str | None:
     """Return the instance whose controller uses this field manager; None for other managers.
 
     The result is empty for the installation without an instance name.
     """
     found = _MANAGER.fullmatch(manager)
-    if found is None or found[2] in OTHER_MANAGERS:
+    if found is None or found[1] != program or found[3] in OTHER_MANAGERS:
         return None
-    return found[1] or ""
+    return found[2] or ""
+
+
+def program_of(manager: str) -> str:
+    """Return the program that uses one of our own field managers."""
+    return manager.partition("-")[0]
 
 
 def named(instance: str) -> str:
@@ -43,52 +53,58 @@ def named(instance: str) -> str:
     return f"instance {instance!r}" if instance else "the instance without a name"
 
 
-def giving_up(instance: str) -> str:
+def giving_up(installation: Installation) -> str:
     """Return the command that gives up all that an installation holds."""
-    return f"hedgerow release --instance {shlex.quote(instance)} --all"
+    return f"{installation.program} release --instance {shlex.quote(installation.instance)} --all"
 
 
 def kept_by(what: str, other: Installation) -> str:
     """Return the message for an object that another installation manages."""
+    whose = other.program if other.is_named else "another hedgerow"
     return (
-        f"{what} is managed by another hedgerow, {named(other.instance)}; it is left alone."
-        f" Once that one has stopped for good, `{giving_up(other.instance)}` has it let go"
+        f"{what} is managed by {whose}, {named(other.instance)}; it is left alone."
+        f" Once that one has stopped for good, `{giving_up(other)}` has it let go"
     )
 
 
-def remedy(manager: str, operation: str | None) -> str:
-    """Return the command that settles a conflict with this holder; empty if it is not a hedgerow.
+def remedy(manager: str, operation: str | None, program: str = PROGRAM) -> str:
+    """Return the command that settles a conflict with this holder; empty if it is not ours.
 
     An `Update` entry under such a name gets no command: no apply can give up its fields.
     """
-    instance = instance_of(manager) if operation == "Apply" else None
-    return "" if instance is None else giving_up(instance)
+    instance = instance_of(manager, program) if operation == "Apply" else None
+    return "" if instance is None else giving_up(Installation(instance, program))
 
 
-def doubly_reported(live: Object) -> str:
+def doubly_reported(live: Object, program: str = PROGRAM) -> str:
     """Return a warning if several installations write a resource's status; else empty."""
     managed = (one for one in managers(live) if one.subresource == STATUS)
-    found = [instance_of(one.manager) for one in managed if one.operation == "Apply"]
+    found = [instance_of(one.manager, program) for one in managed if one.operation == "Apply"]
     instances = sorted({instance for instance in found if instance is not None})
     if len(instances) <= 1:
         return ""
-    commands = " or ".join(f"`{giving_up(instance)}`" for instance in instances)
+    them = [Installation(instance, program) for instance in instances]
+    commands = " or ".join(f"`{giving_up(one)}`" for one in them)
     return (
-        f"several hedgerows report on it, {' and '.join(map(named, instances))}: once the one that"
+        f"several {program}s report on it, {' and '.join(map(named, instances))}: once the one that"
         f" is not to have it has stopped, {commands} has it let go"
     )
 
 
-def reporters(live: Object, controller: str) -> tuple[Installation, ...]:
-    """Return the installations whose controller holds a part of a resource's status, sorted."""
+def reporters(live: Object, controller: str, program: str = PROGRAM) -> tuple[Installation, ...]:
+    """Return the program's installations whose controller holds a part of a status, sorted.
+
+    What another program writes there is contested as anybody's: a name alone does not tell what a
+    field manager does.
+    """
     found = {
         instance
         for one in managers(live)
         if (one.operation, one.subresource) == ("Apply", STATUS)
         if one.manager.endswith(f"-{controller}")
-        if (instance := instance_of(one.manager)) is not None
+        if (instance := instance_of(one.manager, program)) is not None
     }
-    return tuple(map(Installation, sorted(found)))
+    return tuple(Installation(instance, program) for instance in sorted(found))
 
 
 def keeper(child: Object, controller: str, ours: Installation) -> Installation | None:
@@ -98,44 +114,54 @@ def keeper(child: Object, controller: str, ours: Installation) -> Installation |
     child. A label that somebody else set, or that an installation left behind when it gave up
     everything, does not count. If the child has no managed fields, the label alone decides.
     """
+    keepers = [one for one in _labelled(child, controller) if _keeps(child, one, controller)]
+    return None if ours in keepers else next(iter(keepers), None)
+
+
+def _labelled(child: Object, controller: str) -> Iterator[Installation]:
+    """Yield the installations that the child's controller labels name: one for each program."""
     labels: dict[str, str] = metadata(child).get("labels") or {}
-    found = _LABEL.fullmatch(labels.get(CONTROLLER_LABEL, ""))
-    if found is None or found[2] != controller:
-        return None
-    other = Installation(found[1] or "")
-    if other == ours:
-        return None
+    for key, value in labels.items():
+        program, found = labelling_program(key), _LABEL.fullmatch(value)
+        if program and found and found[2] == controller:
+            yield Installation(found[1] or "", program)
+
+
+def _keeps(child: Object, other: Installation, controller: str) -> bool:
+    """Return whether an installation holds a part of the child that has its label."""
     manager = other.field_manager(controller)
     known = managers(child)
     holds = any(one.is_applier(manager, "") for one in known)
     if known and not holds:
-        return None
+        return False
     # If both installations hold a part of the child, the label must be set by the other one.
-    setters = {holder.manager for holder in _setters(child)}
-    return other if not setters or manager in setters else None
+    setters = {holder.manager for holder in _setters(child, other)}
+    return not setters or manager in setters
 
 
-def _setters(child: Object) -> Iterator[Holder]:
-    """Yield the managers that hold the child's controller label."""
+def _setters(child: Object, installation: Installation) -> Iterator[Holder]:
+    """Yield the managers that hold the child's controller label of an installation's program."""
+    labelled = ("f:metadata", "f:labels", f"f:{installation.label_key}")
     for holder, _, tree in entries(child):
-        if subtree(tree, _LABELLED) is not None:
+        if subtree(tree, labelled) is not None:
             yield holder
 
 
-def installation_of(live: Object, controller: str) -> Installation:
-    """Return the installation that manages an object: by its label, else by who applied it.
+def installation_of(live: Object, controller: str, program: str = PROGRAM) -> Installation:
+    """Return the program's installation that manages an object: by its label, else by its applier.
 
     Without either it is the installation without an instance name.
     """
+    plain = Installation(program=program)
     labels: dict[str, str] = metadata(live).get("labels") or {}
-    instance, _, name = labels.get(CONTROLLER_LABEL, "").rpartition(".")
+    instance, _, name = labels.get(plain.label_key, "").rpartition(".")
     if name == controller:
-        return Installation(instance)
+        return Installation(instance, program)
     appliers = {one.manager for one in managers(live) if one.operation == "Apply"}
-    start, end = "hedgerow-", f"-{controller}"
+    start, end = f"{program}-", f"-{controller}"
     named = sorted(
         name for name in appliers if name.startswith(start) and name.endswith(end) and name != end
     )
-    if f"hedgerow{end}" in appliers or len(named) != 1:
-        return Installation()
-    return Installation(named[0][len(start) : -len(end)])
+    if plain.field_manager(controller) in appliers or len(named) != 1:
+        return plain
+    return Installation(named[0][len(start) : -len(end)], program)

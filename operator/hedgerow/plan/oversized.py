@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.paths import is_map
-from hedgerow.objects import CONTROLLER_LABEL, controller_of, metadata
+from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.conditions import Problem
-from hedgerow.plan.installations import instance_of
+from hedgerow.plan.installations import instance_of, program_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -60,8 +60,9 @@ def reduced(obj: Object, excess: Excess, manager: str, finalizers: Collection[st
     meta = metadata(obj)
     kept: Object = {name: meta[name] for name in _KEPT if name in meta}
     labels: Object = meta.get("labels") or {}
-    label = labels.get(CONTROLLER_LABEL)
-    kept |= {"labels": {CONTROLLER_LABEL: label}} if label else {}
+    key = Installation(program=program_of(manager)).label_key
+    label = labels.get(key)
+    kept |= {"labels": {key: label}} if label else {}
     owner = controller_of(obj)
     kept |= {"ownerReferences": [owner]} if owner else {}
     ours = [name for name in meta.get("finalizers") or () if name in finalizers]
@@ -78,8 +79,8 @@ def reduced(obj: Object, excess: Excess, manager: str, finalizers: Collection[st
 
 
 def _report(entry: Mapping[str, Any], manager: str) -> Object:
-    """Return a hedgerow's entry for the status, else nothing; only ours keeps its `fieldsV1`."""
-    if instance_of(str(entry.get("manager"))) is None:
+    """Return an operator's entry for the status, else nothing; only ours keeps its `fieldsV1`."""
+    if instance_of(str(entry.get("manager")), program_of(manager)) is None:
         return {}
     if entry.get("subresource") != _STATUS or entry.get("operation") != "Apply":
         return {}

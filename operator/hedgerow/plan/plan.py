@@ -50,8 +50,8 @@ class ChildPlanner:
         self.id: ChildId = (child.kind.api.kind, child.name)
         self.past = scene.past.get(self.id, Past())
         self.ref = ObjectRef(child.kind.api, scene.owner.namespace, child.name)
-        label = scene.installation.label(scene.controller)
-        self.want = declare(child, scene.owner, label, scene.live.get(self.id, {}))
+        label, key = scene.installation.label(scene.controller), scene.installation.label_key
+        self.want = declare(child, scene.owner, label, scene.live.get(self.id, {}), key=key)
 
     def plan(self) -> Plan:
         """Return at most one write, the contested fields, and the problems."""

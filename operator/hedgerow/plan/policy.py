@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hedgerow.fields.managed import entries
 from hedgerow.fields.paths import SELF, Tree, remembered, show
 from hedgerow.fields.sets import Steps, is_key
-from hedgerow.objects import CONTROLLER_LABEL, metadata
+from hedgerow.objects import labelling_program, metadata
 from hedgerow.validation import cut
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ _FREE = frozenset({
 _OURS: tuple[Steps, ...] = (
     ("f:metadata", "f:finalizers"),
     ("f:metadata", "f:ownerReferences"),
-    ("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}"),
 )
+_LABELS = ("f:metadata", "f:labels")
 _MARKS = ("f:metadata", "f:annotations")
 _MARK = "f:hedgerow.dev/"
 
@@ -183,7 +183,14 @@ def is_ours(steps: Steps) -> bool:
     """Return whether a field marks a child as ours: owner, finalizers, label, our annotations."""
     if steps[:2] == _MARKS:
         return any(step.startswith(_MARK) for step in steps[2:3])
-    return any(steps[: len(mark)] == mark for mark in _OURS)
+    return is_controller_label(steps) or any(steps[: len(mark)] == mark for mark in _OURS)
+
+
+def is_controller_label(steps: Steps) -> bool:
+    """Return whether a field is the label by which a program's controller marks its children."""
+    return steps[:2] == _LABELS and any(
+        labelling_program(step.removeprefix("f:")) for step in steps[2:3]
+    )
 
 
 def is_fixed(steps: Steps) -> bool:

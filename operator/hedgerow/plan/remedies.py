@@ -7,10 +7,12 @@ and a field that nobody holds cannot be yielded. The same rules say why an annot
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
+from hedgerow.objects import PROGRAM, renamed
 from hedgerow.plan.conflicts import DECLARED_NO_MORE, REMOVED, SCALED_TO_ZERO, UNKNOWN_OWNER
 from hedgerow.plan.installations import remedy
 from hedgerow.plan.policy import CLAIM, YIELD, TermsError, is_fixed, is_ours, place_of, terms_of
@@ -44,47 +46,53 @@ class Remedy:
 
 
 def remedies(
-    owner: ObjectRef, annotations: Mapping[str, str], field: Contested
+    owner: ObjectRef,
+    annotations: Mapping[str, str],
+    field: Contested,
+    *,
+    program: str = PROGRAM,
 ) -> tuple[Remedy, ...]:
     """Return what settles a contested field of a child of `owner`, or of the owner's own status.
 
-    `annotations` are the owner's; the commands keep what they already yield and claim.
+    `annotations` are the owner's; the commands keep what they already yield and claim. They are
+    those of the `program` that manages it.
     """
-    if released := remedy(field.manager or "", field.operation):
-        return (Remedy(LET_GO, released),)
-    return tuple(_remedies(owner, annotations, field))
+    if released := remedy(field.manager or "", field.operation, program):
+        return (Remedy(renamed(LET_GO, program), released),)
+    return tuple(_remedies(owner, annotations, field, program))
 
 
 def _remedies(
-    owner: ObjectRef, annotations: Mapping[str, str], field: Contested
+    owner: ObjectRef, annotations: Mapping[str, str], field: Contested, program: str
 ) -> Iterator[Remedy]:
+    adopt = partial(_adopt, program=program)
     steps = place_of(field.path)
     if field.object == str(owner):
-        yield _adopt(owner, WRITE, own(owner), field)
+        yield adopt(owner, WRITE, own(owner), field)
     elif field.reason == DECLARED_NO_MORE:
         # before-first-apply holds the item itself, so the whole item is adopted.
         whole = field.manager == BEFORE_FIRST_APPLY.manager
-        yield _adopt(owner, REMOVE, field.object, field, "" if whole else f"{field.path}**")
+        yield adopt(owner, REMOVE, field.object, field, "" if whole else f"{field.path}**")
     elif field.reason in (REMOVED, SCALED_TO_ZERO):
         if not (is_ours(steps) or is_fixed(steps)):
             yield from _annotate(owner, annotations, CLAIM, RESTORE, field)
     elif field.reason == UNKNOWN_OWNER:
         yield from _annotate(owner, annotations, YIELD, LEAVE, field)
-        yield _adopt(owner, REMOVE, field.object, field)
+        yield adopt(owner, REMOVE, field.object, field)
     else:
         if not is_ours(steps):
             yield from _annotate(owner, annotations, YIELD, LEAVE, field)
         if field.manager == BEFORE_FIRST_APPLY.manager:
-            yield _adopt(owner, TAKE, field.object, field)
+            yield adopt(owner, TAKE, field.object, field)
         elif is_ours(steps) or is_fixed(steps):
-            yield _adopt(owner, TAKE, field.object, field, field.path)
+            yield adopt(owner, TAKE, field.object, field, field.path)
         else:
             yield from _annotate(owner, annotations, CLAIM, TAKE, field)
 
 
-def overview(target: str, namespace: str) -> str:
+def overview(target: str, namespace: str, program: str = PROGRAM) -> str:
     """Return the command that shows an object's contested fields with all remedies."""
-    return f"hedgerow owners {quote(target)} --contested{_in(namespace)}"
+    return f"{program} owners {quote(target)} --contested{_in(namespace)}"
 
 
 def own(owner: ObjectRef) -> str:
@@ -111,10 +119,12 @@ def _in(namespace: str) -> str:
     return f" -n {namespace}" if namespace else ""
 
 
-def _adopt(owner: ObjectRef, effect: str, target: str, field: Contested, only: str = "") -> Remedy:
+def _adopt(
+    owner: ObjectRef, effect: str, target: str, field: Contested, only: str = "", *, program: str
+) -> Remedy:
     which = f" --field {quote(only.removeprefix('.'))}" if only else ""
     source = quote(field.manager or "")
-    command = f"hedgerow adopt {quote(target)} --from {source}{which}{_in(owner.namespace)}"
+    command = f"{program} adopt {quote(target)} --from {source}{which}{_in(owner.namespace)}"
     return Remedy(effect, command)
 
 

@@ -31,9 +31,16 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def declare(
-    child: Apply | Create, owner: ObjectRef, label: str, live: Mapping[str, Any] = _NOTHING
+    child: Apply | Create,
+    owner: ObjectRef,
+    label: str,
+    live: Mapping[str, Any] = _NOTHING,
+    *,
+    key: str = CONTROLLER_LABEL,
 ) -> Object:
     """Return the manifest of a child: what compose declares, plus our label and owner reference.
+
+    `key` and `label` are the label's, as an `Installation` tells them.
 
     Nulls are dropped, because server-side apply would own them; all else is unchanged. A live
     child's owner reference keeps `blockOwnerDeletion`, which other operators may set: a reference
@@ -45,7 +52,7 @@ def declare(
     body["metadata"] = {
         **meta,
         **body["metadata"],
-        "labels": {**meta.get("labels", {}), CONTROLLER_LABEL: label},
+        "labels": {**meta.get("labels", {}), key: label},
         "ownerReferences": [{**_blocking(live), **controller_reference(owner)}],
     }
     return {**body, **fields}

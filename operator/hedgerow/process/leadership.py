@@ -11,7 +11,6 @@ import structlog
 
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
-from hedgerow.objects import Installation
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, Timing, identity
 from hedgerow.runtime.leaderelection.other_leader import live_leader, proved_leader
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
     from hedgerow.kube.client import Cluster
+    from hedgerow.objects import Installation
     from hedgerow.process.stopping import Stop
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.leaderelection.other_leader import Leader
@@ -45,8 +45,7 @@ class CompanyError(Exception):
 
 def lease(settings: Settings) -> tuple[str, str]:
     """Return the name and the namespace of an installation's Lease."""
-    base = Installation(settings.instance).field_manager("")
-    return base, settings.system_namespace
+    return settings.installation.base, settings.system_namespace
 
 
 async def refuse_company(settings: Settings, cluster: Cluster, clock: Clock) -> None:
@@ -87,7 +86,14 @@ async def present(
         timing(settings).seconds,
     )
     _, namespace = lease(settings)
-    presence = Presence(cluster, clock, ours, namespace=namespace, timing=timing(settings))
+    presence = Presence(
+        cluster,
+        clock,
+        ours,
+        namespace=namespace,
+        timing=timing(settings),
+        program=settings.program,
+    )
     try:
         await stop.unless_asked(partial(_alone, presence.join))
         async with anyio.create_task_group() as tasks:
@@ -102,7 +108,7 @@ async def present(
 async def refuse_while_at_work(
     cluster: Cluster,
     *,
-    instance: str,
+    installation: Installation,
     controllers: tuple[str, ...],
     namespaces: tuple[str, ...],
     system_namespace: str,
@@ -113,9 +119,11 @@ async def refuse_while_at_work(
     Without the right to read its Lease, only log a warning. Raises KubeError.
     """
     clock, times = clock or SystemClock(), Timing()
-    ours = Operator("", instance, controllers, namespaces, times.seconds)
-    presence = Presence(cluster, clock, ours, namespace=system_namespace, timing=times)
-    base = Installation(instance).field_manager("")
+    ours = Operator("", installation.instance, controllers, namespaces, times.seconds)
+    base, program = installation.base, installation.program
+    presence = Presence(
+        cluster, clock, ours, namespace=system_namespace, timing=times, program=program
+    )
     try:
         leader = await proved_leader(
             cluster, clock, name=base, namespace=system_namespace, timing=times
@@ -224,7 +232,7 @@ async def _candidacy(
     async with connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
-        user_agent="hedgerow-lease",
+        user_agent=settings.installation.common_manager("lease"),
         concurrency=1,  # a connection of its own: a renewal never waits for other requests
         on_exchange=meters.exchanged,
     ) as own:
@@ -235,7 +243,7 @@ async def _candidacy(
             name=name,
             namespace=namespace,
             identity=identity(),
-            manager=Installation(settings.instance).field_manager("lease"),
+            manager=settings.installation.field_manager("lease"),
             timing=timing(settings),
             namespaces=settings.namespaces,
             silent=silent,

@@ -9,7 +9,7 @@ import structlog
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.runtime.namespaces import NAMESPACES
-from hedgerow.version import version
+from hedgerow.version import user_agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ async def look(settings: Settings, registry: Registry) -> None:
     async with connect(
         kubeconfig=settings.kubeconfig,
         context=settings.context,
-        user_agent=f"hedgerow/{version()}",
+        user_agent=user_agent(settings.program),
     ) as cluster:
         await cluster.get("/version")
         await tell(cluster, settings, registry)
@@ -44,7 +44,7 @@ async def tell(cluster: Cluster, settings: Settings, registry: Registry) -> None
     for name in settings.namespaces:
         await _namespace(cluster, name)
     for controller in registry.chosen(settings.controllers):
-        await _served(cluster, controller.resource.api)
+        await _served(cluster, controller.resource.api, settings.program)
         for namespace in settings.namespaces or ("",):
             await _permitted(cluster, controller, namespace)
 
@@ -60,12 +60,13 @@ async def _namespace(cluster: Cluster, name: str) -> None:
         log.warning("namespace does not exist", namespace=name, remedy=remedy)
 
 
-async def _served(cluster: Cluster, api: ApiResource) -> None:
+async def _served(cluster: Cluster, api: ApiResource, program: str) -> None:
     try:
         await cluster.resource(api.group_version, api.kind)
     except Missing:
         resource = f"{api.plural}.{api.group}"
-        log.warning("custom resource not installed", resource=resource, remedy="`hedgerow install`")
+        remedy = f"`{program} install`"
+        log.warning("custom resource not installed", resource=resource, remedy=remedy)
 
 
 async def _permitted(

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import anyio
 import structlog
 
-from hedgerow.objects import Installation
 from hedgerow.process.leadership import lease
 from hedgerow.serving.admission.configuration import webhook_names
 from hedgerow.serving.admission.handlers import webhook_app
@@ -184,7 +183,7 @@ def _certificates(
         return None
     if settings.certificate_directory:
         return MountedCertificates(clock, Path(settings.certificate_directory))
-    installation = Installation(settings.instance)
+    installation = settings.installation
     base, namespace = lease(settings)
     rules = Rules(
         server_names(base, namespace),
@@ -199,7 +198,7 @@ def _certificates(
         return SelfSigned(clock, rules)
     manager = installation.field_manager("certificates")
     store = SecretStore(cluster, name=f"{base}-serving", namespace=namespace, manager=manager)
-    webhooks = webhook_names(registry.controllers)
+    webhooks = webhook_names(registry.controllers, installation.domain)
     bundles = Bundles(
         cluster,
         clock,

@@ -80,7 +80,13 @@ class Runner:
             Announcer(
                 cluster,
                 observer,
-                Recorder(cluster, observer.clock, field_manager, allowance),
+                Recorder(
+                    cluster,
+                    observer.clock,
+                    field_manager,
+                    allowance,
+                    observer.installation.label_key,
+                ),
                 self._meter,
             ),
             self._meter,

@@ -20,6 +20,8 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
+from hedgerow.runtime.durations import Duration, of_lag
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
@@ -51,15 +53,15 @@ class Meters:
             "api_requests", "Requests to the API server.", "verb code"
         )
         self.api_duration = self._histogram(
-            "api_request_duration_seconds",
+            Duration.API_REQUEST,
             "Time until an API request was answered; until it was open, for a watch.",
             "verb",
             FAST,
         )
         self.leader = self._gauge("leader", "Whether this replica is the one that works.")
-        self.loop_lag = self._gauge("loop_lag_seconds", "How late the event loop last turned.")
+        self.loop_lag = self._gauge(Duration.LOOP_LAG, "How late the event loop last turned.")
         self.loop_lag_longest = self._gauge(
-            "loop_lag_longest_seconds", "The longest that the event loop did not turn of late."
+            Duration.LONGEST_LOOP_LAG, "The longest that the event loop did not turn of late."
         )
         self._lags: dict[str, Histogram] = {}
         self._of_passes()
@@ -76,13 +78,13 @@ class Meters:
             "reconcile", "Passes over a resource, by how they ended.", "controller outcome"
         )
         self.pass_duration = self._histogram(
-            "reconcile_duration_seconds", "Time that a pass took.", "controller", FAST
+            Duration.RECONCILE, "Time that a pass took.", "controller", FAST
         )
         self.queue_depth = self._gauge(
             "workqueue_depth", "Resources that are ready for a pass.", "controller"
         )
         self.queue_wait = self._histogram(
-            "workqueue_queue_duration_seconds",
+            Duration.IN_QUEUE,
             "Time for which a resource that was ready waited for its pass.",
             "controller",
             SLOW,
@@ -144,7 +146,7 @@ class Meters:
     def lag(self, lag: Lag) -> Histogram:
         """Return the histogram of how late children are created; the first call creates it."""
         if lag.name not in self._lags:
-            self._lags[lag.name] = self._histogram(f"{lag.name}_seconds", lag.help, "", LATE)
+            self._lags[lag.name] = self._histogram(of_lag(lag.name), lag.help, "", LATE)
         return self._lags[lag.name]
 
     def exchanged(self, verb: str, code: int, seconds: float) -> None:

@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from hedgerow.contract import Controller, Desired, Key, Observed
-from hedgerow.objects import (
-    CONTROLLER_LABEL,
-    Installation,
-    ObjectRef,
-    controller_of,
-    is_going,
-    metadata,
-)
+from hedgerow.objects import Installation, ObjectRef, controller_of, is_going, metadata
 from hedgerow.plan import oversized
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.input import Plan, Scene, is_nobodys
@@ -26,7 +19,6 @@ from hedgerow.plan.policy import NO_TERMS, Terms, TermsError, claims_refused, te
 from hedgerow.plan.status import kept, said
 from hedgerow.runtime.heavy import aside
 from hedgerow.validation import in_a_line
-from hedgerow_schemas.base import CustomResource, Object, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,6 +27,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.state import Memory
+    from hedgerow_schemas.base import CustomResource, Object, View
 
 
 MISREAD = "InvalidAnnotation"
@@ -99,7 +92,7 @@ class Observer:
         ours neither has children nor writes the status. Two installations that manage one resource
         would contest it for ever.
         """
-        found = reporters(live, self.controller.name)
+        found = reporters(live, self.controller.name, self.installation.program)
         if self.installation in found:
             return None
         if found:
@@ -123,8 +116,7 @@ class Observer:
 
     def is_watched(self, child: Object) -> bool:
         """Return whether the watches of children select an object."""
-        label = self.installation.label(self.controller.name)
-        return View(child).labels.get(CONTROLLER_LABEL) == label
+        return self.installation.marks(child, self.controller.name)
 
     async def look(self, key: Key, memory: Memory, failed: frozenset[ChildId]) -> Look | None:
         """Return the plan from what is cached now; None if nothing may be written.

@@ -194,7 +194,8 @@ class Reconciler:
             self._keepers.add(keeper)
             kind = self._controller.resource.api.kind
             log.warning("resources are left alone", why=kept_by(f"{kind}/{key[1]}", keeper))
-        reported = installations.reporters(live, self._controller.name)
+        program = self._observer.installation.program
+        reported = installations.reporters(live, self._controller.name, program)
         return Outcome(requeue_after=None if reported else RECHECK_NAME)
 
     def _next(self, look: Look, made: _Pass) -> Write | Deletion | None:

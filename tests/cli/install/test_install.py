@@ -343,7 +343,7 @@ class TestUninstall:
         assert not is_closed(cluster.crds[NAME])
 
     async def test_after_one_that_was_killed_it_goes_on(self, cluster, time):
-        await close(cluster, deepcopy(cluster.crds[NAME]), FIELD_MANAGER)
+        await close(cluster, deepcopy(cluster.crds[NAME]))
 
         assert actions(await uninstall(cluster, timing=time.timing)) == [(NAME, "deleted")]
 

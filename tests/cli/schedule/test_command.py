@@ -106,6 +106,28 @@ class TestTable:
         )
         assert "Counted" not in typed("@hourly", *since)[1]
 
+    @pytest.mark.parametrize(
+        "schedule", ["-1 * * * *", "-5 0 * * mon", "-", "-*/5 * * * *", "-o 1 * * *"]
+    )
+    def test_one_that_begins_with_a_hyphen_is_refused_as_a_schedule(self, typed, schedule):
+        code, out, err = typed(schedule, "--count", "1")
+
+        assert (code, out) == (2, "")
+        assert "schedule" in err or "minute" in err
+        assert "option" not in err
+
+    def test_a_misspelt_option_is_still_one(self, typed):
+        assert "No such option: --zon" in typed("@daily", "--zon", "UTC")[2]
+
+    def test_without_a_terminal_no_line_is_broken(self, typed, monkeypatch):
+        monkeypatch.delenv("COLUMNS", raising=False)
+        zone = ("--zone", "Europe/London", "--from", "2026-03-29T00:50Z")
+
+        _, out, _ = typed("*/10 * * * *", *zone, "--count", "1")
+
+        assert len(out.splitlines()) == 2
+        assert max(map(len, out.splitlines())) < 200
+
     def test_a_terminal_sets_the_width(self, typed, monkeypatch):
         words = ("*/10 * * * *", "--zone", "Europe/London", "--from", "2026-03-29T00:50Z")
         monkeypatch.setenv("FORCE_COLOR", "1")

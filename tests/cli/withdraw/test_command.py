@@ -24,6 +24,7 @@ LEASE = {
     "kind": "Lease",
     "metadata": {"name": "hedgerow-two", "namespace": "default"},
 }
+NAMED = {"name": "demo", "namespace": "default"}
 FROM_DEFAULT = ("--system-namespace", "default")
 
 
@@ -121,6 +122,36 @@ class TestAsDone:
         assert TWO not in managers(garden)
         assert status_of(garden) == {"routeTo": "Blue"}
         assert {(sent.manager, sent.force) for sent in garden.writes} == {(TWO, False)}
+
+    def test_a_resource_counts_once_with_its_status(self, garden, typed):
+        report(garden, OURS, routeTo="Blue")
+        report(garden, TWO, routeTo="Blue")
+        owner = {**garden.owner, "metadata": {**NAMED, "labels": {"team": "shop"}}}
+        garden.model.apply(owner, TWO)
+        garden.model.apply(owner, "user")
+
+        _, out, _ = typed(*ALL, "--yes")
+
+        assert [line.partition(":")[0] for line in out.splitlines()] == [
+            f"Deployment default/{NAME}",
+            "BlueGreen default/demo",
+            "BlueGreen default/demo status",
+            "Instance 'two' let go of 2 objects.",
+        ]
+
+    def test_one_of_which_a_part_is_kept_is_not_let_go(self, garden, typed):
+        report(garden, OURS, routeTo="Blue")
+        report(garden, TWO, routeTo="Blue")
+        owner = {**garden.owner, "metadata": {**NAMED, "labels": {"team": "shop"}}}
+        garden.model.apply(owner, TWO)
+
+        code, out, err = typed(*ALL, "--yes")
+
+        assert code == 3
+        assert "BlueGreen default/demo: 7 fields kept" in out
+        assert "BlueGreen default/demo status: 1 field given up" in out
+        assert "Instance 'two' let go of 1 object." in out
+        assert "1 kept" in err
 
     def test_a_second_time_nothing_is_done(self, garden, typed):
         typed(*ALL, "--yes")

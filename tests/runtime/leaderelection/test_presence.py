@@ -11,11 +11,14 @@ from structlog.testing import capture_logs
 from hedgerow.kube import errors
 from hedgerow.runtime.leaderelection.presence import FALLBACK, Company, Presence
 from hedgerow.runtime.leaderelection.record import LEASES, Timing
-from hedgerow.runtime.leaderelection.roster import MANAGER, NAME, Operator
+from hedgerow.runtime.leaderelection.roster import Operator
 from model import kinds
 from model.cluster import Cluster, Sent
 from model.server import Server
 from runtime.virtual import BACKEND, VirtualClock
+
+MANAGER = "hedgerow-presence"
+NAME = "hedgerow.operators"
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from hedgerow.runtime.leaderelection.roster import NAME, Operator, Roster, read, written
+from hedgerow.runtime.leaderelection.roster import Operator, Roster, read, written
+
+NAME = "hedgerow.operators"
 
 ALL = ("bluegreen", "memcached", "cronjob")
 OURS = Operator("ours", "", ALL, (), 15)

@@ -14,6 +14,7 @@ from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners.page import printable
 from hedgerow.cli.owners.selection import contested_in
+from hedgerow.cli.program import field_manager, program_name
 from hedgerow.cli.targets import Given, Instance, Namespace, Place, say
 from hedgerow.fields.managed import managers
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
@@ -136,7 +137,9 @@ async def _target(cluster: Cluster, live: Object, instance: str | None, to: str)
     ruler = await targets.ruler_of(cluster, live, instance)
     if ruler is None:
         named = f"{live['kind']}/{metadata(live)['name']}"
-        raise Refusal(f"no hedgerow resource controls {named}; name who is to have it with --to")
+        raise Refusal(
+            f"no {program_name()} resource controls {named}; name who is to have it with --to"
+        )
     if ruler.itself:
         return Target(ruler.manager, only="status")
     return Target(ruler.manager, frozenset(contested_in(live, ruler.object)))
@@ -203,7 +206,9 @@ async def _attempted(task: _Task, live: Object, plan: Adoption, *, coown: bool) 
     for endpoint in plan.applies if coown else ():
         now = await _coowned(task, now, endpoint)
     after = adopt(now, task.wish, task.target) if now is not live else plan
-    return await task.cluster.replace_managed_fields(task.place.api, now, after.edits)
+    return await task.cluster.replace_managed_fields(
+        task.place.api, now, after.edits, manager=field_manager()
+    )
 
 
 async def _coowned(task: _Task, live: Object, endpoint: str) -> Object:

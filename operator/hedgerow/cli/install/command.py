@@ -11,8 +11,8 @@ from rich.console import Console
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions
-from hedgerow.cli.install.definitions import FIELD_MANAGER, Change
-from hedgerow.cli.program import registry
+from hedgerow.cli.install.definitions import Change, field_manager
+from hedgerow.cli.program import program_name, registry, say
 from hedgerow.manifest import to_yaml
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def install_command(
     By hand: hedgerow install --dry-run | kubectl apply --server-side
     --field-manager=hedgerow-install -f -
     """
-    resources = registry().resources
+    resources = tuple(definitions.rendered(registry().resources, program_name(), say))
 
     async def carry_out() -> int:
         async with connected(kubeconfig, context) as cluster:
@@ -106,13 +106,15 @@ async def run_install(
 ) -> int:
     """Install and print what changed; return the exit code. Raises InstallError and KubeError."""
     aside = Console(stderr=True)
-    say = aside if dry_run else out or Console()
+    shown = aside if dry_run else out or Console()
     with aside.status("applying the definitions and waiting until they are served"):
-        changes = await definitions.install(cluster, resources, plain=plain, dry_run=dry_run)
+        changes = await definitions.install(
+            cluster, resources, plain=plain, dry_run=dry_run, program=program_name()
+        )
     if dry_run:
         typer.echo(to_yaml(*(change.definition for change in changes)), nl=False)
     for change in changes:
-        _say(say, *told(change, plain=plain, dry_run=dry_run))
+        _say(shown, *told(change, plain=plain, dry_run=dry_run))
     return Exit.CONFLICT if any(change.conflicts for change in changes) else Exit.DONE
 
 
@@ -125,7 +127,9 @@ async def run_uninstall(
 ) -> int:
     """Uninstall and print what changed; return the exit code. Raises InstallError and KubeError."""
     with Console(stderr=True).status("deleting the definitions and waiting until they are gone"):
-        changes = await definitions.uninstall(cluster, resources, delete_resources=delete_resources)
+        changes = await definitions.uninstall(
+            cluster, resources, delete_resources=delete_resources, program=program_name()
+        )
     _say(out or Console(), *(str(change) for change in changes))
     return Exit.DONE
 
@@ -140,8 +144,8 @@ def told(change: Change, *, plain: bool, dry_run: bool = False) -> Iterable[str]
     if change.conflicts:
         option = " --plain" if plain else ""
         yield (
-            f"  to take it over: hedgerow install --dry-run{option} | kubectl apply --server-side"
-            f" --force-conflicts --field-manager={FIELD_MANAGER} -f -"
+            f"  to take it over: {program_name()} install --dry-run{option} | kubectl apply"
+            f" --server-side --force-conflicts --field-manager={field_manager(program_name())} -f -"
         )
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import anyio
 from pydantic_core import from_json, to_json
 
-from hedgerow.kube.errors import Conflict, Forbidden, KubeError, Missing, Stale
+from hedgerow.kube.errors import Conflict, Forbidden, KubeError, Missing, Stale, one_line
 from hedgerow.kube.retry import Timing, backoff
+from hedgerow.objects import PROGRAM, Installation, renamed
 from hedgerow_schemas.base import CustomResource, Object, View
 from hedgerow_schemas.crd import CRD, crd_name, render
 from hedgerow_schemas.openapi import DOCUMENT_PATH, SchemaError
@@ -27,7 +28,13 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 
-FIELD_MANAGER = "hedgerow-install"
+def field_manager(program: str) -> str:
+    """Return the field manager under which a program installs its definitions."""
+    return Installation(program=program).common_manager("install")
+
+
+FIELD_MANAGER = field_manager(PROGRAM)
+"""That of hedgerow itself."""
 PATIENCE = 60.0
 """Seconds to wait until a definition is served, or gone."""
 
@@ -74,6 +81,24 @@ def packaged_document() -> Object:
     return from_json((files("hedgerow_schemas") / "openapi.json").read_bytes())
 
 
+def rendered(
+    resources: Iterable[type[CustomResource]], program: str, problem: Callable[[str], object]
+) -> dict[type[CustomResource], Object]:
+    """Return the definitions of resources, without descriptions of Kubernetes's own types.
+
+    One that cannot be rendered is left out, and `problem` is told so in a line: it may be that of a
+    package, and is not to stop the others.
+    """
+    document, found = packaged_document(), dict[type[CustomResource], Any]()
+    for resource in resources:
+        try:
+            found[resource] = render(resource, document, describe=False, program=program)
+        except Exception as error:  # noqa: BLE001 - a model of somebody else may raise anything
+            told = one_line(f"{type(error).__name__}: {error}")
+            problem(f"{crd_name(resource)} is left out, its definition cannot be rendered: {told}")
+    return found
+
+
 def size(definition: Object) -> int:
     """Return the size of a definition as JSON, in bytes; an annotation would have the same size."""
     return len(to_json(definition))
@@ -85,6 +110,7 @@ async def install(
     *,
     plain: bool = False,
     dry_run: bool = False,
+    program: str = PROGRAM,
     timing: Timing | None = None,
 ) -> list[Change]:
     """Apply the definitions of the resources and wait until the server serves them.
@@ -94,8 +120,9 @@ async def install(
     With `dry_run` the server only validates. Returns what changed. Raises InstallError if a
     definition is being deleted or is not served in time, KubeError for other refusals.
     """
-    definitions = await render_for(cluster, plain=plain, resources=resources)
-    changes = [await _apply(cluster, crd, dry_run=dry_run) for crd in definitions]
+    definitions = await render_for(cluster, plain=plain, resources=resources, program=program)
+    manager = field_manager(program)
+    changes = [await _apply(cluster, crd, manager, dry_run=dry_run) for crd in definitions]
     if not dry_run:
         waiting = zip(resources, changes, strict=True)
         for resource in (r for r, change in waiting if not change.conflicts):
@@ -104,7 +131,11 @@ async def install(
 
 
 async def render_for(
-    cluster: Cluster, *, plain: bool, resources: Iterable[type[CustomResource]]
+    cluster: Cluster,
+    *,
+    plain: bool,
+    resources: Iterable[type[CustomResource]],
+    program: str = PROGRAM,
 ) -> list[Object]:
     """Return the definitions that `install` applies.
 
@@ -115,7 +146,10 @@ async def render_for(
             document = await anyio.to_thread.run_sync(packaged_document)
         else:
             document = await cluster.get(DOCUMENT_PATH)
-        return [render(resource, document, describe=not plain) for resource in resources]
+        return [
+            render(resource, document, describe=not plain, program=program)
+            for resource in resources
+        ]
     except (Missing, Forbidden, SchemaError) as error:
         problem = f"the cluster's OpenAPI cannot be used: {error}"
         raise InstallError(problem, "install with --plain") from error
@@ -126,6 +160,7 @@ async def uninstall(
     resources: Sequence[type[CustomResource]],
     *,
     delete_resources: bool = False,
+    program: str = PROGRAM,
     timing: Timing | None = None,
 ) -> list[Change]:
     """Delete the definitions that `install` applied, and wait until they are gone.
@@ -139,11 +174,11 @@ async def uninstall(
     live = {resource: await cluster.read(CRD, crd_name(resource)) for resource in resources}
     there = {resource: crd for resource, crd in live.items() if crd is not None}
     for crd in there.values():
-        _refuse_foreign(crd)
+        _refuse_foreign(crd, program)
     if delete_resources:
         return [await _delete(cluster, resource, crd, time) for resource, crd in live.items()]
     await _refuse_used(cluster, there)
-    async with _closed(cluster, list(there.values()), time):
+    async with _closed(cluster, list(there.values()), time, program):
         await _refuse_used(cluster, there)
         return [
             await _delete(cluster, resource, crd, time, closed=True)
@@ -153,12 +188,12 @@ async def uninstall(
 
 @asynccontextmanager
 async def _closed(
-    cluster: Cluster, definitions: Sequence[Object], timing: Timing
+    cluster: Cluster, definitions: Sequence[Object], timing: Timing, program: str
 ) -> AsyncGenerator[None]:
     """Make definitions refuse new resources in this context; after an error, open them again."""
     try:
         for crd in definitions:
-            await close(cluster, crd, FIELD_MANAGER)
+            await close(cluster, crd, program)
         if definitions:
             await timing.sleep(SETTLE)
         yield
@@ -166,7 +201,7 @@ async def _closed(
         with anyio.move_on_after(PATIENCE, shield=True):
             for crd in definitions:
                 with suppress(KubeError):  # it is gone, or the next installation opens it
-                    await reopen(cluster, crd, FIELD_MANAGER)
+                    await reopen(cluster, crd, program)
         if isinstance(error, Conflict):
             raise InstallError(
                 f"new resources cannot be kept from being made meanwhile: {error}",
@@ -175,14 +210,14 @@ async def _closed(
         raise
 
 
-async def _apply(cluster: Cluster, crd: Object, *, dry_run: bool) -> Change:
+async def _apply(cluster: Cluster, crd: Object, manager: str, *, dry_run: bool) -> Change:
     name = crd["metadata"]["name"]
     before = await cluster.read(CRD, name)
     if before is not None and View(before).text("metadata", "deletionTimestamp"):
         raise InstallError(f"{name} is being deleted", "wait until it is gone and try again")
     try:
         applied = await cluster.apply(
-            CRD, crd, manager=FIELD_MANAGER, dry_run=dry_run, timeout=APPLY_SECONDS
+            CRD, crd, manager=manager, dry_run=dry_run, timeout=APPLY_SECONDS
         )
     except Conflict as conflict:
         held = tuple(Held(cause.field, cause.manager) for cause in conflict.causes)
@@ -238,12 +273,12 @@ def _conditions(crd: Object | None) -> dict[str, Any]:
     return {entry["type"]: entry for entry in entries}
 
 
-def _refuse_foreign(crd: Object) -> None:
+def _refuse_foreign(crd: Object, program: str) -> None:
     managers = {entry["manager"] for entry in _entries(crd)}
-    if FIELD_MANAGER not in managers:
+    if field_manager(program) not in managers:
         name = crd["metadata"]["name"]
         known = ", ".join(sorted(managers)) or "nobody"
-        problem = f"{name} was not installed by hedgerow (its field managers: {known})"
+        problem = f"{name} was not installed by {program} (its field managers: {known})"
         raise InstallError(problem, f"`kubectl delete customresourcedefinition {name}` does it")
 
 
@@ -345,10 +380,19 @@ _RULE: Final[Object] = {
 def is_closed(definition: Object) -> bool:
     """Return whether every version of a definition refuses new objects."""
     schemas = list(_schemas(definition))
-    return bool(schemas) and all(_RULE in schema.get(_RULES, ()) for schema in schemas)
+    return bool(schemas) and all(any(map(_closes, _rules(schema))) for schema in schemas)
 
 
-async def close(cluster: Cluster, definition: Object, manager: str) -> None:
+def _closes(rule: Object) -> bool:
+    """Return whether a rule refuses new objects, whichever program's command its message names."""
+    return {**rule, "message": ""} == {**_RULE, "message": ""}
+
+
+def _rules(schema: Object) -> list[Object]:
+    return schema.get(_RULES, [])
+
+
+async def close(cluster: Cluster, definition: Object, program: str = PROGRAM) -> None:
     """Make a live definition refuse new objects.
 
     It is applied as it was read, plus a rule. Raises Conflict if another manager holds its
@@ -356,20 +400,20 @@ async def close(cluster: Cluster, definition: Object, manager: str) -> None:
     """
     closed = _declared(definition)
     for schema in _schemas(closed):
-        rules: list[Any] = schema.get(_RULES, [])
-        schema[_RULES] = [*(rule for rule in rules if rule != _RULE), _RULE]
-    await _applied(cluster, closed, manager)
+        closing = {**_RULE, "message": renamed(_RULE["message"], program)}
+        schema[_RULES] = [*(rule for rule in _rules(schema) if not _closes(rule)), closing]
+    await _applied(cluster, closed, field_manager(program))
 
 
-async def reopen(cluster: Cluster, definition: Object, manager: str) -> None:
+async def reopen(cluster: Cluster, definition: Object, program: str = PROGRAM) -> None:
     """Make a definition accept new objects again; raises KubeError."""
     opened = _declared(definition)
     for schema in _schemas(opened):
-        rules: list[Any] = [rule for rule in schema.get(_RULES, []) if rule != _RULE]
+        rules = [rule for rule in _rules(schema) if not _closes(rule)]
         schema.pop(_RULES, None)
         if rules:
             schema[_RULES] = rules
-    await _applied(cluster, opened, manager)
+    await _applied(cluster, opened, field_manager(program))
 
 
 async def delete_closed(cluster: Cluster, name: str, uid: str, timing: Timing) -> bool:

@@ -11,7 +11,7 @@ from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners import selection
 from hedgerow.cli.owners.disputes import Disputes
-from hedgerow.cli.program import registry
+from hedgerow.cli.program import program_name, registry, say
 from hedgerow.fields.owners import owners
 from hedgerow.kube.discovery import Found, find, spelled
 from hedgerow.kube.errors import Forbidden, Missing
@@ -92,7 +92,7 @@ def owners_command(
                 return live, owners(live), ()
             owner, resource = found
             whole = owners(live, selection.contested_in(live, resource))
-            return live, whole, selection.disputes(live, resource, owner)
+            return live, whole, selection.disputes(live, resource, owner, program_name())
 
     live, whole, disputes = anyio.run(carry_out)
     chosen = selection.choose(whole, manager, contested=contested)
@@ -106,7 +106,7 @@ async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Objec
     live = await cluster.read(found.api, name, place)
     if live is None:
         where = f" in namespace {place}; name another with -n" if place else ""
-        _say(f"{found.api.kind}/{name} does not exist{where}")
+        say(f"{found.api.kind}/{name} does not exist{where}")
         raise typer.Exit(Exit.FAILED)
     return live
 
@@ -115,9 +115,9 @@ def _tell(found: Found, kind: str) -> None:
     """Print what else the kind could mean, and which groups could not be read."""
     if found.others:
         named = ", ".join(map(spelled, found.others))
-        _say(f"{kind} is taken for {spelled(found.api)}; it could also mean {named}")
+        say(f"{kind} is taken for {spelled(found.api)}; it could also mean {named}")
     if found.failed:
-        _say(f"no answer about the kinds of {', '.join(found.failed)}")
+        say(f"no answer about the kinds of {', '.join(found.failed)}")
 
 
 async def _declarer(cluster: Cluster, live: Object) -> tuple[ObjectRef, Object] | None:
@@ -132,7 +132,7 @@ async def _declarer(cluster: Cluster, live: Object) -> tuple[ObjectRef, Object] 
     try:
         resource = await cluster.read(api, owner["name"], metadata(live).get("namespace", ""))
     except (Forbidden, Missing) as error:
-        _say(f"contested fields are not marked: {error}")
+        say(f"contested fields are not marked: {error}")
         return None
     if resource is None or metadata(resource).get("uid") != owner["uid"]:
         return None
@@ -175,7 +175,3 @@ def _print(
 
     draw = owners_svg.draw if output == "svg" else owners_html.draw
     typer.echo(draw(told), nl=False)
-
-
-def _say(line: str) -> None:
-    typer.echo(f"hedgerow: {line}", err=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hedgerow.cli.program import program_name
 from hedgerow.fields.redaction import printable
 from hedgerow.plan.conflicts import sentence
 
@@ -32,7 +33,7 @@ class Disputes:
         """Yield the lines below a page; each command has a line of its own, for pasting."""
         shown = self.all if self.all_told else self.all[:FIRST]
         for dispute in shown:
-            yield printable(f"{dispute.field.path}: {sentence(dispute.field)}")
+            yield printable(f"{dispute.field.path}: {sentence(dispute.field, program_name())}")
             for remedy in dispute.remedies:
                 yield f"  {remedy.effect}:"
                 yield f"  {remedy.command}"

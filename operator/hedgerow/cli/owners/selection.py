@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from hedgerow.objects import metadata
+from hedgerow.objects import PROGRAM, metadata
 from hedgerow.plan.remedies import remedies
 from hedgerow.plan.status import said
 from hedgerow_schemas.base import View
@@ -41,14 +41,16 @@ class Dispute:
     remedies: tuple[Remedy, ...]
 
 
-def disputes(live: Object, resource: Object, owner: ObjectRef) -> tuple[Dispute, ...]:
+def disputes(
+    live: Object, resource: Object, owner: ObjectRef, program: str = PROGRAM
+) -> tuple[Dispute, ...]:
     """Return an object's contested fields with remedies, from `status.contested` of its resource.
 
     `owner` refers to that resource.
     """
     annotations: Mapping[str, str] = metadata(resource).get("annotations") or {}
     return tuple(
-        Dispute(field, remedies(owner, annotations, field))
+        Dispute(field, remedies(owner, annotations, field, program=program))
         for field in said(resource).contested
         if field.object == _named(live)
     )

@@ -25,8 +25,8 @@ from hedgerow.cli.plan.files import (
 )
 from hedgerow.cli.plan.forecast import worst
 from hedgerow.cli.plan.planner import Applier, Planner
+from hedgerow.cli.program import installation, program_name, say
 from hedgerow.kube.errors import Missing
-from hedgerow.objects import Installation
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
 
@@ -134,13 +134,13 @@ def plan_command(
             context,
         )
     except PlanError as error:
-        _say(str(error))
+        say(str(error))
         raise typer.Exit(Exit.FAILED) from error
     except Exception as error:
-        line, code = explain(error)
+        line, code = explain(error, program_name())
         if code not in {Exit.NO_CLUSTER, Exit.USAGE}:
             raise
-        _say(line)
+        say(line)
         raise typer.Exit(Exit.FAILED if code == Exit.USAGE else code) from error
     with broken_pipes.quiet():
         _print(forecasts, output)
@@ -159,11 +159,13 @@ class _Wishes:
         applier: Applier,
     ) -> None:
         if bool(names) == bool(files):
-            raise PlanError("name either resources or, with -f, files; see `hedgerow plan --help`")
+            raise PlanError(
+                f"name either resources or, with -f, files; see `{program_name()} plan --help`"
+            )
         self._names = names
         self._files = files
         self._namespace = namespace
-        self._installation = Installation(Settings(instance=instance).instance)
+        self._installation = installation(Settings(instance=instance).instance)
         self._applier = applier
 
     async def carry_out(self, kubeconfig: str | None, context: str | None) -> list[Forecast]:
@@ -198,16 +200,17 @@ class _Wishes:
             for each in declared(name, text, self._namespace or context):
                 if isinstance(each, OtherObject):
                     made.add(each.namespace)
-                    _say(
-                        f"{name}: {each.title} is not one of hedgerow's resources, and not planned"
+                    say(
+                        f"{name}: {each.title} is not one of {program_name()}'s resources,"
+                        " and not planned"
                     )
                     continue
                 self._check(name, each)
                 if found.pop(each.title, None):
-                    _say(f"{name}: {each.title} is there twice; the last one is planned")
+                    say(f"{name}: {each.title} is there twice; the last one is planned")
                 found[each.title] = each, each.manifest["metadata"]["namespace"] in made
         if not found:
-            raise PlanError("there is no resource of hedgerow in the files given")
+            raise PlanError(f"there is no resource of {program_name()} in the files given")
         return list(found.values())
 
     def _check(self, name: str, found: Declared) -> None:
@@ -224,7 +227,7 @@ async def _named(planner: Planner, given: str, namespace: str) -> list[Forecast]
     if not name or "/" in kind or bool(slash) != bool(kind):
         raise PlanError(f"{given!r} is no [KIND/]NAME, such as bluegreen/demo")
     if not controllers:
-        raise PlanError(f"{kind} is not one of hedgerow's kinds")
+        raise PlanError(f"{kind} is not one of {program_name()}'s kinds")
     found: list[Forecast] = []
     unserved: list[Missing] = []
     for controller in controllers:
@@ -262,7 +265,3 @@ def _print(forecasts: Sequence[Forecast], output: str) -> None:
     from hedgerow.cli.plan.terminal import show
 
     show(forecasts, SystemClock().now())
-
-
-def _say(line: str) -> None:
-    typer.echo(f"hedgerow: {line}", err=True)

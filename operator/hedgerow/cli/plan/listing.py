@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from hedgerow.cli.plan.forecast import worst
+from hedgerow.cli.program import program_name
 from hedgerow.plan.remedies import remedies
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _holder(holder: Holder) -> Object:
 def _settling(forecast: Forecast, held: Held) -> Object:
     if held.object == str(forecast.owner):
         return {}
-    found = remedies(forecast.owner, forecast.annotations, held)
+    found = remedies(forecast.owner, forecast.annotations, held, program=program_name())
     return {"remedies": [{"effect": one.effect, "command": one.command} for one in found]}
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from hedgerow.cli.owners.page import age, printable, worded
 from hedgerow.cli.plan import client_side_apply
 from hedgerow.cli.plan.forecast import PLACEHOLDER
+from hedgerow.cli.program import program_name
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.paths import is_map
 from hedgerow.plan.conflicts import values
@@ -219,7 +220,7 @@ def _contested(forecast: Forecast, now: datetime) -> Iterator[Row]:
     yield from (Row(told, "faint") for told in dict.fromkeys(map(_own_remedy, own)))
     rest = dict.fromkeys(held.object for held in more if not _is_own(forecast, held))
     for target in rest:
-        yield Row(overview(target, forecast.owner.namespace), "faint", command=True)
+        yield Row(overview(target, forecast.owner.namespace, program_name()), "faint", command=True)
     taken = (problem for problem in forecast.problems if problem.reason == "NameTaken")
     yield from (Row(printable(problem.message), "alarm") for problem in taken)
 
@@ -227,7 +228,7 @@ def _contested(forecast: Forecast, now: datetime) -> Iterator[Row]:
 def _held(fields: Iterable[Held], now: datetime) -> Iterator[Row]:
     for held in fields:
         since = f", {age(held.since, now)}" if held.since else ""
-        differs = ": ".join(filter(None, (printable(held.path), values(held))))
+        differs = ": ".join(filter(None, (printable(held.path), values(held, program_name()))))
         yield Row(f"{held.object}: {differs}", "alarm", f"{_holder(held)}{since}")
 
 
@@ -237,7 +238,7 @@ def _is_own(forecast: Forecast, held: Held) -> bool:
 
 
 def _settling(forecast: Forecast, held: Held) -> Iterator[Row]:
-    for remedy in remedies(forecast.owner, forecast.annotations, held):
+    for remedy in remedies(forecast.owner, forecast.annotations, held, program=program_name()):
         yield Row(f"  {remedy.effect}:", "faint")
         yield Row(remedy.command, "faint", command=True)
 

@@ -19,6 +19,7 @@ from hedgerow.cli.plan.forecast import (
 )
 from hedgerow.cli.plan.passes import Stage
 from hedgerow.cli.plan.submission import Submission, Submitted
+from hedgerow.cli.program import program_name
 from hedgerow.fields.diff import difference
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import (
@@ -107,7 +108,7 @@ class Planner:
             )
             submitted = await submission.dry_run(self.cluster, absent=absent)
         except Missing as error:
-            told = f"{error.message} Run `hedgerow install`"
+            told = f"{error.message} Run `{program_name()} install`"
             submitted = Submitted(None, refusals=(Refusal(str(ref), told),))
         submitted = _judged(controller, stored, submitted)
         if submitted.live is None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
 from hedgerow.cli.plan.page import sections, summary, title
+from hedgerow.cli.widths import is_limited
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +31,7 @@ _GAP = 2
 
 def show(forecasts: Sequence[Forecast], now: datetime, console: Console | None = None) -> None:
     """Print forecasts; long lines are wrapped, never cut."""
-    piped = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else _PIPED
+    piped = None if is_limited() else _PIPED
     out = console or Console(width=piped, highlight=False)
     for forecast in forecasts:
         told = list(sections(forecast, now))

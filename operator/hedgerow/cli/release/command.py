@@ -13,13 +13,12 @@ from hedgerow.cli import targets, transfers
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners.page import printable
-from hedgerow.cli.program import registry
+from hedgerow.cli.program import field_manager, installation, program_name, registry
 from hedgerow.cli.release.plan import Release, given_up, left_over, release
 from hedgerow.cli.targets import Instance, Namespace, Place, say
 from hedgerow.cli.times import duration
 from hedgerow.cli.withdraw.command import Order, withdraw
 from hedgerow.fields.sets import declaring
-from hedgerow.kube.adoption import FIELD_MANAGER
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Stale
 from hedgerow.kube.retry import Timing, backoff
 from hedgerow.objects import metadata
@@ -106,10 +105,11 @@ Drop = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="With --all: do it.", rich_help_panel=_OF_ALL)]
 SystemNamespace = Annotated[
-    str,
+    str | None,
     typer.Option(
         metavar="NAMESPACE",
         help="With --all: where the installation's own Lease is, which tells whether it works.",
+        show_default=SYSTEM_NAMESPACE,
         rich_help_panel=_OF_ALL,
     ),
 ]
@@ -143,7 +143,7 @@ def release_command(
     controller: Controllers = None,
     drop: Drop = False,
     yes: Yes = False,
-    system_namespace: SystemNamespace = SYSTEM_NAMESPACE,
+    system_namespace: SystemNamespace = None,
 ) -> None:
     """Give up hedgerow's fields of a child: others hold them then, and no value changes.
 
@@ -173,7 +173,7 @@ def release_command(
             _instance(instance or ""),
             _controllers(controller or ()),
             namespace or "",
-            system_namespace,
+            system_namespace or installation().system_namespace,
             to,
             drop=drop,
             yes=yes,
@@ -238,7 +238,9 @@ async def _planned(
     live = await targets.read(cluster, place)
     ruler = await targets.ruler_of(cluster, live, instance)
     if ruler is None or ruler.itself:
-        raise Refusal(f"{place} is no child of a hedgerow resource; only of those it holds fields")
+        raise Refusal(
+            f"{place} is no child of a {program_name()} resource; only of those it holds fields"
+        )
     if to == ruler.manager:
         raise Refusal(f"{to} is who is to let go; --to names another field manager")
     found = release(live, ruler.object, ruler.manager, fields, to)
@@ -293,7 +295,7 @@ async def _yield(task: _Task) -> None:
     meta = {k: metadata(ruler.object)[k] for k in ("name", "namespace", "uid")}
     body = {"metadata": {**meta, "annotations": {YIELD: task.found.terms}}}
     try:
-        await task.cluster.apply(ruler.api, body, manager=FIELD_MANAGER)
+        await task.cluster.apply(ruler.api, body, manager=field_manager())
     except Conflict as conflict:
         holder = conflict.causes[0].manager
         name = f"{ruler.api.kind.lower()} {meta['name']} -n {meta['namespace']}"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
+from hedgerow.cli.program import program_name
 from hedgerow.cli.schedule.explain import explain_command
 from hedgerow.cli.times import local, moment, utc
+from hedgerow.cli.widths import ENDLESS, is_limited
 from hedgerow.controllers.cronjob import schedule as cron
 
 if TYPE_CHECKING:
@@ -19,11 +23,11 @@ if TYPE_CHECKING:
 
 app = typer.Typer(name="schedule", no_args_is_help=True, rich_markup_mode="markdown")
 
+_HYPHEN = re.compile(r"-(?:[\d*?]|[^-].*\s)")
+"""The start of a word that is no option: those have a letter, and no blank."""
 _SKIPPED_SHOWN = 3
 _YEARS = range(2, 9990)
 _MOST = 1000
-_PIPED = 200
-"""Columns without a terminal: lines for programs must not be broken."""
 
 app.command("explain")(explain_command)
 
@@ -81,7 +85,17 @@ def schedule() -> None:
     """
 
 
-@app.command("next")
+class _Next(TyperCommand):
+    """The command whose argument, a schedule, may begin with a hyphen by mistake."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take `-1 * * * *` for the schedule, which is then refused as one, and not for options."""
+        schedules = [] if "--" in args else [word for word in args if _HYPHEN.match(word)]
+        rest = [word for word in args if word not in schedules]
+        return super().parse_args(ctx, [*rest, "--", *schedules] if schedules else args)
+
+
+@app.command("next", cls=_Next)
 def next_command(
     expression: Annotated[
         list[str],
@@ -131,7 +145,7 @@ def next_command(
         begun = "now" if since is None else "--from"
         typer.echo(
             f"Counted from {begun}; in a cluster @every counts from the creation of the CronJob:"
-            " `hedgerow schedule explain -f` tells."
+            f" `{program_name()} schedule explain -f` tells."
         )
 
 
@@ -188,9 +202,7 @@ def _show(rows: Sequence[Coming], zone: tzinfo) -> None:
     from rich.console import Console  # noqa: PLC0415 - not needed for JSON
     from rich.table import Table  # noqa: PLC0415
 
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = _PIPED
+    console = Console(width=None if is_limited() else ENDLESS, highlight=False, markup=False)
     table = Table(box=None)
     for title in (f"local ({zone})", "UTC", "in"):
         table.add_column(title, no_wrap=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hedgerow.cli.exits import Exit
+from hedgerow.cli.program import say
 from hedgerow.cli.schedule.documents import LARGEST, DocumentError, read
 from hedgerow.cli.schedule.explained import Explained, as_json, show
 from hedgerow.cli.schedule.fates import Question
@@ -154,7 +155,7 @@ def _text(filename: str) -> str:
 
 def _aside(line: str) -> None:
     shown = "".join(letter if letter.isprintable() else "?" for letter in line)
-    typer.echo(f"hedgerow: {shown}", err=True)
+    say(shown)
 
 
 def _interval(text: str, zone: tzinfo) -> tuple[datetime, datetime]:

@@ -10,7 +10,7 @@ import typer
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL
-from hedgerow.cli.program import registry
+from hedgerow.cli.program import program_name, registry, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,8 +109,8 @@ def _chosen(target: str) -> tuple[Sequence[Family], str]:
     if family is None:
         there_are = ", ".join(each.api.kind.lower() for each in ours)
         raise typer.BadParameter(
-            f"{kind!r} is no kind of hedgerow's: {there_are}; of any other kind,"
-            " `hedgerow owners` shows who holds its fields"
+            f"{kind!r} is no kind of {program_name()}'s: {there_are}; of any other kind,"
+            f" `{program_name()} owners` shows who holds its fields"
         )
     return (family,), name
 
@@ -124,10 +124,6 @@ def _require(look: Look, chosen: Sequence[Family], place: str, name: str) -> Non
     if not kinds:
         what = f"{chosen[0].api.kind}/{name}" if len(chosen) == 1 else f"a resource named {name}"
         where = f" in namespace {place}; name another with -n" if place else ""
-        _say(f"{what} does not exist{where}")
+        say(f"{what} does not exist{where}")
         raise typer.Exit(Exit.FAILED)
     look.families = tuple(family for family in look.families if family.api.kind == kinds[0])
-
-
-def _say(line: str) -> None:
-    typer.echo(f"hedgerow: {line}", err=True)

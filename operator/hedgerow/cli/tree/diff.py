@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hedgerow.objects import PROGRAM
 from hedgerow.plan.conflicts import sentence
 
 if TYPE_CHECKING:
@@ -24,14 +25,16 @@ class News:
     words: str
 
 
-def news(before: Iterable[Member], after: Iterable[Member]) -> tuple[News, ...]:
+def news(
+    before: Iterable[Member], after: Iterable[Member], program: str = PROGRAM
+) -> tuple[News, ...]:
     """Return what was added, changed or removed, in order; past objects do not count."""
     old, new = _by_key(before), _by_key(after)
     told = [
         News(member.namespace, str(member), words)
         for key, member in new.items()
         if not member.past
-        for words in _words(old.get(key), member)
+        for words in _words(old.get(key), member, program)
     ]
     gone = (m for key, m in old.items() if key not in new and not m.past)
     return (*told, *(News(m.namespace, str(m), _farewell(m)) for m in gone))
@@ -52,7 +55,7 @@ def _farewell(member: Member) -> str:
     return "gone" if member.uid else "no longer missed"
 
 
-def _words(old: Member | None, new: Member) -> Iterator[str]:
+def _words(old: Member | None, new: Member, program: str) -> Iterator[str]:
     if old is None or old.past:
         yield f"new, {new.readiness.words}"
     elif old.uid and old.uid != new.uid:
@@ -61,7 +64,7 @@ def _words(old: Member | None, new: Member) -> Iterator[str]:
         yield from _progress(old, new)
     yield from _conditions(old.conditions if old else (), new.conditions)
     before = dict.fromkeys(old.conflicts if old else ())
-    yield from (_held(c) for c in new.conflicts if c not in before)
+    yield from (_held(c, program) for c in new.conflicts if c not in before)
     paths = {conflict.path for conflict in new.conflicts}
     yield from (f"{c.path} is no longer contested" for c in before if c.path not in paths)
 
@@ -87,5 +90,5 @@ def _essence(told: Told) -> tuple[str, ...]:
     return told.status, told.reason, told.message
 
 
-def _held(conflict: Conflict) -> str:
-    return f"{conflict.path}: {sentence(conflict)}"
+def _held(conflict: Conflict, program: str) -> str:
+    return f"{conflict.path}: {sentence(conflict, program)}"

@@ -15,6 +15,7 @@ from rich.text import Text
 from hedgerow.cli import broken_pipes
 from hedgerow.cli.interrupts import SIGNALS
 from hedgerow.cli.owners.page import printable
+from hedgerow.cli.program import program_name, say
 from hedgerow.cli.tree.diff import news
 from hedgerow.cli.tree.listing import listed, text
 from hedgerow.cli.tree.page import sections
@@ -138,10 +139,10 @@ class Appended:
                 typer.echo(line.plain)
         else:
             at = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
-            for new in news(self._last, trees):
+            for new in news(self._last, trees, program_name()):
                 typer.echo(printable(f"{at} {new.namespace} {new.object}: {new.words}"))
         for line in left_out({k: why for k, why in unread.items() if k not in self._unread}):
-            typer.echo(f"hedgerow: {line}", err=True)
+            say(line)
         self._last, self._unread = trees, unread
 
 
@@ -173,9 +174,9 @@ def print_once(trees: Sequence[Member], unread: Mapping[str, str], output: str) 
     for line in pictured(trees, SystemClock(), console.width) if trees else ():
         console.print(line, soft_wrap=True)
     if not trees:
-        typer.echo("hedgerow: there are no resources of hedgerow here", err=True)
+        say(f"there are no resources of {program_name()} here")
     for line in left_out(unread):
-        typer.echo(f"hedgerow: {line}", err=True)
+        say(line)
 
 
 def pictured(trees: Sequence[Member], clock: Clock, width: int) -> Iterator[Text]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from hedgerow.cli.program import program_name
 from hedgerow.cli.tree.resources import Stock, lineage, reduced
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.kube.watch import Bookmark, Snapshot, reflect
@@ -47,7 +48,7 @@ class Look:
         found = [obj for kind in self._objects.values() for obj in kind.values()]
         stock = Stock(found, {api.kind for api in self._problems if api not in self._objects})
         roots = [
-            lineage(resource, family.owned, stock)
+            lineage(resource, family.owned, stock, program_name())
             for family in self.families
             for resource in self._resources(family)
         ]

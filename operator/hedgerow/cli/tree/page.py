@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.cli.owners.page import age, printable
+from hedgerow.cli.program import program_name
 from hedgerow.plan.conflicts import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
 
@@ -142,7 +143,7 @@ def _notes(member: Member, now: datetime) -> Iterator[Note]:
     if member.conflicts:
         group = member.api_version.rpartition("/")[0]
         kind = ".".join(filter(None, (member.kind, group)))
-        what = overview(f"{kind}/{member.name}", member.namespace)
+        what = overview(f"{kind}/{member.name}", member.namespace, program_name())
         yield Note(printable(f"what to do: {what}"), False)
     if member.warning:
         yield Note(printable(member.warning), True)
@@ -156,4 +157,4 @@ def _is_conflict(reason: str, member: Member) -> bool:
 def _held(conflict: Conflict, now: datetime) -> str:
     since = conflict.holder.time if conflict.reason in (None, OTHER_VALUE) else ""
     told = f" for {age(since, now)}" if since else ""
-    return printable(f"{conflict.path}: {sentence(conflict)}{told}")
+    return printable(f"{conflict.path}: {sentence(conflict, program_name())}{told}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.cli.tree.readiness import Readiness, readiness
 from hedgerow.fields.managed import Holder, managers
-from hedgerow.objects import controller_of, is_going, metadata
+from hedgerow.objects import PROGRAM, controller_of, is_going, metadata
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.installations import doubly_reported
 from hedgerow_schemas.base import Object, View
@@ -156,20 +156,24 @@ def reduced(obj: Object) -> Object:
     return kept
 
 
-def lineage(resource: Object, owned: Sequence[str], stock: Stock) -> Member:
+def lineage(resource: Object, owned: Sequence[str], stock: Stock, program: str = PROGRAM) -> Member:
     """Return the tree of one of our resources, whose children are of the `owned` kinds.
 
-    Children are sorted by the order of the `owned` kinds, then by name. Raises nothing.
+    Children are sorted by the order of the `owned` kinds, then by name. Raises nothing. `program`
+    manages it.
     """
-    return _Lineage(resource, tuple(owned), stock).tree()
+    return _Lineage(resource, tuple(owned), stock, program).tree()
 
 
 class _Lineage:
     """Builds one tree."""
 
-    __slots__ = ("_conditions", "_contested", "_owned", "_resource", "_stock", "_view")
+    __slots__ = ("_conditions", "_contested", "_owned", "_program", "_resource", "_stock", "_view")
 
-    def __init__(self, resource: Object, owned: tuple[str, ...], stock: Stock) -> None:
+    def __init__(
+        self, resource: Object, owned: tuple[str, ...], stock: Stock, program: str
+    ) -> None:
+        self._program = program
         self._resource = resource
         self._view = View(resource)
         self._owned = owned
@@ -190,7 +194,7 @@ class _Lineage:
             readiness=silent if is_silent else root.readiness,
             conditions=self._conditions,
             children=self._sorted((*root.children, *absent)),
-            warning=doubly_reported(self._resource),
+            warning=doubly_reported(self._resource, self._program),
         )
 
     def _member(self, live: Object, *, past: bool = False) -> Member:

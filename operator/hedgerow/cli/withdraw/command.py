@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners.page import printable
-from hedgerow.cli.targets import say
+from hedgerow.cli.program import installation, program_name, say
 from hedgerow.cli.withdraw.plan import (
     bequest,
     count,
@@ -23,13 +23,13 @@ from hedgerow.cli.withdraw.plan import (
 from hedgerow.fields.sets import ABSENT, declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Missing, Stale
 from hedgerow.kube.retry import Timing, backoff
-from hedgerow.objects import Installation, metadata
+from hedgerow.objects import metadata
 from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.installations import STATUS, named, reporters
 from hedgerow.process.leadership import refuse_while_at_work
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
+    from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
@@ -100,15 +100,15 @@ async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
     """
     await refuse_while_at_work(
         cluster,
-        instance=order.instance,
+        installation=installation(order.instance),
         controllers=tuple(controller.name for controller in order.controllers),
         namespaces=(order.namespace,) if order.namespace else (),
         system_namespace=order.system_namespace,
     )
     tally = _Tally()
     async for results in _results(cluster, order):
+        tally.take(results)
         for result in results:
-            tally.take(result)
             if output == "text":
                 typer.echo(_line(result, yes=order.yes))
             else:
@@ -119,14 +119,22 @@ async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
 
 @dataclass(slots=True)
 class _Tally:
+    """How many objects had which fate; one with a status of another fate counts for both."""
+
     counts: dict[Fate, int] = field(default_factory=dict[Fate, int])
+    let_go: int = 0
+    """The objects of which nothing is held any more, or would be."""
     listed: list[Object] = field(default_factory=list["Object"])
 
-    def take(self, result: Result) -> None:
-        self.counts[result.fate] = self.counts.get(result.fate, 0) + 1
+    def take(self, results: Sequence[Result]) -> None:
+        """Count the results of one object: one for each subresource, the status apart."""
+        fates: set[Fate] = {result.fate for result in results}
+        for fate in fates:
+            self.counts[fate] = self.counts.get(fate, 0) + 1
+        self.let_go += bool(fates) and fates <= {"given up", "handed over"}
 
-    def of(self, *fates: Fate) -> int:
-        return sum(self.counts.get(fate, 0) for fate in fates)
+    def of(self, fate: Fate) -> int:
+        return self.counts.get(fate, 0)
 
     @property
     def exit(self) -> Exit:
@@ -136,7 +144,7 @@ class _Tally:
 
 
 async def _results(cluster: Cluster, order: Order) -> AsyncGenerator[list[Result]]:
-    """Yield the results in batches; at most AT_ONCE objects are handled at the same time."""
+    """Yield the results of each object; at most AT_ONCE are handled at the same time."""
     found = await _found(cluster, order)
     for start in range(0, len(found), BATCH):
         batch = found[start : start + BATCH]
@@ -150,14 +158,15 @@ async def _results(cluster: Cluster, order: Order) -> AsyncGenerator[list[Result
         async with anyio.create_task_group() as tasks:
             for number, target in enumerate(batch):
                 tasks.start_soon(work, number, target)
-        yield [result for some in results for result in some]
+        for some in results:
+            yield some
 
 
 async def _found(cluster: Cluster, order: Order) -> list[_Target]:
     """Return the objects, children first: another operator acts when the resources change."""
     found: list[_Target] = []
     for controller in order.controllers:
-        manager = Installation(order.instance).field_manager(controller.name)
+        manager = installation(order.instance).field_manager(controller.name)
 
         def reduce(live: Object, manager: str = manager) -> Object:
             meta = metadata(live)
@@ -178,7 +187,7 @@ class _Withdrawal:
 
     def __init__(self, cluster: Cluster, order: Order, target: _Target) -> None:
         self._cluster, self._order, self._target = cluster, order, target
-        self._manager = Installation(order.instance).field_manager(target.controller.name)
+        self._manager = installation(order.instance).field_manager(target.controller.name)
 
     async def carry_out(self) -> list[Result]:
         """Give up what is held through each endpoint, while the object exists; return results."""
@@ -260,7 +269,7 @@ class _Withdrawal:
 
     def _is_reported_elsewhere(self, live: Object, endpoint: str) -> bool:
         """Return whether it is a status that another installation also writes."""
-        found = reporters(live, self._target.controller.name)
+        found = reporters(live, self._target.controller.name, program_name())
         return endpoint == STATUS and any(one.instance != self._order.instance for one in found)
 
     async def _read(self) -> Object | None:
@@ -344,7 +353,7 @@ def _capital(text: str) -> str:
 
 def _summary(tally: _Tally, order: Order) -> str:
     who = _capital(named(order.instance))
-    done = tally.of("given up", "handed over")
+    done = tally.let_go
     if not tally.counts:
         return f"{who} holds nothing there."
     objects = f"{done} object{'' if done == 1 else 's'}"

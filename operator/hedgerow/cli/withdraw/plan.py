@@ -8,7 +8,8 @@ from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed import entry, held, managers
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, Steps, Values, is_hollow, is_key, leaves, versioned
-from hedgerow.objects import CONTROLLER_LABEL, NORMAL_FORM_ANNOTATION, metadata
+from hedgerow.objects import NORMAL_FORM_ANNOTATION, metadata
+from hedgerow.plan.policy import is_controller_label
 from hedgerow.plan.transfers import Change, holdings, shown
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 _MARKS: Final[tuple[Steps, ...]] = (
     ("f:metadata", "f:finalizers"),
-    ("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}"),
     ("f:metadata", "f:annotations", f"f:{NORMAL_FORM_ANNOTATION}"),
 )
 """Fields that only the operator that wrote them uses."""
@@ -56,7 +56,7 @@ def losses(before: Object, after: Object) -> dict[Steps, Change]:
 
 def is_mark(steps: Steps) -> bool:
     """Return whether only the operator that wrote a field uses it."""
-    return any(steps[: len(mark)] == mark for mark in _MARKS)
+    return is_controller_label(steps) or any(steps[: len(mark)] == mark for mark in _MARKS)
 
 
 def bequest(live: Object, manager: str, endpoint: str) -> tuple[Steps, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.contract import Create
 from hedgerow.controllers.cronjob.missed import LONGEST_LOOK_BACK
-from hedgerow.objects import annotation
+from hedgerow.objects import PROGRAM, PROGRAM_NAME, annotation
 from hedgerow_schemas.base import View
 from hedgerow_schemas.job import Job, instant
 
@@ -23,6 +24,7 @@ START_GUARD = "batch.tutorial.kubebuilder.io/start-guard"
 SCHEDULED_AT = "batch.tutorial.kubebuilder.io/scheduled-at"
 TOLERANCE: Final = timedelta(minutes=1)
 """How far the clocks of two replicas may differ; a record that is ahead by less is accepted."""
+_MADE_HERE = re.compile(rf"{PROGRAM}-|{PROGRAM_NAME}-(?:.+-)?cronjob$")
 _LAST_SECOND = int(datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp())
 _SECOND = timedelta(seconds=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -164,9 +166,12 @@ def _caught_up(cj: CronJob, schedule: Schedule, now: datetime) -> datetime | Non
 
 
 def is_made_here(job: Job) -> bool:
-    """Return whether a hedgerow controller made a Job, even if the schedule was different then."""
+    """Return whether this controller made a Job, even if the schedule was different then.
+
+    Under whatever instance or program: its name ends the field managers of all of them.
+    """
     entries = job.items("metadata", "managedFields")
-    return any(View(entry).text("manager").startswith("hedgerow-") for entry in entries)
+    return any(_MADE_HERE.match(View(entry).text("manager")) for entry in entries)
 
 
 def creation(cj: CronJob, at: datetime) -> Create:

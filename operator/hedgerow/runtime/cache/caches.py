@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from hedgerow.objects import CONTROLLER_LABEL, Installation, controller_of, metadata
+from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.oversized import Family, excess_of
 from hedgerow.runtime.cache.budget import HEAVY, Budget, Scale
@@ -152,12 +152,11 @@ def build(
     With a `budget`, they keep only a part of objects that are too large.
     """
     scopes = tuple(dict.fromkeys(namespaces)) or (ALL_NAMESPACES,)
-    label = installation.label(controller.name)
-    selector = f"{CONTROLLER_LABEL}={label}"
+    selector = installation.selector(controller.name)
     indices = {
         OWNER: _owner,
         FINALIZED: _finalized(controller),
-        UNWATCHED: _unwatched(controller, label),
+        UNWATCHED: _unwatched(controller, installation),
     }
 
     def store(
@@ -257,9 +256,9 @@ def _finalized(controller: Controller[CustomResource]) -> Index:
     return index
 
 
-def _unwatched(controller: Controller[CustomResource], label: str) -> Index:
+def _unwatched(controller: Controller[CustomResource], installation: Installation) -> Index:
     def index(obj: Object) -> Iterable[Hashable]:
-        watched = View(obj).labels.get(CONTROLLER_LABEL) == label
+        watched = installation.marks(obj, controller.name)
         return () if watched else owner_key(controller, obj)
 
     return index

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.contract import Desired, Notice
 from hedgerow.fields.redaction import shown
-from hedgerow.objects import metadata
+from hedgerow.objects import PROGRAM, metadata
 from hedgerow.plan.conditions import IGNORED, REWRITTEN, Problem, conclude
 from hedgerow.plan.conflicts import group, groups, sentence
 from hedgerow.plan.policy import CLAIM
@@ -69,7 +69,11 @@ class News:
 
 
 def conflicts(
-    owner: ObjectRef, report: Report, live: Object, dated: Callable[[ContestedField], bool]
+    owner: ObjectRef,
+    report: Report,
+    live: Object,
+    dated: Callable[[ContestedField], bool],
+    program: str = PROGRAM,
 ) -> Iterator[News]:
     """Yield news of the contested fields that the live status does not contain yet.
 
@@ -89,11 +93,11 @@ def conflicts(
             if not is_known and held not in summed:
                 summed.add(held)
                 fields = [f for f in report.contested if group(f) == held]
-                yield _sum(owner, field, fields, _since(fields, dated))
+                yield _sum(owner, field, fields, _since(fields, dated), program)
         elif (field.object, field.path, field.manager) not in known:
-            yield _single(owner, field, live, _since([field], dated))
+            yield _single(owner, field, live, _since([field], dated), program)
     if len(report.contested) > len(report.listed) and not was_cut:
-        yield _rest(owner, report, _since(report.contested, dated))
+        yield _rest(owner, report, _since(report.contested, dated), program)
 
 
 def settled(contested: Iterable[ContestedField], live: Object) -> tuple[ContestedField, ...]:
@@ -102,32 +106,38 @@ def settled(contested: Iterable[ContestedField], live: Object) -> tuple[Conteste
     return tuple(old for old in said(live).contested if (old.object, old.path) not in still)
 
 
-def _single(owner: ObjectRef, field: ContestedField, live: Object, since: str) -> News:
-    words = f"{field.object}: {field.path}: {sentence(field)}; left as it is"
-    offered = remedies(owner, metadata(live).get("annotations") or {}, field)
+def _single(
+    owner: ObjectRef, field: ContestedField, live: Object, since: str, program: str
+) -> News:
+    words = f"{field.object}: {field.path}: {sentence(field, program)}; left as it is"
+    offered = remedies(owner, metadata(live).get("annotations") or {}, field, program=program)
     note = ". ".join((words, *map(str, offered)))
     if not offered or len(note.encode()) > LONGEST_NOTE:
-        note = f"{cut(words, LONGEST_NOTE // 2)}. {_overview(owner, field.object)}"
+        note = f"{cut(words, LONGEST_NOTE // 2)}. {_overview(owner, field.object, program)}"
     return News(field.object, Notice("FieldConflict", note, "Warning"), since, words)
 
 
 def _sum(
-    owner: ObjectRef, first: ContestedField, fields: Sequence[ContestedField], since: str
+    owner: ObjectRef,
+    first: ContestedField,
+    fields: Sequence[ContestedField],
+    since: str,
+    program: str,
 ) -> News:
     named = ", ".join(cut(field.path, LONGEST_NOTE // 8) for field in fields[:_NAMED])
     held = f"held by {first.manager}" if first.manager else "held by nobody"
     words = f"{first.object}: {len(fields)} fields are {held}, not as declared: {named}, …"
-    return _many(owner, first.object, words, since)
+    return _many(owner, first.object, words, since, program)
 
 
-def _rest(owner: ObjectRef, report: Report, since: str) -> News:
+def _rest(owner: ObjectRef, report: Report, since: str, program: str) -> News:
     counts = f"{len(report.contested)} fields are contested"
     words = f"{counts}, of which status.contested lists {len(report.listed)}"
-    return _many(owner, str(owner), words, since)
+    return _many(owner, str(owner), words, since, program)
 
 
-def _many(owner: ObjectRef, target: str, words: str, since: str) -> News:
-    note = f"{words}; left as they are. {_overview(owner, target)}"
+def _many(owner: ObjectRef, target: str, words: str, since: str, program: str) -> News:
+    note = f"{words}; left as they are. {_overview(owner, target, program)}"
     return News(target, Notice("FieldConflict", note, "Warning"), since, words)
 
 
@@ -137,9 +147,9 @@ def _since(fields: Iterable[ContestedField], dated: Callable[[ContestedField], b
     return since.isoformat() if since else ""
 
 
-def _overview(owner: ObjectRef, target: str) -> str:
+def _overview(owner: ObjectRef, target: str, program: str) -> str:
     named = own(owner) if target == str(owner) else target
-    return f"What to do: `{overview(named, owner.namespace)}`"
+    return f"What to do: `{overview(named, owner.namespace, program)}`"
 
 
 def claimed(ref: ObjectRef, leaf: Leaf) -> Notice:

@@ -96,7 +96,13 @@ class Announcer:
         """Send warning Events about what the live status does not say yet, and log conflicts."""
         meta = metadata(look.live)
         generation = str(meta.get("generation", ""))
-        told = notices.conflicts(look.scene.owner, report, look.live, partial(_is_dated, look))
+        told = notices.conflicts(
+            look.scene.owner,
+            report,
+            look.live,
+            partial(_is_dated, look),
+            self._observer.installation.program,
+        )
         for news in tuple(told):
             if not memory.may_tell(LOGGED, news.words, news.since, look.scene.now):
                 continue

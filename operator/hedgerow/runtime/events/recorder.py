@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from hedgerow.kube.errors import KubeError, Stale
-from hedgerow.objects import ObjectRef, digest
+from hedgerow.objects import CONTROLLER_LABEL, ObjectRef, digest
 from hedgerow.runtime import refusals
 from hedgerow.runtime.refusals import Follow, Request
 from hedgerow_schemas.base import ApiResource, Object
@@ -63,7 +63,10 @@ class Recorder:
         clock: Clock,
         field_manager: str,
         allowance: Allowance | None = None,
+        reporter: str = CONTROLLER_LABEL,
     ) -> None:
+        """Publish under a field manager; `reporter` is what Events name as the controller."""
+        self._reporter = reporter
         self._allowance = allowance
         self._cluster = cluster
         self._clock = clock
@@ -115,7 +118,7 @@ class Recorder:
             "metadata": {"name": name, "namespace": namespace, "resourceVersion": "1"},
             # metav1.MicroTime needs six decimals; otherwise the server answers 500.
             "eventTime": self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "reportingController": "hedgerow.dev/controller",
+            "reportingController": self._reporter,
             "reportingInstance": self._field_manager,
             "action": "Reconcile",
             "reason": notice.reason,

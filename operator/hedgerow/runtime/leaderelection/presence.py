@@ -17,8 +17,9 @@ from hedgerow.kube.errors import (
     Stale,
 )
 from hedgerow.kube.retry import backoff
+from hedgerow.objects import PROGRAM, Installation
 from hedgerow.runtime.leaderelection.record import LEASES
-from hedgerow.runtime.leaderelection.roster import MANAGER, NAME, Operator, Roster
+from hedgerow.runtime.leaderelection.roster import Operator, Roster, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,10 +58,20 @@ class Presence:
     """
 
     def __init__(
-        self, cluster: Cluster, clock: Clock, ours: Operator, *, namespace: str, timing: Timing
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        ours: Operator,
+        *,
+        namespace: str,
+        timing: Timing,
+        program: str = PROGRAM,
     ) -> None:
         self._cluster, self._clock, self._timing = cluster, clock, timing
-        self._rosters = {place: Roster(ours) for place in dict.fromkeys((namespace, FALLBACK))}
+        self._name = name_of(program)
+        places = dict.fromkeys((namespace, FALLBACK))
+        self._rosters = {place: Roster(ours, program) for place in places}
+        self._manager = Installation(program=program).common_manager("presence")
         self._place = ""
         self._failures = 0
         self._told: set[str] = set()
@@ -128,7 +139,7 @@ class Presence:
         if not await self._may("get", place):
             return False
         try:
-            found = await self._cluster.read(LEASES, NAME, place, timeout=REQUEST)
+            found = await self._cluster.read(LEASES, self._name, place, timeout=REQUEST)
         except (Forbidden, Missing):
             return False
         roster.looked(found, self._clock.elapsed())
@@ -138,14 +149,14 @@ class Presence:
         """Return whether we have a right; the server is asked only once for each."""
         asked = verb, place
         if asked not in self._rights:
-            self._rights[asked] = await self._cluster.allowed(verb, LEASES, place, name=NAME)
+            self._rights[asked] = await self._cluster.allowed(verb, LEASES, place, name=self._name)
         return self._rights[asked]
 
     def _refuse(self, rosters: dict[str, Roster], now: float) -> None:
         for place, roster in rosters.items():
             operator = roster.company(now)
             if operator is not None:
-                raise Company(operator, f"{place}/{NAME}")
+                raise Company(operator, f"{place}/{self._name}")
 
     async def _enrol(self) -> None:
         """Write to the first place that accepts it. Raises Stale, AlreadyExists, KubeError."""
@@ -186,7 +197,7 @@ class Presence:
     async def _write(self, place: str, body: Object) -> None:
         meta = {**body["metadata"], "namespace": place}
         answer = await self._cluster.apply(
-            LEASES, {**body, "metadata": meta}, manager=MANAGER, timeout=REQUEST
+            LEASES, {**body, "metadata": meta}, manager=self._manager, timeout=REQUEST
         )
         self._rosters[place].looked(answer.object, self._clock.elapsed())
 
@@ -208,7 +219,12 @@ class Presence:
             return False
         try:
             await self._cluster.delete(
-                LEASES, NAME, self._place, uid=roster.uid, version=roster.version, timeout=REQUEST
+                LEASES,
+                self._name,
+                self._place,
+                uid=roster.uid,
+                version=roster.version,
+                timeout=REQUEST,
             )
         except Forbidden:
             return False

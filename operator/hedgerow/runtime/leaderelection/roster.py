@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from hedgerow.objects import digest, metadata
+from hedgerow.objects import PROGRAM, digest, metadata
 from hedgerow.runtime.leaderelection.record import micro_time
 from hedgerow.validation import cut
 
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
     from hedgerow_schemas.base import Object
 
-NAME: Final = "hedgerow.operators"
-"""The name of the Lease. Instance names have no dot, so no election's Lease has this name."""
-MANAGER: Final = "hedgerow-presence"
 _KEY: Final = "hedgerow.dev/operator-"
 _CREATE_ONLY: Final = "1"
 _SHOWN: Final = 200
 """The most characters of `holderIdentity`, which `kubectl get leases` shows."""
+
+
+def name_of(program: str) -> str:
+    """Return the name of a program's Lease; an election's Lease has no dot in its name."""
+    return f"{program}.operators"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +98,9 @@ def _is_same(one: Operator, other: Operator) -> bool:
 class Roster:
     """What was seen of one such Lease. All instants are `Clock.elapsed`, in seconds."""
 
-    def __init__(self, ours: Operator) -> None:
+    def __init__(self, ours: Operator, program: str = PROGRAM) -> None:
         self.ours = ours
+        self.name = name_of(program)
         self.uid = self.version = ""
         self._seen: dict[str, Sighting] = {}
 
@@ -168,7 +171,7 @@ class Roster:
         holders = cut(", ".join(one.identity for one in operators), _SHOWN)
         return {
             "metadata": {
-                "name": NAME,
+                "name": self.name,
                 "annotations": {one.key: written(one) for one in operators},
                 **(guard if self.uid else {"resourceVersion": _CREATE_ONLY}),
             },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from hedgerow.objects import DOMAIN, PROGRAM
 from hedgerow.plan.policy import CLAIM
 from hedgerow_schemas.base import ApiResource
 
@@ -33,14 +34,14 @@ TIMEOUT: Final = 5
 Verb = Literal["mutate", "validate", "claims"]
 
 
-def webhook_name(api: ApiResource) -> str:
-    """Return the name of a resource's webhook in both configurations."""
-    return f"{api.kind.lower()}.hedgerow.dev"
+def webhook_name(api: ApiResource, domain: str = DOMAIN) -> str:
+    """Return the name of a resource's webhook in both configurations, in a program's domain."""
+    return f"{api.kind.lower()}.{domain}"
 
 
-def webhook_names(controllers: Iterable[Controller[Any]]) -> frozenset[str]:
+def webhook_names(controllers: Iterable[Controller[Any]], domain: str = DOMAIN) -> frozenset[str]:
     """Return the names of all webhooks in both configurations."""
-    names = [webhook_name(one.resource.api) for one in controllers]
+    names = [webhook_name(one.resource.api, domain) for one in controllers]
     return frozenset([*names, *map(_of_claims, names)])
 
 
@@ -58,8 +59,9 @@ def configurations(
     *,
     name: str,
     namespace: str,
-    service: str = "hedgerow-webhook",
+    service: str = f"{PROGRAM}-webhook",
     port: int = PORT,
+    domain: str = DOMAIN,
 ) -> list[Object]:
     """Return the webhook configurations of these controllers, validating first.
 
@@ -76,18 +78,18 @@ def configurations(
     found: list[Object] = []
     for kind, verb, those in asked:
         more = {"reinvocationPolicy": "Never"} if kind is MUTATING else {}
-        webhooks = [_webhook(one.resource.api, verb, place) | more for one in those]
+        webhooks = [_webhook(one.resource.api, verb, place, domain) | more for one in those]
         if kind is VALIDATING:
-            webhooks += [_claims_webhook(one.resource.api, place) for one in those]
+            webhooks += [_claims_webhook(one.resource.api, place, domain) for one in those]
         if webhooks:
             identity = {"apiVersion": kind.group_version, "kind": kind.kind}
             found.append({**identity, "metadata": {"name": name}, "webhooks": webhooks})
     return found
 
 
-def _claims_webhook(api: ApiResource, place: Object) -> Object:
+def _claims_webhook(api: ApiResource, place: Object, domain: str) -> Object:
     """Return the webhook that checks the writer of a resource that claims fields."""
-    made = _webhook(api, "claims", place)
+    made = _webhook(api, "claims", place, domain)
     claiming = {
         "name": "claims-fields",
         "expression": (
@@ -98,10 +100,10 @@ def _claims_webhook(api: ApiResource, place: Object) -> Object:
     return made | {"name": _of_claims(made["name"]), "matchConditions": conditions}
 
 
-def _webhook(api: ApiResource, verb: Verb, place: Object) -> Object:
+def _webhook(api: ApiResource, verb: Verb, place: Object, domain: str) -> Object:
     """Return one webhook: for the resource itself, and never for an object being deleted."""
     return {
-        "name": webhook_name(api),
+        "name": webhook_name(api, domain),
         "admissionReviewVersions": ["v1"],
         "clientConfig": {"service": {**place, "path": path_of(verb, api)}},
         "failurePolicy": "Fail",

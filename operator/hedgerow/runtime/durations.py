@@ -1,0 +1,20 @@
+"""Durations: the names of hedgerow's own metrics in seconds, which no controller's lag may have."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Duration(StrEnum):
+    """A metric in seconds, without the prefix that all metrics have."""
+
+    API_REQUEST = "api_request_duration_seconds"
+    LOOP_LAG = "loop_lag_seconds"
+    LONGEST_LOOP_LAG = "loop_lag_longest_seconds"
+    RECONCILE = "reconcile_duration_seconds"
+    IN_QUEUE = "workqueue_queue_duration_seconds"
+
+
+def of_lag(name: str) -> str:
+    """Return the metric of a controller's lag."""
+    return f"{name}_seconds"

@@ -1,0 +1,306 @@
+"""A program of somebody else: what carries its name, and that ours keeps its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+import hedgerow
+from hedgerow.cli import main, operate
+from hedgerow.cli.completion import completion_command
+from hedgerow.cli.program import Program, called, field_manager, installation
+from hedgerow.contract import Lag
+from hedgerow.manifest import from_yaml
+from hedgerow.objects import LONGEST_PROGRAM, Installation, renamed
+from hedgerow.plan.installations import instance_of
+from hedgerow.process.leadership import lease
+from hedgerow.registry import LONGEST, Registry
+from hedgerow.runtime.durations import Duration
+from hedgerow.runtime.leaderelection.roster import name_of
+from hedgerow.runtime.metrics import Meters
+from hedgerow.version import user_agent, version
+from library.greeter import GREETER, Greeting
+from support.registered import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hedgerow_schemas.base import Object
+
+THEIRS = Installation(program="greeter")
+LONGEST_INSTANCE = 20
+MANAGER, LABEL, NAME = 128, 63, 63
+"""The most characters of a field manager, a label's value, and a Service's or namespace's name."""
+
+Typed = tuple[int, str, str]
+
+
+@pytest.fixture
+def typed(capsys) -> Callable[..., Typed]:
+    """Type a command of the program greeter; return exit code, output and errors."""
+
+    def run(*words: str, registry: Registry | None = None) -> Typed:
+        with pytest.raises(SystemExit) as ended:
+            main(
+                words,
+                program="greeter",
+                registry=registry or Registry((GREETER,)),
+                name="greeter",
+            )
+        shown = capsys.readouterr()
+        return int(ended.value.code or 0), shown.out, shown.err
+
+    return run
+
+
+@pytest.fixture
+def theirs() -> Iterator[None]:
+    """Be the program greeter."""
+    with called(Program(Registry((GREETER,)), name="greeter")):
+        yield
+
+
+class TestName:
+    @pytest.mark.parametrize(
+        "name",
+        ["", "a-b", "hedgerow-a", "A", "9a", "a.b", "a_b", "a" * (LONGEST_PROGRAM + 1), "kube"],
+    )
+    def test_one_that_could_be_read_in_two_ways_or_would_not_do_is_refused(self, name):
+        with pytest.raises(ValueError, match="is no program's name"):
+            Installation(program=name)
+        with pytest.raises(ValueError, match="is no program's name"):
+            hedgerow.Settings(program=name)
+        with pytest.raises(ValueError, match="is no program's name"):
+            operate((GREETER,), name=name)
+
+    def test_the_longest_names_stay_within_the_limits_of_the_api(self):
+        longest = Installation("i" * LONGEST_INSTANCE, "p" * LONGEST_PROGRAM)
+
+        assert len(longest.field_manager("c" * LONGEST)) <= MANAGER
+        assert len(longest.label("c" * LONGEST)) <= LABEL
+        assert len(f"{longest.base}-metrics") <= NAME
+        assert len(f"{longest.base}-webhook") <= NAME
+        assert len(longest.system_namespace) <= NAME
+        assert re.fullmatch(r"[a-z0-9.]{1,253}/controller", longest.label_key)
+
+    def test_a_field_manager_is_of_one_program_and_one_instance(self):
+        manager = "hedgerow-a-b"
+
+        assert instance_of(manager) == "a"
+        assert instance_of(manager, "a") is None
+        assert instance_of("greeter-a-b", "greeter") == "a"
+        assert instance_of("greeter-a-b") is None
+        assert instance_of("greeter-install", "greeter") is None
+
+
+class TestOurs:
+    def test_nothing_changes_for_hedgerow(self):
+        ours, two = Installation(), Installation("two")
+
+        assert (ours.base, two.base) == ("hedgerow", "hedgerow-two")
+        assert two.field_manager("cronjob") == "hedgerow-two-cronjob"
+        assert two.selector("cronjob") == "hedgerow.dev/controller=two.cronjob"
+        assert (ours.domain, ours.system_namespace) == ("hedgerow.dev", "hedgerow-system")
+        assert ours.common_manager("cli") == field_manager() == "hedgerow-cli"
+        assert user_agent("hedgerow", "plan") == f"hedgerow/{version()} (plan)"
+        assert lease(hedgerow.Settings()) == ("hedgerow", "hedgerow-system")
+        assert renamed("`hedgerow run`, HEDGEROW_DEBUG", "hedgerow") == (
+            "`hedgerow run`, HEDGEROW_DEBUG"
+        )
+
+
+class TestTheirs:
+    def test_what_is_written_carries_the_programs_name(self):
+        assert THEIRS.field_manager("greeter") == "greeter-greeter"
+        assert THEIRS.selector("greeter") == "greeter.hedgerow.dev/controller=greeter"
+        assert user_agent("greeter") == f"greeter hedgerow/{version()}"
+        assert name_of("greeter") == "greeter.operators"
+
+    def test_so_does_its_lease_in_a_namespace_of_its_own(self):
+        settings = hedgerow.Settings(program="greeter", instance="two")
+
+        assert lease(settings) == ("greeter-two", "greeter-system")
+        elsewhere = settings.model_copy(update={"system_namespace": "here"})
+        assert lease(elsewhere) == ("greeter-two", "here")
+        given = hedgerow.Settings(program="greeter", system_namespace="there")
+        assert lease(given) == ("greeter-two".removesuffix("-two"), "there")
+
+    def test_so_does_its_command_line(self, theirs):
+        assert field_manager() == "greeter-cli"
+        assert installation("two") == Installation("two", "greeter")
+
+    def test_annotations_are_the_librarys(self):
+        told = "set hedgerow.dev/yield, then run `hedgerow plan` with HEDGEROW_DEBUG"
+
+        assert renamed(told, "greeter") == (
+            "set hedgerow.dev/yield, then run `greeter plan` with GREETER_DEBUG"
+        )
+
+
+class TestCommandLine:
+    @pytest.mark.parametrize("command", [(), ("run",), ("release",), ("plan",), ("completion",)])
+    def test_its_help_is_about_itself(self, typed, command):
+        code, out, _ = typed(*command, "--help")
+
+        assert code == 0
+        assert "greeter" in out
+        assert not re.search(r"hedgerow(?!\.dev)|HEDGEROW_", out)
+
+    def test_ours_is_as_it_was(self, typed, capsys):
+        typed("run", "--help")
+        with pytest.raises(SystemExit):
+            main(("run", "--help"))
+
+        shown = capsys.readouterr().out
+        assert "HEDGEROW_LEASE_DURATION" in shown
+        assert "greeter" not in shown
+
+    def test_its_environment_variables_have_its_name(self, typed, monkeypatch):
+        monkeypatch.setenv("HEDGEROW_LEASE_DURATION", "nonsense")
+        monkeypatch.setenv("GREETER_LEASE_DURATION", "tomorrow")
+
+        code, _, err = typed("run")
+
+        assert code == 2
+        assert err.startswith("greeter: 'tomorrow' will not do: --lease-duration")
+        assert "(GREETER_LEASE_DURATION is set)" in err
+
+    def test_what_it_says_to_run_is_a_command_of_its_own(self, typed):
+        code, _, err = typed("plan")
+
+        assert code == 1
+        assert err.startswith("greeter: ")
+        assert "see `greeter plan --help`" in err
+
+    def test_its_version_tells_the_library(self, typed):
+        assert typed("version")[1] == f"greeter (hedgerow {version()})\n"
+
+    @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+    def test_a_shell_completes_it_by_its_name(self, theirs, capsys, shell):
+        completion_command(shell)
+
+        script = capsys.readouterr().out
+        assert "greeter" in script
+        assert "_GREETER_COMPLETE" in script
+        assert "hedgerow" not in script.lower()
+
+    def test_and_it_answers(self):
+        program = (
+            "import sys; sys.argv = ['greeter']; from library.greeter import *;"
+            " main((GREETER,), name='greeter')"
+        )
+        asked = {
+            "_GREETER_COMPLETE": "complete_fish",
+            "_TYPER_COMPLETE_ARGS": "greeter manif",
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+        }
+        found = subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, **asked}, capture_output=True,
+            text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+        assert found.stdout.startswith("manifests"), found.stderr
+
+
+class TestManifests:
+    @pytest.fixture
+    def objects(self, typed) -> list[Object]:
+        code, out, err = typed("manifests", "--image", "greeter:1", "--instance", "two")
+        assert (code, err) == (0, "")
+        assert not re.search(r"hedgerow(?!\.dev)|HEDGEROW_", out.split("spec:", 1)[0])
+        return list(from_yaml(out))
+
+    def test_an_image_has_to_be_named(self, typed):
+        code, out, err = typed("manifests")
+
+        assert (code, out) == (2, "")
+        assert "--image names the image whose entry point is greeter" in err
+
+    def test_no_object_is_called_after_hedgerow(self, objects):
+        names = {obj["metadata"]["name"] for obj in objects}
+        kinds = {obj["kind"] for obj in objects}
+
+        assert "ValidatingAdmissionPolicy" in kinds
+        assert not [name for name in names if "hedgerow" in name]
+        assert {"greeter-system", "greeter-two", "greeter-viewer", "greeter-two-children"} <= names
+
+    def test_nor_has_one_its_label_or_namespace(self, objects):
+        for obj in objects:
+            meta = obj["metadata"]
+            assert "hedgerow" not in str(meta.get("labels", {}).values())
+            assert meta.get("namespace", "greeter-system") == "greeter-system"
+
+    def test_what_it_runs_is_told_its_namespace_by_its_own_variable(self, objects):
+        (deployment,) = [obj for obj in objects if obj["kind"] == "Deployment"]
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+
+        assert (container["name"], container["image"]) == ("greeter", "greeter:1")
+        assert container["env"][0]["name"] == "GREETER_SYSTEM_NAMESPACE"
+
+    def test_the_policies_are_about_its_account_and_its_managers(self, objects):
+        policies = [obj for obj in objects if obj["kind"] == "ValidatingAdmissionPolicy"]
+        text = str(policies)
+
+        assert "system:serviceaccount:greeter-system:greeter-two" in text
+        assert 'startsWith("greeter-")' in text
+        assert "hedgerow.dev/allow-claims" in text
+        assert not re.search(r"hedgerow(?!\.dev)", text)
+
+    def test_a_definition_is_a_part_of_it(self, objects):
+        (crd,) = [obj for obj in objects if obj["kind"] == "CustomResourceDefinition"]
+
+        assert crd["metadata"]["labels"] == {"app.kubernetes.io/part-of": "greeter"}
+        assert crd["spec"]["names"]["categories"] == ["greeter"]
+
+
+class Unrenderable(Greeting):
+    """A resource whose definition cannot be rendered."""
+
+    api = hedgerow.ApiResource("odd.example.com/v1", "Odd", "odds")
+    spec: Callable[[], int] = int
+
+
+class TestDefinitions:
+    def test_one_that_cannot_be_rendered_is_told_and_the_others_are_printed(self, typed):
+        odd = hedgerow.Controller("odd", Unrenderable, GREETER.compose, owns=())
+
+        code, out, err = typed("manifests", "--image", "i", registry=Registry((odd, GREETER)))
+
+        assert code == 0
+        (line,) = err.splitlines()
+        assert line.startswith("greeter: odds.odd.example.com is left out, its definition cannot")
+        crds = [obj for obj in from_yaml(out) if obj["kind"] == "CustomResourceDefinition"]
+        assert [crd["spec"]["names"]["kind"] for crd in crds] == ["Greeting"]
+
+
+class TestLags:
+    @pytest.mark.parametrize("name", ["loop_lag", "reconcile_duration", "my-lag", "", "Late"])
+    def test_one_with_the_name_of_another_metric_or_none_is_refused(self, name):
+        late = hedgerow.Controller(
+            "late", Greeting, GREETER.compose, owns=(), lag=Lag(name, "h", lambda _: None)
+        )
+
+        with pytest.raises(ValueError, match=f"the controller late has a lag '{name}'"):
+            Registry((late,))
+
+    def test_so_is_one_with_the_name_of_another_lag(self):
+        lag = next(one.lag for one in REGISTRY.controllers if one.lag)
+        late = hedgerow.Controller("late", Greeting, GREETER.compose, owns=(), lag=lag)
+
+        with pytest.raises(ValueError, match="or that of another one"):
+            Registry((*REGISTRY.controllers, late))
+
+    def test_the_names_are_all_that_there_are(self):
+        seconds = {
+            metric.name.removeprefix("hedgerow_")
+            for metric in Meters().registry.collect()
+            if metric.name.endswith("_seconds")
+        }
+
+        assert seconds == set(Duration)
