@@ -2,7 +2,7 @@
 
 kr8s provides the credentials. Requests go to transports of ours, one for requests and one for
 watches, without the layers of kr8s and `httpx.AsyncClient` in between, which take more CPU than the
-rest of a request (ADR 27). kr8s's session factory, its version check and its cache of instances are
+rest of a request (ADR 29). kr8s's session factory, its version check and its cache of instances are
 not used. Some of this relies on private attributes, so kr8s is pinned to an exact version and
 checked by `tests/kube/test_kr8s_contract.py`.
 """
