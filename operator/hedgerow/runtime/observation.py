@@ -26,7 +26,7 @@ from hedgerow.plan.policy import NO_TERMS, Terms, TermsError, claims_refused, te
 from hedgerow.plan.status import kept, said
 from hedgerow.runtime.heavy import aside
 from hedgerow.validation import in_a_line
-from hedgerow_schemas.base import CustomResource, Object, View
+from hedgerow_schemas.base import Object, Resource, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -61,12 +61,13 @@ class _Seen:
     live: Object
     owned: list[tuple[type[View], Object]]
     related: list[View]
+    claimable: list[tuple[type[View], Object]]
     refused: frozenset[ChildId]
 
     def objects(self) -> tuple[Mapping[str, Any], ...]:
         """Return all these objects."""
-        owned = (obj for _, obj in self.owned)
-        return (self.live, *owned, *(view.raw for view in self.related))
+        written = (obj for _, obj in (*self.owned, *self.claimable))
+        return (self.live, *written, *(view.raw for view in self.related))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,7 @@ class Observer:
     None if that is not known yet.
     """
 
-    controller: Controller[CustomResource]
+    controller: Controller[Resource]
     installation: Installation
     cache: Cache
     clock: Clock
@@ -145,6 +146,7 @@ class Observer:
                 live,
                 self.cache.owned(memory.uid, key[0]),
                 self.cache.concerning(key),
+                self.cache.claimable(key),
                 refused | failed,
             )
             look = await aside(seen.objects(), self._look, seen, memory, terms, hindrance)
@@ -179,15 +181,17 @@ class Observer:
             related=tuple(seen.related),
             refused=seen.refused,
             made=frozenset(memory.once),
+            claimable=tuple(kind(obj) for kind, obj in seen.claimable),
         )
         desired = self.controller.compose(resource, observed)
         scene = replace(
             scene,
             terms=terms,
-            live={(kind.api.kind, metadata(obj)["name"]): obj for kind, obj in seen.owned},
+            live=self._written(seen),
             homonyms=self._homonyms(desired, scene.owner.namespace),
         )
-        planned = plan(scene, desired, self.controller.owns)
+        kinds = tuple(claimable.kind for claimable in self.controller.claims)
+        planned = plan(scene, desired, self.controller.owns, kinds)
         if hindrance:
             planned = replace(planned, problems=(*planned.problems, hindrance))
         if hindrance and hindrance.reason == MISREAD:
@@ -195,6 +199,12 @@ class Observer:
             writes = tuple(write for write in planned.writes if write.create or write.once)
             planned = replace(planned, writes=writes)
         return Look(live, scene, desired, planned)
+
+    def _written(self, seen: _Seen) -> dict[ChildId, Object]:
+        """Return all objects that a pass may write to, but for a status."""
+        own = () if self.controller.is_custom else ((self.controller.resource, seen.live),)
+        written = (*seen.owned, *seen.claimable, *own)
+        return {(kind.api.kind, metadata(obj)["name"]): obj for kind, obj in written}
 
     def _excesses(self, seen: _Seen) -> Iterator[Problem]:
         """Yield the problems of objects that are cached only in part.
@@ -205,7 +215,7 @@ class Observer:
         refs = [(owner, seen.live)]
         refs += [
             (ObjectRef(kind.api, metadata(obj)["namespace"], metadata(obj)["name"]), obj)
-            for kind, obj in seen.owned
+            for kind, obj in (*seen.owned, *seen.claimable)
         ]
         found = [(ref, excess) for ref, obj in refs if (excess := oversized.excess_of(obj))]
         left_out = [excess for _, excess in found if excess.of == "sum"]
@@ -214,7 +224,7 @@ class Observer:
         )
         yield from (oversized.problem(owner, excess) for excess in left_out[:1])
 
-    def _read(self, live: Object) -> CustomResource:
+    def _read(self, live: Object) -> Resource:
         """Return the resource as its model; raises ValidationError, but not because of the status.
 
         Only the unreadable fields of the status are left out: the rest may be the only record.
@@ -250,9 +260,11 @@ class Observer:
 
     def _scene(self, live: Object, memory: Memory) -> Scene:
         meta = metadata(live)
-        before = said(live)
-        # After a spec change, fields that were given up before are tried again.
-        anew = before.observed_generation != meta.get("generation")
+        custom = self.controller.is_custom
+        before = said(live, custom=custom)
+        # After a spec change, fields that were given up before are tried again. The spec of a
+        # built-in resource is nobody's answer to what we report.
+        anew = custom and before.observed_generation != meta.get("generation")
         return Scene(
             owner=self._ref(live),
             controller=self.controller.name,
@@ -262,6 +274,7 @@ class Observer:
             past=memory.past,
             anew=anew,
             reported=tuple(c for c in before.contested if not (anew and is_nobodys(c))),
+            is_custom=custom,
         )
 
     def _homonyms(self, desired: Desired, namespace: str) -> dict[ChildId, Object]:
