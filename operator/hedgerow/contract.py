@@ -32,14 +32,25 @@ class Observed:
     children: tuple[View, ...] = ()
     related: tuple[View, ...] = ()
     refused: frozenset[tuple[str, str]] = frozenset()
-    """Kind and name of the children whose declaration the server refused: they are out of date."""
-    made: frozenset[tuple[str, str]] = frozenset()
-    """Kind and name of children created once, not yet recorded in status; they may be gone."""
+    """Kind and name of the objects whose last write the server refused; see `is_refused`."""
+    created: frozenset[tuple[str, str]] = frozenset()
+    """Kind and name of the children of `Create` that were created since the status was written.
+
+    They may be finished and deleted already, so that nothing else shows them. Do not return them
+    as `Create` once more, and record them in the status: they are only here until it is written.
+    """
     claimable: tuple[View, ...] = ()
 
     def child(self, kind: type[V], name: str) -> V | None:
         """Return the owned, related or claimable object of this kind and name, or None."""
         return next((child for child in self.all(kind) if child.name == name), None)
+
+    def is_refused(self, kind: type[View], name: str) -> bool:
+        """Return whether the server refused the last write to a child or claimed object.
+
+        What is observed of it is then about an earlier declaration, not about the present one.
+        """
+        return (kind.api.kind, name) in self.refused
 
     def all(self, kind: type[V]) -> tuple[V, ...]:
         """Return every owned, related or claimable object of this kind."""

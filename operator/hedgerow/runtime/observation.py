@@ -180,7 +180,7 @@ class Observer:
             children=tuple(kind(obj) for kind, obj in seen.owned),
             related=tuple(seen.related),
             refused=seen.refused,
-            made=frozenset(memory.once),
+            created=frozenset(memory.once),
             claimable=tuple(kind(obj) for kind, obj in seen.claimable),
         )
         desired = self.controller.compose(resource, observed)
