@@ -32,6 +32,18 @@ class TestObserved:
     def test_nothing_observed_is_empty(self):
         assert Observed(NOW).all(Pod) == ()
 
+    def test_a_refused_write_is_known_by_kind_and_name(self):
+        observed = Observed(NOW, refused=frozenset({("Deployment", "web")}))
+
+        assert observed.is_refused(Deployment, "web")
+        assert not observed.is_refused(Deployment, "api")
+        assert not observed.is_refused(Service, "web")
+
+    def test_claimable_objects_are_found_like_children(self):
+        one = Deployment({"metadata": {"name": "web"}})
+
+        assert Observed(NOW, claimable=(one,)).child(Deployment, "web") is one
+
 
 class TestDesired:
     def test_an_empty_answer_keeps_no_child_and_says_nothing(self):

@@ -6,6 +6,8 @@ The author of a controller needs what is listed in `__all__` and nothing else:
   (`View`s such as `Deployment`) and what it relates to (`Relation`).
 - `Observed` is what the caches show; `Desired` holds the children (`Apply`, `Create`, `Keep`,
   `Finalized`), the `Status` and the Events (`Notice`).
+- `Claim` holds fields of an object that is not owned; `Claimable` says which objects these may be.
+- `Resource` is the model of a built-in kind that a controller is for.
 - `CustomResource`, `Model`, `Status`, `Condition` and `Definition` declare the custom resource.
 - `run(settings, controllers)` runs them, `main(controllers)` is a command line with everything
   that `hedgerow` has. Controllers of a package that names them in the entry point group
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from hedgerow.cli import operate as main
     from hedgerow.contract import (
         Apply,
+        Claim,
+        Claimable,
         Controller,
         Create,
         Desired,
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
         Model,
         Object,
         ObjectMeta,
+        Resource,
         Status,
         Time,
         View,
@@ -64,24 +69,25 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "ApiResource", "Apply", "Column", "Condition", "Controller", "Create", "CustomResource",
-    "Definition", "Deployment", "Desired", "FieldError", "Finalized", "Job", "Keep", "Key", "Lag",
-    "Model", "Notice", "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget", "Relation",
-    "Rule", "Scale", "Service", "Settings", "Status", "Time", "View", "__version__", "condition",
-    "list_map", "main", "named_after", "ready", "rules", "run", "stalled",
+    "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "Controller", "Create",
+    "CustomResource", "Definition", "Deployment", "Desired", "FieldError", "Finalized", "Job",
+    "Keep", "Key", "Lag", "Model", "Notice", "Object", "ObjectMeta", "Observed", "Pod",
+    "PodDisruptionBudget", "Relation", "Resource", "Rule", "Scale", "Service", "Settings", "Status",
+    "Time", "View", "__version__", "condition", "list_map", "main", "named_after", "ready", "rules",
+    "run", "stalled",
 ]  # fmt: skip
 
 _PLACES = {
     "hedgerow.contract": (
-        "Apply", "Controller", "Create", "Desired", "Finalized", "Keep", "Key", "Lag", "Notice",
-        "Observed", "Relation",
+        "Apply", "Claim", "Claimable", "Controller", "Create", "Desired", "Finalized", "Keep",
+        "Key", "Lag", "Notice", "Observed", "Relation",
     ),
     "hedgerow.plan.conditions": ("condition", "ready", "stalled"),
     "hedgerow.settings": ("Settings",),
     "hedgerow.validation": ("FieldError",),
     "hedgerow_schemas.base": (
-        "ApiResource", "Condition", "CustomResource", "Model", "Object", "ObjectMeta", "Status",
-        "Time", "View",
+        "ApiResource", "Condition", "CustomResource", "Model", "Object", "ObjectMeta", "Resource",
+        "Status", "Time", "View",
     ),
     "hedgerow_schemas.builtin": ("Deployment", "Pod", "PodDisruptionBudget", "Service"),
     "hedgerow_schemas.definition": (

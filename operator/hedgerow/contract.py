@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from hedgerow_schemas.base import CustomResource, Object, Status, View
+from hedgerow_schemas.base import CustomResource, Object, Resource, Status, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from hedgerow.validation import FieldError
 
-R = TypeVar("R", bound=CustomResource)
+R = TypeVar("R", bound=Resource)
 V = TypeVar("V", bound=View)
 
 Key = tuple[str, str]
@@ -22,23 +22,40 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The cached objects at one instant: the resource's children, and its related objects."""
+    """The cached objects at one instant: children, related objects, and those to claim fields of.
+
+    `claimable` are the objects that the controller's `claims` assign to the resource, whether or
+    not it claims anything on them.
+    """
 
     now: datetime
     children: tuple[View, ...] = ()
     related: tuple[View, ...] = ()
     refused: frozenset[tuple[str, str]] = frozenset()
-    """Kind and name of the children whose declaration the server refused: they are out of date."""
-    made: frozenset[tuple[str, str]] = frozenset()
-    """Kind and name of children created once, not yet recorded in status; they may be gone."""
+    """Kind and name of the objects whose last write the server refused; see `is_refused`."""
+    created: frozenset[tuple[str, str]] = frozenset()
+    """Kind and name of the children of `Create` that were created since the status was written.
+
+    They may be finished and deleted already, so that nothing else shows them. Do not return them
+    as `Create` once more, and record them in the status: they are only here until it is written.
+    """
+    claimable: tuple[View, ...] = ()
 
     def child(self, kind: type[V], name: str) -> V | None:
-        """Return the owned or related object of this kind and name, or None."""
+        """Return the owned, related or claimable object of this kind and name, or None."""
         return next((child for child in self.all(kind) if child.name == name), None)
 
+    def is_refused(self, kind: type[View], name: str) -> bool:
+        """Return whether the server refused the last write to a child or claimed object.
+
+        What is observed of it is then about an earlier declaration, not about the present one.
+        """
+        return (kind.api.kind, name) in self.refused
+
     def all(self, kind: type[V]) -> tuple[V, ...]:
-        """Return every owned or related object of this kind."""
-        return tuple(v for v in (*self.children, *self.related) if isinstance(v, kind))
+        """Return every owned, related or claimable object of this kind."""
+        found = (*self.children, *self.related, *self.claimable)
+        return tuple(v for v in found if isinstance(v, kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +97,23 @@ Child = Apply | Create | Keep | Finalized
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """Hold these fields of an object that the resource does not own; nothing else of it changes.
+
+    The object is one of `Observed.claimable`, or the built-in resource itself. It is never created
+    and never deleted: while it is missing, nothing is written. Fields that another field manager
+    holds with another value are contested, as those of a child are. A claim that is not returned
+    any more is given back: the fields stay with their other holders, or are removed.
+
+    `fields` have no identity, status, owner references or finalizers.
+    """
+
+    kind: type[View]
+    name: str
+    fields: Object
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """An Event to publish on the resource, once per `reason` and `note`."""
 
@@ -90,12 +124,17 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """The result of one compose: owned objects that are not in `children` are pruned."""
+    """The result of one compose: what is not in it any more is pruned, or given back.
+
+    `children` are all owned objects, `claims` all fields held on other objects. The status of a
+    built-in resource is not written: of `status`, only the conditions count.
+    """
 
     children: tuple[Child, ...] = ()
     status: Status | None = None
     events: tuple[Notice, ...] = ()
     requeue_after: timedelta | None = None
+    claims: tuple[Claim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +149,24 @@ class Relation:
     labels: str
     of: Callable[[View], Iterable[Key]]
     reduce: Callable[[Object], Object]
+
+
+def namesake(obj: View) -> Key:
+    """Return the key of the resource that has an object's namespace and name."""
+    return obj.namespace, obj.name
+
+
+@dataclass(frozen=True, slots=True)
+class Claimable:
+    """The objects of a kind on which a controller may claim fields.
+
+    `of` returns the key of the one resource that may claim fields of an object, or None. It reads
+    the object alone, so that after a restart too it is known whose an object is. The resource and
+    the object are in one namespace; another key counts as None.
+    """
+
+    kind: type[View]
+    of: Callable[[View], Key | None] = namesake
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +189,8 @@ class Controller(Generic[R]):
     `hedgerow.dev/controller` on its children. `finalizers` are those that its children may have;
     they are removed once the resource itself is gone. `child_names` are the name patterns of
     children whose name is not the resource's own; the admission policy enforces them. `lag` makes
-    the runtime measure how late children are created.
+    the runtime measure how late children are created. `claims` are the objects on which it holds
+    fields without owning them; a built-in resource is claimed without being listed there.
 
     Two functions are for admission, before a resource is stored; like `compose` they are pure and
     total. `validate` yields every error of a resource: at least all for which compose would report
@@ -152,6 +210,17 @@ class Controller(Generic[R]):
     validate: Callable[[R], Iterable[FieldError]] | None = None
     default: Callable[[Object], Object] | None = None
     lag: Lag | None = None
+    claims: tuple[Claimable, ...] = ()
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether the resource is custom: it has a definition, and a status that we write."""
+        return issubclass(self.resource, CustomResource)
+
+    @property
+    def written(self) -> tuple[type[View], ...]:
+        """The kinds of the objects besides the resource that it writes to: owned and claimed."""
+        return (*self.owns, *(claimable.kind for claimable in self.claims))
 
     def names_of(self, kind: type[View]) -> tuple[str, ...]:
         """Return the name patterns of a kind; `{}` is the resource's name, and also the default.

@@ -58,7 +58,7 @@ class Registry:
         for controller in self.controllers:
             _check(controller)
         _check_lags(self.controllers)
-        kinds = [resource.api.kind for resource in self.resources]
+        kinds = [controller.resource.api.kind for controller in self.controllers]
         for what, found in (("named", self.names), ("for kind", kinds)):
             if twice := _twice(found):
                 raise ValueError(f"two controllers are {what} {twice}")
@@ -70,8 +70,8 @@ class Registry:
 
     @property
     def resources(self) -> tuple[type[CustomResource], ...]:
-        """The custom resources that they are for, in order."""
-        return tuple(controller.resource for controller in self.controllers)
+        """The custom resources that they are for, in order; nothing is installed for others."""
+        return tuple(controller.resource for controller in self.controllers if controller.is_custom)
 
     def __getitem__(self, name: str) -> Controller[Any]:
         """Return the controller of a name; raises KeyError."""
@@ -80,7 +80,9 @@ class Registry:
     def of(self, group_version: str, kind: str) -> Controller[Any] | None:
         """Return the controller of a custom resource, or None."""
         kinds = {
-            (one.resource.api.group_version, one.resource.api.kind): one for one in self.controllers
+            (one.resource.api.group_version, one.resource.api.kind): one
+            for one in self.controllers
+            if one.is_custom
         }
         return kinds.get((group_version, kind))
 
@@ -97,9 +99,20 @@ def _check(controller: Controller[Any]) -> None:
             f"{name!r} is no controller's name: lower-case letters and digits, at most {LONGEST},"
             f" and none of {', '.join(sorted(OTHER_MANAGERS))}"
         )
-    kinds = [kind.api.kind for kind in (controller.resource, *controller.owns)]
+    kinds = [kind.api.kind for kind in (controller.resource, *controller.written)]
     if twice := _twice(kinds):
         raise ValueError(f"the controller {name} has two kinds called {twice}")
+    api = controller.resource.api
+    for kind in (kind.api for kind in controller.written):
+        if kind.namespaced != api.namespaced:
+            raise ValueError(
+                f"the controller {name} writes {kind.kind} for {api.kind}: both are in a namespace,"
+                " or both are cluster-scoped"
+            )
+    if not controller.is_custom and (controller.validate or controller.default):
+        raise ValueError(
+            f"the controller {name} is for {api.kind}, which is built in: it has no webhooks"
+        )
 
 
 def _check_lags(controllers: Iterable[Controller[Any]]) -> None:

@@ -164,15 +164,25 @@ class Status(Model):
     )
 
 
-class CustomResource(Model):
-    """A custom resource: identity as class variables, `spec` and `status` as models.
+class Resource(Model):
+    """The object that a controller is for: identity as a class variable, the rest as a model.
+
+    A class derived from it is for a kind that Kubernetes has built in, such as Deployment: nothing
+    is installed for it, and its status is not ours to write. The model has the fields that
+    composing reads.
+    """
+
+    api: ClassVar[ApiResource]
+    metadata: ObjectMeta
+
+
+class CustomResource(Resource):
+    """A custom resource: its definition is installed, `spec` and `status` are models.
 
     Its schema is rendered by `hedgerow_schemas.crd`; the class docstring describes the kind.
     """
 
-    api: ClassVar[ApiResource]
     definition: ClassVar[Definition] = Definition()
-    metadata: ObjectMeta
 
 
 class View:

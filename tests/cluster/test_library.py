@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +13,7 @@ import library.greeter
 from hedgerow.sandbox.cluster import Sandbox
 from support.api import Api
 from support.eventually import eventually
+from support.packages import Package
 
 pytestmark = pytest.mark.cluster
 
@@ -33,37 +30,11 @@ CRD = {
 }
 
 
-class Package:
-    """A folder with a program, as its author calls it."""
-
-    def __init__(self, folder: Path, kubeconfig: Path) -> None:
-        shutil.copy(Path(library.greeter.__file__), folder / "greeter.py")
-        self._folder = folder
-        self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig), "COLUMNS": "200"}
-        self._environment.pop("PYTHONPATH", None)
-
-    def command(self, *words: str) -> list[str]:
-        return [sys.executable, "greeter.py", *words]
-
-    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*words), cwd=self._folder, env=self._environment, capture_output=True,
-            text=True, timeout=120, check=False,
-        )  # fmt: skip
-
-    def start(self, log: Path, *words: str) -> subprocess.Popen[bytes]:
-        with log.open("wb") as out:
-            return subprocess.Popen(
-                self.command(*words), cwd=self._folder, env=self._environment, stdout=out,
-                stderr=out,
-            )  # fmt: skip
-
-
 @pytest.fixture
 def package(tmp_path: Path, sandbox: Sandbox) -> Package:
     folder = tmp_path / "package"
     folder.mkdir()
-    return Package(folder, sandbox.kubeconfig)
+    return Package(library.greeter, folder, sandbox.kubeconfig)
 
 
 @pytest.fixture

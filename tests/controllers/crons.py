@@ -90,7 +90,7 @@ def job(
 def composed(
     cj: CronJob, now: datetime, *jobs: Job, made: frozenset[tuple[str, str]] = frozenset()
 ) -> Desired:
-    return compose(cj, Observed(now=now, children=jobs, made=made))
+    return compose(cj, Observed(now=now, children=jobs, created=made))
 
 
 def started(desired: Desired) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from hedgerow.contract import Controller, Observed
-from hedgerow_schemas.base import CustomResource, View
+from hedgerow_schemas.base import CustomResource, Resource, View
 
 Object = dict[str, Any]
 
@@ -37,7 +37,7 @@ class Subject:
     children stay as they were made, whatever is declared later.
     """
 
-    controller: Controller[CustomResource]
+    controller: Controller[Resource]
     resources: st.SearchStrategy[Object]
     names: Callable[[str], tuple[str, ...]]
     fields: tuple[tuple[str, ...], ...]

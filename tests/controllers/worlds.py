@@ -14,7 +14,7 @@ from hedgerow.contract import Controller
 from hedgerow.controllers import bluegreen, memcached
 from hedgerow.controllers.cronjob import controller
 from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
-from hedgerow_schemas.base import CustomResource
+from hedgerow_schemas.base import Resource
 from hedgerow_schemas.bluegreen import LONGEST_NAME, BlueGreen
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.memcached import LARGEST, Memcached
@@ -149,7 +149,7 @@ def cronjobs(draw: st.DrawFn) -> Object:
 
 SUBJECTS = (
     Subject(
-        cast("Controller[CustomResource]", controller.CONTROLLER),
+        cast("Controller[Resource]", controller.CONTROLLER),
         cronjobs(),
         lambda name: (
             *(f"{name}-{second}" for second in (0, 1_767_265_200, 1_767_268_800, 10**12)),
@@ -170,7 +170,7 @@ SUBJECTS = (
         lasting=True,
     ),
     Subject(
-        cast("Controller[CustomResource]", bluegreen.CONTROLLER),
+        cast("Controller[Resource]", bluegreen.CONTROLLER),
         bluegreens(),
         lambda name: (name, f"{name}blue-deployment", f"{name}green-deployment", "other"),
         (
@@ -193,7 +193,7 @@ SUBJECTS = (
         ),
     ),
     Subject(
-        cast("Controller[CustomResource]", memcached.CONTROLLER),
+        cast("Controller[Resource]", memcached.CONTROLLER),
         memcacheds(),
         lambda name: (name, "other"),
         (

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -196,6 +197,7 @@ class TestCommandLine:
             " main((GREETER,), name='greeter')"
         )
         asked = {
+            "PYTHONPATH": str(Path(__file__).parents[1]),
             "_GREETER_COMPLETE": "complete_fish",
             "_TYPER_COMPLETE_ARGS": "greeter manif",
             "_TYPER_COMPLETE_FISH_ACTION": "get-args",

@@ -16,11 +16,12 @@ from library.greeter import GREETER
 from support.registered import CONTROLLERS, REGISTRY
 
 LISTED = {
-    "ApiResource", "Apply", "Column", "Condition", "Controller", "Create", "CustomResource",
-    "Definition", "Deployment", "Desired", "FieldError", "Finalized", "Job", "Keep", "Key", "Lag",
-    "Model", "Notice", "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget", "Relation",
-    "Rule", "Scale", "Service", "Settings", "Status", "Time", "View", "__version__", "condition",
-    "list_map", "main", "named_after", "ready", "rules", "run", "stalled",
+    "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "Controller", "Create",
+    "CustomResource", "Definition", "Deployment", "Desired", "FieldError", "Finalized", "Job",
+    "Keep", "Key", "Lag", "Model", "Notice", "Object", "ObjectMeta", "Observed", "Pod",
+    "PodDisruptionBudget", "Relation", "Resource", "Rule", "Scale", "Service", "Settings", "Status",
+    "Time", "View", "__version__", "condition", "list_map", "main", "named_after", "ready", "rules",
+    "run", "stalled",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
 

@@ -19,6 +19,7 @@ from support.counted import Counter, load
 Object = dict[str, Any]
 
 MODULES = {
+    "annotation": "hedgerow.plan.annotation",
     "adopt": "hedgerow.cli.adopt.plan",
     "applyconfiguration": "hedgerow.fields.applyconfiguration",
     "canonical": "hedgerow.fields.canonical",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache, partial
 from math import log2
 from typing import Any
@@ -45,6 +46,12 @@ def owned(case: Case) -> Any:
 
 def desired(case: Case) -> Any:
     return counted().contract.Desired(children=(case.child,))
+
+
+def claiming(m: Any, case: Case) -> Any:
+    kind = m.builtin_schema.Deployment
+    claims = (m.contract.Claim(kind, f"web{n}", {"spec": {}}) for n in range(case.size))
+    return m.contract.Desired(claims=tuple(claims))
 
 
 def tree(case: Case) -> Any:
@@ -243,6 +250,22 @@ GATE: dict[str, Function] = {
     "writes.normal_form": lambda m, c: m.writes.normal_form(c.want, c.verdict),
     "writes.with_normal_form": lambda m, c: m.writes.with_normal_form(c.want, "x"),
     "writes.judge": judged,
+    "writes.judge_claim": lambda m, c: m.writes.judge_claim(c.want, c.live, MANAGER, "x"),
+    "writes.claimed": lambda m, c: m.writes.claimed(deployed(m), c.child.fields),
+    "writes.release": lambda m, c: m.writes.release(deployed(m).api, c.live, MANAGER),
+    "plan.plan_own": lambda m, c: m.plan.plan_own(
+        replace(c.scene, owner=deployed(m), is_custom=False),
+        {("Deployment", "web"): c.child.fields},
+        "x",
+    ),
+    "plan.claims_of": lambda m, c: m.plan.claims_of(c.scene, claiming(m, c), ()),
+    "annotation.said": lambda m, c: m.annotation.said(c.live),
+    "annotation.held": lambda m, c: m.annotation.held(c.live, MANAGER),
+    "annotation.text": lambda m, c: m.annotation.text(conditions(c), c.reported),
+    "status.told": lambda m, c: m.status.told(
+        c.live, m.base_schema.Status(), m.input.Plan(contested=c.reported), problems(c)
+    ),
+    "resources.is_ours": lambda m, c: m.resources.is_ours(c.live, "bluegreen"),
     "diff.difference": lambda m, c: m.diff.difference(c.live, c.after, MANAGER),
     "applyconfiguration.extract": lambda m, c: m.applyconfiguration.extract(c.live, MANAGER),
     "applyconfiguration.item": lambda m, c: m.applyconfiguration.item(
@@ -425,6 +448,7 @@ EXCEPT: dict[str, str] = {
     **dict.fromkeys(
         (
             "oversized.problem", "oversized.readable",
+            "contract.namesake", "contract.Observed.is_refused",
             "canonical.builtin", "canonical.quantity", "canonical.time",
             "paths.is_list", "paths.is_map", "paths.parse", "paths.remembered",
             "paths.show", "validation.annotation_path", "validation.cut", "validation.quoted",

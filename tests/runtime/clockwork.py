@@ -8,13 +8,13 @@ from typing import Any, cast
 
 from hedgerow.contract import Controller
 from hedgerow.controllers.cronjob import controller
-from hedgerow_schemas.base import CustomResource
+from hedgerow_schemas.base import Resource
 from model.cluster import Sent
 from runtime.world import NS, World
 
 Object = dict[str, Any]
 
-CRONJOBS = cast("Controller[CustomResource]", controller.CONTROLLER)
+CRONJOBS = cast("Controller[Resource]", controller.CONTROLLER)
 GUARD = controller.START_GUARD
 POD: Object = {
     "restartPolicy": "Never",

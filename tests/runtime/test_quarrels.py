@@ -11,7 +11,7 @@ from hedgerow.contract import Apply, Controller, Desired
 from hedgerow.controllers import bluegreen
 from hedgerow.plan.policy import CLAIM
 from hedgerow.runtime.state import MOST_REPEATS
-from hedgerow_schemas.base import CustomResource
+from hedgerow_schemas.base import Resource
 from hedgerow_schemas.builtin import Deployment
 from model.cluster import Cluster
 from runtime.scenes import BLUE, settled
@@ -93,7 +93,7 @@ def other(server_of: World, image: str) -> World:
         return replace(child, fields=fields)
 
     fleet = replace(bluegreen.CONTROLLER, name="fleet", compose=compose)
-    world = World(controller=cast("Controller[CustomResource]", fleet))
+    world = World(controller=cast("Controller[Resource]", fleet))
     world.server = server_of.server
     world.cluster = Cluster(world.server)
     world.clock = server_of.clock

@@ -19,7 +19,7 @@ from hedgerow.runtime.controller import Runner
 from hedgerow.runtime.events.recorder import Allowance
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import Observer
-from hedgerow_schemas.base import CustomResource
+from hedgerow_schemas.base import Resource
 from model import kinds
 from model.cluster import Cluster, Sent
 from model.server import Server
@@ -27,7 +27,7 @@ from runtime.feed import Feed
 
 Object = dict[str, Any]
 
-CONTROLLER = cast("Controller[CustomResource]", bluegreen.CONTROLLER)
+CONTROLLER = cast("Controller[Resource]", bluegreen.CONTROLLER)
 BLUEGREEN = "app.demo.kakao.com/v1"
 GROUPS = {
     "BlueGreen": BLUEGREEN,
@@ -76,7 +76,7 @@ class World:
         *,
         namespaces: tuple[str, ...] = (),
         instance: str = "",
-        controller: Controller[CustomResource] = CONTROLLER,
+        controller: Controller[Resource] = CONTROLLER,
         normal_events: int = 0,
         budget: Callable[[], Budget] | None = None,
     ) -> None:

@@ -19,7 +19,7 @@ from hedgerow.runtime.events.publisher import Announcer
 from hedgerow.runtime.events.recorder import Recorder
 from hedgerow.runtime.observation import Observer
 from hedgerow.runtime.reconciler import Reconciler
-from hedgerow_schemas.base import CustomResource
+from hedgerow_schemas.base import Resource
 
 Object = dict[str, Any]
 _ALLOCATED = (".spec.clusterIP", ".spec.healthCheckNodePort", ".metadata.finalizers")
@@ -68,7 +68,7 @@ class Operator:
     """One operator, just started, that makes its passes when it is told to."""
 
     cluster: Cluster
-    controller: Controller[CustomResource]
+    controller: Controller[Resource]
     clock: FixedClock
     namespace: str
     cache: Cache = field(init=False)

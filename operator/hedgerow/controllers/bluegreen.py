@@ -90,7 +90,7 @@ def destination(bg: BlueGreen, observed: Observed) -> Phase:
 def unavailable(bg: BlueGreen, observed: Observed, phase: Phase) -> str:
     """Return why a colour is not available as declared; empty if it is available."""
     name = deployment_name(bg, phase)
-    if (Deployment.api.kind, name) in observed.refused:
+    if observed.is_refused(Deployment, name):
         return "its declaration was refused"
     return waits_for(observed.child(Deployment, name), observed.all(Pod))
 

@@ -1,5 +1,7 @@
 """Confinement: an admission policy that limits the operator's account to children of its resources.
 
+On other objects, it may only apply as the field manager of a controller that claims fields there.
+
 A right to write Deployments everywhere is a right to everything: with the account's token, somebody
 could run a privileged pod in any namespace. RBAC cannot express "children of a BlueGreen"; the API
 server's admission policies can.
@@ -11,12 +13,13 @@ import json
 from typing import TYPE_CHECKING
 
 from hedgerow.deploy.names import CHILDREN, Names
+from hedgerow.objects import Installation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hedgerow.contract import Controller
-    from hedgerow_schemas.base import CustomResource, Object, View
+    from hedgerow_schemas.base import ApiResource, Object, Resource, View
 
 VERSION = "admissionregistration.k8s.io/v1"
 SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
@@ -28,7 +31,7 @@ _DELETING = 'request.operation == "DELETE"'
 _CONTROLLER = "metadata.?ownerReferences.orValue([]).filter(r, r.?controller.orValue(false))"
 
 
-def policy(names: Names, controllers: Sequence[Controller[CustomResource]]) -> list[Object]:
+def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Object]:
     """Return the ValidatingAdmissionPolicy of one installation, and its binding."""
     name = f"{names.base}-{CHILDREN}"
     made = names.cluster_wide(VERSION, "ValidatingAdmissionPolicy", name)
@@ -45,11 +48,11 @@ def policy(names: Names, controllers: Sequence[Controller[CustomResource]]) -> l
         ],
         "variables": [
             {"name": name, "expression": expression}
-            for name, expression in _variables(controllers).items()
+            for name, expression in _variables(names, controllers).items()
         ],
         "validations": [
             {"expression": expression, "reason": "Forbidden", "message": message}
-            for message, expression in _validations(names).items()
+            for message, expression in _validations(names, controllers).items()
         ],
     }
     return [
@@ -58,11 +61,11 @@ def policy(names: Names, controllers: Sequence[Controller[CustomResource]]) -> l
     ]
 
 
-def _rules(controllers: Iterable[Controller[CustomResource]]) -> Iterable[Object]:
+def _rules(controllers: Iterable[Controller[Resource]]) -> Iterable[Object]:
     plurals: dict[str, set[str]] = {}
     for controller in controllers:
-        for kind in controller.owns:
-            plurals.setdefault(kind.api.group, set()).add(kind.api.plural)
+        for api in (*(kind.api for kind in controller.owns), *_claimed(controller)):
+            plurals.setdefault(api.group, set()).add(api.plural)
     for group, resources in sorted(plurals.items()):
         yield {
             "apiGroups": [group],
@@ -72,15 +75,20 @@ def _rules(controllers: Iterable[Controller[CustomResource]]) -> Iterable[Object
         }
 
 
-def _variables(controllers: Sequence[Controller[CustomResource]]) -> dict[str, str]:
+def _variables(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
     finalizers = sorted({name for controller in controllers for name in controller.finalizers})
     ours = [_is_child(controller, kind) for controller in controllers for kind in controller.owns]
+    claims = [
+        _is_claim(names, controller, api)
+        for controller in controllers
+        for api in _claimed(controller)
+    ]
     return {
         "name": "object == null ? oldObject.metadata.name : object.metadata.name",
         "before": f"oldObject == null ? [] : oldObject.{_CONTROLLER}",
         "after": f"object == null ? [] : object.{_CONTROLLER}",
         "named": f"{_DELETING} ? variables.before : variables.after",
-        "child": "variables.named.exists(r, " + " || ".join(f"({one})" for one in ours) + ")",
+        "child": "variables.named.exists(r, " + _either(ours) + ")",
         # Releasing an orphaned child: our finalizer is removed, and the spec does not change.
         "released": (
             'request.operation == "UPDATE" && variables.before.size() == 0'
@@ -88,10 +96,39 @@ def _variables(controllers: Sequence[Controller[CustomResource]]) -> dict[str, s
             " && oldObject.metadata.?finalizers.orValue([])"
             f".exists(f, f in {json.dumps(finalizers)})"
         ),
+        **({"claimed": _CLAIMED + f" && ({_either(claims)})"} if claims else {}),
     }
 
 
-def _is_child(controller: Controller[CustomResource], kind: type[View]) -> str:
+_CLAIMED = (
+    'request.operation == "UPDATE" && variables.before == variables.after'
+    " && object.metadata.?finalizers.orValue([]) == oldObject.metadata.?finalizers.orValue([])"
+)
+"""A claim changes neither owner nor finalizers; RBAC grants neither create nor delete for it."""
+
+
+def _either(expressions: Iterable[str]) -> str:
+    return " || ".join(f"({one})" for one in expressions) or "false"
+
+
+def _claimed(controller: Controller[Resource]) -> list[ApiResource]:
+    """Return the kinds of objects that a controller writes to without owning them."""
+    own = [] if controller.is_custom else [controller.resource.api]
+    return [*own, *(claimable.kind.api for claimable in controller.claims)]
+
+
+def _is_claim(names: Names, controller: Controller[Resource], api: ApiResource) -> str:
+    manager = Installation(names.instance).field_manager(controller.name)
+    return " && ".join(
+        (
+            f"request.resource.group == {json.dumps(api.group)}",
+            f"request.resource.resource == {json.dumps(api.plural)}",
+            f'request.options.?fieldManager.orValue("") == {json.dumps(manager)}',
+        )
+    )
+
+
+def _is_child(controller: Controller[Resource], kind: type[View]) -> str:
     """Return the CEL expression: owner reference `r` makes this a child, with an allowed name."""
     owner = controller.resource.api
     return " && ".join(
@@ -116,17 +153,19 @@ def _is_named(pattern: str) -> str:
     return f"variables.name == {start}" + (f" + {json.dumps(after)}" if after else "")
 
 
-def _validations(names: Names) -> dict[str, str]:
+def _validations(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
+    claims = any(map(_claimed, controllers))
+    foreign = "variables.released || variables.claimed" if claims else "variables.released"
     kept_out, who = json.dumps([*SYSTEM_NAMESPACES, names.namespace]), names.program
     return {
         f"{who} may write nothing in a system namespace, nor in its own, but what is its own": (
             f"!(request.namespace in {kept_out})"
         ),
         f"{who} may write only children of its own resources, by the names it gives them": (
-            "variables.child || variables.released"
+            f"variables.child || {foreign}"
         ),
         f"{who} may not make a child of what is there already and is not its own": (
-            'request.operation != "UPDATE" || variables.released'
+            f'request.operation != "UPDATE" || {foreign}'
             " || variables.before.exists(was, variables.after.exists(r, r.uid == was.uid))"
         ),
     }

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hedgerow.contract import Controller
-    from hedgerow_schemas.base import ApiResource, CustomResource, Object
+    from hedgerow_schemas.base import ApiResource, CustomResource, Object, Resource
 
 READ = ("get", "list", "watch")
 WATCH = ("list", "watch")
 APPLY = ("create", "patch")
+CLAIM = (*READ, "patch")
 VERBS = (*READ, *APPLY, "delete", "deletecollection")
 """In the order in which a rule lists them."""
 
@@ -43,17 +44,23 @@ def rights(group: str, resource: str, verbs: Iterable[str], name: str = "") -> R
     return frozenset(Right(group, resource, verb, name) for verb in verbs)
 
 
-def of_controllers(controllers: Iterable[Controller[CustomResource]]) -> Rights:
+def of_controllers(controllers: Iterable[Controller[Resource]]) -> Rights:
     """Return the rights that the controllers' passes need in the namespaces of their resources.
 
-    Resources are watched, and their status is applied. Children are also read by name, because no
-    watch shows somebody else's object with a child's name. Events are applied, create-only.
+    Resources are watched, and their status is applied; built-in ones are applied themselves.
+    Children are also read by name, because no watch shows somebody else's object with a child's
+    name. What is claimed is never created nor deleted. Events are applied, create-only.
     """
     found = rights("events.k8s.io", "events", APPLY)
     for controller in controllers:
         api = controller.resource.api
         found |= rights(api.group, api.plural, WATCH)
-        found |= rights(api.group, f"{api.plural}/status", ("patch",))
+        if controller.is_custom:
+            found |= rights(api.group, f"{api.plural}/status", ("patch",))
+        else:
+            found |= rights(api.group, api.plural, CLAIM)
+        for claimable in controller.claims:
+            found |= rights(claimable.kind.api.group, claimable.kind.api.plural, CLAIM)
         for kind in controller.owns:
             found |= rights(kind.api.group, kind.api.plural, (*READ, *APPLY, "delete"))
         for relation in controller.relates:

@@ -5,7 +5,8 @@
 - `transfers`: fields that change managers.
 - `conflicts`, `remedies`, `policy`: contested fields, how to settle them, and the annotations
   `hedgerow.dev/yield` and `hedgerow.dev/claim`.
-- `status`, `conditions`: what the resource's status says afterwards.
+- `status`, `conditions`: what the resource's status says afterwards; `annotation`: what a built-in
+  resource says instead.
 - `immutable`, `finalizers`, `installations`, `oversized`: special cases: fields that cannot change,
   finalizers, objects of other installations, objects too large to cache.
 """

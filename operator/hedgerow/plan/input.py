@@ -43,6 +43,7 @@ class Past:
     `settled`: the child when it was last settled. `restored`: when each vanished field was put
     back. `taken`: the name belongs to somebody else's object. `keeper`: the other installation of
     hedgerow that has the object, if any. `terms`: what the user yielded and claimed at that time.
+    `mark`: how the server respells a claim; a claimed object has no annotation of ours.
     """
 
     settled: Settled | None = None
@@ -50,6 +51,7 @@ class Past:
     taken: bool = False
     keeper: Installation | None = None
     terms: Terms = NO_TERMS
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +82,11 @@ class Plan:
 class Scene:
     """The input of a plan: the owner, the live objects, and the history.
 
-    `live`: the owner's children by kind and name. `homonyms`: cached objects that have the name of
+    `live`: the owner's children by kind and name, and the objects that it may claim fields of; a
+    built-in owner is one of these itself. `homonyms`: cached objects that have the name of
     a child but another owner. `reported`: the contested fields that the owner's status already
     lists. `terms`: what its annotations yield and claim. `anew`: its status is about an older spec.
+    `is_custom`: the owner has a status of ours.
     """
 
     owner: ObjectRef
@@ -95,6 +99,7 @@ class Scene:
     reported: tuple[ContestedField, ...] = ()
     terms: Terms = NO_TERMS
     anew: bool = False
+    is_custom: bool = True
     _known: Mapping[tuple[str, str], ContestedField] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from hedgerow.fields import ownership
 from hedgerow.fields.ownership import respelled, unproven, with_held_items, without_yielded
 from hedgerow.fields.redaction import shown
 from hedgerow.objects import ObjectRef, controller_of, digest, is_going, metadata
+from hedgerow.plan.annotation import STATUS_ANNOTATION, held
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.conflicts import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.plan.finalizers import finalization
@@ -22,20 +23,32 @@ from hedgerow.plan.input import Past, Plan, Scene, Settled, is_nobodys, is_scale
 from hedgerow.plan.installations import KEPT_ELSEWHERE, kept_by
 from hedgerow.plan.policy import CLAIM, YIELD, unmatched
 from hedgerow.plan.remedies import without_effect
-from hedgerow.plan.writes import ChildId, Deletion, Write, declare, judge
+from hedgerow.plan.writes import (
+    ChildId,
+    Deletion,
+    Write,
+    claimed,
+    declare,
+    judge,
+    judge_claim,
+    release,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from hedgerow.contract import Apply, Child
+    from hedgerow.contract import Apply, Child, Claim
     from hedgerow.fields.ownership import Leaf, Verdict
     from hedgerow.fields.sets import Steps
-    from hedgerow_schemas.base import ContestedField, Object, View
+    from hedgerow_schemas.base import ApiResource, ContestedField, Object, View
 
 
 RESTORE_ONCE_IN = timedelta(minutes=10)
 WAITING: Final = "WaitingForDeletion"
 """The reason of a condition: another object still has the child's name and is being deleted."""
+
+INVALID_CLAIM: Final = "InvalidClaim"
+"""The reason of a condition: compose returned a claim that the controller may not make."""
 
 Found = tuple[tuple["ContestedField", "Leaf"], ...]
 """The contested fields as they are reported, each with its leaf."""
@@ -45,13 +58,19 @@ class ChildPlanner:
     """The plan of one declared child."""
 
     def __init__(self, scene: Scene, child: Apply | Create) -> None:
-        self.scene = scene
-        self.once = isinstance(child, Create)
-        self.id: ChildId = (child.kind.api.kind, child.name)
-        self.past = scene.past.get(self.id, Past())
-        self.ref = ObjectRef(child.kind.api, scene.owner.namespace, child.name)
         label, key = scene.installation.label(scene.controller), scene.installation.label_key
-        self.want = declare(child, scene.owner, label, scene.live.get(self.id, {}), key=key)
+        live = scene.live.get((child.kind.api.kind, child.name), {})
+        want = declare(child, scene.owner, label, live, key=key)
+        self._begin(scene, child.kind.api, child.name, want)
+        self.once = isinstance(child, Create)
+
+    def _begin(self, scene: Scene, api: ApiResource, name: str, want: Object) -> None:
+        self.scene = scene
+        self.once = False
+        self.id: ChildId = (api.kind, name)
+        self.past = scene.past.get(self.id, Past())
+        self.ref = ObjectRef(api, scene.owner.namespace, name)
+        self.want = want
 
     def plan(self) -> Plan:
         """Return at most one write, the contested fields, and the problems."""
@@ -87,11 +106,11 @@ class ChildPlanner:
     def _present(self, live: Object) -> Plan:
         manager = self.scene.field_manager
         declared = without_yielded(self.want, live, manager, self._is_yielded)
-        declared = respelled(declared, judge(declared, live, manager))
-        verdict = judge(declared, live, manager)
+        declared = respelled(declared, self._judge(declared, live))
+        verdict = self._judge(declared, live)
         declared, shared = with_held_items(declared, live, manager, verdict)
         if shared:
-            verdict = judge(declared, live, manager)
+            verdict = self._judge(declared, live)
         doubtful = self._unproven(declared, live)
         vanished = self._vanished(verdict)
         restores, abandoned = _parted(vanished, self._is_abandoned)
@@ -103,7 +122,7 @@ class ChildPlanner:
             *self._found(shared, DECLARED_NO_MORE),
             *self._found(doubtful, UNKNOWN_OWNER),
         )
-        if judge(want, live, manager).settled:
+        if self._judge(want, live).settled:
             memory = replace(self.past, terms=self.scene.terms)
             if not (abandoned or shared or doubtful):
                 memory = replace(memory, settled=self._as_settled(verdict, live))
@@ -115,6 +134,9 @@ class ChildPlanner:
         )
         write = self._change(want, live, restores, claims, exactly=gives_up or bool(claims))
         return self._write(write, found)
+
+    def _judge(self, want: Object, live: Object) -> Verdict:
+        return judge(want, live, self.scene.field_manager)
 
     def _unproven(self, declared: Object, live: Object) -> tuple[Leaf, ...]:
         return tuple(leaf for leaf in unproven(declared, live) if not self._is_yielded(leaf.steps))
@@ -247,6 +269,25 @@ class ChildPlanner:
         return self.scene.is_given_up(self.ref, leaf.path)
 
 
+class ClaimPlanner(ChildPlanner):
+    """The plan of the fields that are held on an object that is not owned."""
+
+    def __init__(self, scene: Scene, api: ApiResource, name: str, fields: Object) -> None:
+        self._begin(scene, api, name, claimed(ObjectRef(api, scene.owner.namespace, name), fields))
+
+    def _missing(self) -> Plan:
+        return Plan()
+
+    def _waiting(self) -> Plan:
+        return Plan()
+
+    def _judge(self, want: Object, live: Object) -> Verdict:
+        return judge_claim(want, live, self.scene.field_manager, self.past.mark)
+
+    def _write(self, write: Write, found: Found) -> Plan:
+        return super()._write(replace(write, foreign=True), found)
+
+
 def _parted(
     leaves: Iterable[Leaf], test: Callable[[Leaf], bool]
 ) -> tuple[tuple[Leaf, ...], tuple[Leaf, ...]]:
@@ -267,25 +308,37 @@ def _essence(live: Object) -> tuple[Any, ...]:
     )
 
 
-__all__ = ["RESTORE_ONCE_IN", "Past", "Plan", "Scene", "is_nobodys", "plan"]
+__all__ = [
+    "RESTORE_ONCE_IN", "Past", "Plan", "Scene", "claims_of", "is_nobodys", "plan", "plan_own",
+]  # fmt: skip
 
 
-def plan(scene: Scene, desired: Desired, owns: Iterable[type[View]]) -> Plan:
+def plan(
+    scene: Scene,
+    desired: Desired,
+    owns: Iterable[type[View]],
+    claims: Iterable[type[View]] = (),
+) -> Plan:
     """Return the plan that makes the live children match the desired ones.
 
-    Owned objects that `desired` does not name are pruned. The writes are in the order of
-    `desired.children`.
+    Owned objects that `desired` does not name are pruned. Objects of the kinds `claims` are never
+    created nor deleted; what we hold of those that `desired` does not claim is given back. The
+    writes are in the order of `desired.children`; those for claims follow.
     """
     parts = [_planned(scene, child) for child in desired.children]
+    claimed_kinds = {kind.api.kind: kind.api for kind in claims}
+    claims_by_id, problems = _claims(scene, desired, claimed_kinds)
+    parts += [*_claimed(scene, claims_by_id, claimed_kinds), Plan(problems=problems)]
     named = {(child.kind.api.kind, child.name) for child in desired.children}
     kinds = {kind.api.kind: kind for kind in owns}
+    declared = named | claims_by_id.keys()
     return Plan(
         writes=tuple(write for part in parts for write in part.writes),
         deletions=tuple(_surplus(scene, named, kinds)),
         contested=tuple(leaf for part in parts for leaf in part.contested),
         problems=tuple(problem for part in parts for problem in part.problems),
         rewritten=tuple(line for part in parts for line in part.rewritten),
-        unmatched=unmatched(scene.terms, scene.live, named, kinds),
+        unmatched=unmatched(scene.terms, scene.live, declared, kinds.keys() | claimed_kinds.keys()),
         ignored=tuple(line for part in parts for line in part.ignored),
         past={key: past for part in parts for key, past in part.past.items()},
     )
@@ -315,3 +368,84 @@ def _surplus(
         meta = metadata(live)
         ref = ObjectRef(kinds[kind].api, scene.owner.namespace, name, meta["uid"])
         yield Deletion(ref, meta.get("resourceVersion", ""))
+
+
+Claims = dict[ChildId, "Object | None"]
+"""The claimed fields by target; None for a claim that cannot be made: its target stays as it is."""
+
+
+def claims_of(scene: Scene, desired: Desired, claims: Iterable[type[View]]) -> Claims:
+    """Return the claimed fields of each target that compose names."""
+    return _claims(scene, desired, {kind.api.kind: kind.api for kind in claims})[0]
+
+
+def _claims(
+    scene: Scene, desired: Desired, kinds: Mapping[str, ApiResource]
+) -> tuple[Claims, tuple[Problem, ...]]:
+    """Return the claimed fields of each target, and the problems of claims that cannot be made."""
+    found: Claims = {}
+    problems: list[Problem] = []
+    for claim in desired.claims:
+        target = claim.kind.api.kind, claim.name
+        why = "it is claimed twice" if target in found else _forbids(scene, claim, kinds)
+        if why:
+            problems.append(Problem(INVALID_CLAIM, f"{'/'.join(target)} is not claimed: {why}"))
+        if target not in found:
+            found[target] = None if why else claim.fields
+    return found, tuple(problems)
+
+
+def _forbids(scene: Scene, claim: Claim, kinds: Mapping[str, ApiResource]) -> str:
+    """Return why a controller may not make a claim; empty if it may."""
+    own = not scene.is_custom and claim.kind.api == scene.owner.api
+    if not (own and claim.name == scene.owner.name) and kinds.get(claim.kind.api.kind) is None:
+        return "the controller declares no claims on it"
+    meta: Object = claim.fields.get("metadata") or {}
+    odd = {*(claim.fields.keys() & _NOT_CLAIMED), *(meta.keys() - set(_KEYED))}
+    odd |= {key for part in _KEYED for key in meta.get(part) or () if key.startswith(_OWN)}
+    return f"a claim has no {', '.join(sorted(odd))}" if odd else ""
+
+
+_NOT_CLAIMED: Final = frozenset({"apiVersion", "kind", "status"})
+_KEYED: Final = ("labels", "annotations")
+_OWN: Final = "hedgerow.dev/"
+
+
+def _claimed(scene: Scene, claims: Claims, kinds: Mapping[str, ApiResource]) -> Iterator[Plan]:
+    """Yield the plan of each claim, and of each object of which nothing is claimed any more."""
+    if not scene.is_custom:
+        yield plan_own(scene, claims)
+    targets = dict.fromkeys((*claims, *sorted(scene.live)))
+    for kind, name in targets:
+        fields = claims.get((kind, name), {})
+        if kind in kinds and fields is not None:
+            yield _claim(scene, kinds[kind], name, fields)
+
+
+def _claim(scene: Scene, api: ApiResource, name: str, fields: Object) -> Plan:
+    """Return the plan to hold these fields of an object, or to give it back if there are none."""
+    if fields:
+        return ClaimPlanner(scene, api, name, fields).plan()
+    live = scene.live.get((api.kind, name))
+    given = None if live is None or is_going(live) else release(api, live, scene.field_manager)
+    return Plan(writes=(given,) if given else ())
+
+
+def plan_own(scene: Scene, claims: Claims, text: str | None = None) -> Plan:
+    """Return the plan for a built-in resource itself: what is claimed of it, and its annotation.
+
+    One field manager's apply replaces all that it held, so both are one declaration. `text` is the
+    annotation `hedgerow.dev/status`; empty means none, None that it stays as we hold it.
+    """
+    owner = scene.owner
+    live = scene.live.get((owner.api.kind, owner.name), {})
+    fields = claims.get((owner.api.kind, owner.name), {})
+    if fields is None:
+        return Plan()
+    told = held(live, scene.field_manager) if text is None else text
+    if told:
+        meta: Object = fields.get("metadata") or {}
+        given: Object = meta.get("annotations") or {}
+        annotations = {**given, STATUS_ANNOTATION: told}
+        fields = {**fields, "metadata": {**meta, "annotations": annotations}}
+    return _claim(scene, owner.api, owner.name, fields)

@@ -166,7 +166,9 @@ def terms_of(annotations: Mapping[str, str]) -> Terms:
 
 
 def claims_refused(namespace: str) -> str:
-    """Return the message for a resource whose namespace does not allow claims."""
+    """Return the message for a resource whose namespace does not allow claims, or has none."""
+    if not namespace:
+        return f"{CLAIM} has no effect on a cluster-scoped resource: nothing is taken by force"
     return (
         f"{CLAIM} is not allowed in namespace {namespace}, and nothing is taken by force: whoever"
         f" may label namespaces allows it (kubectl label namespace {namespace} {ALLOW_CLAIMS}=true)"

@@ -67,7 +67,7 @@ def _remedies(
 ) -> Iterator[Remedy]:
     adopt = partial(_adopt, program=program)
     steps = place_of(field.path)
-    if field.object == str(owner):
+    if field.object == str(owner) and field.path.startswith(".status"):
         yield adopt(owner, WRITE, own(owner), field)
     elif field.reason == DECLARED_NO_MORE:
         # before-first-apply holds the item itself, so the whole item is adopted.
@@ -97,7 +97,7 @@ def overview(target: str, namespace: str, program: str = PROGRAM) -> str:
 
 def own(owner: ObjectRef) -> str:
     """Return a resource as commands take it, with its group: other groups may have the kind too."""
-    return f"{owner.api.kind}.{owner.api.group}/{owner.name}"
+    return f"{'.'.join(filter(None, (owner.api.kind, owner.api.group)))}/{owner.name}"
 
 
 def without_effect(word: str, reason: str, steps: Steps) -> str:
@@ -145,7 +145,8 @@ def _annotate(
         for some in (terms.yields, terms.claims)
     )
     if is_yielded if word == YIELD else is_claimed and not is_yielded:
-        resource = f"{owner.api.plural}.{owner.api.group} {owner.name}"
+        kind = ".".join(filter(None, (owner.api.plural, owner.api.group)))
+        resource = f"{kind} {owner.name}"
         overwrite = " --overwrite" if word in annotations else ""
         command = f"kubectl annotate{overwrite} {resource} {quote(f'{word}={text}')}"
         where = CLAIMABLE if word == CLAIM else ""

@@ -10,6 +10,7 @@ from pydantic import ConfigDict, ValidationError
 from hedgerow.fields import ownership
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.objects import digest, identity, metadata
+from hedgerow.plan import annotation
 from hedgerow.plan.conditions import conclude, stamp
 from hedgerow.plan.conflicts import listed
 from hedgerow_schemas.base import Condition, ContestedField, Object, Status
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hedgerow.plan.conditions import Problem
-    from hedgerow.plan.input import Scene
+    from hedgerow.plan.input import Plan, Scene
 
 EMPTIED = ("contested", "conditions")
 PASSING = ("lastTransitionTime", "since", "live")
@@ -48,8 +49,13 @@ class Report:
         return digest(_lasting((self.body or {}).get("status")))
 
 
-def said(live: Object) -> Status:
-    """Return the live status; an empty one if it cannot be read."""
+def said(live: Object, *, custom: bool = True) -> Status:
+    """Return what a resource says: its live status, or its annotation if it is not `custom`.
+
+    It is empty if it cannot be read.
+    """
+    if not custom:
+        return annotation.said(live)
     try:
         return Status.model_validate(live.get("status") or {})
     except ValidationError:
@@ -121,6 +127,30 @@ def report(
     want = ownership.leave_out(want, taken)
     settled = ownership.judge(want, live, scene.field_manager, "status").settled
     return Report(None if settled else want, everything, shown)
+
+
+def told(
+    live: Object,
+    composed: Status,
+    plan: Plan,
+    problems: Sequence[Problem],
+    rewritten: str = "",
+) -> tuple[str, Report]:
+    """Return the annotation of a built-in resource after a pass, and the report of its conflicts.
+
+    Like a status it lists the fields first that are listed already.
+    """
+    contested = plan.contested
+    concluded = conclude(
+        composed.conditions,
+        contested,
+        problems,
+        rewritten,
+        unmatched=plan.unmatched,
+        ignored=plan.ignored,
+    )
+    shown = listed(contested, annotation.said(live).contested)
+    return annotation.text(concluded, shown, len(contested)), Report(None, contested, shown)
 
 
 def _lasting(value: Any) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.fields import ownership
+from hedgerow.fields import managed, ownership
 from hedgerow.fields.ownership import covers
 from hedgerow.objects import (
     CONTROLLER_LABEL,
@@ -17,6 +17,7 @@ from hedgerow.objects import (
     controller_reference,
     digest,
     identity,
+    metadata,
 )
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Apply, Create
     from hedgerow.fields.ownership import Leaf, Verdict
-    from hedgerow_schemas.base import Object
+    from hedgerow_schemas.base import ApiResource, Object
 
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -64,6 +65,13 @@ def _blocking(live: Mapping[str, Any]) -> Object:
     return {word: reference[word]} if word in reference else {}
 
 
+def claimed(ref: ObjectRef, fields: Object) -> Object:
+    """Return the manifest of a claim: the identity and the claimed fields, without nulls."""
+    wanted: Object = ownership.without_nulls(fields)
+    body = identity(replace(ref, uid=""))
+    return {**wanted, **body, "metadata": {**wanted.get("metadata", {}), **body["metadata"]}}
+
+
 def unguarded(body: Object) -> Object:
     """Return the declaration alone, without the uid or version that the write requires."""
     meta = {k: v for k, v in body["metadata"].items() if k not in ("uid", "resourceVersion")}
@@ -97,14 +105,32 @@ def judge(want: Object, live: Object, field_manager: str) -> Verdict:
     if verdict.settled or not mark:
         return verdict
     marked = ownership.judge(with_normal_form(want, mark), live, field_manager)
-    known = not marked.contested and normal_form(want, marked) == mark
-    if not known:
+    return _accepted(want, marked, mark) or verdict
+
+
+def judge_claim(want: Object, live: Object, field_manager: str, mark: str) -> Verdict:
+    """Return a verdict that accepts the server's spelling of a claim, as `mark` remembers it.
+
+    A claimed object gets no annotation, so after a restart the mark is unknown, and the claim is
+    applied once more.
+    """
+    verdict = ownership.judge(want, live, field_manager)
+    if verdict.settled or not mark:
         return verdict
+    return _accepted(want, verdict, mark) or verdict
+
+
+def _accepted(want: Object, verdict: Verdict, mark: str) -> Verdict | None:
+    """Return a settled verdict if the mark is for exactly this declaration and differences."""
+    if verdict.contested or normal_form(want, verdict) != mark:
+        return None
     # A value that the server only added to is not rewritten.
     rewritten = tuple(
-        leaf for leaf in marked.leaves if leaf.why == "changed" and not covers(leaf.want, leaf.live)
+        leaf
+        for leaf in verdict.leaves
+        if leaf.why == "changed" and not covers(leaf.want, leaf.live)
     )
-    return replace(marked, leaves=(), rewritten=rewritten)
+    return replace(verdict, leaves=(), rewritten=rewritten)
 
 
 ChildId = tuple[str, str]
@@ -119,7 +145,8 @@ class Write:
     by it. An object made `once` is never applied again, whatever the server changed in it. `claims`
     are the leaves that the user told us to take back. They are the only reason to force: `body`
     then has no other contested leaf, and has the observed version. `declared` is a digest of what
-    compose declares; `body` leaves out the fields that others keep.
+    compose declares; `body` leaves out the fields that others keep. A `foreign` object is not
+    ours: nothing but `body` is ever written to it.
     """
 
     ref: ObjectRef
@@ -130,6 +157,7 @@ class Write:
     once: bool = False
     claims: tuple[Leaf, ...] = ()
     declared: str = ""
+    foreign: bool = False
 
     @property
     def id(self) -> ChildId:
@@ -140,6 +168,20 @@ class Write:
     def gist(self) -> str:
         """A digest of the intended content, before conflicts are left out."""
         return self.declared or digest(unguarded(self.body))
+
+
+def release(api: ApiResource, live: Object, manager: str) -> Write | None:
+    """Return the apply that gives back all that `manager` holds of an object, or None.
+
+    It names the object and its observed uid, and declares nothing.
+    """
+    if not managed.entry(live, manager):
+        return None
+    meta = metadata(live)
+    ref = ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])
+    body = identity(ref)
+    mark = digest(body, meta.get("managedFields"))
+    return Write(ref, body, mark, create=False, foreign=True)
 
 
 @dataclass(frozen=True, slots=True)

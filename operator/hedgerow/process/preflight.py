@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller
     from hedgerow.registry import Registry
     from hedgerow.settings import Settings
-    from hedgerow_schemas.base import ApiResource, CustomResource
+    from hedgerow_schemas.base import ApiResource, Resource
 
 READS = ("list", "watch")
 WRITES = ("get", "create", "patch", "delete")
+CLAIMS = ("get", "patch")
 
 log = structlog.get_logger(__name__)
 
@@ -69,9 +70,7 @@ async def _served(cluster: Cluster, api: ApiResource, program: str) -> None:
         log.warning("custom resource not installed", resource=resource, remedy=remedy)
 
 
-async def _permitted(
-    cluster: Cluster, controller: Controller[CustomResource], namespace: str
-) -> None:
+async def _permitted(cluster: Cluster, controller: Controller[Resource], namespace: str) -> None:
     for api, verbs in _needed(controller):
         lacking = [verb for verb in verbs if not await cluster.allowed(verb, api, namespace)]
         if lacking:
@@ -85,9 +84,13 @@ async def _permitted(
 
 
 def _needed(
-    controller: Controller[CustomResource],
+    controller: Controller[Resource],
 ) -> Iterator[tuple[ApiResource, tuple[str, ...]]]:
     for kind in (controller.resource, *(relation.kind for relation in controller.relates)):
         yield kind.api, READS
+    if not controller.is_custom:
+        yield controller.resource.api, CLAIMS
     for kind in controller.owns:
         yield kind.api, (*READS, *WRITES)
+    for claimable in controller.claims:
+        yield claimable.kind.api, (*READS, *CLAIMS)

@@ -25,10 +25,14 @@ USUAL, PATIENT = 10.0, 50.0
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The response to an apply: the object, and whether it was created, configured or unchanged."""
+    """The response to an apply: the object, and whether it was created, configured or unchanged.
+
+    `mark` is how the server respelled it, if the object does not carry that.
+    """
 
     obj: Object
     action: str
+    mark: str = ""
 
 
 class Applier:
@@ -46,11 +50,11 @@ class Applier:
 
         If the server respells the declaration, a second apply adds the normal-form annotation.
         Without it, every restart would send the declaration again. An object made `once` does not
-        need it. Only a write that claims fields is forced. Responses are worked on beside the loop
-        if they are heavy. Raises KubeError.
+        need it, and one that is not ours does not get it. Only a write that claims fields is
+        forced. Responses are worked on beside the loop if they are heavy. Raises KubeError.
         """
         try:
-            answer = await self._apply(write, is_heavy)
+            answer, mark = await self._apply(write, is_heavy)
         except Conflict as error:
             self._meter.wrote("conflicted")
             self._meter.conflicted(cause.manager for cause in error.causes)
@@ -61,21 +65,21 @@ class Applier:
         self._meter.wrote("released" if given_up else action)
         holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
         self._meter.claimed(holders)
-        return Applied(answer, action)
+        return Applied(answer, action, mark if write.foreign else "")
 
-    async def _apply(self, write: Write, is_heavy: bool) -> Object:
+    async def _apply(self, write: Write, is_heavy: bool) -> tuple[Object, str]:
         applied = await self._cluster.apply(
             write.ref.api, write.body, manager=self.field_manager, force=bool(write.claims)
         )
         answer = applied.object
         want = unguarded(write.body)
         mark = await aside(is_heavy, self._mark, want, answer)
-        if mark and not write.once:
+        if mark and not (write.once or write.foreign):
             guarded = {"metadata": {**want["metadata"], "uid": metadata(answer)["uid"]}}
             marked = with_normal_form({**want, **guarded}, mark)
             again = await self._cluster.apply(write.ref.api, marked, manager=self.field_manager)
             answer = again.object
-        return answer
+        return answer, mark
 
     def _mark(self, want: Object, answer: Object) -> str:
         """Return the normal-form mark that the server's response to a declaration shows."""

@@ -1,4 +1,8 @@
-"""Finalizers: removes ours from children whose resource is gone, so that they can be deleted."""
+"""Finalizers: what is given back once a resource is gone.
+
+Our finalizers are removed from its children, so that they can be deleted. What it claimed of other
+objects is given back.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from hedgerow.kube.errors import KubeError
 from hedgerow.objects import ObjectRef, controller_of, is_going, metadata
 from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.oversized import excess_of
+from hedgerow.plan.writes import release
 from hedgerow.runtime import refusals
 from hedgerow.runtime.refusals import Backoff, Follow, Refusals, Request
 
@@ -18,15 +23,15 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache.caches import Cache
-    from hedgerow_schemas.base import ApiResource, CustomResource, Object
+    from hedgerow_schemas.base import ApiResource, Object, Resource
 
 
 class Finalizers:
-    """Removes one controller's finalizers from the children of deleted resources."""
+    """Removes one controller's finalizers and claims once their resources are deleted."""
 
     def __init__(
         self,
-        controller: Controller[CustomResource],
+        controller: Controller[Resource],
         cache: Cache,
         applier: Applier,
         backoff: Backoff,
@@ -38,7 +43,7 @@ class Finalizers:
         self._refused: dict[Key, Refusals] = {}
 
     async def take_off(self, key: Key) -> timedelta | None:
-        """Remove our finalizers from the children of deleted resources with this key.
+        """Remove our finalizers from the children of deleted resources with this key, and claims.
 
         A resource that is being deleted counts too. An orphaned child, which has no owner any more,
         is found under its own name. Return the time until a refused request is tried again, or
@@ -66,7 +71,20 @@ class Finalizers:
         ]
         whole = [(api, await self._whole(api, child)) for api, child in due]
         writes = [finalization(api, child, manager, ours) for api, child in whole if child]
+        writes += [
+            release(api, obj, manager)
+            for api, claimed in self._claimed(key, is_gone=present is None)
+            if (obj := await self._whole(api, claimed)) and not is_going(obj)
+        ]
         return [write for write in writes if write is not None]
+
+    def _claimed(self, key: Key, *, is_gone: bool) -> list[tuple[ApiResource, Object]]:
+        """Return the objects of which nothing is to be claimed any more, of all that have this key.
+
+        An object may be assigned to no resource any more; it is then found under its own key.
+        """
+        found = [*self._cache.astray(key), *(self._cache.claimable(key) if is_gone else ())]
+        return [(kind.api, obj) for kind, obj in found]
 
     async def _whole(self, api: ApiResource, child: Object) -> Object | None:
         """Return the whole child: an apply would remove what it leaves out. Raises KubeError."""
@@ -100,4 +118,4 @@ class Finalizers:
 
 def _mark(write: Write) -> str:
     """Return the version that the write is for; for another version it is tried again at once."""
-    return str(metadata(write.body)["resourceVersion"])
+    return str(metadata(write.body).get("resourceVersion", write.mark))

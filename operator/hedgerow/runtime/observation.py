@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.state import Memory
-    from hedgerow_schemas.base import CustomResource, Object, View
+    from hedgerow_schemas.base import Object, Resource, View
 
 
 MISREAD = "InvalidAnnotation"
@@ -54,6 +54,7 @@ class _Seen:
     live: Object
     owned: list[tuple[type[View], Object]]
     related: list[View]
+    claimable: list[tuple[type[View], Object]]
     refused: frozenset[ChildId]
 
 
@@ -65,7 +66,7 @@ class Observer:
     None if that is not known yet.
     """
 
-    controller: Controller[CustomResource]
+    controller: Controller[Resource]
     installation: Installation
     cache: Cache
     clock: Clock
@@ -132,6 +133,7 @@ class Observer:
                 live,
                 self.cache.owned(memory.uid, key[0]),
                 self.cache.concerning(key),
+                self.cache.claimable(key),
                 refused | failed,
             )
             look = await aside(self.cache.is_heavy(key), self._look, seen, memory, terms, hindrance)
@@ -165,16 +167,18 @@ class Observer:
             children=tuple(kind(obj) for kind, obj in seen.owned),
             related=tuple(seen.related),
             refused=seen.refused,
-            made=frozenset(memory.once),
+            created=frozenset(memory.once),
+            claimable=tuple(kind(obj) for kind, obj in seen.claimable),
         )
         desired = self.controller.compose(resource, observed)
         scene = replace(
             scene,
             terms=terms,
-            live={(kind.api.kind, metadata(obj)["name"]): obj for kind, obj in seen.owned},
+            live=self._written(seen),
             homonyms=self._homonyms(desired, scene.owner.namespace),
         )
-        planned = plan(scene, desired, self.controller.owns)
+        kinds = tuple(claimable.kind for claimable in self.controller.claims)
+        planned = plan(scene, desired, self.controller.owns, kinds)
         if hindrance:
             planned = replace(planned, problems=(*planned.problems, hindrance))
         if hindrance and hindrance.reason == MISREAD:
@@ -182,6 +186,12 @@ class Observer:
             writes = tuple(write for write in planned.writes if write.create or write.once)
             planned = replace(planned, writes=writes)
         return Look(live, scene, desired, planned)
+
+    def _written(self, seen: _Seen) -> dict[ChildId, Object]:
+        """Return all objects that a pass may write to, but for a status."""
+        own = () if self.controller.is_custom else ((self.controller.resource, seen.live),)
+        written = (*seen.owned, *seen.claimable, *own)
+        return {(kind.api.kind, metadata(obj)["name"]): obj for kind, obj in written}
 
     def _excesses(self, seen: _Seen) -> Iterator[Problem]:
         """Yield the problems of objects that are cached only in part.
@@ -192,7 +202,7 @@ class Observer:
         refs = [(owner, seen.live)]
         refs += [
             (ObjectRef(kind.api, metadata(obj)["namespace"], metadata(obj)["name"]), obj)
-            for kind, obj in seen.owned
+            for kind, obj in (*seen.owned, *seen.claimable)
         ]
         found = [(ref, excess) for ref, obj in refs if (excess := oversized.excess_of(obj))]
         left_out = [excess for _, excess in found if excess.of == "sum"]
@@ -201,7 +211,7 @@ class Observer:
         )
         yield from (oversized.problem(owner, excess) for excess in left_out[:1])
 
-    def _read(self, live: Object) -> CustomResource:
+    def _read(self, live: Object) -> Resource:
         """Return the resource as its model; raises ValidationError, but not because of the status.
 
         Only the unreadable fields of the status are left out: the rest may be the only record.
@@ -237,9 +247,11 @@ class Observer:
 
     def _scene(self, live: Object, memory: Memory) -> Scene:
         meta = metadata(live)
-        before = said(live)
-        # After a spec change, fields that were given up before are tried again.
-        anew = before.observed_generation != meta.get("generation")
+        custom = self.controller.is_custom
+        before = said(live, custom=custom)
+        # After a spec change, fields that were given up before are tried again. The spec of a
+        # built-in resource is nobody's answer to what we report.
+        anew = custom and before.observed_generation != meta.get("generation")
         return Scene(
             owner=self._ref(live),
             controller=self.controller.name,
@@ -249,6 +261,7 @@ class Observer:
             past=memory.past,
             anew=anew,
             reported=tuple(c for c in before.contested if not (anew and is_nobodys(c))),
+            is_custom=custom,
         )
 
     def _homonyms(self, desired: Desired, namespace: str) -> dict[ChildId, Object]:

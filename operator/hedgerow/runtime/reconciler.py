@@ -18,10 +18,11 @@ from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing
 from hedgerow.objects import ObjectRef, annotation, metadata
 from hedgerow.plan import installations
 from hedgerow.plan import status as statuses
+from hedgerow.plan.annotation import STATUS_ANNOTATION
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.input import Past
 from hedgerow.plan.installations import kept_by
-from hedgerow.plan.plan import WAITING
+from hedgerow.plan.plan import WAITING, claims_of, plan_own
 from hedgerow.plan.policy import CLAIM, YIELD
 from hedgerow.plan.writes import ChildId, Deletion, Write
 from hedgerow.runtime import refusals
@@ -132,7 +133,9 @@ class Reconciler:
     async def _pass(self, key: Key, live: Object) -> Outcome:
         memory = self._memory(key, live)
         terms = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
-        memory.renew(metadata(live).get("generation", 0), terms)
+        # The generation of a built-in resource also changes by our claims and those who undo them.
+        custom = self._controller.is_custom
+        memory.renew(metadata(live).get("generation", 0) if custom else 0, terms)
         try:
             return await self._converge(_Pass(key, memory))
         except Forbidden as error:
@@ -169,7 +172,9 @@ class Reconciler:
         while look := await self._observer.look(made.key, memory, frozenset(made.met)):
             step = self._next(look, made)
             if step is None:
-                outcome = await self._conclude(look, made)
+                custom = look.scene.is_custom
+                conclude = self._conclude if custom else self._conclude_built_in
+                outcome = await conclude(look, made)
                 if outcome is None:
                     continue
                 return outcome
@@ -239,7 +244,7 @@ class Reconciler:
             write, look.scene.live.get(write.id), is_heavy=self._cache.is_heavy(made.key)
         )
         self._absorb(write.ref, applied.obj)
-        memory.accept(write, look.scene.now)
+        memory.accept(write, look.scene.now, applied.mark)
         memory.note(write.id, write.gist, look.scene.now)
         if applied.action == "created":
             if write.once:
@@ -291,6 +296,8 @@ class Reconciler:
         This finds objects that no watch shows: our children without the label, and objects of
         others.
         """
+        if self._is_foreign(ref):
+            return await self._read_foreign(ref)
         found = await self._read(ref, made.key)
         memory, child = made.memory, (ref.api.kind, ref.name)
         keeper = self._keeper(found)
@@ -322,6 +329,21 @@ class Reconciler:
             self._absorb(ref, found)
         else:
             store = self._cache.child_store(ref.api.kind, ref.namespace)
+            store.forget((ref.namespace, ref.name), ref.uid)
+        return found
+
+    def _is_foreign(self, ref: ObjectRef) -> bool:
+        """Return whether an object is the resource itself, or one that may be claimed."""
+        kind = ref.api.kind
+        return kind == self._controller.resource.api.kind or self._cache.is_claimed(kind)
+
+    async def _read_foreign(self, ref: ObjectRef) -> Object | None:
+        """Read an object that the watches show anyway, cache it, and return it, or None."""
+        found = await self._applier.read(ref)
+        store = self._store(ref)
+        if found is not None:
+            store.absorb(found)
+        elif ref.uid:
             store.forget((ref.namespace, ref.name), ref.uid)
         return found
 
@@ -426,6 +448,55 @@ class Reconciler:
         await self._announcer.of_progress(look, memory)
         return None
 
+    async def _conclude_built_in(self, look: Look, made: _Pass) -> Outcome | None:
+        """Write Events and the annotation of a built-in resource; return what `_conclude` does."""
+        memory, key, live = made.memory, made.key, look.live
+        problems = list(dict.fromkeys((*self._problems(look, made).values(), *look.plan.problems)))
+        rewritten = await self._announcer.rewritten(look)
+        composed = look.desired.status or Status()
+        text, report = statuses.told(live, composed, look.plan, problems, rewritten)
+        self._meter.contest(key, (field.manager or "" for field in report.contested))
+        await self._announcer.resend(look, memory)
+        if text != annotation(live, STATUS_ANNOTATION):
+            await self._announcer.of_pass(look, memory, report, problems, rewritten)
+        if (write := self._annotation(look, made, text)) is not None:
+            try:
+                await self._write(look, write, made)
+            except KubeError as error:
+                self._not_annotated(write, memory, error)
+                return self._outcome(look, made)
+            memory.refusals.drop(STATUS)
+            return None
+        await self._announcer.of_children(look, memory, made.created)
+        made.created.clear()
+        await self._announcer.of_progress(look, memory)
+        return self._outcome(look, made)
+
+    def _annotation(self, look: Look, made: _Pass, text: str) -> Write | None:
+        """Return the write of a built-in resource's annotation, if it is due now.
+
+        The annotation of a resource that cannot be read stays: an apply without what is claimed
+        would give that back.
+        """
+        memory, scene = made.memory, look.scene
+        if not look.is_readable or self._observer.writable(made.key, memory) is None:
+            return None
+        kinds = tuple(claimable.kind for claimable in self._controller.claims)
+        own = plan_own(scene, claims_of(scene, look.desired, kinds), text)
+        for write in own.writes:
+            waits = memory.refusals.waiting(STATUS, write.mark, scene.now)
+            return None if waits or memory.is_tired(write.id, write.gist, scene.now) else write
+        memory.refusals.drop(STATUS)
+        return None
+
+    def _not_annotated(self, write: Write, memory: Memory, error: KubeError) -> None:
+        """Delay an annotation that was refused. Raises the error if it ends the pass."""
+        if refusals.rule(Request.APPLY, error).follow in (Follow.PUT_OFF, Follow.END):
+            raise error
+        self._backoff.wait(
+            memory.refusals, STATUS, write.mark, request=Request.APPLY, ref=write.ref, error=error
+        )
+
     def _problems(self, look: Look, made: _Pass) -> dict[ChildId, Problem]:
         """Return the problems of the plan's writes and deletions, in their order."""
         known = made.memory.refusals
@@ -448,8 +519,8 @@ class Reconciler:
         )
 
     def _absorb(self, ref: ObjectRef, answer: Object) -> None:
-        is_own = ref.api.kind == self._controller.resource.api.kind
-        store, watched = self._store(ref), is_own or self._observer.is_watched(answer)
+        foreign = self._is_foreign(ref)
+        store, watched = self._store(ref), foreign or self._observer.is_watched(answer)
         (store.absorb if watched else store.adopt)(answer)
 
     def _store(self, ref: ObjectRef) -> Store:
@@ -464,7 +535,8 @@ class Reconciler:
         uid = metadata(live)["uid"]
         memory = self._memories.get(key)
         if memory is None or memory.uid != uid:
-            memory = self._memories[key] = Memory.of(uid, live)
+            memory = Memory.of(uid, live, custom=self._controller.is_custom)
+            self._memories[key] = memory
         return memory
 
 

@@ -83,9 +83,9 @@ class Memory:
     unsure: dict[ChildId, ObjectRef] = field(default_factory=dict[ChildId, "ObjectRef"])
 
     @classmethod
-    def of(cls, uid: str, live: Object) -> Memory:
-        """Return a memory that starts with what the resource's own status says."""
-        before = said(live)
+    def of(cls, uid: str, live: Object, *, custom: bool = True) -> Memory:
+        """Return a memory that starts with what the resource says, a `custom` one in its status."""
+        before = said(live, custom=custom)
         taken = any(condition.reason == "NameTaken" for condition in before.conditions)
         unlabelled = any(field.path.startswith(".metadata.labels") for field in before.contested)
         return cls(uid, wary=taken or unlabelled)
@@ -162,8 +162,11 @@ class Memory:
         self.made = {c: made for c, made in self.made.items() if c in kept_up or c in there}
         self.pruned = {child: uid for child, uid in self.pruned.items() if child in there}
 
-    def accept(self, write: Write, now: datetime) -> None:
-        """Remember that a write was accepted, and what it restored or created."""
+    def accept(self, write: Write, now: datetime, mark: str = "") -> None:
+        """Remember that a write was accepted, and what it restored or created.
+
+        `mark` is how the server respelled a claim.
+        """
         if write.create and write.once:
             self.once[write.id] = None
             while len(self.once) > MOST_ONCE:
@@ -171,7 +174,7 @@ class Memory:
         self.refusals.drop(write.id)
         past = self.past.get(write.id, Past())
         restored = {**past.restored, **{leaf.path: now for leaf in write.restores}}
-        self.past[write.id] = replace(past, restored=restored)
+        self.past[write.id] = replace(past, restored=restored, mark=mark)
 
 
 def _is_near(time: datetime, now: datetime, span: timedelta) -> bool:

@@ -12,14 +12,14 @@ from hedgerow.controllers.cronjob import controller
 from hedgerow.controllers.cronjob.controller import START_GUARD
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import Cache, Source, build, concerned
-from hedgerow_schemas.base import CustomResource
+from hedgerow_schemas.base import Resource
 from hedgerow_schemas.builtin import Deployment, Pod
 from hedgerow_schemas.job import Job
 
 Object = dict[str, Any]
 
-CONTROLLER = cast("Controller[CustomResource]", bluegreen.CONTROLLER)
-CRONJOBS = cast("Controller[CustomResource]", controller.CONTROLLER)
+CONTROLLER = cast("Controller[Resource]", bluegreen.CONTROLLER)
+CRONJOBS = cast("Controller[Resource]", controller.CONTROLLER)
 
 
 def built(*namespaces: str, instance: str = "") -> Cache:

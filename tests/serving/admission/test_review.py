@@ -19,18 +19,17 @@ from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.review import ReviewError
 from hedgerow.validation import FieldError
-from hedgerow_schemas.base import CustomResource, Model
+from hedgerow_schemas.base import Model, Resource
 from support.registered import CONTROLLERS
 
 Object = dict[str, Any]
 CRONJOB, BLUEGREEN, MEMCACHED = (
-    cast("Controller[CustomResource]", module.CONTROLLER)
-    for module in (cronjob, bluegreen, memcached)
+    cast("Controller[Resource]", module.CONTROLLER) for module in (cronjob, bluegreen, memcached)
 )
 BAD_CLAIM = {"hedgerow.dev/claim": "nonsense"}
 
 
-def obj(controller: Controller[CustomResource] = CRONJOB, **more: Any) -> Object:
+def obj(controller: Controller[Resource] = CRONJOB, **more: Any) -> Object:
     """A good object; `annotations` and other metadata are told apart from its spec."""
     usual = {
         "cronjob": {"schedule": "* * * * *", "jobTemplate": {"spec": {}}},
@@ -50,7 +49,7 @@ def obj(controller: Controller[CustomResource] = CRONJOB, **more: Any) -> Object
 def review(
     new: Object | None = None,
     old: Object | None = None,
-    controller: Controller[CustomResource] = CRONJOB,
+    controller: Controller[Resource] = CRONJOB,
     **more: Any,
 ) -> Object:
     api = controller.resource.api
@@ -66,7 +65,7 @@ def review(
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
-def judged(body: Object, controller: Controller[CustomResource] = CRONJOB) -> Object:
+def judged(body: Object, controller: Controller[Resource] = CRONJOB) -> Object:
     answer = admission.validate(admission.read(body, controller), controller)
     assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     assert answer["response"]["uid"] == "705ab4f5"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow.cli.plan.dry_run import EndlessError, Rehearsal
 from hedgerow.cli.plan.forecast import rolled_out
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.caches import Source
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.observation import Look
-    from hedgerow_schemas.base import CustomResource, Object
+    from hedgerow_schemas.base import Object
 
 
 class _Claimant(Applier):
@@ -49,7 +49,7 @@ class Stage:
 
     def __init__(
         self,
-        controller: Controller[CustomResource],
+        controller: Controller[Any],
         installation: Installation,
         rehearsal: Rehearsal,
         clock: Clock,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hedgerow.cli.targets import Ruler
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
-    from hedgerow_schemas.base import CustomResource, Object
+    from hedgerow_schemas.base import Object, Resource
 
 ATTEMPTS = 5
 """The most attempts of a write if the object has just changed."""
@@ -223,7 +223,7 @@ def _instance(name: str) -> str:
         raise typer.BadParameter(f"--instance: {name!r} is no instance's name") from None
 
 
-def _controllers(names: Iterable[str]) -> tuple[Controller[CustomResource], ...]:
+def _controllers(names: Iterable[str]) -> tuple[Controller[Resource], ...]:
     known = registry()
     unknown = next((name for name in names if name not in known.names), None)
     if unknown is not None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hedgerow_schemas.base import ApiResource
+from hedgerow_schemas.base import ApiResource, CustomResource
 from hedgerow_schemas.builtin import Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from hedgerow.contract import Controller
-    from hedgerow_schemas.base import CustomResource
+    from hedgerow_schemas.base import Resource
 
 REPLICA_SET: Final = ApiResource("apps/v1", "ReplicaSet", "replicasets")
 BELOW: Final[Mapping[str, tuple[ApiResource, ...]]] = {
@@ -30,9 +30,12 @@ class Family:
     names: frozenset[str]
     owned: tuple[str, ...]
     descendants: tuple[ApiResource, ...]
+    is_custom: bool = True
+    manager: str = ""
+    """The last word of the names of the controller's field managers."""
 
 
-def families(controllers: Iterable[Controller[CustomResource]]) -> tuple[Family, ...]:
+def families(controllers: Iterable[Controller[Resource]]) -> tuple[Family, ...]:
     """Return the family of each controller's resource."""
     return tuple(_family(controller) for controller in controllers)
 
@@ -47,14 +50,17 @@ def meant(word: str, among: Sequence[Family]) -> Family | None:
     return None
 
 
-def _family(controller: Controller[CustomResource]) -> Family:
+def _family(controller: Controller[Resource]) -> Family:
     api = controller.resource.api
     owned = tuple(view.api for view in controller.owns)
     below = (each for child in owned for each in BELOW.get(child.kind, ()))
-    short = controller.resource.definition.short_names
+    resource = controller.resource
+    short = resource.definition.short_names if issubclass(resource, CustomResource) else ()
     return Family(
         api,
         frozenset({api.plural, api.kind.lower(), *short}),
         tuple(child.kind for child in owned),
         tuple(dict.fromkeys((*owned, *below))),
+        is_custom=controller.is_custom,
+        manager=controller.name,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from hedgerow.cli.program import program_name
-from hedgerow.cli.tree.resources import Stock, lineage, reduced
+from hedgerow.cli.tree.resources import Stock, is_ours, lineage, reduced
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.kube.watch import Bookmark, Snapshot, reflect
 from hedgerow.objects import metadata
@@ -48,7 +48,7 @@ class Look:
         found = [obj for kind in self._objects.values() for obj in kind.values()]
         stock = Stock(found, {api.kind for api in self._problems if api not in self._objects})
         roots = [
-            lineage(resource, family.owned, stock, program_name())
+            lineage(resource, family.owned, stock, program_name(), custom=family.is_custom)
             for family in self.families
             for resource in self._resources(family)
         ]
@@ -94,7 +94,12 @@ class Look:
     def _resources(self, family: Family) -> Iterator[Object]:
         found = self._objects.get(family.api, {})
         named = (found[key] for key in sorted(found))
-        return (obj for obj in named if self._name in {"", metadata(obj)["name"]})
+        return (
+            obj
+            for obj in named
+            if self._name in {"", metadata(obj)["name"]}
+            if family.is_custom or is_ours(obj, family.manager, program_name())
+        )
 
     async def _list(
         self, api: ApiResource, name: str = "", unserved: list[KubeError] | None = None

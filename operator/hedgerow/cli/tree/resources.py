@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.cli.tree.readiness import Readiness, readiness
 from hedgerow.fields.managed import Holder, managers
-from hedgerow.objects import PROGRAM, controller_of, is_going, metadata
+from hedgerow.objects import PROGRAM, annotation, controller_of, is_going, metadata
+from hedgerow.plan.annotation import STATUS_ANNOTATION
 from hedgerow.plan.conditions import UNMATCHED
-from hedgerow.plan.installations import doubly_reported
+from hedgerow.plan.installations import doubly_reported, instance_of
+from hedgerow.plan.status import said
 from hedgerow_schemas.base import Object, View
 
 if TYPE_CHECKING:
@@ -152,41 +154,63 @@ def reduced(obj: Object) -> Object:
         "spec": {key: spec[key] for key in KEPT_SPEC if key in spec},
         "status": View(obj).mapping("status"),
     }
+    told = annotation(obj, STATUS_ANNOTATION)
+    kept["metadata"] |= {"annotations": {STATUS_ANNOTATION: told}} if told else {}
     kept["metadata"]["managedFields"] = records
     return kept
 
 
-def lineage(resource: Object, owned: Sequence[str], stock: Stock, program: str = PROGRAM) -> Member:
+def is_ours(resource: Object, controller: str, program: str = PROGRAM) -> bool:
+    """Return whether a controller applies to a built-in resource; most of a kind are not for it."""
+    appliers = (one.manager for one in managers(resource) if one.operation == "Apply")
+    return any(
+        name.endswith(f"-{controller}") and instance_of(name, program) is not None
+        for name in appliers
+    )
+
+
+def lineage(
+    resource: Object,
+    owned: Sequence[str],
+    stock: Stock,
+    program: str = PROGRAM,
+    *,
+    custom: bool = True,
+) -> Member:
     """Return the tree of one of our resources, whose children are of the `owned` kinds.
 
-    Children are sorted by the order of the `owned` kinds, then by name. Raises nothing. `program`
-    manages it.
+    What it says is in its status, or in its annotation if it is not `custom`. `program` manages it.
+    Children are sorted by the order of the `owned` kinds, then by name. Raises nothing.
     """
-    return _Lineage(resource, tuple(owned), stock, program).tree()
+    return _Lineage(resource, tuple(owned), stock, program, custom=custom).tree()
 
 
 class _Lineage:
     """Builds one tree."""
 
-    __slots__ = ("_conditions", "_contested", "_owned", "_program", "_resource", "_stock", "_view")
+    __slots__ = (
+        "_conditions", "_contested", "_custom", "_owned", "_program", "_resource", "_stock",
+        "_view",
+    )  # fmt: skip
 
     def __init__(
-        self, resource: Object, owned: tuple[str, ...], stock: Stock, program: str
+        self, resource: Object, owned: tuple[str, ...], stock: Stock, program: str, *, custom: bool
     ) -> None:
-        self._program = program
+        self._program, self._custom = program, custom
         self._resource = resource
         self._view = View(resource)
         self._owned = owned
         self._stock = stock
-        self._conditions = tuple(_conditions(self._view))
+        says = self._view if custom else _says(resource)
+        self._conditions = tuple(_conditions(says))
         self._contested: dict[str, list[Conflict]] = {}
-        for ref, conflict in _contested(self._view):
+        for ref, conflict in _contested(says):
             self._contested.setdefault(ref, []).append(conflict)
 
     def tree(self) -> Member:
         root = self._member(self._resource)
         silent = Readiness("InProgress", "no status yet: does the operator run?")
-        is_silent = root.readiness.verdict == "Current" and not self._conditions
+        is_silent = self._custom and root.readiness.verdict == "Current" and not self._conditions
         there = {str(child) for child in root.children}
         absent = tuple(self._absent(there | {str(root)}))
         return replace(
@@ -262,6 +286,11 @@ class _Lineage:
         if kind in self._stock.unread:
             return Readiness("Unknown", f"not readable: {reason}")
         return Readiness("NotFound", f"missing: {reason}")
+
+
+def _says(resource: Object) -> View:
+    """Return what the annotation of a built-in resource says, in the form of a status."""
+    return View({"status": said(resource, custom=False).wire()})
 
 
 _MENTION: Final = re.compile(rf"\b([A-Z][A-Za-z]+)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)( {_TAKEN})?")

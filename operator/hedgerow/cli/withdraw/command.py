@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow.plan.transfers import Change
-    from hedgerow_schemas.base import ApiResource, CustomResource, Object
+    from hedgerow_schemas.base import ApiResource, Object, Resource
 
 ATTEMPTS: Final = 5
 """The most attempts if an object has just changed."""
@@ -56,7 +56,7 @@ class Order:
     """
 
     instance: str
-    controllers: tuple[Controller[CustomResource], ...]
+    controllers: tuple[Controller[Resource], ...]
     namespace: str
     system_namespace: str
     to: str = ""
@@ -68,7 +68,7 @@ class Order:
 class _Target:
     """One object that a controller's field manager holds a part of."""
 
-    controller: Controller[CustomResource]
+    controller: Controller[Resource]
     api: ApiResource
     namespace: str
     name: str
@@ -173,7 +173,7 @@ async def _found(cluster: Cluster, order: Order) -> list[_Target]:
             held = endpoints(live, manager)
             return {"at": (meta.get("namespace", ""), meta["name"])} if held else {}
 
-        for api in (*(kind.api for kind in controller.owns), controller.resource.api):
+        for api in (*(kind.api for kind in controller.written), controller.resource.api):
             try:
                 listing = await cluster.list(api, order.namespace, reduce=reduce)
             except Missing:

@@ -42,14 +42,14 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     try:
         schedule = timetable(cj.spec.schedule, cj.spec.time_zone, created)
     except cron.ScheduleError:
-        record = starts.record(cj, jobs, None, now, observed.made)
+        record = starts.record(cj, jobs, None, now, observed.created)
         verdict = (*unreadable(cj), *ahead(record))
         return Desired(
             tuple(kept(cj, jobs, record)),
             status(cj, jobs, record, verdict),
             requeue_after=wait(record, None, now),
         )
-    record = starts.record(cj, jobs, schedule, now, observed.made)
+    record = starts.record(cj, jobs, schedule, now, observed.created)
     since = max((time for time in (record.last, created) if time), default=now)
     plan = agenda(schedule, since, cj.spec.starting_deadline_seconds, now)
     behind = backlog(cj, schedule, record, plan, since=since, now=now)

@@ -305,6 +305,7 @@ class Scale:
     """Weighs the objects of one store, and reduces those that are too large.
 
     `reducible`: objects of this store may be kept in part, as passes over their resource notice it.
+    `keeps` returns more top-level fields that a reduced object has.
     """
 
     def __init__(
@@ -315,8 +316,10 @@ class Scale:
         manager: str,
         finalizers: Collection[str] = (),
         reducible: bool = True,
+        keeps: Callable[[Object], Object] = lambda _: {},
     ) -> None:
         self.budget = budget
+        self._keeps = keeps
         self._family = family
         self._manager, self._finalizers = manager, finalizers
         self._reducible = reducible
@@ -344,7 +347,7 @@ class Scale:
     def _part(
         self, place: Place, obj: Object, excess: Excess, family: Family, whole: int
     ) -> Object:
-        part = oversized.reduced(obj, excess, self._manager, self._finalizers)
+        part = oversized.reduced(obj, excess, self._manager, self._finalizers) | self._keeps(obj)
         weight = weight_of(part) + OVERHEAD
         # An object that is too large by itself stays reduced even if there is room.
         wanted = weight if excess.of == "object" else whole

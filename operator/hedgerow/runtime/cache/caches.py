@@ -7,31 +7,39 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from hedgerow.fields import managed
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.oversized import Family, excess_of
 from hedgerow.runtime.cache.budget import HEAVY, Budget, Scale
 from hedgerow.runtime.cache.store import Index, Store, key_of
-from hedgerow_schemas.base import ApiResource, CustomResource, Object, View
+from hedgerow_schemas.base import ApiResource, Object, Resource, View
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
 
-    from hedgerow.contract import Controller, Key, Relation
+    from hedgerow.contract import Claimable, Controller, Key, Relation
 
 ALL_NAMESPACES = ""
 OWNER, CONCERNS, FINALIZED, UNWATCHED = "owner", "concerns", "finalized", "unwatched"
+CLAIMABLE, ASTRAY = "claimable", "astray"
+CLAIMANT = "hedgerowClaimant"
+"""A top-level field that no object of the API has; a reduced object keeps its claimant in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One watch and the store it feeds; `relation` is set for objects that are only read."""
+    """One watch and the store it feeds.
 
-    kind: type[View | CustomResource]
+    `relation` is set for objects that are only read, `claimable` for those that may be claimed.
+    """
+
+    kind: type[View | Resource]
     namespace: str
     labels: str
     store: Store
     relation: Relation | None = None
+    claimable: Claimable | None = None
 
     @property
     def api(self) -> ApiResource:
@@ -52,10 +60,11 @@ class Cache:
     related: tuple[Source, ...] = field(default=())
     controller: str = ""
     budget: Budget | None = None
+    claimed: tuple[Source, ...] = ()
 
     def __iter__(self) -> Iterator[Source]:
         """Iterate over all sources."""
-        return iter((*self.resources, *self.children, *self.related))
+        return iter((*self.resources, *self.children, *self.related, *self.claimed))
 
     def resource(self, key: Key) -> Object | None:
         """Return the cached resource, or None."""
@@ -66,7 +75,7 @@ class Cache:
         budget = self.budget
         return budget is not None and budget.of(Family(self.controller, *key)) >= HEAVY
 
-    def returning(self, key: Key) -> list[tuple[type[View | CustomResource], Object]]:
+    def returning(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
         """Return the partly cached objects of a resource and its children that may be read again.
 
         Either there is room again for what was left out, or the children may be kept for one pass,
@@ -76,7 +85,7 @@ class Cache:
         if budget is None or live is None:
             return []
         family = Family(self.controller, *key)
-        owned = self.owned(metadata(live)["uid"], key[0])
+        owned = [*self.owned(metadata(live)["uid"], key[0]), *self.claimable(key)]
         together = [(self.resources[0].kind, live), *owned]
         left_out = [(kind, obj) for kind, obj in together if _is_left_out(obj)]
         if left_out and budget.has_room(family):
@@ -100,9 +109,35 @@ class Cache:
         return _store(_scope(self.resources, namespace), f"resources in {namespace!r}")
 
     def child_store(self, kind: str, namespace: str) -> Store:
-        """Return the store of children of a kind; raises LookupError if they are not watched."""
-        scope = _scope(self.children, namespace)
+        """Return the store of children or claimed objects of a kind.
+
+        Raises LookupError if they are not watched.
+        """
+        scope = _scope((*self.children, *self.claimed), namespace)
         return _store((s for s in scope if s.api.kind == kind), f"{kind} in {namespace!r}")
+
+    def claimable(self, key: Key) -> list[tuple[type[View], Object]]:
+        """Return the objects of which a resource with this key may claim fields."""
+        return self._of_claims(CLAIMABLE, key)
+
+    def astray(self, key: Key) -> list[tuple[type[View], Object]]:
+        """Return the objects with this key of which we hold fields, and no resource may claim any.
+
+        Such an object was assigned to another resource, or to one that is not known any more.
+        """
+        return self._of_claims(ASTRAY, key)
+
+    def is_claimed(self, kind: str) -> bool:
+        """Return whether objects of a kind are not owned, but may be claimed."""
+        return any(source.api.kind == kind for source in self.claimed)
+
+    def _of_claims(self, index: str, key: Key) -> list[tuple[type[View], Object]]:
+        return [
+            (source.claimable.kind, obj)
+            for source in _scope(self.claimed, key[0])
+            if source.claimable is not None
+            for obj in source.store.by(index, key)
+        ]
 
     def owned(self, uid: str, namespace: str) -> list[tuple[type[View], Object]]:
         """Return the cached children whose controller reference has this uid."""
@@ -142,7 +177,7 @@ class Cache:
 
 
 def build(
-    controller: Controller[CustomResource],
+    controller: Controller[Resource],
     installation: Installation,
     namespaces: Iterable[str],
     budget: Budget | None = None,
@@ -151,8 +186,10 @@ def build(
 
     With a `budget`, they keep only a part of objects that are too large.
     """
-    scopes = tuple(dict.fromkeys(namespaces)) or (ALL_NAMESPACES,)
+    readable = tuple(dict.fromkeys(namespaces)) or (ALL_NAMESPACES,)
+    scopes = readable if controller.resource.api.namespaced else (ALL_NAMESPACES,)
     selector = installation.selector(controller.name)
+    manager = installation.field_manager(controller.name)
     indices = {
         OWNER: _owner,
         FINALIZED: _finalized(controller),
@@ -160,18 +197,20 @@ def build(
     }
 
     def store(
-        kind: type[View | CustomResource],
+        kind: type[View | Resource],
         indices: Mapping[str, Index] | None = None,
         relation: Relation | None = None,
+        claimable: Claimable | None = None,
     ) -> Store:
         if budget is None:
             return Store(indices)
         scale = Scale(
             budget,
-            partial(_family, controller, kind, relation),
-            manager=installation.field_manager(controller.name),
+            partial(_family, controller, kind, relation, claimable),
+            manager=manager,
             finalizers=controller.finalizers,
             reducible=relation is None,
+            keeps=partial(_claim_marks, claimable) if claimable else _nothing,
         )
         return Store(indices, scale)
 
@@ -193,28 +232,43 @@ def build(
                 relation,
             )
             for relation in controller.relates
-            for scope in scopes
+            for scope in readable
         ),
         controller=controller.name,
         budget=budget,
+        claimed=tuple(
+            Source(
+                claimable.kind,
+                scope,
+                "",
+                store(claimable.kind, _claim_indices(claimable, manager), claimable=claimable),
+                claimable=claimable,
+            )
+            for claimable in controller.claims
+            for scope in scopes
+        ),
     )
 
 
-def concerned(controller: Controller[CustomResource], source: Source, obj: Object) -> Iterable[Key]:
+def concerned(controller: Controller[Resource], source: Source, obj: Object) -> Iterable[Key]:
     """Return the keys of the resources that a change of an object concerns.
 
     A child concerns the resource that its controller reference names, whatever the uid: a new
-    resource of the same name waits until the old one's children are gone.
+    resource of the same name waits until the old one's children are gone. An object that no
+    resource may claim concerns its own key, under which it is given back.
     """
-    return _concerned(controller, source.kind, source.relation, obj)
+    return _concerned(controller, source.kind, source.relation, source.claimable, obj)
 
 
 def _concerned(
-    controller: Controller[CustomResource],
-    kind: type[View | CustomResource],
+    controller: Controller[Resource],
+    kind: type[View | Resource],
     relation: Relation | None,
+    claimable: Claimable | None,
     obj: Object,
 ) -> tuple[Key, ...]:
+    if claimable is not None:
+        return (_claimant(claimable, obj) or key_of(obj),)
     if relation is not None:
         return tuple(relation.of(relation.kind(obj)))
     if kind is controller.resource:
@@ -223,13 +277,14 @@ def _concerned(
 
 
 def _family(
-    controller: Controller[CustomResource],
-    kind: type[View | CustomResource],
+    controller: Controller[Resource],
+    kind: type[View | Resource],
     relation: Relation | None,
+    claimable: Claimable | None,
     obj: Object,
 ) -> Family:
     """Return the resource to which an object's weight counts; itself if it concerns none."""
-    keys = _concerned(controller, kind, relation, obj) or (key_of(obj),)
+    keys = _concerned(controller, kind, relation, claimable, obj) or (key_of(obj),)
     return Family(controller.name, *keys[0])
 
 
@@ -238,7 +293,7 @@ def _is_left_out(obj: Object) -> bool:
     return excess is not None and excess.of == "sum"
 
 
-def owner_key(controller: Controller[CustomResource], obj: Object) -> tuple[Key, ...]:
+def owner_key(controller: Controller[Resource], obj: Object) -> tuple[Key, ...]:
     """Return the key of the resource of this controller that controls an object, or nothing."""
     owner = controller_of(obj)
     if not owner and controller.finalizers.intersection(finalizers_of(obj)):
@@ -248,7 +303,7 @@ def owner_key(controller: Controller[CustomResource], obj: Object) -> tuple[Key,
     return ((key_of(obj)[0], str(owner.get("name", ""))),)
 
 
-def _finalized(controller: Controller[CustomResource]) -> Index:
+def _finalized(controller: Controller[Resource]) -> Index:
     def index(obj: Object) -> Iterable[Hashable]:
         ours = controller.finalizers.intersection(finalizers_of(obj))
         return owner_key(controller, obj) if ours else ()
@@ -256,7 +311,7 @@ def _finalized(controller: Controller[CustomResource]) -> Index:
     return index
 
 
-def _unwatched(controller: Controller[CustomResource], installation: Installation) -> Index:
+def _unwatched(controller: Controller[Resource], installation: Installation) -> Index:
     def index(obj: Object) -> Iterable[Hashable]:
         watched = installation.marks(obj, controller.name)
         return () if watched else owner_key(controller, obj)
@@ -267,6 +322,35 @@ def _unwatched(controller: Controller[CustomResource], installation: Installatio
 def _owner(obj: Object) -> Iterable[Hashable]:
     uid = controller_of(obj).get("uid")
     return (uid,) if uid else ()
+
+
+def _claimant(claimable: Claimable, obj: Object) -> Key | None:
+    """Return the key of the one resource that may claim fields of an object, or None."""
+    if CLAIMANT in obj:
+        return obj[CLAIMANT]
+    key = claimable.of(claimable.kind(obj))
+    return key if key is not None and key[0] == key_of(obj)[0] else None
+
+
+def _claim_marks(claimable: Claimable, obj: Object) -> Object:
+    """Return what a reduced object keeps: without its fields, nothing says whose it is."""
+    return {CLAIMANT: _claimant(claimable, obj)}
+
+
+def _nothing(_obj: Object) -> Object:
+    return {}
+
+
+def _claim_indices(claimable: Claimable, manager: str) -> Mapping[str, Index]:
+    def claimant(obj: Object) -> Iterable[Hashable]:
+        key = _claimant(claimable, obj)
+        return () if key is None else (key,)
+
+    def astray(obj: Object) -> Iterable[Hashable]:
+        is_held = managed.entry(obj, manager) and _claimant(claimable, obj) is None
+        return (key_of(obj),) if is_held else ()
+
+    return {CLAIMABLE: claimant, ASTRAY: astray}
 
 
 def _index(relation: Relation) -> Index:

@@ -37,13 +37,17 @@ def due(
     live: Object,
     rewritten: str = "",
     ignored: Sequence[str] = (),
+    *,
+    custom: bool = True,
 ) -> Iterator[tuple[Notice, str]]:
     """Yield the Events that the live status does not contain yet, each with its occurrence.
 
     The status serves as memory, also after a restart: what it contains was already sent. An empty
     occurrence stands for the resource's generation.
     """
-    told = {(condition.type, condition.message) for condition in said(live).conditions}
+    told = {
+        (condition.type, condition.message) for condition in said(live, custom=custom).conditions
+    }
     composed = desired.status.conditions if desired.status else ()
     for condition in conclude(composed, (), tuple(problems), rewritten, ignored=ignored):
         if condition.type in TOLD and (condition.type, condition.message) not in told:
@@ -74,6 +78,8 @@ def conflicts(
     live: Object,
     dated: Callable[[ContestedField], bool],
     program: str = PROGRAM,
+    *,
+    custom: bool = True,
 ) -> Iterator[News]:
     """Yield news of the contested fields that the live status does not contain yet.
 
@@ -81,7 +87,7 @@ def conflicts(
     field manager holds more than ten fields of one child, they share one Event with their number.
     So do the fields that the status does not list.
     """
-    before = said(live)
+    before = said(live, custom=custom)
     known = {(old.object, old.path, old.manager) for old in before.contested}
     told, all_now = groups(before.contested), groups(report.contested)
     was_cut = (before.contested_count or 0) > len(before.contested)
@@ -100,10 +106,13 @@ def conflicts(
         yield _rest(owner, report, _since(report.contested, dated), program)
 
 
-def settled(contested: Iterable[ContestedField], live: Object) -> tuple[ContestedField, ...]:
+def settled(
+    contested: Iterable[ContestedField], live: Object, *, custom: bool = True
+) -> tuple[ContestedField, ...]:
     """Return the fields that the live status lists as contested and that no longer are."""
     still = {(field.object, field.path) for field in contested}
-    return tuple(old for old in said(live).contested if (old.object, old.path) not in still)
+    before = said(live, custom=custom).contested
+    return tuple(old for old in before if (old.object, old.path) not in still)
 
 
 def _single(

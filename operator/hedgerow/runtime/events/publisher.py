@@ -96,12 +96,14 @@ class Announcer:
         """Send warning Events about what the live status does not say yet, and log conflicts."""
         meta = metadata(look.live)
         generation = str(meta.get("generation", ""))
+        custom = look.scene.is_custom
         told = notices.conflicts(
             look.scene.owner,
             report,
             look.live,
             partial(_is_dated, look),
             self._observer.installation.program,
+            custom=custom,
         )
         for news in tuple(told):
             if not memory.may_tell(LOGGED, news.words, news.since, look.scene.now):
@@ -112,12 +114,12 @@ class Announcer:
             await self._publish(look, memory, news.notice, since)
             if news.object != str(look.scene.owner):
                 await self._publish(look, memory, news.notice, since, about=news.object)
-        for field in notices.settled(report.contested, look.live):
+        for field in notices.settled(report.contested, look.live, custom=custom):
             told = f"{field.object}: {field.path}"
             if memory.may_tell(LOGGED, told, str(field.since), look.scene.now):
                 log.info("field no longer contested", told=told)
         ignored = look.plan.ignored
-        due = notices.due(look.desired, problems, look.live, rewritten, ignored)
+        due = notices.due(look.desired, problems, look.live, rewritten, ignored, custom=custom)
         for notice, occurrence in due:
             if notice.type == "Warning":
                 await self._publish(look, memory, notice, occurrence or generation)
@@ -140,7 +142,8 @@ class Announcer:
         told = "; ".join(look.plan.rewritten)
         if not told:
             return ""
-        before = next((c for c in said(look.live).conditions if c.type == REWRITTEN), None)
+        conditions = said(look.live, custom=look.scene.is_custom).conditions
+        before = next((c for c in conditions if c.type == REWRITTEN), None)
         if before and before.message.startswith(told):
             return before.message
         first = look.plan.rewritten[0].partition(":")[0]
@@ -202,7 +205,7 @@ class Announcer:
         """Return the live child that a text such as `Deployment/demo` names, or None."""
         kind, _, name = about.partition("/")
         live: Object | None = look.scene.live.get((kind, name))
-        apis = {owned.api.kind: owned.api for owned in self._observer.controller.owns}
+        apis = {owned.api.kind: owned.api for owned in self._observer.controller.written}
         if live is None or kind not in apis:
             return None
         return ObjectRef(apis[kind], look.scene.owner.namespace, name, metadata(live)["uid"])

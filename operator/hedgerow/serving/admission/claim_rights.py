@@ -45,7 +45,7 @@ class ClaimJudge:
         self, question: Object, controller: Controller[Any]
     ) -> tuple[HTTPStatus, str] | None:
         """Return why a write is refused, as code and sentence; None if it is allowed."""
-        kinds = [kind.api for kind in controller.owns if kind.api.kind in question["kinds"]]
+        kinds = [kind.api for kind in controller.written if kind.api.kind in question["kinds"]]
         user, namespace = reviews.user(question["user"]), question["namespace"]
         lacking: list[ApiResource] = []
 

@@ -33,8 +33,8 @@ def claimed_kinds(review: Review, controller: Controller[Any]) -> tuple[ApiResou
     except TermsError:
         return ()
     named = {term.kind for term in claims}
-    owned = (kind.api for kind in controller.owns)
-    return tuple(api for api in owned if "*" in named or api.kind in named)
+    written = (kind.api for kind in controller.written)
+    return tuple(api for api in written if "*" in named or api.kind in named)
 
 
 def refusal(user: str, lacking: list[ApiResource], namespace: str) -> str:

@@ -41,7 +41,7 @@ def webhook_name(api: ApiResource, domain: str = DOMAIN) -> str:
 
 def webhook_names(controllers: Iterable[Controller[Any]], domain: str = DOMAIN) -> frozenset[str]:
     """Return the names of all webhooks in both configurations."""
-    names = [webhook_name(one.resource.api, domain) for one in controllers]
+    names = [webhook_name(one.resource.api, domain) for one in controllers if one.is_custom]
     return frozenset([*names, *map(_of_claims, names)])
 
 
@@ -65,10 +65,12 @@ def configurations(
 ) -> list[Object]:
     """Return the webhook configurations of these controllers, validating first.
 
-    A separate webhook checks whether a user may claim fields; it is called only for resources with
-    claims. The mutating configuration exists if a controller has defaults. `caBundle` is left out:
-    the code that makes the certificates applies it as a field manager of its own.
+    Built-in resources have none: if we were down, nobody could write them. A separate webhook
+    checks whether a user may claim fields; it is called only for resources with claims. The
+    mutating configuration exists if a controller has defaults. `caBundle` is left out: the code
+    that makes the certificates applies it as a field manager of its own.
     """
+    controllers = [one for one in controllers if one.is_custom]
     place = {"name": service, "namespace": namespace, "port": port}
     defaulting = [one for one in controllers if one.default]
     asked: tuple[tuple[ApiResource, Verb, Sequence[Controller[Any]]], ...] = (

@@ -217,7 +217,7 @@ def _annotations(obj: Object) -> Mapping[str, str]:
 
 def _idle_terms(obj: Object, controller: Controller[R]) -> Iterator[str]:
     """Yield a warning for each term about a kind that the controller never writes."""
-    kinds = sorted({kind.api.kind for kind in controller.owns} | {controller.resource.api.kind})
+    kinds = sorted({kind.api.kind for kind in controller.written} | {controller.resource.api.kind})
     for name, text in _annotations(obj).items():
         try:
             terms = terms_of({name: text})

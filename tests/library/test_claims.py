@@ -1,0 +1,181 @@
+"""What a controller with a built-in resource and claims gets: rights, policy, commands."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+import hedgerow
+from hedgerow.cli.tree.kinds import families
+from hedgerow.cli.tree.resources import Stock, is_ours, lineage, reduced
+from hedgerow.deploy import confinement
+from hedgerow.deploy.names import Names
+from hedgerow.deploy.rights import Right, of_controllers
+from hedgerow.plan.annotation import STATUS_ANNOTATION
+from hedgerow.process.preflight import _needed
+from hedgerow.registry import Registry
+from hedgerow.serving.admission.configuration import configurations, webhook_names
+from hedgerow_schemas.bluegreen import BlueGreen
+from library import scaler
+from library.scaler import SCALER, Autoscaler
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def controller(**more: Any) -> hedgerow.Controller[Any]:
+    given: dict[str, Any] = {"owns": (), **more}
+    return hedgerow.Controller("other", BlueGreen, SCALER.compose, **given)  # type: ignore[arg-type]
+
+
+def workload(wanted: str) -> scaler.Workload:
+    meta = hedgerow.ObjectMeta(
+        name="web",
+        namespace="shop",
+        annotations={scaler.WANTED: wanted},
+    )
+    return scaler.Workload(metadata=meta)
+
+
+class TestScaler:
+    def test_it_claims_the_replicas_of_the_resource_itself(self):
+        desired = scaler.compose(workload(wanted="3"), hedgerow.Observed(NOW))
+
+        assert desired.claims == (
+            hedgerow.Claim(hedgerow.Deployment, "web", {"spec": {"replicas": 3}}),
+        )
+
+    def test_it_claims_on_the_autoscaler_that_targets_it(self):
+        found = Autoscaler({"metadata": {"name": "web-hpa", "namespace": "shop"}})
+        desired = scaler.compose(workload(wanted="3"), hedgerow.Observed(NOW, claimable=(found,)))
+
+        assert desired.claims == (
+            hedgerow.Claim(Autoscaler, "web-hpa", {"spec": {"minReplicas": 3}}),
+        )
+
+    def test_it_is_the_guides(self):
+        guide = (Path(__file__).parents[2] / "docs/guides/library.md").read_text("utf-8")
+        program = guide.partition("<!-- scaler -->")[2].partition("```python\n")[2]
+
+        assert program.partition("```\n")[0] == Path(scaler.__file__).read_text("utf-8")
+
+
+class TestRegistry:
+    def test_nothing_is_installed_for_a_built_in_resource(self):
+        registry = Registry((SCALER,))
+
+        assert registry.resources == ()
+        assert registry.names == ("scaler",)
+        assert registry.of("apps/v1", "Deployment") is None
+
+    @pytest.mark.parametrize(
+        ("how", "why"),
+        [
+            ({"owns": (Autoscaler,), "claims": (hedgerow.Claimable(Autoscaler),)}, "two kinds"),
+            (
+                {"claims": (hedgerow.Claimable(Autoscaler), hedgerow.Claimable(Autoscaler))},
+                "two kinds",
+            ),
+        ],
+        ids=["owned and claimed", "claimed twice"],
+    )
+    def test_a_kind_is_owned_or_claimed_once(self, how, why):
+        with pytest.raises(ValueError, match=why):
+            Registry((controller(**how),))
+
+    def test_a_cluster_scoped_kind_is_not_written_for_a_namespaced_resource(self):
+        class Node(hedgerow.View):
+            api: ClassVar[hedgerow.ApiResource] = hedgerow.ApiResource(
+                "v1", "Node", "nodes", namespaced=False
+            )
+
+        with pytest.raises(ValueError, match="both are in a namespace"):
+            Registry((controller(claims=(hedgerow.Claimable(Node),)),))
+
+    def test_a_built_in_resource_has_no_webhooks(self):
+        odd = hedgerow.Controller(
+            "odd", scaler.Workload, scaler.compose, owns=(), default=lambda obj: obj
+        )
+
+        with pytest.raises(ValueError, match="it has no webhooks"):
+            Registry((odd,))
+        assert webhook_names([SCALER]) == frozenset()
+        assert configurations([SCALER], name="hedgerow", namespace="hedgerow-system") == []
+
+
+class TestRights:
+    def test_what_is_claimed_is_never_created_nor_deleted(self):
+        found = of_controllers([SCALER])
+        kinds = {("apps", "deployments"), ("autoscaling", "horizontalpodautoscalers")}
+
+        assert {right for right in found if right.resource != "events"} == {
+            Right(group, resource, verb)
+            for group, resource in kinds
+            for verb in ("get", "list", "watch", "patch")
+        }
+
+    def test_what_is_looked_for_at_the_start_is_what_is_granted(self):
+        asked = {(api.plural, verb) for api, verbs in _needed(SCALER) for verb in verbs}
+
+        assert asked == {
+            (right.resource, right.verb)
+            for right in of_controllers([SCALER])
+            if right.resource != "events"
+        }
+
+
+class TestConfinement:
+    def test_a_claim_changes_neither_owner_nor_finalizers_and_has_its_manager(self):
+        policy, _ = confinement.policy(Names(), [SCALER])
+        variables = {one["name"]: one["expression"] for one in policy["spec"]["variables"]}
+        (child, *_) = [v for v in policy["spec"]["validations"] if "children" in v["message"]]
+
+        assert child["expression"] == "variables.child || variables.released || variables.claimed"
+        assert "variables.before == variables.after" in variables["claimed"]
+        assert '"hedgerow-scaler"' in variables["claimed"]
+        assert variables["child"] == "variables.named.exists(r, false)"
+        (deployments, autoscalers) = policy["spec"]["matchConstraints"]["resourceRules"]
+        assert deployments["resources"] == ["deployments"]
+        assert autoscalers["resources"] == ["horizontalpodautoscalers"]
+
+    def test_without_claims_nothing_is_said_of_them(self):
+        policy, _ = confinement.policy(Names(), [controller(owns=(hedgerow.Service,))])
+
+        assert "claimed" not in json.dumps(policy)
+
+
+class TestTree:
+    LIVE: ClassVar[dict[str, Any]] = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": "web", "namespace": "shop", "uid": "u",
+            "annotations": {
+                STATUS_ANNOTATION: json.dumps({
+                    "conditions": [{"type": "Contested", "status": "True", "reason": "Why"}],
+                    "contested": [
+                        {"object": "Deployment/web", "path": ".spec.replicas", "manager": "k"}
+                    ],
+                })
+            },
+            "managedFields": [{"manager": "hedgerow-scaler", "operation": "Apply"}],
+        },
+        "status": {"conditions": [{"type": "Available", "status": "True"}]},
+    }  # fmt: skip
+
+    def test_it_shows_what_the_annotation_says(self):
+        (family,) = families([SCALER])
+        live = reduced(self.LIVE)
+        tree = lineage(live, family.owned, Stock([live]), custom=family.is_custom)
+
+        assert [one.type for one in tree.conditions] == ["Contested"]
+        assert [one.path for one in tree.conflicts] == [".spec.replicas"]
+        assert family.names == {"deployments", "deployment"}
+
+    def test_of_a_built_in_kind_it_shows_what_the_controller_writes_to(self):
+        assert is_ours(self.LIVE, "scaler")
+        assert not is_ours(self.LIVE, "other")
+        assert not is_ours({"metadata": {"name": "web"}}, "scaler")

@@ -1,0 +1,358 @@
+"""Claims on objects that the resource does not own, planned on the cluster in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from hedgerow.contract import Claim, Desired
+from hedgerow.fields import managed, ownership
+from hedgerow.objects import Installation, ObjectRef
+from hedgerow.plan.annotation import STATUS_ANNOTATION
+from hedgerow.plan.input import Past, Plan, Scene
+from hedgerow.plan.plan import plan, plan_own
+from hedgerow.plan.policy import NO_TERMS, Terms, terms_of
+from hedgerow.plan.writes import ChildId, Write, judge_claim, normal_form, unguarded
+from hedgerow_schemas.base import View
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.builtin import Deployment, Service
+from model.server import Server
+
+Object = dict[str, Any]
+
+MANAGER = "hedgerow-scaler"
+ID: ChildId = ("Deployment", "web")
+TARGET = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "default"},
+}
+LABELS = {"app": "web"}
+POD = {"containers": [{"name": "web", "image": "web:1"}]}
+SPEC = {
+    "selector": {"matchLabels": LABELS},
+    "template": {"metadata": {"labels": LABELS}, "spec": POD},
+}
+
+
+class Stage:
+    """One server with a Deployment, and what passes over one resource remember."""
+
+    def __init__(self, *, built_in: bool = False) -> None:
+        self.server = Server()
+        self.server.apply({**TARGET, "spec": SPEC}, "helm")
+        self.past: dict[ChildId, Past] = {}
+        self.built_in = built_in
+        self.claims: tuple[type[View], ...] = () if built_in else (Deployment,)
+
+    @property
+    def live(self) -> Object:
+        found = self.server.get(TARGET)
+        assert found is not None
+        return found
+
+    @property
+    def replicas(self) -> int:
+        return self.live["spec"]["replicas"]
+
+    def scene(self, terms: Terms = NO_TERMS) -> Scene:
+        found = self.server.get(TARGET)
+        uid = found["metadata"]["uid"] if found else "gone"
+        owner = (
+            ObjectRef(Deployment.api, "default", "web", uid)
+            if self.built_in
+            else ObjectRef(BlueGreen.api, "default", "demo", "owner-uid")
+        )
+        return Scene(
+            owner,
+            "scaler",
+            Installation(),
+            datetime.fromtimestamp(self.server.now, UTC),
+            {ID: found} if found else {},
+            past=self.past,
+            terms=terms,
+            is_custom=not self.built_in,
+        )
+
+    def plan(self, *claims: Claim, terms: Terms = NO_TERMS) -> Plan:
+        made = plan(self.scene(terms), Desired(claims=claims), (Service,), self.claims)
+        self.past |= made.past
+        return made
+
+    def carry_out(self, *claims: Claim, terms: Terms = NO_TERMS) -> list[Write]:
+        """Plan and write until nothing is left to do; give the writes."""
+        done: list[Write] = []
+        while step := next(iter(self.plan(*claims, terms=terms).steps), None):
+            assert isinstance(step, Write)
+            self.server.apply(step.body, MANAGER, force=bool(step.claims))
+            done.append(step)
+            assert len(done) < 5, "no end"
+        return done
+
+    @property
+    def is_held(self) -> bool:
+        return managed.entry(self.live, MANAGER) is not None
+
+
+def replicas(number: int) -> Claim:
+    return Claim(Deployment, "web", {"spec": {"replicas": number}})
+
+
+class TestClaim:
+    def test_only_the_identity_with_the_uid_and_the_fields_are_applied(self):
+        stage = Stage()
+        uid = stage.live["metadata"]["uid"]
+
+        (write,) = stage.carry_out(replicas(3))
+
+        assert write.body == {
+            **TARGET,
+            "metadata": {"name": "web", "namespace": "default", "uid": uid},
+            "spec": {"replicas": 3},
+        }
+        assert (write.create, write.claims, write.foreign) == (False, (), True)
+        assert managed.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
+
+    def test_one_that_is_settled_is_not_written_again_even_after_a_restart(self):
+        stage = Stage()
+        stage.carry_out(replicas(3))
+        stage.past.clear()
+
+        assert stage.carry_out(replicas(3)) == []
+
+    def test_nothing_is_written_while_the_object_is_not_there(self):
+        stage = Stage()
+        stage.server.delete(TARGET)
+
+        made = stage.plan(replicas(3))
+
+        assert (made.steps, made.problems, made.contested) == ((), (), ())
+
+    def test_nor_while_it_is_being_deleted(self):
+        stage = Stage()
+        stage.server.apply(
+            {**TARGET, "metadata": {**TARGET["metadata"], "finalizers": ["a/b"]}}, "f"
+        )
+        stage.server.delete(TARGET)
+
+        assert stage.plan(replicas(3)).steps == ()
+
+    def test_the_object_is_never_deleted(self):
+        assert Stage().plan().steps == ()
+
+    def test_nulls_are_not_claimed(self):
+        stage = Stage()
+        (write,) = stage.carry_out(
+            Claim(Deployment, "web", {"spec": {"replicas": 2, "paused": None}})
+        )
+
+        assert unguarded(write.body)["spec"] == {"replicas": 2}
+
+
+class TestConflict:
+    def test_a_field_of_another_manager_is_reported_and_not_written(self):
+        stage = Stage()
+        stage.server.apply({**TARGET, "spec": {"replicas": 9}}, "hpa")
+
+        made = stage.plan(replicas(3))
+
+        assert made.steps == ()
+        (field,) = made.contested
+        assert (field.object, field.path, field.manager) == (
+            "Deployment/web",
+            ".spec.replicas",
+            "hpa",
+        )
+
+    def test_a_field_that_was_taken_from_us_is_reported_and_left(self):
+        stage = Stage()
+        stage.carry_out(replicas(3))
+        stage.server.scale(TARGET, 7, "kubectl")
+
+        assert stage.carry_out(replicas(3)) == []
+        assert [field.manager for field in stage.plan(replicas(3)).contested] == ["kubectl"]
+        assert stage.replicas == 7
+
+    def test_what_was_scaled_to_zero_stays_so_and_is_reported(self):
+        stage = Stage()
+        stage.carry_out(replicas(3))
+        live = stage.live
+        entries = live["metadata"]["managedFields"]
+        unrecorded = [one for one in entries if one["manager"] != MANAGER]
+        live["metadata"] |= {"managedFields": unrecorded}
+        live["spec"]["replicas"] = 0
+        scene = replace(stage.scene(), live={ID: live})
+
+        made = plan(scene, Desired(claims=(replicas(3),)), (), stage.claims)
+
+        assert made.steps == ()
+        assert [field.reason for field in made.contested] == ["ScaledToZero"]
+
+    def test_a_yielded_field_is_left_without_a_report(self):
+        stage = Stage()
+        stage.server.apply({**TARGET, "spec": {"replicas": 9}}, "hpa")
+        terms = terms_of({"hedgerow.dev/yield": "Deployment/web: spec.replicas"})
+
+        made = stage.plan(replicas(3), terms=terms)
+
+        assert (made.steps, made.contested, made.unmatched) == ((), (), ())
+
+    def test_a_claimed_field_is_taken_by_force_in_exactly_this_version(self):
+        stage = Stage()
+        stage.server.apply({**TARGET, "spec": {"replicas": 9}}, "hpa")
+        version = stage.live["metadata"]["resourceVersion"]
+        terms = terms_of({"hedgerow.dev/claim": "Deployment/*: spec.replicas"})
+
+        (write,) = stage.carry_out(replicas(3), terms=terms)
+
+        assert write.body["metadata"]["resourceVersion"] == version
+        assert [leaf.path for leaf in write.claims] == [".spec.replicas"]
+        assert stage.replicas == 3
+
+
+class TestGivingBack:
+    def test_a_claim_that_is_not_desired_any_more_is_given_back_by_applying_nothing(self):
+        stage = Stage()
+        stage.carry_out(replicas(3))
+        stage.past.clear()
+        uid = stage.live["metadata"]["uid"]
+
+        (write,) = stage.carry_out()
+
+        assert write.body == {
+            **TARGET,
+            "metadata": {"name": "web", "namespace": "default", "uid": uid},
+        }
+        assert not stage.is_held
+        assert stage.carry_out() == []
+
+    def test_a_field_that_somebody_holds_too_stays(self):
+        stage = Stage()
+        stage.server.apply({**TARGET, "spec": {**SPEC, "replicas": 3}}, "helm")
+        stage.carry_out(replicas(3))
+
+        stage.carry_out()
+
+        assert stage.replicas == 3
+
+    def test_a_claim_of_fewer_fields_gives_the_others_back(self):
+        stage = Stage()
+        more = {"spec": {"replicas": 3, "minReadySeconds": 5}}
+        stage.carry_out(Claim(Deployment, "web", more))
+
+        stage.carry_out(replicas(3))
+
+        assert managed.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
+
+    def test_a_claim_of_no_field_is_none(self):
+        stage = Stage()
+        stage.carry_out(replicas(3))
+
+        stage.carry_out(Claim(Deployment, "web", {}))
+
+        assert not stage.is_held
+
+    def test_what_is_being_deleted_keeps_what_we_hold(self):
+        stage = Stage()
+        stage.carry_out(replicas(3))
+        stage.server.apply(
+            {**TARGET, "metadata": {**TARGET["metadata"], "finalizers": ["a/b"]}}, "f"
+        )
+        stage.server.delete(TARGET)
+
+        assert stage.plan().steps == ()
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("claims", "why"),
+        [
+            ((Claim(Service, "web", {"spec": {}}),), "declares no claims on it"),
+            ((Claim(Deployment, "web", {"status": {"replicas": 1}}),), "a claim has no status"),
+            (
+                (Claim(Deployment, "web", {"metadata": {"finalizers": ["a/b"]}}),),
+                "a claim has no finalizers",
+            ),
+            (
+                (
+                    Claim(
+                        Deployment,
+                        "web",
+                        {"metadata": {"labels": {"hedgerow.dev/controller": "x"}}},
+                    ),
+                ),
+                "a claim has no hedgerow.dev/controller",
+            ),
+            ((replicas(3), replicas(4)), "it is claimed twice"),
+        ],
+        ids=["kind", "status", "finalizers", "our label", "twice"],
+    )
+    def test_a_claim_that_may_not_be_made_is_a_problem(self, claims, why):
+        made = Stage().plan(*claims)
+
+        (problem,) = made.problems
+        assert (problem.reason, problem.stalled) == ("InvalidClaim", True)
+        assert why in problem.message
+
+    def test_its_object_keeps_what_was_claimed_before(self):
+        stage = Stage()
+        stage.carry_out(replicas(3))
+
+        assert stage.plan(Claim(Deployment, "web", {"status": {}})).steps == ()
+        assert stage.is_held
+
+
+class TestSpelling:
+    def test_a_respelled_claim_is_settled_by_what_is_remembered_of_it(self):
+        stage = Stage()
+        (write,) = stage.carry_out(replicas(3))
+        want, live = unguarded(write.body), stage.live
+        live["spec"]["replicas"] = 4  # as admission changes it: it stays in our own entry
+
+        verdict = ownership.judge(want, live, MANAGER)
+        known = judge_claim(want, live, MANAGER, normal_form(want, verdict))
+
+        assert not verdict.settled
+        assert known.settled
+        assert [leaf.live for leaf in known.rewritten] == [4]
+        assert not judge_claim(want, live, MANAGER, "another").settled
+        assert not judge_claim(want, live, MANAGER, "").settled
+
+
+class TestBuiltIn:
+    def test_the_annotation_and_the_claim_are_one_declaration(self):
+        stage = Stage(built_in=True)
+        stage.carry_out(replicas(3))
+        made = plan_own(stage.scene(), {ID: {"spec": {"replicas": 3}}}, '{"a":1}')
+        (write,) = made.writes
+        stage.server.apply(write.body, MANAGER)
+
+        assert write.body["spec"] == {"replicas": 3}
+        assert stage.live["metadata"]["annotations"] == {STATUS_ANNOTATION: '{"a":1}'}
+        assert stage.carry_out(replicas(3)) == []
+
+    def test_the_annotation_stays_until_a_pass_says_otherwise(self):
+        stage = Stage(built_in=True)
+        (write,) = plan_own(stage.scene(), {}, '{"a":1}').writes
+        stage.server.apply(write.body, MANAGER)
+
+        assert stage.carry_out() == []
+        assert plan_own(stage.scene(), {}, '{"a":1}').writes == ()
+
+    def test_without_text_and_claim_everything_is_given_back(self):
+        stage = Stage(built_in=True)
+        (write,) = plan_own(stage.scene(), {}, '{"a":1}').writes
+        stage.server.apply(write.body, MANAGER)
+        (write,) = plan_own(stage.scene(), {}, "").writes
+        stage.server.apply(write.body, MANAGER)
+
+        assert not stage.is_held
+        assert "annotations" not in stage.live["metadata"]
+
+    def test_a_claim_on_another_object_of_its_kind_is_not_declared(self):
+        made = Stage(built_in=True).plan(Claim(Deployment, "other", {"spec": {"replicas": 1}}))
+
+        assert [problem.reason for problem in made.problems] == ["InvalidClaim"]
