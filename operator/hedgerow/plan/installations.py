@@ -52,7 +52,7 @@ def kept_by(what: str, other: Installation) -> str:
     """Return the message for an object that another installation manages."""
     return (
         f"{what} is managed by another hedgerow, {named(other.instance)}; it is left alone."
-        f" Once that one has stopped for good, `{giving_up(other.instance)}` has it let go"
+        f" Once that one has stopped for good, `{giving_up(other.instance)}` releases it"
     )
 
 
@@ -74,8 +74,8 @@ def doubly_reported(live: Object) -> str:
         return ""
     commands = " or ".join(f"`{giving_up(instance)}`" for instance in instances)
     return (
-        f"several hedgerows report on it, {' and '.join(map(named, instances))}: once the one that"
-        f" is not to have it has stopped, {commands} has it let go"
+        f"several hedgerows report on it, {' and '.join(map(named, instances))}: stop the one that"
+        f" should not manage it, then run {commands}"
     )
 
 

@@ -168,8 +168,9 @@ def terms_of(annotations: Mapping[str, str]) -> Terms:
 def claims_refused(namespace: str) -> str:
     """Return the message for a resource whose namespace does not allow claims."""
     return (
-        f"{CLAIM} is not allowed in namespace {namespace}, and nothing is taken by force: whoever"
-        f" may label namespaces allows it (kubectl label namespace {namespace} {ALLOW_CLAIMS}=true)"
+        f"{CLAIM} is not allowed in namespace {namespace}, and nothing is taken by force:"
+        f" somebody who may label namespaces can allow it (kubectl label namespace"
+        f" {namespace} {ALLOW_CLAIMS}=true)"
     )
 
 
