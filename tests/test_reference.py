@@ -13,7 +13,7 @@ class TestPage:
         assert len(rows) == len(flags())
         for row, (_, flag) in zip(rows, flags().values(), strict=True):
             assert f"`{flag.long}`" in row
-            assert f"`{flag.variable}`" in row
+            assert f"`{flag.variable()}`" in row
             assert row.count("|") == 5
 
     def test_every_group_is_a_section_of_its_own(self):

@@ -43,9 +43,9 @@ log = structlog.get_logger(__name__)
 def serve(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
     """Run controllers until SIGTERM or SIGINT, in this process; a second signal stops at once.
 
-    What the cluster lacks for them is logged first. Raises what `run` raises, and ValueError where
-    there is no controller, where two have one name or kind, and for one in the settings that is
-    none of them.
+    First it logs what the cluster lacks for them. Raises what `run` raises. Raises ValueError if
+    there is no controller, if two have the same name or kind, and if the settings name a controller
+    that is not among them.
     """
     registry = Registry(tuple(controllers))
     unknown = [name for name in settings.controllers if name not in registry.names]
@@ -58,7 +58,7 @@ def serve(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
 
 
 async def _nothing(_settings: Settings) -> None:
-    """Look at nothing."""
+    """Do nothing: the default for `first`."""
 
 
 async def run(
@@ -70,11 +70,12 @@ async def run(
 ) -> None:
     """Run the controllers that the settings name until SIGTERM or SIGINT; a second stops at once.
 
-    `first` is done before anything else; a signal cuts it off, as all that is done to begin.
-    Raises ConfigError, Unreachable or Unauthenticated when there is no cluster to begin with,
-    ListenError when an address is taken, CompanyError when another operator is at work on the same;
-    once begun, the operator waits for its API server as long as it takes. Raises, in a group,
-    LeadershipLost when another may lead, CompanyError when another has come to work on the same.
+    `first` runs before anything else. A signal cancels it, and every other step of the start.
+    Raises ConfigError, Unreachable or Unauthenticated if no cluster can be reached at the start,
+    ListenError if an address is taken, and CompanyError if another operator manages the same
+    resources. After the start, the operator waits for its API server as long as it takes. Raises,
+    in a group, LeadershipLost if another may lead, and CompanyError if another operator starts to
+    manage the same resources.
     """
     meters, stop = Meters(version()), Stop(settings.grace_period)
     async with stop.on_signal(), AsyncExitStack() as stack:
@@ -93,7 +94,7 @@ async def _run(
     stack: AsyncExitStack,
     task_status: TaskStatus[None],
 ) -> None:
-    """Do all that while signals are heard."""
+    """Connect, serve and run the controllers; SIGTERM and SIGINT are handled by the caller."""
     clock, controllers = SystemClock(), registry.chosen(settings.controllers)
     credentials = Credentials(clock)
 
@@ -155,7 +156,7 @@ async def _work(
     meters: Meters,
     stop: Stop,
 ) -> None:
-    """Run the controllers until they are asked to stop and the passes under way have ended."""
+    """Run the controllers until they are asked to stop and the running passes have ended."""
     namespaces = Namespaces()
     runners = _runners(settings, controllers, cluster, namespaces, meters)
 

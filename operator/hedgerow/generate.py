@@ -37,7 +37,7 @@ What makes no sense ends with one line and exit code 2.
 
 
 def settings_page() -> str:
-    """Return the page as Markdown, one table a group."""
+    """Return the page of settings as Markdown, with one table for each group."""
     parts = [HEAD]
     for group, members in groupby(flags().items(), key=lambda item: item[1][1].group):
         rows = [_row(name) for name, _ in members]
@@ -80,23 +80,23 @@ def generated(document: Object) -> dict[Path, str]:
 
 
 def crd_file(resource: type[CustomResource]) -> str:
-    """Name the file of a resource's CustomResourceDefinition, as controller-gen would."""
+    """Return the file name of a resource's CustomResourceDefinition, as controller-gen names it."""
     return f"{resource.api.group}_{resource.api.plural}.yaml"
 
 
 def editor_file(resource: type[CustomResource]) -> str:
-    """Name the file of a resource's JSON Schema."""
+    """Return the file name of a resource's JSON Schema."""
     api = resource.api
     return f"{api.group}_{api.version}_{api.kind.lower()}.json"
 
 
 def drifted(files: dict[Path, str], root: Path) -> list[Path]:
-    """Return the paths whose file is missing below `root` or holds something else."""
+    """Return the paths of the files that are missing below `root` or have another content."""
     return [path for path, text in files.items() if _text(root / path) != text]
 
 
 def write(files: dict[Path, str], root: Path) -> list[Path]:
-    """Write what drifted below `root`; gives the paths written."""
+    """Write the files that are missing or differ below `root`, and return their paths."""
     changed = drifted(files, root)
     for path in changed:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def main(
     ] = None,
     root: Annotated[Path, typer.Option(help="The repository.")] = ROOT,
 ) -> None:
-    """Write the CRDs and overlays in manifests, the JSON Schemas and the page of settings."""
+    """Write the CRDs and overlays in manifests, the JSON Schemas, and docs/settings.md."""
     if sandbox:
         document = anyio.run(sandbox_document)
     else:
@@ -131,7 +131,7 @@ def main(
 async def sandbox_document() -> Object:
     """Return the OpenAPI document of the newest pinned Kubernetes.
 
-    Brings a sandbox up for it, and down again. Raises SandboxError and KubeError.
+    It starts a sandbox for that, and stops it afterwards. Raises SandboxError and KubeError.
     """
     from hedgerow.kube.client import connect  # noqa: PLC0415 - a check needs no cluster
     from hedgerow.sandbox.cluster import Options, Sandbox  # noqa: PLC0415

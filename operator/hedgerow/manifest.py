@@ -1,4 +1,4 @@
-"""Manifest: objects as the YAML that kubectl takes, written and read."""
+"""Manifest: writes and reads objects as YAML, as kubectl does."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 LARGEST: Final = 3 * 1024 * 1024
-"""Characters of a text; the API server takes no larger body."""
+"""The most characters of a text; the API server accepts no larger body."""
 MOST: Final = 2 * LARGEST
-"""Characters of all values, those counted again for which an alias stands again."""
+"""The most characters of all values; a value is counted again for each alias of it."""
 DEEPEST: Final = 100
-"""Maps and lists within each other: far more than any object has, far less than ends a stack."""
+"""The deepest nesting of maps and lists: no object needs more, and the stack can hold it."""
 QUOTED: Final = 'as in schedule: "*/5 * * * *"'
 _UNQUOTED: Final = re.compile(r"[^#]*\bschedule:\s*[*@]")
-"""A schedule that YAML takes for an alias, or for nothing at all."""
+"""An unquoted schedule, which YAML reads as an alias or cannot read."""
 _BOOL: Final = "tag:yaml.org,2002:bool"
 _INT: Final = "tag:yaml.org,2002:int"
 _FLOAT: Final = "tag:yaml.org,2002:float"
@@ -31,23 +31,23 @@ _INTEGER: Final = re.compile(r"([+-]?)(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+
 _DECIMAL: Final = re.compile(r"[+-]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][+-]?[0-9]+)?")
 _NO_JSON: Final = re.compile(r"[+-]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _WHOLE: Final = 1e21
-"""From here on Go writes a float with an exponent."""
+"""From this number on, Go writes a float with an exponent."""
 _NOT_JSON: Final = ("binary", "set", "omap", "pairs")
 
 
 class ManifestError(ValueError):
-    """A text that cannot be read; one line says where and why."""
+    """A text that cannot be read; the message says where and why, in one line."""
 
 
 class _Dumper(yaml.CSafeDumper):
-    """A dumper that writes the same dict twice instead of an alias that nobody can read."""
+    """A dumper that writes a repeated dict again, because aliases are hard to read."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 (the library's signature)
         return True
 
 
 class _NumberPattern:
-    """What the library's resolver asks in place of a regular expression."""
+    """Stands in for a regular expression in the library's resolver."""
 
     def match(self, text: str) -> bool:
         try:
@@ -57,7 +57,7 @@ class _NumberPattern:
 
 
 class _Loader(yaml.CSafeLoader):
-    """A loader that takes plain words for what kubectl takes them, and makes keys strings.
+    """A loader that reads unquoted words as kubectl does, and makes keys strings.
 
     kubectl reads `y` and `n` as booleans, 1e3 as a number, and 12:30 and times as text
     (go.yaml.in/yaml/v2, resolve.go).
@@ -82,9 +82,9 @@ for _tag in _NOT_JSON:
 
 
 def _number(text: str) -> int | float | None:
-    """Read a number as Go does, from which JSON is made: 010 is 8, 1e3 is 1000; None for none.
+    """Return a number as Go reads it for JSON: 010 is 8, 1e3 is 1000; None if it is not a number.
 
-    Raises ValueError for one that JSON has no way to write.
+    Raises ValueError for a number that JSON cannot express.
     """
     plain = text if text.startswith(".") else text.replace("_", "")
     if found := _INTEGER.fullmatch(plain):
@@ -142,11 +142,11 @@ def to_yaml(*objects: Mapping[str, Any]) -> str:
 
 
 def from_yaml(text: str) -> tuple[Any, ...]:
-    """Read all documents of a YAML or JSON text; raises ManifestError.
+    """Return all documents of a YAML or JSON text; raises ManifestError.
 
-    What aliases stand for is counted before it is built: a few lines can mean more than any
-    memory holds, and what refers to itself has no end. So is the depth: what libyaml builds of ten
-    thousand levels ends the process.
+    Size and depth are checked before anything is built. With aliases, a few lines can stand for
+    more than fits in memory, or refer to themselves without end. Building ten thousand levels
+    would crash libyaml and with it the process.
     """
     if len(text) > LARGEST:
         raise ManifestError(f"it is larger than {LARGEST // 1024**2} MiB")
@@ -167,7 +167,7 @@ def from_yaml(text: str) -> tuple[Any, ...]:
 
 
 def _refuse_depth(text: str) -> None:
-    """Raise ManifestError for what is nested too deeply, from the events, which need no stack."""
+    """Raise ManifestError for a text that is nested too deeply; reading events needs no stack."""
     depth = 0
     events: Iterable[Any] = cast("Any", yaml).parse(text, Loader=_Loader)
     for event in events:
@@ -184,7 +184,7 @@ def _too_deep(mark: yaml.Mark) -> ManifestError:
 
 
 def _hint(text: str, number: int) -> str:
-    """Say what to do where YAML stumbles over a schedule that is not quoted."""
+    """Return a hint if YAML cannot read a schedule that is not quoted; else an empty string."""
     line = "".join(text.splitlines()[number : number + 1])
     return f"; quote the schedule, {QUOTED}" if _UNQUOTED.match(line) else ""
 
@@ -206,14 +206,14 @@ def _documents(text: str) -> Iterator[Any]:
 
 
 class _Measure(NamedTuple):
-    """A node's characters and levels, those behind aliases included."""
+    """The number of characters and levels of a node, including those behind aliases."""
 
     weight: int
     depth: int
 
 
 def _measured(node: yaml.Node, known: dict[int, _Measure | None]) -> _Measure:
-    """Measure a node; `known` are those measured, None those being measured."""
+    """Return a node's measure; `known` has those of other nodes, None for one in progress."""
     if isinstance(node, yaml.ScalarNode):
         return _Measure(1 + len(node.value), 0)
     if id(node) not in known:
@@ -235,7 +235,7 @@ def _below(node: Any) -> Iterator[yaml.Node]:
 
 
 def _key(key: Any, node: yaml.Node) -> str:
-    """Write a key as JSON has it."""
+    """Return a key as JSON writes it."""
     if isinstance(key, bool):
         return str(key).lower()
     if not isinstance(key, str | int | float):

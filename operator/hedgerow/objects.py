@@ -32,7 +32,7 @@ NORMAL_FORM_ANNOTATION = "hedgerow.dev/normal-form"
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
-    """One object: its kind, where it is, and which of that name it is."""
+    """One object: its kind, namespace and name, and the uid if it is about one exact object."""
 
     api: ApiResource
     namespace: str
@@ -40,16 +40,16 @@ class ObjectRef:
     uid: str = ""
 
     def __str__(self) -> str:
-        """Write it as kubectl takes it: `Deployment/demoblue-deployment`."""
+        """Return it as kubectl accepts it: `Deployment/demoblue-deployment`."""
         return f"{self.api.kind}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """One installation of a program in a cluster: what its writes and children are marked with.
+    """One installation of a program in a cluster: its field managers and its children's labels.
 
-    Two installations in one cluster need two instances or two programs, or each would take the
-    other's field manager for its own. Raises ValueError if the program's name will not do.
+    Two installations in one cluster need different instances or different programs: otherwise both
+    would write as the same field manager. Raises ValueError if the program's name is not valid.
     """
 
     instance: str = ""
@@ -172,7 +172,8 @@ def identity(ref: ObjectRef) -> Object:
 def controller_reference(owner: ObjectRef) -> Object:
     """Return the one owner reference of a child.
 
-    `blockOwnerDeletion` is left out: setting it asks for `update` on the owner's finalizers.
+    `blockOwnerDeletion` is left out: setting it requires the right to update the owner's
+    finalizers.
     """
     return {
         "apiVersion": owner.api.group_version,

@@ -1,4 +1,4 @@
-"""Registry: the controllers of a program, by name; a value that is passed on."""
+"""Registry: the controllers of a program, by name; it is passed as a value, not global."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 GROUP = "hedgerow.controllers"
 """The entry point group in which other packages name their controllers."""
 NAME = "CONTROLLER"
-"""What a module of `hedgerow.controllers`, or a folder's `controller` module, calls its own."""
+"""The name of the controller in a module of `hedgerow.controllers`."""
 
 
 LONGEST = 40
-"""Characters of a controller's name, which is a part of its field manager and labels."""
+"""The most characters of a controller's name, a part of its field manager and labels."""
 _NAME = re.compile(r"[a-z][a-z0-9]*")
 _METRIC = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -45,15 +45,15 @@ class PackageExit(Exception):  # noqa: N818 - named for what it stands for
 
 @dataclass(frozen=True)
 class Registry:
-    """Controllers, in the order in which they are listed; no two have one name or kind."""
+    """Controllers in the order in which they are listed; names and kinds are unique."""
 
     controllers: tuple[Controller[Any], ...]
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a name that will not do, and where two have one name or kind.
+        """Raise ValueError for an invalid name, and if two have the same name or kind.
 
-        Webhooks are named by the kind alone, and so are children in the caches. No lag's metric may
-        have the name of another metric.
+        Webhooks and cached children are identified by the kind without its group. No lag's metric
+        may have the name of another metric.
         """
         for controller in self.controllers:
             _check(controller)
@@ -65,16 +65,16 @@ class Registry:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names, in order."""
+        """The controllers' names, in order."""
         return tuple(controller.name for controller in self.controllers)
 
     @property
     def resources(self) -> tuple[type[CustomResource], ...]:
-        """The custom resources that they are for, in order; nothing is installed for others."""
+        """The controllers' custom resources, in order; nothing is installed for built-in ones."""
         return tuple(controller.resource for controller in self.controllers if controller.is_custom)
 
     def __getitem__(self, name: str) -> Controller[Any]:
-        """Return the controller of a name; raises KeyError."""
+        """Return the controller with this name; raises KeyError."""
         return {one.name: one for one in self.controllers}[name]
 
     def of(self, group_version: str, kind: str) -> Controller[Any] | None:
@@ -87,12 +87,12 @@ class Registry:
         return kinds.get((group_version, kind))
 
     def chosen(self, names: Iterable[str]) -> tuple[Controller[Any], ...]:
-        """Return the controllers of these names, each once; all of them for none."""
+        """Return the controllers with these names, each once; without names, return all."""
         return tuple(self[name] for name in dict.fromkeys(names or self.names))
 
 
 def _check(controller: Controller[Any]) -> None:
-    """Raise ValueError where a controller's name or kinds will not do."""
+    """Raise ValueError if a controller's name or kinds are invalid."""
     name = controller.name
     if not _NAME.fullmatch(name) or len(name) > LONGEST or name in OTHER_MANAGERS:
         raise ValueError(
@@ -131,7 +131,7 @@ def _check_lags(controllers: Iterable[Controller[Any]]) -> None:
 
 
 def _twice(words: Iterable[str]) -> str:
-    """Return the words that come more than once, sorted."""
+    """Return the words that occur more than once, sorted."""
     return ", ".join(sorted(word for word, times in Counter(words).items() if times > 1))
 
 
@@ -143,8 +143,8 @@ def ours() -> Registry:
 def installed(problem: Callable[[str], object] = lambda _: None) -> Registry:
     """Return hedgerow's own controllers and those of other installed packages.
 
-    `problem` is told in one line of each that cannot be loaded; the others are there. What the
-    packages print while they are imported goes to standard error.
+    `problem` is called with one line for each controller that cannot be loaded; the others are
+    returned. What the packages print while they are imported goes to standard error.
     """
     found = list(_ours())
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
@@ -184,10 +184,10 @@ def _package(entry: EntryPoint) -> str:
 
 
 def reference(controller: Controller[Any]) -> str:
-    """Return where another process finds a controller, as `module:name`; raises LookupError.
+    """Return `module:name`, by which another process finds a controller; raises LookupError.
 
-    It is looked for among the globals of the modules that are loaded, that of its compose function
-    first. A program that is run as a file is found by that file.
+    It is searched among the globals of the loaded modules, first in the module of its compose
+    function. A program that was started as a file is referred to by that file's path.
     """
     compose = getattr(controller.compose, "__module__", "")
     places = sorted(sys.modules.items(), key=lambda place: place[0] != compose)
@@ -206,7 +206,7 @@ def _place(name: str, module: ModuleType) -> str:
 
 
 def referred(reference: str) -> Controller[Any]:
-    """Return the controller that a `reference` is to."""
+    """Return the controller that a `reference` names."""
     place, _, name = reference.rpartition(":")
     if place.endswith(".py"):
         return run_path(place, run_name="hedgerow_controllers")[name]

@@ -1,4 +1,4 @@
-"""Settings: everything that `hedgerow run` can be told: flags, environment, defaults, limits."""
+"""Settings: all settings of `hedgerow run`: flags, environment, defaults, limits."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Flag:
     metavar: str = ""
     takes: str = ""
     default: str = ""
-    """What the default means, where its value does not tell."""
+    """The default as text, if the value does not explain itself."""
     environment: str = ""
-    """The program's prefix and the name in capitals, where it is empty."""
+    """The environment variable; if empty, it is the program's prefix and the name in capitals."""
 
     @property
     def long(self) -> str:
-        """The name in full, where there is a letter for it too."""
+        """The long name, without the one-letter form."""
         return self.name.split("/")[-1]
 
     def variable(self, program: str = PROGRAM) -> str:
@@ -59,12 +59,12 @@ class Flag:
 
 
 def _seconds(value: Any) -> Any:
-    """Read a duration as Go writes it; a number counts seconds."""
+    """Return the seconds of a duration as Go writes it; a number already is in seconds."""
     return nanoseconds(value) / 1e9 if isinstance(value, str) else value
 
 
 def _parts(value: Any) -> Any:
-    """Part names at commas, wherever they were given."""
+    """Return names, split at commas; they may come from options or the environment."""
     given = (value,) if isinstance(value, str) else value
     return tuple(
         part for text in given for part in str(text).split(",") if part or "," not in str(text)
@@ -72,7 +72,7 @@ def _parts(value: Any) -> Any:
 
 
 def _bytes(value: Any) -> Any:
-    """Read a number of bytes as Kubernetes writes it, with a binary suffix or none."""
+    """Return a number of bytes from a Kubernetes quantity, with or without a binary suffix."""
     found = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
     return int(found[1]) * 1024 ** _SUFFIXES.index(found[2]) if found else value
 
@@ -83,12 +83,12 @@ def _address(text: str) -> str:
 
 
 def in_pod() -> bool:
-    """Return whether this is a pod: it is told where its API server is (client-go, rest.config)."""
+    """Return whether this is a pod: Kubernetes sets this variable there (as client-go checks)."""
     return bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 
 def bound(port: int) -> str:
-    """Return where to listen unasked: in a pod on every address, elsewhere on loopback."""
+    """Return the default address to listen on: in a pod all addresses, elsewhere loopback."""
     return f":{port}" if in_pod() else f"{LOOPBACK}:{port}"
 
 
@@ -104,7 +104,7 @@ Size = Annotated[int, BeforeValidator(_bytes), Field(ge=16 * 1024**2)]
 
 
 def readable(seconds: float) -> str:
-    """Write a duration as Go would, in its largest whole unit."""
+    """Return a duration as Go writes it, in its largest whole unit."""
     for size, unit in ((3600, "h"), (60, "m")):
         if seconds >= size and seconds % size == 0:
             return f"{seconds / size:g}{unit}"
@@ -118,18 +118,18 @@ def _program(name: str) -> str:
 
 SYSTEM_NAMESPACE = Installation().system_namespace
 JITTER = 1.2
-"""client-go's: a renewal is tried again after up to this many retry periods."""
+"""As in client-go: a renewal is retried after up to this many retry periods."""
 
 RUNS, AVAILABLE, SERVES, CONNECTS = (
     "What it runs",
     "High availability",
     "What it serves",
-    "Where it connects, and how it tells",
+    "Connection and logs",
 )
 
 
 class Settings(BaseModel):
-    """How one operator process runs; an empty tuple of namespaces means all of them.
+    """How one operator process runs; no namespaces mean all namespaces.
 
     `program` is its name: field managers, the Lease and all else that is the operator's own is
     named after it.
@@ -169,8 +169,8 @@ class Settings(BaseModel):
             RUNS,
             "--instance",
             "Tell this installation from another in the same cluster: it becomes part of the field"
-            " managers, of the label on children and of the Lease. Each leaves alone what another"
-            " has: give them other namespaces or controllers.",
+            " managers, of the label on children and of the Lease. Installations leave each other's"
+            " resources alone: give them different namespaces or controllers.",
             metavar="NAME",
             takes="a short name: a-z, 0-9 and '-', 20 characters at most",
             default="none",
@@ -191,8 +191,8 @@ class Settings(BaseModel):
         Flag(
             RUNS,
             "--events",
-            "Which Events to publish: all, where Normal ones (created, switched, started,"
-            " completed) are one a second at most after 25 at once; or warnings alone.",
+            "Which Events to publish: all, or warnings only. Normal ones (created, switched,"
+            " started, completed) are limited to one a second after a burst of 25.",
             takes="all or warnings",
         ),
     ] = "all"
@@ -201,8 +201,8 @@ class Settings(BaseModel):
         Flag(
             RUNS,
             "--memory-budget",
-            "How much memory the cached objects may take, all together; one of them a 24th of it."
-            " What is beyond it is left out, and its resource is Stalled.",
+            "How much memory all cached objects together may take; a single one may take a 24th of"
+            " it. An object beyond that is left out, and its resource is Stalled.",
             metavar="QUANTITY",
             takes=SIZE,
             default="what the container's limit leaves, 192Mi of 512Mi; 1Gi without one",
@@ -213,7 +213,7 @@ class Settings(BaseModel):
         Flag(
             RUNS,
             "--grace-period",
-            "On SIGTERM, let the passes under way take that long.",
+            "How long running passes may take after SIGTERM.",
             metavar="DURATION",
             takes=DURATION,
         ),
@@ -224,8 +224,8 @@ class Settings(BaseModel):
         Flag(
             AVAILABLE,
             "--leader-elect",
-            "Of several replicas let one work; the others stand by. Without it, an operator that"
-            " is at work on the same already is not joined, and to a leader room is made.",
+            "Let one of several replicas work; the others stand by. Without it, the operator does"
+            " not start while another one manages the same resources, and stops if a leader does.",
         ),
     ] = False
     lease_duration: Annotated[
@@ -233,7 +233,7 @@ class Settings(BaseModel):
         Flag(
             AVAILABLE,
             "--lease-duration",
-            "How long others wait for a leader that is not heard of.",
+            "How long others wait for a leader that does not renew its Lease.",
             metavar="DURATION",
             takes=DURATION,
         ),
@@ -243,7 +243,7 @@ class Settings(BaseModel):
         Flag(
             AVAILABLE,
             "--renew-deadline",
-            "How long a leader works on without having renewed its Lease.",
+            "How long a leader keeps working without renewing its Lease.",
             metavar="DURATION",
             takes=DURATION,
         ),
@@ -254,7 +254,7 @@ class Settings(BaseModel):
         Flag(
             AVAILABLE,
             "--retry-period",
-            "How long to wait between two tries to get or to renew the Lease.",
+            "How long to wait between two attempts to acquire or renew the Lease.",
             metavar="DURATION",
             takes="a duration of at least 100ms, such as 2s",
         ),
@@ -276,7 +276,7 @@ class Settings(BaseModel):
         Flag(
             SERVES,
             "--metrics-secure",
-            "Serve /metrics over TLS, to those whom the cluster knows and lets read it.",
+            "Serve /metrics over TLS, to clients that the cluster authenticates and authorizes.",
         ),
     ] = False
     health_probe_bind_address: Annotated[
@@ -382,7 +382,7 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _in_time(self) -> Self:
-        """Hold client-go's rule, or a leader may be replaced while it still writes."""
+        """Check client-go's rule: otherwise a leader might be replaced while it still writes."""
         if not self.lease_duration > self.renew_deadline > JITTER * self.retry_period:
             raise ValueError(
                 "--lease-duration must be longer than --renew-deadline, and that longer than"
@@ -395,7 +395,7 @@ class Settings(BaseModel):
 
 
 def flags() -> Mapping[str, tuple[Any, Flag]]:
-    """Return each setting's type and flag by its name; what has no flag is left out."""
+    """Return the type and flag of each setting that has a flag, by the setting's name."""
     return {
         name: (info.annotation, flag)
         for name, info in Settings.model_fields.items()
@@ -405,7 +405,7 @@ def flags() -> Mapping[str, tuple[Any, Flag]]:
 
 
 def default(name: str) -> str:
-    """Return a setting's default as a user would give it."""
+    """Return a setting's default as a user would write it."""
     value = Settings.model_fields[name].default
     kind, flag = flags()[name]
     if flag.default:
@@ -416,6 +416,6 @@ def default(name: str) -> str:
 
 
 def choices(name: str) -> tuple[str, ...]:
-    """Return the only values that a setting may have; none where it is free."""
+    """Return the values that a setting may have; empty if it may have any value."""
     kind = flags()[name][0]
     return tuple(value for value in get_args(kind) if isinstance(value, str))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 128
-"""Characters of a refused value that an answer repeats."""
+"""The most characters of a refused value that a message repeats."""
 LONGEST_DETAIL = 512
 MOST_CAUSES = 64
 _UNPROCESSABLE = 422
@@ -24,7 +24,7 @@ _UNPROCESSABLE = 422
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One field's error: its path as in `spec.ports[0].name`, its value, and what is wrong."""
+    """An error of one field: a path such as `spec.ports[0].name`, the value, and what is wrong."""
 
     field: str
     value: Any
@@ -35,7 +35,7 @@ class FieldError:
 
     @property
     def message(self) -> str:
-        """What Kubernetes's `field.Error` prints after the path; values are cut, not left out."""
+        """The text that Kubernetes's `field.Error` prints after the path; long values are cut."""
         detail = cut(self.detail, LONGEST_DETAIL)
         if self.reason == "FieldValueRequired":
             return f"Required value: {detail}"
@@ -44,7 +44,7 @@ class FieldError:
         return f"Invalid value: {quoted(self.value)}: {detail}"
 
     def __str__(self) -> str:
-        """Write it as the API server does: path and message."""
+        """Return path and message, as the API server writes them."""
         return f"{self.field}: {self.message}"
 
     def cause(self) -> Object:
@@ -53,24 +53,24 @@ class FieldError:
 
 
 def annotation_path(name: str) -> str:
-    """Return the path of an annotation: what is no plain step stands in brackets."""
+    """Return the path of an annotation; its name is in brackets because it may contain dots."""
     return f"metadata.annotations[{name}]"
 
 
 def cut(text: str, limit: int) -> str:
-    """Return a text within a limit, the end of a longer one as an ellipsis."""
+    """Return a text, cut to a limit; a text that was cut ends in an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def quoted(value: Any) -> str:
-    """Write a value for a message, cut short and with nothing in it that a terminal obeys."""
+    """Return a value for a message, cut short, with control characters escaped."""
     text = _beginning(cut(value, SHOWN) if isinstance(value, str) else value)
     shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
     return shown if isinstance(value, str) else cut(shown, SHOWN)
 
 
 def _beginning(value: Any) -> str:
-    """Write a value as JSON, no more of a long one than is shown."""
+    """Return a value as JSON, only as much of a long one as is shown."""
     pieces: list[str] = []
     length = 0
     for piece in json.JSONEncoder(ensure_ascii=False).iterencode(value):
@@ -82,10 +82,10 @@ def _beginning(value: Any) -> str:
 
 
 def status(api: ApiResource, name: str, errors: Sequence[FieldError]) -> Object:
-    """Return the Status with which an object is refused: every error, as `NewInvalid` puts them.
+    """Return the Status that refuses an object: all errors, in the format of `NewInvalid`.
 
-    The rules are those of apimachinery, api/errors.NewInvalid: one error stands alone, several in
-    brackets.
+    The format is that of apimachinery, api/errors.NewInvalid: several errors are in brackets, one
+    error is not.
     """
     shown = errors[:MOST_CAUSES]
     texts = list(dict.fromkeys(map(str, shown)))
@@ -109,7 +109,7 @@ def status(api: ApiResource, name: str, errors: Sequence[FieldError]) -> Object:
 _REQUIRED: Final = "missing"
 _TOO_SHORT: Final = "too_short"
 _UNION: Final = ("int", "str")
-"""The branches of an int-or-string, which pydantic adds to the path as if they were fields."""
+"""The types of an int-or-string, which pydantic adds to the path as if they were fields."""
 _OTHERWISE: Final = "has a value that cannot be read"
 _DETAILS: Final[Mapping[str, str]] = {
     _REQUIRED: "must be set",
@@ -138,11 +138,11 @@ _TYPES: Final[Mapping[str, str]] = {
     "string": "must be a string",
     "tuple": "must be a list",
 }
-"""By the first word of pydantic's error types: `int_type`, `int_parsing`, `int_from_float`."""
+"""Messages by the first word of pydantic's error types, such as `int_type`, `int_parsing`."""
 
 
 def field_errors(error: ValidationError) -> Iterator[FieldError]:
-    """Yield an error per field, its path as in `spec.ports[0].name`."""
+    """Yield an error for each field, with a path such as `spec.ports[0].name`."""
     found = error.errors(include_url=False)
     places = {item["loc"] for item in found}
     parents = {place[:depth] for place in places for depth in range(len(place))}
@@ -157,7 +157,7 @@ def field_errors(error: ValidationError) -> Iterator[FieldError]:
 
 
 def in_a_line(error: ValidationError) -> str:
-    """Return what is wrong with each field as one line, without the values."""
+    """Return what is wrong with each field, in one line, without the values."""
     return "; ".join(
         f"{found.field}: {found.detail}" if found.field else found.detail
         for found in field_errors(error)
@@ -171,7 +171,7 @@ def path(location: tuple[int | str, ...]) -> str:
 
 
 def _branch(location: tuple[int | str, ...], places: set[tuple[int | str, ...]]) -> str:
-    """Return the branch of an int-or-string that an error is about; empty for any other error."""
+    """Return which type of an int-or-string an error is about; empty for any other error."""
     *before, last = location or ("",)
     both = last in _UNION and all((*before, branch) in places for branch in _UNION)
     return str(last) if both else ""

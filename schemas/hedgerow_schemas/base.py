@@ -120,7 +120,7 @@ class ContestedField(Model):
     reason: str | None = Field(
         default=None,
         description="OtherValue: another field manager holds another value. Removed: somebody"
-        " removed it, and nobody holds it. ScaledToZero: scaled to 0, which is recorded for nobody."
+        " removed it, and nobody holds it. ScaledToZero: scaled to 0; it is not recorded by whom."
         " DeclaredNoMore: a list item that others hold fields of. UnknownOwner: a list item that"
         " may have been hedgerow's.",
     )

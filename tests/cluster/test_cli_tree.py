@@ -289,7 +289,7 @@ class TestWatch:
         following.says(rf"{at} Deployment/demoblue-deployment: {path}: {said}")
         following.says(rf"{at} Pod/demoblue-deployment-\w+-\w+: new, ")
         world.delete("Service", "demo")
-        following.says(rf"{at} Service/demo: (gone|made anew, ClusterIP .*)$")
+        following.says(rf"{at} Service/demo: (gone|recreated, ClusterIP .*)$")
         assert following.interrupt() == 130
 
     def test_a_reader_may_follow_and_json_is_one_line_for_each_change(

@@ -168,7 +168,7 @@ class TestSecondInstance:
 
         two = start("--instance", "two")
         eventually(lambda: two.logged("resources are left alone"), 60, "it says so")
-        guest = "another installation is at work on the same"
+        guest = "another installation manages the same resources"
         eventually(
             lambda: two.logged(guest) and first.logged(guest), 60, "each is told of the other"
         )

@@ -34,8 +34,8 @@ from support.situations import (
 pytestmark = pytest.mark.cluster
 
 USER = "hedgerow-remedies-under-test"
-LEAVE, TAKE, REMOVE = "To leave it so", "To take it back", "To have it removed"
-RESTORE, WRITE = "To have it put back", "To have it written again"
+LEAVE, TAKE, REMOVE = "To leave it so", "To take it back", "To remove it"
+RESTORE, WRITE = "To put it back", "To write it again"
 TWO = {"containers": [{"name": "blue", "image": "a"}, {"name": "side", "image": "b"}]}
 LABEL = "hedgerow.dev/controller"
 

@@ -51,7 +51,7 @@ class TestMetrics:
         token = scraping.account(node, api, namespace, "nobody")
         refused = scraping.scrape(service, trusted, token)
 
-        assert (refused.status_code, refused.text) == (403, "who asks lacks the right\n")
+        assert (refused.status_code, refused.text) == (403, "this user lacks the right\n")
 
     def test_a_reader_is_told_by_each_replica_and_one_of_them_leads(
         self,

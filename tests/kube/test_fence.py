@@ -64,7 +64,9 @@ class TestPermit:
     @pytest.mark.parametrize("left", [0.0, -1.0])
     async def test_without_one_nothing_is_sent(self, server, connected, write, left):
         async with connected() as cluster:
-            with pytest.raises(NotLeading, match=r"/configmaps/x.*: not sent: the lease is over"):
+            with pytest.raises(
+                NotLeading, match=r"/configmaps/x.*: not sent: the Lease has expired"
+            ):
                 await write(cluster.fenced(Permit(left)))
 
         assert server.requests == []

@@ -183,7 +183,7 @@ class Cluster:
 
     async def _ask(self, sent: Sent, act: Callable[[], Any]) -> Any:
         if sent.writes and self.permit and self.permit() <= 0:
-            raise errors.NotLeading("not sent: the lease is over", request=str(sent))
+            raise errors.NotLeading("not sent: the Lease has expired", request=str(sent))
         self.sent.append(sent)
         try:
             await self.before(sent)

@@ -43,18 +43,18 @@ class TestSentence:
             ),
             (
                 {"reason": "ScaledToZero", "live": "0", **ALONE},
-                "you declare 2, it is 0; scaled to 0, which the API server records for nobody",
+                "you declare 2, it is 0; it was scaled to 0, and it is not recorded by whom",
             ),
             (
                 {"reason": "DeclaredNoMore", "declared": None, "live": "{}"},
                 (
-                    "you declare it no more, it is {};"
-                    " it stays, as kubectl (Update scale) holds fields in it"
+                    "it is no longer declared, it is {};"
+                    " it stays, because kubectl (Update scale) holds fields in it"
                 ),
             ),
             (
                 {"reason": "UnknownOwner", "declared": None, "live": "{}"},
-                "you declare none, it is {}; nobody knows whose it was (kubectl (Update scale))",
+                "you declare none, it is {}; its owner is unknown (kubectl (Update scale))",
             ),
             (
                 {"path": ".status.routeTo"},

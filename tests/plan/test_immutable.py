@@ -19,8 +19,8 @@ class TestFixed:
         (one,) = fixed(service(clusterIP="10.96.0.7"), PATH, "None", COST)
 
         assert str(one) == (
-            "Service/web: .spec.clusterIP is 10.96.0.7 and never changes, wanted is None;"
-            " `kubectl delete service web -n shop` has it made anew, which costs something"
+            "Service/web: .spec.clusterIP is 10.96.0.7 and cannot be changed; wanted is None;"
+            " `kubectl delete service web -n shop` recreates it, which costs something"
         )
 
     @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ class TestFixed:
 
         (one,) = fixed(live, ("spec", "selector"), {"matchLabels": {}}, COST)
 
-        assert 'is {"matchLabels": {"a": 2, "b": 1}} and never changes' in str(one)
+        assert 'is {"matchLabels": {"a": 2, "b": 1}} and cannot be changed' in str(one)
         assert 'wanted is {"matchLabels": {}};' in str(one)
 
 

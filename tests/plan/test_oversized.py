@@ -141,7 +141,7 @@ class TestProblem:
         assert found.message == (
             "Deployment/demo is too large: it takes about 9.0 MiB of memory, and 8.0 MiB is the"
             " most for one object. Make it smaller, with fewer items above all, or raise the"
-            " operator's limit of memory. Until then nothing of it is written"
+            " operator's memory limit. Until then hedgerow writes nothing for it"
         )
 
     def test_it_tells_the_sum_of_one_that_is_left_out(self):

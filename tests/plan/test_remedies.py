@@ -90,7 +90,7 @@ CASES = [
         field(SIDE, "DeclaredNoMore", "kubectl set"),
         [
             (
-                "To have it removed: hedgerow adopt Deployment/web --from 'kubectl set'"
+                "To remove it: hedgerow adopt Deployment/web --from 'kubectl set'"
                 " --field 'spec.template.spec.containers[name=\"side\"]**' -n b"
             ),
         ],
@@ -98,14 +98,14 @@ CASES = [
     (
         "an item that is declared no more, of emptied managed fields",
         field(SIDE, "DeclaredNoMore", "before-first-apply"),
-        ["To have it removed: hedgerow adopt Deployment/web --from before-first-apply -n b"],
+        ["To remove it: hedgerow adopt Deployment/web --from before-first-apply -n b"],
     ),
     (
         "an item that may have been ours",
         field(SIDE, "UnknownOwner", "before-first-apply"),
         [
             f"To leave it so: {ANNOTATE} 'hedgerow.dev/yield=Deployment/web: {SIDE[1:]}' -n b",
-            "To have it removed: hedgerow adopt Deployment/web --from before-first-apply -n b",
+            "To remove it: hedgerow adopt Deployment/web --from before-first-apply -n b",
         ],
     ),
     (
@@ -121,7 +121,7 @@ CASES = [
         field(".spec.template.spec.hostname", "Removed", None),
         [
             (
-                f"To have it put back, where the namespace allows claims: {ANNOTATE}"
+                f"To put it back, where the namespace allows claims: {ANNOTATE}"
                 " 'hedgerow.dev/claim=Deployment/web: spec.template.spec.hostname' -n b"
             ),
         ],
@@ -132,7 +132,7 @@ CASES = [
         field(".status.routeTo", object="BlueGreen/demo"),
         [
             (
-                "To have it written again: hedgerow adopt BlueGreen.app.demo.kakao.com/demo"
+                "To write it again: hedgerow adopt BlueGreen.app.demo.kakao.com/demo"
                 " --from kubectl-edit -n b"
             ),
         ],
@@ -191,15 +191,15 @@ class TestOverview:
 @pytest.mark.parametrize(
     ("word", "reason", "path", "why"),
     [
-        (CLAIM, "OtherValue", '.metadata.finalizers[="x"]', "hedgerow's own"),
-        (YIELD, "OtherValue", ".metadata.annotations.hedgerow.dev/x", "hedgerow's own"),
+        (CLAIM, "OtherValue", '.metadata.finalizers[="x"]', "mark a child as hedgerow's"),
+        (YIELD, "OtherValue", ".metadata.annotations.hedgerow.dev/x", "mark a child as hedgerow's"),
         (CLAIM, "DeclaredNoMore", SIDE, "adopted"),
         (CLAIM, "UnknownOwner", SIDE, "adopted"),
         (YIELD, "Removed", ".spec.x", "nobody else holds it"),
         (CLAIM, "ScaledToZero", ".spec.replicas", "it is yielded as well"),
         (CLAIM, "OtherValue", ".spec.selector", "never taken by force"),
         (CLAIM, "OtherValue", ".spec.replicas", "it is yielded as well"),
-        (YIELD, "OtherValue", ".spec.replicas", "together with what is around it"),
+        (YIELD, "OtherValue", ".spec.replicas", "part of a value that is held as a whole"),
     ],
 )
 def test_a_term_without_effect_has_a_reason(word, reason, path, why):

@@ -52,7 +52,7 @@ class TestItems:
         notes = [event["note"] for event in world.server.list("events.k8s.io", "Event").items]
         (note,) = {note for note in notes if SIDE in note}
         assert f"`hedgerow adopt Deployment/{NAME} --from before-first-apply -n default`" in note
-        assert "nobody knows whose it was (before-first-apply (Update)); left as it is" in note
+        assert "its owner is unknown (before-first-apply (Update)); left as it is" in note
 
     async def test_so_is_one_that_goes_once_all_is_declared_again(self):
         world = await settled(blueSpec=containers("blue", "side"))

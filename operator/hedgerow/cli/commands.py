@@ -80,9 +80,7 @@ def told_by(command: Any, program: str) -> Any:
 
 
 LAZY: Mapping[str, Lazy] = {
-    "demo": Lazy(
-        "hedgerow.cli.demo.command", "app", "Show the operator at work, from nothing to clean."
-    ),
+    "demo": Lazy("hedgerow.cli.demo.command", "app", "Run a demo of the operator, with cleanup."),
     "sandbox": Lazy("hedgerow.cli.sandbox", "app", "A throwaway cluster of real servers, here."),
     "install": Lazy(
         "hedgerow.cli.install.command",
@@ -93,14 +91,12 @@ LAZY: Mapping[str, Lazy] = {
         "hedgerow.cli.install.command", "uninstall_command", "Remove the custom resources again."
     ),
     "manifests": Lazy(
-        "hedgerow.cli.manifests", "manifests_command", "Print what an installation consists of."
+        "hedgerow.cli.manifests", "manifests_command", "Print the manifests of an installation."
     ),
     "owners": Lazy(
         "hedgerow.cli.owners.command", "owners_command", "Show who holds each field of an object."
     ),
-    "tree": Lazy(
-        "hedgerow.cli.tree.command", "tree_command", "Show resources and what is made of them."
-    ),
+    "tree": Lazy("hedgerow.cli.tree.command", "tree_command", "Show resources and their children."),
     "release": Lazy(
         "hedgerow.cli.release.command",
         "release_command",
@@ -118,10 +114,10 @@ LAZY: Mapping[str, Lazy] = {
         "hedgerow.cli.run", "run", "Run the operator here, against a cluster.", leaves=True
     ),
     "schedule": Lazy(
-        "hedgerow.cli.schedule.command", "app", "When a CronJob's schedule starts Jobs."
+        "hedgerow.cli.schedule.command", "app", "Show when a CronJob's schedule starts Jobs."
     ),
     "completion": Lazy(
-        "hedgerow.cli.completion", "completion_command", "Print what has a shell complete it."
+        "hedgerow.cli.completion", "completion_command", "Print a shell's completion script."
     ),
 }
 

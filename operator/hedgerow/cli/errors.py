@@ -68,7 +68,10 @@ def _explained(error: BaseException, program: str) -> tuple[str, Exit]:
         case ValidationError():
             line, code = _setting(error, program), Exit.USAGE
         case OSError(filename=str(name)) if name:
-            line, code = f"{name}: {error.strerror}; see that it is there and yours", Exit.FAILED
+            line, code = (
+                f"{name}: {error.strerror}; check that it exists and that you may use it",
+                Exit.FAILED,
+            )
         case _ if hasattr(error, "format_message"):
             line, code = _usage(error, program), Exit.USAGE
         case _:

@@ -37,7 +37,7 @@ def compose(mc: Memcached, observed: Observed) -> Desired:
     nodes = replicas_of(name, chosen, observed.all(Pod))
     kept = (
         *fixed(servers, ("spec", "selector"), own, "stops its pods and empties the cache"),
-        *fixed(entry, ("spec", "clusterIP"), HEADLESS, "has clients lose that address"),
+        *fixed(entry, ("spec", "clusterIP"), HEADLESS, "makes clients lose that address"),
     )
     status = MemcachedStatus(
         nodes=tuple(node.name for node in nodes),

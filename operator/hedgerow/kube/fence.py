@@ -71,7 +71,7 @@ def check(request: Request, permit: Permit) -> float:
     left = permit()
     if left <= 0:
         raise NotLeading(
-            "not sent: the lease is over, somebody else may lead", request=str(request)
+            "not sent: the Lease has expired, another replica may lead", request=str(request)
         )
     return left
 

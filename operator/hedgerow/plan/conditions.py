@@ -131,7 +131,9 @@ def stamp(
 def _contested_message(contested: Sequence[ContestedField]) -> str:
     """Return a message that names the first contested field, without values that often change."""
     first = contested[0]
-    held = f"is held by {holder(first)}" if first.manager else "is held by nobody, and left so"
+    held = (
+        f"is held by {holder(first)}" if first.manager else "is held by nobody; it is left as it is"
+    )
     more = f" (and {len(contested) - 1} more)" if len(contested) > 1 else ""
     path = cut(first.path, LONGEST_MESSAGE // 2)
     return f"{first.object}: {path} {held}{more}"

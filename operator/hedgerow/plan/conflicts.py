@@ -83,7 +83,7 @@ def values(field: Contested, program: str = PROGRAM) -> str:
     if field.declared is not None:
         return f"{who} {field.declared}, {there}"
     if field.reason == DECLARED_NO_MORE:
-        return f"{who} it no more, {there}"
+        return f"it is no longer declared, {there}"
     return f"{who} none, {there}" if field.reason == UNKNOWN_OWNER else ""
 
 
@@ -94,11 +94,13 @@ def held(field: Contested) -> str:
         case "Removed":
             return "it was removed, and nobody holds it"
         case "ScaledToZero":
-            return "scaled to 0, which the API server records for nobody"
+            return "it was scaled to 0, and it is not recorded by whom"
         case "DeclaredNoMore":
-            return f"it stays, as {by} holds fields in it"
+            return f"it stays, because {by} holds fields in it"
         case "UnknownOwner":
-            return f"nobody knows whose it was ({by})"
+            return f"its owner is unknown ({by})"
+        case _ if not field.manager:
+            return "nobody holds it"
         case _:
             return f"held by {by}" + ("" if values(field) else " with another value")
 

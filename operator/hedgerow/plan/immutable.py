@@ -36,8 +36,8 @@ class Fixed:
         live, wanted = _spelled(self.child.at(*self.path)), _spelled(self.wanted)
         delete = f"kubectl delete {api.kind.lower()} {name} -n {namespace}"
         return (
-            f"{api.kind}/{name}: .{'.'.join(self.path)} is {live} and never changes, wanted is"
-            f" {wanted}; `{delete}` has it made anew, which {self.cost}"
+            f"{api.kind}/{name}: .{'.'.join(self.path)} is {live} and cannot be changed; wanted is"
+            f" {wanted}; `{delete}` recreates it, which {self.cost}"
         )
 
 

@@ -63,7 +63,7 @@ def kept_by(what: str, other: Installation) -> str:
     whose = other.program if other.is_named else "another hedgerow"
     return (
         f"{what} is managed by {whose}, {named(other.instance)}; it is left alone."
-        f" Once that one has stopped for good, `{giving_up(other)}` has it let go"
+        f" Once that one has stopped for good, `{giving_up(other)}` releases it"
     )
 
 
@@ -86,8 +86,8 @@ def doubly_reported(live: Object, program: str = PROGRAM) -> str:
     them = [Installation(instance, program) for instance in instances]
     commands = " or ".join(f"`{giving_up(one)}`" for one in them)
     return (
-        f"several {program}s report on it, {' and '.join(map(named, instances))}: once the one that"
-        f" is not to have it has stopped, {commands} has it let go"
+        f"several {program}s report on it, {' and '.join(map(named, instances))}: stop the one that"
+        f" should not manage it, then run {commands}"
     )
 
 

@@ -102,16 +102,16 @@ def problem(ref: ObjectRef, excess: Excess) -> Problem:
         said = (
             f"{ref} is too large: it takes about {readable(excess.weight)} of memory, and {most}"
             " is the most for one object. Make it smaller, with fewer items above all, or raise"
-            " the operator's limit of memory"
+            " the operator's memory limit"
         )
     else:
         said = (
             f"{ref} is left out: it takes about {readable(excess.weight)} of memory, and there is"
             f" room for {most} altogether, of which this namespace takes the most. Make it and"
-            " others there smaller or fewer, or raise the operator's limit of memory; it is taken"
+            " others there smaller or fewer, or raise the operator's memory limit; it is taken"
             " in again once there is room"
         )
-    return Problem(TOO_LARGE, f"{said}. Until then nothing of it is written")
+    return Problem(TOO_LARGE, f"{said}. Until then hedgerow writes nothing for it")
 
 
 def readable(size: int) -> str:

@@ -210,7 +210,7 @@ class ChildPlanner:
         return f"{self.ref}: {leaf.path} was changed to {live}, declared {want}"
 
     def _waiting(self) -> Plan:
-        message = f"{self.ref} is being deleted; it is made anew once it is gone"
+        message = f"{self.ref} is being deleted; it is created again once it is gone"
         return Plan(problems=(Problem(WAITING, message, stalled=False),))
 
     def _foreign(self) -> Plan:

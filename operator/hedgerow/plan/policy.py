@@ -170,8 +170,9 @@ def claims_refused(namespace: str) -> str:
     if not namespace:
         return f"{CLAIM} has no effect on a cluster-scoped resource: nothing is taken by force"
     return (
-        f"{CLAIM} is not allowed in namespace {namespace}, and nothing is taken by force: whoever"
-        f" may label namespaces allows it (kubectl label namespace {namespace} {ALLOW_CLAIMS}=true)"
+        f"{CLAIM} is not allowed in namespace {namespace}, and nothing is taken by force:"
+        f" somebody who may label namespaces can allow it (kubectl label namespace"
+        f" {namespace} {ALLOW_CLAIMS}=true)"
     )
 
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 LEAVE: Final = "To leave it so"
 TAKE: Final = "To take it back"
-REMOVE: Final = "To have it removed"
-RESTORE: Final = "To have it put back"
+REMOVE: Final = "To remove it"
+RESTORE: Final = "To put it back"
 CLAIMABLE: Final = ", where the namespace allows claims"
-LET_GO: Final = "To have that other hedgerow let go, once it has stopped for good"
-WRITE: Final = "To have it written again"
+LET_GO: Final = "To make that other hedgerow release it, once it has stopped for good"
+WRITE: Final = "To write it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,13 @@ def own(owner: ObjectRef) -> str:
 def without_effect(word: str, reason: str, steps: Steps) -> str:
     """Return why a term of annotation `word` has no effect on a field contested for `reason`."""
     if is_ours(steps):
-        return "what makes a child hedgerow's own is neither yielded nor claimed"
+        return "fields that mark a child as hedgerow's can be neither yielded nor claimed"
     if reason in (DECLARED_NO_MORE, UNKNOWN_OWNER):
-        return "a list item that is declared no more goes when it is adopted"
+        return "a list item that is no longer declared is removed when it is adopted"
     if reason in (REMOVED, SCALED_TO_ZERO):
         return "nobody else holds it" if word == YIELD else "it is yielded as well"
     if word == YIELD:
-        return "it is held together with what is around it"
+        return "it is part of a value that is held as a whole"
     if is_fixed(steps):
         return "what selects pods, or names an object or item, is never taken by force"
     return "it is yielded as well"

@@ -134,7 +134,7 @@ async def refuse_while_at_work(
         told = _at_work(operator.identity, operator.namespaces, company.place)
         raise CompanyError(f"{told}: stop it first") from None
     except (Forbidden, Missing) as error:
-        log.warning("whether it is at work is not known", error=str(error))
+        log.warning("cannot tell whether the operator is running", error=str(error))
         return
     if leader is not None and meet(leader.namespaces, namespaces):
         told = _at_work(leader.identity, leader.namespaces, f"{system_namespace}/{base}")

@@ -58,10 +58,11 @@ class Meters:
             "verb",
             FAST,
         )
-        self.leader = self._gauge("leader", "Whether this replica is the one that works.")
+        self.leader = self._gauge("leader", "Whether this replica does the work: 1 for the leader.")
         self.loop_lag = self._gauge(Duration.LOOP_LAG, "How late the event loop last turned.")
         self.loop_lag_longest = self._gauge(
-            Duration.LONGEST_LOOP_LAG, "The longest that the event loop did not turn of late."
+            Duration.LONGEST_LOOP_LAG,
+            "The longest recent time for which the event loop did not turn.",
         )
         self._lags: dict[str, Histogram] = {}
         self._of_passes()
@@ -90,12 +91,12 @@ class Meters:
             SLOW,
         )
         self.queue_retries = self._counter(
-            "workqueue_retries", "Passes asked for anew after a failed one.", "controller"
+            "workqueue_retries", "Passes requested again after a failed one.", "controller"
         )
 
     def _of_fields(self) -> None:
         self.applies = self._counter(
-            "apply", "Writes to children, by what became of them.", "controller action"
+            "apply", "Writes to children, by their outcome.", "controller action"
         )
         self.contested = self._gauge(
             "contested_fields",
@@ -116,12 +117,12 @@ class Meters:
     def _of_caches(self) -> None:
         self.refusals = self._counter(
             "refusals",
-            "Requests that the API server refused, by what was asked and what it answered.",
+            "Requests that the API server refused, by request and answer.",
             "controller request answer",
         )
         self.watch_restarts = self._counter(
             "watch_restarts",
-            "Watches opened anew, by why the last one ended.",
+            "Watches opened again, by why the last one ended.",
             "controller resource reason",
         )
         self.cache_objects = self._gauge(

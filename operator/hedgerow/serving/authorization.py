@@ -45,7 +45,7 @@ class Verdict(Enum):
     ADMITTED = "admitted"
     ANONYMOUS = "no bearer token was sent: send `Authorization: Bearer TOKEN`"
     UNKNOWN = "the API server does not know this bearer token"
-    FORBIDDEN = "who asks lacks the right"
+    FORBIDDEN = "this user lacks the right"
     UNDECIDED = "the API server could not be asked"
     BUSY = "too many tokens that are not known; try again later"
 

@@ -41,15 +41,15 @@ class TestFromOneself:
         code, out, err = typed(CHILD, "--from", OURS)
 
         assert (code, out) == (1, "")
-        assert f"{OURS} is who is to have the fields" in err
-        assert err.strip().endswith("--from names another who holds some: old")
+        assert f"{OURS} already is the manager that gets the fields" in err
+        assert err.strip().endswith("name another that holds some: old")
         assert garden.writes == []
 
     def test_or_that_nobody_else_is(self, garden, typed):
         code, _, err = typed(CHILD, "--from", "old", "--to", "old")
 
         assert code == 1
-        assert err.strip().endswith(f"another who holds some: {OURS}")
+        assert err.strip().endswith(f"another that holds some: {OURS}")
 
 
 class TestDone:
@@ -194,7 +194,7 @@ class TestMeanwhile:
         code, _, err = typed(CHILD, *FROM)
 
         assert code == 3
-        assert "what was adopted so far stays so" in err
+        assert "fields adopted so far stay adopted" in err
 
 
 class TestRefused:

@@ -138,7 +138,7 @@ class TestNamed:
         obj = child((f"{OURS}/Update", THEIRS), (OURS, MINE))
 
         assert adopt(obj, Wish(OURS), Target(OURS)).edits == {0: None}
-        with pytest.raises(Refusal, match="is who is to have the fields"):
+        with pytest.raises(Refusal, match="already is the manager that gets the fields"):
             adopt(child((OURS, MINE)), Wish(OURS), Target(OURS))
 
 

@@ -112,7 +112,7 @@ class TestAsked:
                 "contested": "BlueGreen/demo",
                 "remedies": [
                     {
-                        "effect": "To have it written again",
+                        "effect": "To write it again",
                         "command": "hedgerow adopt BlueGreen.app.demo.kakao.com/demo --from x",
                     }
                 ],

@@ -59,7 +59,7 @@ class TestNews:
     def test_one_that_was_made_anew_is_told_once(self):
         after = edited(tree(), "web-1-a", uid="another", changed=None)
 
-        assert told(tree(), after) == ["Pod/web-1-a: made anew, Ready"]
+        assert told(tree(), after) == ["Pod/web-1-a: recreated, Ready"]
 
     def test_what_is_past_is_not_news_neither_come_nor_gone(self):
         past = edited(tree(), "web-1-a", past=True)

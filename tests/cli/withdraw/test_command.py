@@ -92,7 +92,7 @@ class TestAsShown:
         code, out, _ = typed(*ALL)
 
         assert code == 0
-        told = "BlueGreen default/demo status: 1 field would be given up; would go with it:"
+        told = "BlueGreen default/demo status: 1 field would be given up; would be removed with it:"
         assert f"{told} .status.observedGeneration" in out
 
     def test_in_json_values_are_told(self, garden, typed):
@@ -117,7 +117,7 @@ class TestAsDone:
 
         assert code == 0
         assert "Instance 'two' let go of 2 objects." in out
-        assert "gone with it: .status.observedGeneration" in out
+        assert "removed with it: .status.observedGeneration" in out
         assert garden.live["spec"] == before
         assert TWO not in managers(garden)
         assert status_of(garden) == {"routeTo": "Blue"}
@@ -226,7 +226,7 @@ class TestWhatNobodyElseHolds:
         code, out, _ = typed(*ALL, "--drop", "--yes")
 
         assert code == 0
-        assert "gone with it: .spec.minReadySeconds" in out
+        assert "removed with it: .spec.minReadySeconds" in out
         assert garden.live["spec"].get("minReadySeconds", 0) != 7
         assert TWO not in managers(garden)
 
@@ -322,7 +322,7 @@ class TestWhileItIsAtWork:
         code, out, err = typed(*ALL, "--yes")
 
         assert code == 0
-        assert "whether it is at work is not known" in out + err
+        assert "cannot tell whether the operator is running" in out + err
 
 
 class TestUsage:
@@ -369,6 +369,6 @@ def test_a_finalizer_goes_though_the_rest_of_a_job_is_kept(garden, typed):
     assert (shown[0], code) == (3, 3)
     assert "Job default/nightly-1: " in out
     assert "kept: nobody else holds .spec.parallelism" in out
-    assert out.splitlines()[0].endswith("the finalizer goes")
+    assert out.splitlines()[0].endswith("the finalizer is removed")
     assert "finalizers" not in garden.model.get(job)["metadata"]
     assert garden.model.get(job)["spec"]["parallelism"] == 2

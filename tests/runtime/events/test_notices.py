@@ -223,7 +223,7 @@ class TestWords:
         notice = restored(self.REF, self.leaf("b"))
 
         assert notice.note == (
-            "Service/demo: .spec.x0 was held by nobody and was b; it was set to a again"
+            "Service/demo: .spec.x0 had no holder and was b; it was set to a again"
         )
 
     def test_up_to_ten_are_told_each_and_more_together(self):
@@ -232,7 +232,7 @@ class TestWords:
         assert len(of_each(self.REF, leaves[:10], restored, many_restored)) == 10
         (one,) = of_each(self.REF, leaves, restored, many_restored)
         assert one.note == (
-            "Service/demo: 11 fields were held by nobody; they were set again: .spec.x0, .spec.x1,"
+            "Service/demo: 11 fields had no holder; they were set again: .spec.x0, .spec.x1,"
             " .spec.x2, …"
         )
         (one,) = of_each(self.REF, leaves, claimed, many_claimed)

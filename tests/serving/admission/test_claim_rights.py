@@ -105,7 +105,7 @@ class TestClaims:
         response = (await client.post(PATH, json=review())).json()["response"]
 
         assert (response["allowed"], response["status"]["code"]) == (False, 503)
-        assert "could not be asked: down" in response["status"]["message"]
+        assert "may take the claimed fields: down" in response["status"]["message"]
 
         monkeypatch.setattr(claim_rights, "SECONDS", 0.01)
         judge.error, judge.silent = None, True

@@ -78,7 +78,7 @@ class TestWords:
         told = refusal("eve", [Deployment.api, Service.api], "shop")
 
         assert "eve may not patch deployments, services in namespace shop" in told
-        assert "have that granted, or leave the annotation out" in told
+        assert "grant that right, or leave the annotation out" in told
 
     def test_the_namespaces_sentence_can_be_pasted(self):
         told = claims_refused("shop")

@@ -138,7 +138,10 @@ class TestNonsense:
 
         assert (answer.status_code, answer.text) == (
             400,
-            "this is no AdmissionReview of admission.k8s.io/v1, the one version spoken here\n",
+            (
+                "this is not an AdmissionReview of admission.k8s.io/v1, the only version that is"
+                " accepted\n"
+            ),
         )
 
     @pytest.mark.parametrize("kind", [None, "application/yaml", "text/plain"])

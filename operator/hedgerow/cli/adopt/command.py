@@ -47,7 +47,7 @@ To = Annotated[
     str,
     typer.Option(
         metavar="MANAGER",
-        help="The field manager that is to have them all.",
+        help="The field manager that gets all these fields.",
         show_default="the controller's, which takes what it declares",
     ),
 ]
@@ -74,7 +74,9 @@ Subresource = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and stop.")]
-Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="How to tell it.")]
+Output = Annotated[
+    Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ async def _target(cluster: Cluster, live: Object, instance: str | None, to: str)
     if ruler is None:
         named = f"{live['kind']}/{metadata(live)['name']}"
         raise Refusal(
-            f"no {program_name()} resource controls {named}; name who is to have it with --to"
+            f"no {program_name()} resource controls {named}; name its new field manager with --to"
         )
     if ruler.itself:
         return Target(ruler.manager, only="status")
@@ -218,7 +220,7 @@ async def _coowned(task: _Task, live: Object, endpoint: str) -> Object:
     if lost:
         told = "; ".join(map(transfers.told, lost))
         raise Refusal(
-            f"admission changed what was applied as it was, so nothing more is done: {told}"
+            f"admission changed values that were applied unchanged, so adoption stops: {told}"
         )
     return now
 
@@ -229,7 +231,7 @@ async def _applied(task: _Task, body: Object, endpoint: str) -> Object:
             task.place.api, body, manager=task.target.manager, subresource=endpoint
         )
     except Conflict as conflict:
-        say(f"{conflict}; what was adopted so far stays so, no value was changed")
+        say(f"{conflict}; fields adopted so far stay adopted, no value was changed")
         raise typer.Exit(Exit.CONFLICT) from None
     return answer.object
 

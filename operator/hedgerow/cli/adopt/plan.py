@@ -127,7 +127,7 @@ def adopt(live: Object, wish: Wish, target: Target) -> Adoption:
     if not applies and not _is_kept(live, edits):
         raise Refusal(
             f"nobody else holds anything of {_named(live)}, and a server forgets all"
-            " records of an object with none; name who is to have the fields with --to"
+            " records of an object with none; name the new field manager with --to"
         )
     return Adoption(moves, applies, edits)
 
@@ -155,8 +155,8 @@ def _sources(live: Object, wish: Wish, target: Target) -> list[Source]:
         names = ", ".join(sorted({one.manager for one in managers(live)} - {target.manager}))
         if wish.manager == target.manager:
             raise Refusal(
-                f"{wish.manager} is who is to have the fields of {_named(live)}; --from names"
-                f" another who holds some: {names or 'nobody does'}"
+                f"{wish.manager} already is the manager that gets the fields of {_named(live)};"
+                f" with --from, name another that holds some: {names or 'nobody does'}"
             )
         raise Refusal(
             f"{wish.manager} holds nothing of {_named(live)}; others: {names or 'nobody'}"
@@ -168,7 +168,7 @@ def _sources(live: Object, wish: Wish, target: Target) -> list[Source]:
     if not own:
         raise Refusal(
             f"{target.manager} declares nothing of {_named(live)} but its {target.only};"
-            " name who is to have the fields with --to"
+            " name the new field manager with --to"
         )
     other = next((s for s in own if s.version != live["apiVersion"]), None)
     if other is not None:
@@ -275,8 +275,8 @@ def _is_kept(live: Object, edits: Mapping[int, Tree | None]) -> bool:
 def _unrelated(live: Object, wish: Wish, target: Target) -> str:
     return (
         f"nothing of what {wish.manager} holds of {_named(live)} is declared by {target.manager},"
-        " as far as is known here: let the operator look at it first, or name who is to have the"
-        " fields with --to"
+        " as far as is known here: let the operator look at it first, or name the manager that gets"
+        " the fields with --to"
     )
 
 

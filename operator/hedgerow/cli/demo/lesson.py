@@ -113,7 +113,7 @@ def _claim(stage: Stage, text: str, holds: bool, ended: Ended) -> None:
     if not holds:
         stage.page.broken(text)
         said = ended.printed.splitlines()[-1] if ended.printed else "nothing"
-        raise DemoError(f"it is not so that {text}", f"the command said: {said}")
+        raise DemoError(f"this does not hold: {text}", f"the command said: {said}")
     stage.page.claim(text)
 
 

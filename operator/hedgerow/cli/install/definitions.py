@@ -204,8 +204,8 @@ async def _closed(
                     await reopen(cluster, crd, program)
         if isinstance(error, Conflict):
             raise InstallError(
-                f"new resources cannot be kept from being made meanwhile: {error}",
-                "have the other manager give it up, or lose what there is with --delete-resources",
+                f"cannot prevent that resources are created meanwhile: {error}",
+                "make the other manager give it up, or delete them with --delete-resources",
             ) from error
         raise
 
@@ -291,7 +291,7 @@ async def _refuse_used(cluster: Cluster, resources: Iterable[type[CustomResource
         except Missing as error:
             # Resources may be stored in a version that is not served, so this does not mean none.
             raise InstallError(
-                f"nobody can tell whether {resource.api.plural} exist: {error}",
+                f"it is unknown whether {resource.api.plural} exist: {error}",
                 "try again, or give --delete-resources to lose them if they do",
             ) from error
         if count:

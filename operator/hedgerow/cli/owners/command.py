@@ -38,7 +38,11 @@ Target = Annotated[
 Namespace = Annotated[
     str | None,
     typer.Option(
-        "--namespace", "-n", metavar="NAMESPACE", help="Where it is.", show_default="the context's"
+        "--namespace",
+        "-n",
+        metavar="NAMESPACE",
+        help="Its namespace.",
+        show_default="the context's",
     ),
 ]
 FieldManager = Annotated[

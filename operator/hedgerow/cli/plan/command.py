@@ -72,12 +72,12 @@ Namespace = Annotated[
         "--namespace",
         "-n",
         metavar="NAMESPACE",
-        help="Where they are.",
+        help="Their namespace.",
         show_default="the context's",
     ),
 ]
 Instance = Annotated[
-    str, typer.Option(metavar="NAME", help="Of which installation: as given to `hedgerow run`.")
+    str, typer.Option(metavar="NAME", help="The installation's name, as given to `hedgerow run`.")
 ]
 FieldManager = Annotated[
     str,
@@ -94,7 +94,9 @@ ServerSide = Annotated[
         help="The files would be applied by `kubectl apply --server-side`.",
     ),
 ]
-Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="How to print.")]
+Output = Annotated[
+    Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")
+]
 
 
 def plan_command(

@@ -55,7 +55,7 @@ To = Annotated[
     str,
     typer.Option(
         metavar="MANAGER",
-        help="The field manager that is to hold what nobody but hedgerow holds now.",
+        help="The field manager that gets what only hedgerow holds now.",
         show_default="none",
     ),
 ]
@@ -64,10 +64,12 @@ Wait = Annotated[
     str,
     typer.Option(
         metavar="DURATION",
-        help="How long the operator has to let go by itself; then it is done from here.",
+        help="How long to wait for the operator to release the fields; then this command does it.",
     ),
 ]
-Output = Annotated[Literal["text", "json"], typer.Option("--output", "-o", help="How to tell it.")]
+Output = Annotated[
+    Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")
+]
 Given = Annotated[
     str | None,
     typer.Argument(
@@ -99,7 +101,7 @@ Drop = Annotated[
     bool,
     typer.Option(
         "--drop",
-        help="With --all: have values go that nobody else holds.",
+        help="With --all: remove values that nobody else holds.",
         rich_help_panel=_OF_ALL,
     ),
 ]
@@ -108,7 +110,7 @@ SystemNamespace = Annotated[
     str | None,
     typer.Option(
         metavar="NAMESPACE",
-        help="With --all: where the installation's own Lease is, which tells whether it works.",
+        help="With --all: the namespace of the installation's Lease, to see whether it runs.",
         show_default=SYSTEM_NAMESPACE,
         rich_help_panel=_OF_ALL,
     ),

@@ -122,7 +122,9 @@ def next_command(
     count: Annotated[
         int, typer.Option(min=1, max=_MOST, metavar="N", help="How many starts to print.")
     ] = 10,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = Output.TABLE,
+    output: Annotated[
+        Output, typer.Option("--output", "-o", help="The output format.")
+    ] = Output.TABLE,
 ) -> None:
     """Print the coming starts of a schedule, and what daylight saving does to them.
 

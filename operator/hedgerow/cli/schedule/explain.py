@@ -61,8 +61,10 @@ Down = Annotated[
         metavar="FROM/TO", help="No operator is running between these times; may be repeated."
     ),
 ]
-Limit = Annotated[int, typer.Option(min=1, max=1000, help="Tell of so many starts at most.")]
-Output = Annotated[Literal["table", "json"], typer.Option("--output", "-o", help="How to tell.")]
+Limit = Annotated[int, typer.Option(min=1, max=1000, help="The most starts to show.")]
+Output = Annotated[
+    Literal["table", "json"], typer.Option("--output", "-o", help="The output format.")
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def _words(old: Member | None, new: Member, program: str) -> Iterator[str]:
     if old is None or old.past:
         yield f"new, {new.readiness.words}"
     elif old.uid and old.uid != new.uid:
-        yield f"made anew, {new.readiness.words}" if new.uid else new.readiness.words
+        yield f"recreated, {new.readiness.words}" if new.uid else new.readiness.words
     else:
         yield from _progress(old, new)
     yield from _conditions(old.conditions if old else (), new.conditions)

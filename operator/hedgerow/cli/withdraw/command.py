@@ -294,13 +294,17 @@ def _line(result: Result, *, yes: bool) -> str:
     match result.fate:
         case "given up":
             told = f"{fields} {'given up' if yes else 'would be given up'}"
-            told += f"; gone with it: {_paths(result.lost)}" if result.lost and yes else ""
-            told += f"; would go with it: {_paths(result.lost)}" if result.lost and not yes else ""
+            told += f"; removed with it: {_paths(result.lost)}" if result.lost and yes else ""
+            told += (
+                f"; would be removed with it: {_paths(result.lost)}"
+                if result.lost and not yes
+                else ""
+            )
         case "handed over":
             told = f"{fields} {'handed over' if yes else 'would be handed over'}, no value changed"
         case "kept":
             told = f"{fields} kept: {result.why or 'nobody else holds'} {_paths(result.lost)}"
-            told += "; the finalizer goes" if result.freed else ""
+            told += "; the finalizer is removed" if result.freed else ""
         case _:
             told = f"failed: {result.why}"
     return printable(f"{result}: {told}")
@@ -340,11 +344,11 @@ def _tell(tally: _Tally, order: Order, output: str) -> None:
         typer.echo(_summary(tally, order))
     if tally.of("kept"):
         say(
-            f"{tally.of('kept')} kept, since nobody else holds their values: --to MANAGER has"
-            " somebody hold them, --drop has them go"
+            f"{tally.of('kept')} kept, because nobody else holds their values: --to MANAGER hands"
+            " them over, --drop removes them"
         )
     if tally.of("failed"):
-        say(f"{tally.of('failed')} failed; what was given up so far stays so, and you can go on")
+        say(f"{tally.of('failed')} failed; the rest stays given up: run the command again")
 
 
 def _capital(text: str) -> str:

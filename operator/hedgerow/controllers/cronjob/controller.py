@@ -211,7 +211,7 @@ def remarks(
     if record.refused:
         note = (
             f"status.lastScheduleTime {shown(record.refused)} is ahead of now: it is no record of"
-            " a start. Starts go on from now; none until now is made up for"
+            " a start. Starts go on from now; those missed before are not made"
         )
         yield Notice("RecordAhead", note, "Warning")
     if cj.spec.suspend:

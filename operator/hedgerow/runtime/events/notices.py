@@ -178,13 +178,13 @@ def restored(ref: ObjectRef, leaf: Leaf) -> Notice:
         note = f"{ref}: {leaf.path} had been removed; it was put back"
     else:
         live, want = (shown(ref.api.kind, leaf.steps, value) for value in (leaf.live, leaf.want))
-        note = f"{ref}: {leaf.path} was held by nobody and was {live}; it was set to {want} again"
+        note = f"{ref}: {leaf.path} had no holder and was {live}; it was set to {want} again"
     return Notice("FieldRestored", note, "Warning")
 
 
 def many_restored(ref: ObjectRef, leaves: Sequence[Leaf]) -> Notice:
     """Return the notice that several fields that nobody held were set again."""
-    note = f"{ref}: {len(leaves)} fields were held by nobody; they were set again: {_first(leaves)}"
+    note = f"{ref}: {len(leaves)} fields had no holder; they were set again: {_first(leaves)}"
     return Notice("FieldRestored", note, "Warning")
 
 

@@ -233,11 +233,11 @@ class Presence:
     def _see(self, guests: Iterable[Operator]) -> None:
         for guest in guests:
             self._tell(
-                "another installation is at work on the same",
+                "another installation manages the same resources",
                 identity=guest.identity,
                 instance=guest.instance or "none",
-                remedy="other namespaces or controllers for one of them; each leaves alone what"
-                " the other has",
+                remedy="give one of them other namespaces or controllers; each leaves alone what"
+                " the other manages",
             )
 
     def _unrecorded(self, why: str) -> None:

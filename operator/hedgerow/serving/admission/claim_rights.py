@@ -59,7 +59,7 @@ class ClaimJudge:
                 for api in kinds:
                     await ask(api)
         except (KubeError, TimeoutError) as error:
-            told = f"whether {user.name} may take what is claimed could not be asked: {error}"
+            told = f"cannot check whether {user.name} may take the claimed fields: {error}"
             return HTTPStatus.SERVICE_UNAVAILABLE, one_line(told)
         if not lacking:
             return None

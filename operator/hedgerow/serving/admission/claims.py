@@ -41,8 +41,8 @@ def refusal(user: str, lacking: list[ApiResource], namespace: str) -> str:
     """Return the message for a user who may not patch the claimed kinds."""
     kinds = ", ".join(api.plural for api in lacking)
     return (
-        f"{CLAIM} has fields taken by force for whoever writes this, and {user} may not patch"
-        f" {kinds} in namespace {namespace}: have that granted, or leave the annotation out"
+        f"{CLAIM} takes fields by force on behalf of its author, and {user} may not patch"
+        f" {kinds} in namespace {namespace}: grant that right, or leave the annotation out"
     )
 
 

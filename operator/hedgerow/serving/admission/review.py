@@ -92,7 +92,7 @@ def read(body: Any, controller: Controller[R]) -> Review:
     Anything that the API server could not have sent is refused here, before it is judged.
     """
     if not isinstance(body, dict) or (body.get("apiVersion"), body.get("kind")) != (VERSION, KIND):  # pyright: ignore[reportUnknownMemberType]
-        raise ReviewError(f"this is no {KIND} of {VERSION}, the one version spoken here")
+        raise ReviewError(f"this is not an {KIND} of {VERSION}, the only version that is accepted")
     try:
         review = Review.model_validate(body.get("request") or {})  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     except ValidationError as error:
@@ -101,9 +101,9 @@ def read(body: Any, controller: Controller[R]) -> Review:
     api, kind, place = controller.resource.api, review.kind, review.resource
     asked = (kind.group, kind.version, kind.kind), (place.group, place.version, place.resource)
     if asked != ((api.group, api.version, api.kind), (api.group, api.version, api.plural)):
-        raise ReviewError(f"this is asked about {api.kind} of {api.group_version}, and no other")
+        raise ReviewError(f"this webhook reviews only {api.kind} of {api.group_version}")
     if review.operation in _JUDGED and review.object is None:
-        raise ReviewError(f"request.object: a review of {review.operation} has one")
+        raise ReviewError(f"request.object: it is missing, in a review of {review.operation}")
     return review
 
 
