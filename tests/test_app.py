@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from hedgerow import app
 from hedgerow.kube import errors
 from hedgerow.process import leadership
-from hedgerow.runtime.leaderelection.presence import Presence
+from hedgerow.runtime.leaderelection.presence import RosterEntry
 from support.inline import inline
 from support.operating import BLUEGREEN, Process, quiet
 from support.registered import CONTROLLERS, REGISTRY
@@ -101,7 +101,7 @@ class TestBeginning:
         places = {
             "version": (process.cluster, "get"),
             "leader": (leadership, "live_leader"),
-            "presence": (Presence, "look"),
+            "presence": (RosterEntry, "wait_until_alone"),
         }
         if waits_for == "login":
             process.log_in = wait
@@ -125,7 +125,7 @@ class TestBeginning:
             await anyio.sleep_forever()
             yield
 
-        monkeypatch.setattr(leadership, "apart", inline)
+        monkeypatch.setattr(leadership, "own_thread", inline)
         monkeypatch.setattr(leadership, "connect", connect)
         with capture_logs() as logs, anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:

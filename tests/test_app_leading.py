@@ -48,7 +48,7 @@ class Replica(Process):
         self.fenced: Watched | None = None
         self.wrote = anyio.Event()
         monkeypatch.setattr(leadership, "connect", self._connect)
-        monkeypatch.setattr(leadership, "apart", inline)
+        monkeypatch.setattr(leadership, "own_thread", inline)
         monkeypatch.setattr(app, "SystemClock", VirtualClock)
         monkeypatch.setattr(self.cluster, "fenced", self._fence, raising=False)
 
@@ -258,7 +258,7 @@ class TestExitCodes:
 
         monkeypatch.setattr(preflight, "look", look)
         monkeypatch.setattr(app, "configure", lambda *_, **__: None)
-        monkeypatch.setattr(app, "favour_the_loop", lambda: None)
+        monkeypatch.setattr(app, "tune_for_event_loop", lambda: None)
         virtual = partial(anyio.run, backend_options={"loop_factory": VirtualLoop})
         monkeypatch.setattr(app.anyio, "run", virtual)
 

@@ -16,7 +16,7 @@ from hedgerow.objects import (
     controller_reference,
     digest,
     identity,
-    is_going,
+    is_terminating,
     metadata,
     ref_of,
 )
@@ -80,7 +80,7 @@ class TestReading:
     def test_missing_metadata_reads_as_empty(self, obj):
         assert metadata(obj) == {}
         assert annotation(obj, "a") == ""
-        assert not is_going(obj)
+        assert not is_terminating(obj)
 
     def test_an_annotation_is_given_by_name(self):
         obj: dict[str, Any] = {"metadata": {"annotations": {"a": "1"}}}
@@ -88,7 +88,7 @@ class TestReading:
         assert (annotation(obj, "a"), annotation(obj, "b")) == ("1", "")
 
     def test_an_object_with_a_deletion_timestamp_is_going(self):
-        assert is_going({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+        assert is_terminating({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
 
 
 class TestInstallation:

@@ -12,21 +12,21 @@ import structlog
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.plan.oversized import readable
 from hedgerow.process import preflight
-from hedgerow.process.leadership import led, margin, present, refuse_company
+from hedgerow.process.leadership import led, margin, on_the_roster, refuse_another_operator
 from hedgerow.process.services import Services
 from hedgerow.process.stopping import Stop
 from hedgerow.registry import Registry
 from hedgerow.runtime.cache.budget import Budget, memory_limit, most_for_caches
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.controller import Runner
+from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.credentials import Credentials
 from hedgerow.runtime.events.recorder import Allowance
-from hedgerow.runtime.heavy import Lanes, favour_the_loop
+from hedgerow.runtime.heavy import Lanes, tune_for_event_loop
 from hedgerow.runtime.logs import configure
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
-from hedgerow.runtime.observation import Observer
+from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.version import user_agent, version
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def serve(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
         there_are = ", ".join(registry.names) or "none"
         raise ValueError(f"no controller is called {', '.join(unknown)}; there are: {there_are}")
     configure(settings.log_format, debug=settings.debug)
-    favour_the_loop()
+    tune_for_event_loop()
     anyio.run(partial(run, settings, registry, first=partial(preflight.look, registry=registry)))
 
 
@@ -100,7 +100,7 @@ async def _run(
 
     def exchanged(verb: str, code: int, seconds: float) -> None:
         meters.exchanged(verb, code, seconds)
-        credentials.heard(code)
+        credentials.on_response(code)
 
     login = connect(
         kubeconfig=settings.kubeconfig,
@@ -113,7 +113,7 @@ async def _run(
     async def begin() -> tuple[Cluster, Any]:
         cluster = await stack.enter_async_context(login)
         server = await cluster.get("/version")
-        await refuse_company(settings, cluster, clock)
+        await refuse_another_operator(settings, cluster, clock)
         return cluster, server
 
     begun = await stop.unless_asked(begin)
@@ -121,7 +121,10 @@ async def _run(
         return
     cluster, server = begun
     names = tuple(controller.name for controller in controllers)
-    async with present(settings, names, cluster, clock, stop), anyio.create_task_group() as tasks:
+    async with (
+        on_the_roster(settings, names, cluster, clock, stop),
+        anyio.create_task_group() as tasks,
+    ):
         if stop.asked.is_set():
             return
         services = Services(settings, registry, cluster, clock, meters=meters, stop=stop)
@@ -160,11 +163,11 @@ async def _work(
     namespaces = Namespaces()
     runners = _runners(settings, controllers, cluster, namespaces, meters)
 
-    def look_again(names: Collection[str]) -> None:
+    def enqueue_all(names: Collection[str]) -> None:
         for runner in runners:
-            runner.look_again(names)
+            runner.enqueue_all(names)
 
-    namespaces.changed = look_again
+    namespaces.changed = enqueue_all
     services.work(runners)
     with stop.work:
         async with anyio.create_task_group() as tasks:
@@ -188,7 +191,7 @@ def _runners(
     cluster: Cluster,
     namespaces: Namespaces,
     meters: Meters,
-) -> list[Runner]:
+) -> list[ControllerRunner]:
     installation = settings.installation
     clock, lanes = SystemClock(), Lanes()
     budget = Budget(settings.memory_budget or most_for_caches(memory_limit()))
@@ -196,15 +199,15 @@ def _runners(
     log.info("caches are bounded", most=readable(budget.most), object=readable(budget.bound))
     allowance = Allowance(clock) if settings.events == "all" else None
     return [
-        Runner(
+        ControllerRunner(
             cluster,
-            Observer(
+            ResourcePlanner(
                 controller=controller,
                 installation=installation,
                 cache=build(controller, installation, settings.namespaces, budget),
                 clock=clock,
-                going=namespaces.is_going,
-                claiming=namespaces.allows_claims,
+                is_terminating=namespaces.is_terminating,
+                allows_claims=namespaces.allows_claims,
             ),
             meters,
             allowance,

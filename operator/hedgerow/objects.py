@@ -154,7 +154,7 @@ def annotation(obj: Mapping[str, Any], name: str) -> str:
     return annotations.get(name, "")
 
 
-def is_going(obj: Mapping[str, Any]) -> bool:
+def is_terminating(obj: Mapping[str, Any]) -> bool:
     """Return whether deletion of the object has begun: nothing is written to it any more."""
     return bool(metadata(obj).get("deletionTimestamp"))
 

@@ -69,9 +69,9 @@ class Garden(Cluster):
         await self.before(Sent("edit", api, "default", live["metadata"]["name"], {}))
         there = self.model.get(live)
         for operation in json.loads(adoption.request(api, live, edits).content):
-            *steps, last = operation["path"].strip("/").split("/")
+            *field_path, last = operation["path"].strip("/").split("/")
             place: Any = there
-            for step in steps:
+            for step in field_path:
                 place = place[int(step)] if isinstance(place, list) else place[step]
             key = int(last) if isinstance(place, list) else last
             if operation["op"] == "test" and place[key] != operation["value"]:

@@ -35,7 +35,7 @@ def began(monkeypatch):
     monkeypatch.setattr(preflight, "look", look)
     monkeypatch.setattr(app, "run", operate)
     monkeypatch.setattr(app, "configure", lambda *_, **__: None)
-    monkeypatch.setattr(app, "favour_the_loop", lambda: None)
+    monkeypatch.setattr(app, "tune_for_event_loop", lambda: None)
     return steps
 
 
@@ -159,7 +159,7 @@ class TestBeginning:
         before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as for a container's first process
         try:
             monkeypatch.setattr(app, "configure", lambda *_, **__: None)
-            monkeypatch.setattr(app, "favour_the_loop", lambda: None)
+            monkeypatch.setattr(app, "tune_for_event_loop", lambda: None)
             monkeypatch.setattr(preflight, "look", look)
             monkeypatch.setattr(app, "connect", connect)
             assert typed() == 0
@@ -214,7 +214,7 @@ def kubeconfig(tmp_path: Path, server: str) -> str:
 
 def test_where_no_api_server_answers_it_exits_with_4(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(app, "configure", lambda *_, **__: None)
-    monkeypatch.setattr(app, "favour_the_loop", lambda: None)
+    monkeypatch.setattr(app, "tune_for_event_loop", lambda: None)
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
 

@@ -58,7 +58,7 @@ CLAIMS = [
 
 
 @dataclass(frozen=True)
-class Played:
+class RehearsedObject:
     """How a demo ended and what it printed; `root` is where it made its directory."""
 
     code: int
@@ -87,7 +87,7 @@ class Played:
         return int(found[1])
 
 
-def play(root: Path, *flags: str) -> Played:
+def play(root: Path, *flags: str) -> RehearsedObject:
     ended = subprocess.run(
         [*DEMO, *flags],
         capture_output=True,
@@ -96,7 +96,7 @@ def play(root: Path, *flags: str) -> Played:
         env={**os.environ, "TMPDIR": str(root)},
         timeout=300,
     )
-    return Played(ended.returncode, ended.stdout, ended.stderr, root)
+    return RehearsedObject(ended.returncode, ended.stdout, ended.stderr, root)
 
 
 def in_shell(directory: Path, line: str) -> subprocess.CompletedProcess[str]:
@@ -120,7 +120,7 @@ def gone(pid: int) -> bool:
 
 
 @pytest.fixture(scope="module")
-def played(nodes_sandbox, tmp_path_factory) -> Played:
+def played(nodes_sandbox, tmp_path_factory) -> RehearsedObject:
     """One whole demo."""
     return play(tmp_path_factory.mktemp("played"))
 
@@ -276,7 +276,7 @@ class TestInterrupted:
     def test_killed_it_takes_everything_that_it_started_with_it(self, running):
         shown = running.until("it runs as process")
         running.process.kill()
-        pid = Played(0, shown, "", running.root).pid()
+        pid = RehearsedObject(0, shown, "", running.root).pid()
 
         eventually(lambda: gone(pid))
         nothing_left(running.root)

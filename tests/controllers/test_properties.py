@@ -17,7 +17,7 @@ from controllers.worlds import SUBJECTS
 from hedgerow.contract import Apply, Create, Desired, Observed
 from hedgerow.fields import ownership
 from hedgerow.objects import Installation, ObjectRef
-from hedgerow.plan.input import Past, Scene
+from hedgerow.plan.input import ChildHistory, PlanInput
 from hedgerow.plan.plan import plan
 from hedgerow.plan.writes import Write, normal_form, with_normal_form
 from hedgerow_schemas.base import CustomResource
@@ -115,7 +115,7 @@ class Converger:
         meta = self.live["metadata"]
         api = subject.controller.resource.api
         self.owner = ObjectRef(api, meta["namespace"], meta["name"], meta["uid"])
-        self.past: dict[tuple[str, str], Past] = {}
+        self.history: dict[tuple[str, str], ChildHistory] = {}
 
     def roll_out(self) -> None:
         """Do what the Deployment controller does once every pod is available."""
@@ -130,7 +130,7 @@ class Converger:
             }
             self.server.update({**live, "status": status}, "kube-controller-manager", "status")
 
-    def look(self) -> tuple[Desired, Scene]:
+    def look(self) -> tuple[Desired, PlanInput]:
         controller = self.subject.controller
         owned = [
             (kind, item)
@@ -139,18 +139,20 @@ class Converger:
         ]
         observed = Observed(NOW, tuple(kind(item) for kind, item in owned))
         live = {(kind.api.kind, item["metadata"]["name"]): item for kind, item in owned}
-        scene = Scene(self.owner, controller.name, Installation(), NOW, live, past=self.past)
-        return controller.compose(self.resource, observed), scene
+        plan_input = PlanInput(
+            self.owner, controller.name, Installation(), NOW, live, history=self.history
+        )
+        return controller.compose(self.resource, observed), plan_input
 
     def step(self) -> bool:
         """Make the first planned write or deletion; give whether there was one."""
         self.roll_out()
-        desired, scene = self.look()
-        planned = plan(scene, desired, self.subject.controller.owns)
+        desired, plan_input = self.look()
+        planned = plan(plan_input, desired, self.subject.controller.owns)
         assert (planned.contested, planned.problems) == ((), ())
-        self.past = dict(planned.past)
+        self.history = dict(planned.history)
         if planned.writes:
-            self.write(planned.writes[0], scene.field_manager)
+            self.write(planned.writes[0], plan_input.field_manager)
             return True
         for deletion in planned.deletions:
             ref = deletion.ref
@@ -185,7 +187,7 @@ class TestConvergence:
         world.converge()
         settled, version = world.look()[0], world.server.version
 
-        world.past = {}
+        world.history = {}
         assert not world.step()
         assert world.look()[0] == settled
         assert world.server.version == version
@@ -211,5 +213,8 @@ class TestForgetting:
 
 def shape(world: Converger) -> dict[tuple[str, str], Any]:
     """What we hold of each child; what the server defaulted meanwhile is nobody's."""
-    _, scene = world.look()
-    return {key: ownership.entry(item, scene.field_manager) for key, item in scene.live.items()}
+    _, plan_input = world.look()
+    return {
+        key: ownership.entry(item, plan_input.field_manager)
+        for key, item in plan_input.live.items()
+    }

@@ -26,8 +26,8 @@ WANT = {
 }
 
 
-def leaf(*steps: str) -> Leaf:
-    return Leaf("", steps, "lost", None, None, (), equal=False)
+def leaf(*field_path: str) -> Leaf:
+    return Leaf("", field_path, "lost", None, None, (), equal=False)
 
 
 def spec_without(*leaves: Leaf) -> dict[str, Any]:
@@ -73,9 +73,9 @@ class TestLeaveOut:
         assert left["containers"][0] == {"name": "main", "env": [{"name": "A"}]}
 
     def test_a_list_that_is_emptied_goes_too(self) -> None:
-        steps = ("f:spec", "f:containers", MAIN, "f:env", 'k:{"name":"A"}')
+        field_path = ("f:spec", "f:containers", MAIN, "f:env", 'k:{"name":"A"}')
 
-        assert "env" not in spec_without(leaf(*steps))["containers"][0]
+        assert "env" not in spec_without(leaf(*field_path))["containers"][0]
 
     def test_an_item_that_leaves_out_a_key_is_found_all_the_same(self) -> None:
         tcp = 'k:{"port":80,"protocol":"TCP"}'
@@ -92,13 +92,13 @@ class TestLeaveOut:
         assert left == {"apiVersion": "apps/v1", "metadata": {"name": "x"}}
 
     @pytest.mark.parametrize(
-        "steps",
+        "field_path",
         [(), ("f:no",), ("f:spec", "f:replicas", "f:deeper"), ("f:spec", "f:containers", "f:image"),
          ("f:spec", "f:containers", 'k:{"name":"no"}', "f:image"), ("f:spec", MAIN),
          ("f:spec", "f:finalizers", 'v:"a"', "f:x"), ("f:spec", "f:containers", "nonsense")],
     )  # fmt: skip
-    def test_what_is_not_there_is_not_missed(self, steps: tuple[str, ...]) -> None:
-        assert WANT == leave_out(WANT, [leaf(*steps)])
+    def test_what_is_not_there_is_not_missed(self, field_path: tuple[str, ...]) -> None:
+        assert WANT == leave_out(WANT, [leaf(*field_path)])
 
 
 class TestWithoutNulls:

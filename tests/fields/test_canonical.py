@@ -90,7 +90,7 @@ class TestTime:
 
 class TestSame:
     @pytest.mark.parametrize(
-        ("steps", "want", "live"),
+        ("field_path", "want", "live"),
         [
             ((*RESOURCES, "f:limits", "f:cpu"), "1000m", "1"),
             ((*RESOURCES, "f:requests", "f:memory"), "1024Mi", "1Gi"),
@@ -105,12 +105,12 @@ class TestSame:
         ],
     )  # fmt: skip
     def test_spelling_does_not_count_where_quantities_and_times_stand(
-        self, steps: tuple[str, ...], want: Any, live: Any
+        self, field_path: tuple[str, ...], want: Any, live: Any
     ) -> None:
-        assert same(want, live, steps)
+        assert same(want, live, field_path)
 
     @pytest.mark.parametrize(
-        ("steps", "want", "live"),
+        ("field_path", "want", "live"),
         [
             (("f:env", 'k:{"name":"limits"}', "f:value"), "1000m", "1"),
             (("f:data", "f:cpu"), "1000m", "1"),
@@ -124,9 +124,9 @@ class TestSame:
         ],
     )
     def test_everywhere_else_and_in_substance_it_does(
-        self, steps: tuple[str, ...], want: Any, live: Any
+        self, field_path: tuple[str, ...], want: Any, live: Any
     ) -> None:
-        assert not same(want, live, steps)
+        assert not same(want, live, field_path)
 
 
 class TestCanonical:

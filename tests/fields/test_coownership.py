@@ -56,7 +56,10 @@ class TestYielded:
         path = '.spec.template.spec.containers[name="blue"].image'
 
         fitted = without_yielded(
-            want, held(want, deployment(image="a")), OURS, lambda steps: path_of(steps) == path
+            want,
+            held(want, deployment(image="a")),
+            OURS,
+            lambda field_path: path_of(field_path) == path,
         )
 
         containers = fitted["spec"]["template"]["spec"]["containers"]
@@ -67,7 +70,7 @@ class TestYielded:
         theirs = deployment(resources={"limits": {}})
 
         fitted = without_yielded(
-            want, held(want, theirs), OURS, lambda steps: steps[-1] == "f:limits"
+            want, held(want, theirs), OURS, lambda field_path: field_path[-1] == "f:limits"
         )
 
         assert fitted == want

@@ -106,7 +106,7 @@ class TestSecrets:
     def test_a_new_one_shows_nothing_either(self):
         lines = difference(None, self.secret("a"), OURS)
 
-        assert [line.new for line in lines if line.steps[0] == "f:data"] == [HIDDEN]
+        assert [line.new for line in lines if line.field_path[0] == "f:data"] == [HIDDEN]
         assert [line.old for line in lines] == [None] * 3
 
     def test_a_kind_of_that_name_in_another_group_may_hold_secrets_as_well(self):

@@ -83,7 +83,7 @@ class TestLost:
         leaf = only(judge(declared, found, OURS))
 
         assert ("lost", ".spec.replicas", 2, 5) == (leaf.why, leaf.path, leaf.want, leaf.live)
-        assert ("f:spec", "f:replicas") == leaf.steps
+        assert ("f:spec", "f:replicas") == leaf.field_path
         assert [("kubectl", "Update", "scale")] == [
             (holder.manager, holder.operation, holder.subresource) for holder in leaf.holders
         ]

@@ -13,7 +13,7 @@ class TestPrinting:
     """As the server prints the fields of a 409's causes."""
 
     @pytest.mark.parametrize(
-        ("steps", "path"),
+        ("field_path", "path"),
         [
             (("f:spec", "f:replicas"), ".spec.replicas"),
             (("f:metadata", "f:labels", "f:app.kubernetes.io/name"),
@@ -27,8 +27,8 @@ class TestPrinting:
             ((), ""),
         ],
     )  # fmt: skip
-    def test_a_path_reads_like_a_conflict(self, steps: tuple[str, ...], path: str) -> None:
-        assert path == path_of(steps)
+    def test_a_path_reads_like_a_conflict(self, field_path: tuple[str, ...], path: str) -> None:
+        assert path == path_of(field_path)
 
     @pytest.mark.parametrize(
         ("char", "quoted"),

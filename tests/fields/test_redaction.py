@@ -19,7 +19,7 @@ class TestSecrets:
         assert not is_secret(kind)
 
     @pytest.mark.parametrize(
-        "steps",
+        "field_path",
         [
             (),
             ("f:data",),
@@ -30,14 +30,14 @@ class TestSecrets:
             ("f:metadata", "f:annotations", "f:kubectl.kubernetes.io/last-applied-configuration"),
         ],
     )
-    def test_its_values_are_hidden_wherever_they_are(self, steps):
-        assert is_private("Secret", steps)
-        assert shown("Secret", steps, {"password": PASSWORD}) == HIDDEN
-        assert PASSWORD in shown("ConfigMap", steps, {"password": PASSWORD})
+    def test_its_values_are_hidden_wherever_they_are(self, field_path):
+        assert is_private("Secret", field_path)
+        assert shown("Secret", field_path, {"password": PASSWORD}) == HIDDEN
+        assert PASSWORD in shown("ConfigMap", field_path, {"password": PASSWORD})
 
-    @pytest.mark.parametrize("steps", [("f:type",), ("f:metadata", "f:labels", "f:team")])
-    def test_what_holds_no_value_is_shown(self, steps):
-        assert shown("Secret", steps, "Opaque") == "Opaque"
+    @pytest.mark.parametrize("field_path", [("f:type",), ("f:metadata", "f:labels", "f:team")])
+    def test_what_holds_no_value_is_shown(self, field_path):
+        assert shown("Secret", field_path, "Opaque") == "Opaque"
 
 
 class TestBoth:

@@ -33,7 +33,7 @@ class TestLeaves:
         assert list(leaves(tree)) == [("f:a",), ("f:b",), ("f:s", 'v:"x"')]
 
     @pytest.mark.parametrize(
-        ("steps", "key"),
+        ("field_path", "key"),
         [
             ((*CONTAINERS, C, "f:name"), True),
             ((*CONTAINERS, C, "f:image"), False),
@@ -43,8 +43,8 @@ class TestLeaves:
             (("f:finalizers", C, 'v:"name"'), False),
         ],
     )
-    def test_the_keys_of_a_list_item_are_known(self, steps, key):
-        assert is_key(steps) is key
+    def test_the_keys_of_a_list_item_are_known(self, field_path, key):
+        assert is_key(field_path) is key
 
     def test_one_that_others_hold_the_content_of_is_hollow(self):
         obj = live(want(), (OURS, {"f:a": LEAF, "f:b": LEAF}), (OTHER, {"f:a": {".": LEAF}}))
@@ -80,7 +80,7 @@ class TestValues:
     }
 
     @pytest.mark.parametrize(
-        ("steps", "value"),
+        ("field_path", "value"),
         [
             (("f:spec", "f:replicas"), None),
             ((*CONTAINERS, C, "f:image"), "i"),
@@ -90,18 +90,18 @@ class TestValues:
             ((), OBJECT),
         ],
     )
-    def test_it_is_what_stands_there(self, steps, value):
-        assert Values(self.OBJECT).at(steps) == value
+    def test_it_is_what_stands_there(self, field_path, value):
+        assert Values(self.OBJECT).at(field_path) == value
 
     @pytest.mark.parametrize(
-        "steps",
+        "field_path",
         [
             ("f:status",), ("f:spec", "f:replicas", "f:x"), (*CONTAINERS, 'k:{"name":"z"}'),
             ("f:spec", C), ("f:args", "f:x"), ("?",),
         ],
     )  # fmt: skip
-    def test_where_nothing_stands_it_is_absent(self, steps):
-        assert Values(self.OBJECT).at(steps) is ABSENT
+    def test_where_nothing_stands_it_is_absent(self, field_path):
+        assert Values(self.OBJECT).at(field_path) is ABSENT
 
 
 class TestDeclaring:

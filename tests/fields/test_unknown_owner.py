@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.fields.ownership import unproven
+from hedgerow.fields.ownership import items_of_unknown_owner
 
 Object = dict[str, Any]
 BLUE, SIDE = 'k:{"name":"blue"}', 'k:{"name":"side"}'
@@ -84,30 +84,36 @@ CASES = (
 class TestUnproven:
     @pytest.mark.parametrize("case", CASES, ids=str)
     def test_what_is_not_declared_is_told(self, case):
-        found = unproven({"spec": case.spec}, live())
+        found = items_of_unknown_owner({"spec": case.spec}, live())
 
         assert tuple(leaf.path for leaf in found) == case.told
 
     def test_each_is_a_conflict_with_the_record_of_nobody(self):
-        (leaf,) = unproven({"spec": ALL | {"tags": []}}, live())
+        (leaf,) = items_of_unknown_owner({"spec": ALL | {"tags": []}}, live())
 
         assert [holder.manager for holder in leaf.holders] == ["before-first-apply"]
         assert (leaf.want, leaf.live, leaf.equal) == (None, "x", False)
 
     def test_below_what_is_not_declared_nothing_is_looked_for(self):
-        assert unproven({"kind": "x"}, live()) == ()
+        assert items_of_unknown_owner({"kind": "x"}, live()) == ()
 
     def test_what_somebody_else_holds_too_is_his(self):
         theirs: Object = {"f:spec": {"f:containers": {SIDE: {".": {}, "f:name": {}}}}}
         want = {"spec": ALL | {"containers": ALL["containers"][:1]}}
 
-        assert unproven(want, live(("injector", theirs))) == ()
+        assert items_of_unknown_owner(want, live(("injector", theirs))) == ()
 
     def test_what_is_gone_is_no_more_to_be_told(self):
         there = live()
         there["spec"] = {**there["spec"], "containers": there["spec"]["containers"][:1]}
 
-        assert unproven({"spec": ALL | {"containers": ALL["containers"][:1]}}, there) == ()
+        assert (
+            items_of_unknown_owner({"spec": ALL | {"containers": ALL["containers"][:1]}}, there)
+            == ()
+        )
 
     def test_where_records_were_never_lost_nothing_is(self):
-        assert unproven({"spec": {"containers": []}}, live(("helm", TREE), before=False)) == ()
+        assert (
+            items_of_unknown_owner({"spec": {"containers": []}}, live(("helm", TREE), before=False))
+            == ()
+        )

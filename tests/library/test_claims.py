@@ -11,7 +11,7 @@ import pytest
 
 import hedgerow
 from hedgerow.cli.tree.kinds import families
-from hedgerow.cli.tree.resources import Stock, is_ours, lineage, reduced
+from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
 from hedgerow.deploy import confinement
 from hedgerow.deploy.names import Names
 from hedgerow.deploy.rights import Right, of_controllers
@@ -169,7 +169,7 @@ class TestTree:
     def test_it_shows_what_the_annotation_says(self):
         (family,) = families([SCALER])
         live = reduced(self.LIVE)
-        tree = lineage(live, family.owned, Stock([live]), custom=family.is_custom)
+        tree = resource_tree(live, family.owned, ObjectIndex([live]), custom=family.is_custom)
 
         assert [one.type for one in tree.conditions] == ["Contested"]
         assert [one.path for one in tree.conflicts] == [".spec.replicas"]

@@ -136,7 +136,7 @@ class Case:
 
     @cached_property
     def terms(self) -> Any:
-        return counted().policy.terms_of(self.annotations)
+        return counted().policy.field_policy_of(self.annotations)
 
     @cached_property
     def reported(self) -> tuple[Any, ...]:
@@ -145,9 +145,10 @@ class Case:
     @cached_property
     def scene(self) -> Any:
         modules = counted()
-        return modules.input.Scene(
+        return modules.input.PlanInput(
             self.owner, "bluegreen", modules.objects.Installation(), NOW,
-            live={("Deployment", "web"): self.live}, terms=self.terms, reported=self.reported,
+            live={("Deployment", "web"): self.live}, field_policy=self.terms,
+            reported=self.reported,
         )  # fmt: skip
 
     @cached_property

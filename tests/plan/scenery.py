@@ -7,7 +7,7 @@ from typing import Any
 
 from hedgerow.contract import Apply, Child, Desired
 from hedgerow.objects import Installation, ObjectRef
-from hedgerow.plan.input import Past, Plan, Scene
+from hedgerow.plan.input import ChildHistory, Plan, PlanInput
 from hedgerow.plan.plan import plan
 from hedgerow.plan.writes import ChildId, Write, declare
 from hedgerow_schemas.base import ApiResource, ContestedField, View
@@ -33,30 +33,30 @@ CHILD = Apply(ConfigMap, "settings", {"data": DATA})
 WANT = declare(CHILD, OWNER, "bluegreen")
 
 
-def scene(
+def plan_input(
     there: Object | None = None,
     *,
-    past: Past | None = None,
-    homonym: Object | None = None,
+    history: ChildHistory | None = None,
+    name_conflict: Object | None = None,
     reported: tuple[ContestedField, ...] = (),
     now: datetime = NOW,
     **others: Object,
-) -> Scene:
+) -> PlanInput:
     objects = {ID: there} if there else {}
     objects |= {("ConfigMap", name): obj for name, obj in others.items()}
-    return Scene(
+    return PlanInput(
         OWNER,
         "bluegreen",
         Installation(),
         now,
         objects,
-        homonyms={ID: homonym} if homonym else {},
-        past={ID: past} if past else {},
+        name_conflicts={ID: name_conflict} if name_conflict else {},
+        history={ID: history} if history else {},
         reported=reported,
     )
 
 
-def planned(made: Scene, *children: Child) -> Plan:
+def planned(made: PlanInput, *children: Child) -> Plan:
     return plan(made, Desired(children=children or (CHILD,)), OWNS)
 
 
@@ -65,9 +65,9 @@ def only_write(made: Plan) -> Write:
     return write
 
 
-def settled_past(want: Object = WANT, seen: Object | None = None) -> Past:
+def settled_past(want: Object = WANT, seen: Object | None = None) -> ChildHistory:
     """What a pass remembers that found the child settled."""
-    return planned(scene(seen or live(want))).past[ID]
+    return planned(plan_input(seen or live(want))).history[ID]
 
 
 def nobodys(path: str = ".data.a") -> ContestedField:

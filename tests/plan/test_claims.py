@@ -12,9 +12,9 @@ from hedgerow.contract import Claim, Desired
 from hedgerow.fields import managed, ownership
 from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.annotation import STATUS_ANNOTATION
-from hedgerow.plan.input import Past, Plan, Scene
+from hedgerow.plan.input import ChildHistory, Plan, PlanInput
 from hedgerow.plan.plan import plan, plan_own
-from hedgerow.plan.policy import NO_TERMS, Terms, terms_of
+from hedgerow.plan.policy import NO_FIELD_POLICY, FieldPolicy, field_policy_of
 from hedgerow.plan.writes import ChildId, Write, judge_claim, normal_form, unguarded
 from hedgerow_schemas.base import View
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -44,7 +44,7 @@ class Stage:
     def __init__(self, *, built_in: bool = False) -> None:
         self.server = Server()
         self.server.apply({**TARGET, "spec": SPEC}, "helm")
-        self.past: dict[ChildId, Past] = {}
+        self.history: dict[ChildId, ChildHistory] = {}
         self.built_in = built_in
         self.claims: tuple[type[View], ...] = () if built_in else (Deployment,)
 
@@ -58,7 +58,7 @@ class Stage:
     def replicas(self) -> int:
         return self.live["spec"]["replicas"]
 
-    def scene(self, terms: Terms = NO_TERMS) -> Scene:
+    def plan_input(self, field_policy: FieldPolicy = NO_FIELD_POLICY) -> PlanInput:
         found = self.server.get(TARGET)
         uid = found["metadata"]["uid"] if found else "gone"
         owner = (
@@ -66,26 +66,26 @@ class Stage:
             if self.built_in
             else ObjectRef(BlueGreen.api, "default", "demo", "owner-uid")
         )
-        return Scene(
+        return PlanInput(
             owner,
             "scaler",
             Installation(),
             datetime.fromtimestamp(self.server.now, UTC),
             {ID: found} if found else {},
-            past=self.past,
-            terms=terms,
+            history=self.history,
+            field_policy=field_policy,
             is_custom=not self.built_in,
         )
 
-    def plan(self, *claims: Claim, terms: Terms = NO_TERMS) -> Plan:
-        made = plan(self.scene(terms), Desired(claims=claims), (Service,), self.claims)
-        self.past |= made.past
+    def plan(self, *claims: Claim, field_policy: FieldPolicy = NO_FIELD_POLICY) -> Plan:
+        made = plan(self.plan_input(field_policy), Desired(claims=claims), (Service,), self.claims)
+        self.history |= made.history
         return made
 
-    def carry_out(self, *claims: Claim, terms: Terms = NO_TERMS) -> list[Write]:
+    def carry_out(self, *claims: Claim, field_policy: FieldPolicy = NO_FIELD_POLICY) -> list[Write]:
         """Plan and write until nothing is left to do; give the writes."""
         done: list[Write] = []
-        while step := next(iter(self.plan(*claims, terms=terms).steps), None):
+        while step := next(iter(self.plan(*claims, field_policy=field_policy).requests), None):
             assert isinstance(step, Write)
             self.server.apply(step.body, MANAGER, force=bool(step.claims))
             done.append(step)
@@ -119,7 +119,7 @@ class TestClaim:
     def test_one_that_is_settled_is_not_written_again_even_after_a_restart(self):
         stage = Stage()
         stage.carry_out(replicas(3))
-        stage.past.clear()
+        stage.history.clear()
 
         assert stage.carry_out(replicas(3)) == []
 
@@ -129,7 +129,7 @@ class TestClaim:
 
         made = stage.plan(replicas(3))
 
-        assert (made.steps, made.problems, made.contested) == ((), (), ())
+        assert (made.requests, made.problems, made.contested) == ((), (), ())
 
     def test_nor_while_it_is_being_deleted(self):
         stage = Stage()
@@ -138,10 +138,10 @@ class TestClaim:
         )
         stage.server.delete(TARGET)
 
-        assert stage.plan(replicas(3)).steps == ()
+        assert stage.plan(replicas(3)).requests == ()
 
     def test_the_object_is_never_deleted(self):
-        assert Stage().plan().steps == ()
+        assert Stage().plan().requests == ()
 
     def test_nulls_are_not_claimed(self):
         stage = Stage()
@@ -159,7 +159,7 @@ class TestConflict:
 
         made = stage.plan(replicas(3))
 
-        assert made.steps == ()
+        assert made.requests == ()
         (field,) = made.contested
         assert (field.object, field.path, field.manager) == (
             "Deployment/web",
@@ -184,29 +184,29 @@ class TestConflict:
         unrecorded = [one for one in entries if one["manager"] != MANAGER]
         live["metadata"] |= {"managedFields": unrecorded}
         live["spec"]["replicas"] = 0
-        scene = replace(stage.scene(), live={ID: live})
+        plan_input = replace(stage.plan_input(), live={ID: live})
 
-        made = plan(scene, Desired(claims=(replicas(3),)), (), stage.claims)
+        made = plan(plan_input, Desired(claims=(replicas(3),)), (), stage.claims)
 
-        assert made.steps == ()
+        assert made.requests == ()
         assert [field.reason for field in made.contested] == ["ScaledToZero"]
 
     def test_a_yielded_field_is_left_without_a_report(self):
         stage = Stage()
         stage.server.apply({**TARGET, "spec": {"replicas": 9}}, "hpa")
-        terms = terms_of({"hedgerow.dev/yield": "Deployment/web: spec.replicas"})
+        field_policy = field_policy_of({"hedgerow.dev/yield": "Deployment/web: spec.replicas"})
 
-        made = stage.plan(replicas(3), terms=terms)
+        made = stage.plan(replicas(3), field_policy=field_policy)
 
-        assert (made.steps, made.contested, made.unmatched) == ((), (), ())
+        assert (made.requests, made.contested, made.unmatched) == ((), (), ())
 
     def test_a_claimed_field_is_taken_by_force_in_exactly_this_version(self):
         stage = Stage()
         stage.server.apply({**TARGET, "spec": {"replicas": 9}}, "hpa")
         version = stage.live["metadata"]["resourceVersion"]
-        terms = terms_of({"hedgerow.dev/claim": "Deployment/*: spec.replicas"})
+        field_policy = field_policy_of({"hedgerow.dev/claim": "Deployment/*: spec.replicas"})
 
-        (write,) = stage.carry_out(replicas(3), terms=terms)
+        (write,) = stage.carry_out(replicas(3), field_policy=field_policy)
 
         assert write.body["metadata"]["resourceVersion"] == version
         assert [leaf.path for leaf in write.claims] == [".spec.replicas"]
@@ -217,7 +217,7 @@ class TestGivingBack:
     def test_a_claim_that_is_not_desired_any_more_is_given_back_by_applying_nothing(self):
         stage = Stage()
         stage.carry_out(replicas(3))
-        stage.past.clear()
+        stage.history.clear()
         uid = stage.live["metadata"]["uid"]
 
         (write,) = stage.carry_out()
@@ -263,7 +263,7 @@ class TestGivingBack:
         )
         stage.server.delete(TARGET)
 
-        assert stage.plan().steps == ()
+        assert stage.plan().requests == ()
 
 
 class TestMistakes:
@@ -301,7 +301,7 @@ class TestMistakes:
         stage = Stage()
         stage.carry_out(replicas(3))
 
-        assert stage.plan(Claim(Deployment, "web", {"status": {}})).steps == ()
+        assert stage.plan(Claim(Deployment, "web", {"status": {}})).requests == ()
         assert stage.is_held
 
 
@@ -326,7 +326,7 @@ class TestBuiltIn:
     def test_the_annotation_and_the_claim_are_one_declaration(self):
         stage = Stage(built_in=True)
         stage.carry_out(replicas(3))
-        made = plan_own(stage.scene(), {ID: {"spec": {"replicas": 3}}}, '{"a":1}')
+        made = plan_own(stage.plan_input(), {ID: {"spec": {"replicas": 3}}}, '{"a":1}')
         (write,) = made.writes
         stage.server.apply(write.body, MANAGER)
 
@@ -336,17 +336,17 @@ class TestBuiltIn:
 
     def test_the_annotation_stays_until_a_pass_says_otherwise(self):
         stage = Stage(built_in=True)
-        (write,) = plan_own(stage.scene(), {}, '{"a":1}').writes
+        (write,) = plan_own(stage.plan_input(), {}, '{"a":1}').writes
         stage.server.apply(write.body, MANAGER)
 
         assert stage.carry_out() == []
-        assert plan_own(stage.scene(), {}, '{"a":1}').writes == ()
+        assert plan_own(stage.plan_input(), {}, '{"a":1}').writes == ()
 
     def test_without_text_and_claim_everything_is_given_back(self):
         stage = Stage(built_in=True)
-        (write,) = plan_own(stage.scene(), {}, '{"a":1}').writes
+        (write,) = plan_own(stage.plan_input(), {}, '{"a":1}').writes
         stage.server.apply(write.body, MANAGER)
-        (write,) = plan_own(stage.scene(), {}, "").writes
+        (write,) = plan_own(stage.plan_input(), {}, "").writes
         stage.server.apply(write.body, MANAGER)
 
         assert not stage.is_held

@@ -143,7 +143,7 @@ def deployed(m: Any) -> Any:
 
 
 def member(case: Case) -> Any:
-    return counted().resources.lineage(case.resource, ["Deployment"], stock(case))
+    return counted().resources.resource_tree(case.resource, ["Deployment"], stock(case))
 
 
 def stock(case: Case) -> Any:
@@ -152,7 +152,7 @@ def stock(case: Case) -> Any:
         {"kind": "Deployment", "metadata": {"name": f"d{n}", "ownerReferences": [ref]}}
         for n in range(case.size)
     ]
-    return counted().resources.Stock(there)
+    return counted().resources.ObjectIndex(there)
 
 
 def weights(m: Any, case: Case) -> Any:
@@ -175,7 +175,7 @@ def forecast(m: Any, case: Case) -> Any:
 
 
 def wish(m: Any) -> Any:
-    return m.adopt.Wish(OTHER)
+    return m.adopt.AdoptRequest(OTHER)
 
 
 def adopted(m: Any, case: Case) -> Any:
@@ -215,11 +215,11 @@ GATE: dict[str, Function] = {
     "applyconfiguration.without_nulls": lambda m, c: m.applyconfiguration.without_nulls(c.live),
     "oversized.reduced": lambda m, c: m.oversized.reduced(
         {**c.live, "metadata": {**c.live["metadata"], "finalizers": elements(c)}},
-        m.oversized.Excess(2, 1, "object"),
+        m.oversized.Oversize(2, 1, "object"),
         MANAGER,
         elements(c)[:1],
     ),
-    "oversized.excess_of": lambda m, c: m.oversized.excess_of(c.live),
+    "oversized.oversize_of": lambda m, c: m.oversized.oversize_of(c.live),
     "oversized.surplus": lambda m, c: m.oversized.surplus(
         weights(m, c), weights(m, c), c.size * c.size
     ),
@@ -297,7 +297,7 @@ GATE: dict[str, Function] = {
     ),
     "installations.doubly_reported": lambda m, c: m.installations.doubly_reported(c.live),
     "installations.installation_of": lambda m, c: m.installations.installation_of(c.live, "x"),
-    "installations.keeper": lambda m, c: m.installations.keeper(
+    "installations.other_installation": lambda m, c: m.installations.other_installation(
         c.live, "bluegreen", m.objects.Installation("two")
     ),
     "installations.reporters": lambda m, c: m.installations.reporters(c.live, "bluegreen"),
@@ -307,11 +307,11 @@ GATE: dict[str, Function] = {
         [m.validation.FieldError(str(n), n, "no") for n in range(c.size)],
     ),
     "resources.reduced": lambda m, c: m.resources.reduced(c.live),
-    "resources.lineage": lambda _, c: member(c),
+    "resources.resource_tree": lambda _, c: member(c),
     "resources.last_change": lambda m, c: m.resources.last_change(c.live),
-    "resources.Member.walk": lambda _, c: member(c).walk(),
-    "resources.Stock.children": lambda _, c: stock(c).children("owner"),
-    "resources.Stock.find": lambda _, c: stock(c).find("Deployment", "", "d1"),
+    "resources.TreeNode.walk": lambda _, c: member(c).walk(),
+    "resources.ObjectIndex.children": lambda _, c: stock(c).children("owner"),
+    "resources.ObjectIndex.find": lambda _, c: stock(c).find("Deployment", "", "d1"),
     "managed.held": lambda m, c: m.managed.held(c.live),
     "managed.entries": lambda m, c: m.managed.entries(c.live),
     "managed.entry": lambda m, c: m.managed.entry(c.live, MANAGER),
@@ -339,7 +339,7 @@ GATE: dict[str, Function] = {
     ),
     "transfers.changes": lambda m, c: m.transfers.changes(c.live, c.after, c.steps),
     "transfers.holdings": lambda m, c: m.transfers.holdings(c.live),
-    "tree_diff.news": lambda m, c: m.tree_diff.news([member(c)], [member(c)]),
+    "tree_diff.tree_changes": lambda m, c: m.tree_diff.tree_changes([member(c)], [member(c)]),
     "owners.owners": lambda m, c: m.owners.owners(c.live, {".spec": "BlueGreen/web"}),
     "owners.Node.walk": lambda m, c: m.owners.owners(c.live).fields[-1].walk(),
     "owners.Ownership.places": lambda m, c: m.owners.owners(c.live).places(),
@@ -361,10 +361,10 @@ GATE: dict[str, Function] = {
     ],
     "workloads.waits_for": lambda m, c: m.workloads.waits_for(owned(c), pods(c)),
     "workloads.replicas_of": lambda m, c: m.workloads.replicas_of("web", {}, pods(c)),
-    "input.Scene.report": lambda m, c: (
+    "input.PlanInput.report": lambda m, c: (
         (scene := c.scene) and [scene.report(deployed(m), leaf) for leaf in c.verdict.leaves]
     ),
-    "input.Scene.is_given_up": lambda m, c: (
+    "input.PlanInput.is_given_up": lambda m, c: (
         (scene := c.scene)
         and [scene.is_given_up(deployed(m), leaf.path) for leaf in c.verdict.leaves]
     ),
@@ -379,10 +379,10 @@ GATE: dict[str, Function] = {
     "status.report": lambda m, c: m.status.report(
         c.scene, c.resource, m.base_schema.Status(), c.reported, problems(c)
     ),
-    "policy.Terms.yielded": lambda _, c: (
+    "policy.FieldPolicy.yielded": lambda _, c: (
         (terms := c.terms) and [terms.yielded("Deployment", "web", steps) for steps in c.steps]
     ),
-    "policy.Terms.claimed": lambda _, c: (
+    "policy.FieldPolicy.claimed": lambda _, c: (
         (terms := c.terms) and [terms.claimed("Deployment", "web", steps) for steps in c.steps]
     ),
     "sets.leaves": lambda m, c: m.sets.leaves(tree(c)),
@@ -400,10 +400,12 @@ GATE: dict[str, Function] = {
     "policy.unmatched": lambda m, c: m.policy.unmatched(
         c.terms, c.scene.live, {("Deployment", "web")}, {"Deployment"}
     ),
-    "ownership.unproven": lambda m, c: m.ownership.unproven(c.want, c.live),
+    "ownership.items_of_unknown_owner": lambda m, c: m.ownership.items_of_unknown_owner(
+        c.want, c.live
+    ),
     "validation.field_errors": lambda m, c: list(m.validation.field_errors(unreadable(m, c))),
     "validation.in_a_line": lambda m, c: m.validation.in_a_line(unreadable(m, c)),
-    "withdraw.bequest": lambda m, c: m.withdraw.bequest(c.live, MANAGER, ""),
+    "withdraw.co_owning_apply": lambda m, c: m.withdraw.co_owning_apply(c.live, MANAGER, ""),
     "withdraw.count": lambda m, c: m.withdraw.count(c.live, MANAGER, ""),
     "withdraw.endpoints": lambda m, c: m.withdraw.endpoints(c.live, MANAGER),
     "withdraw.losses": lambda m, c: m.withdraw.losses(c.live, c.after),
@@ -435,13 +437,13 @@ MORE: dict[str, tuple[str, ...]] = {
     "ownership.judge": ("add", "drop", "reorder", "replace_all", "contest", "crowd", *LISTS),
     "plan.plan": ("add", "drop", "contest", "claim", "reorder"),
     "release.release": ("change", "shared_drop"),
-    "input.Scene.is_given_up": ("vanished",),
-    "input.Scene.report": ("contest", "vanished"),
+    "input.PlanInput.is_given_up": ("vanished",),
+    "input.PlanInput.report": ("contest", "vanished"),
     "status.report": ("vanished",),
-    "policy.Terms.claimed": ("claim", "many_terms"),
-    "policy.Terms.yielded": ("leave", "many_terms"),
+    "policy.FieldPolicy.claimed": ("claim", "many_terms"),
+    "policy.FieldPolicy.yielded": ("leave", "many_terms"),
     "policy.unmatched": ("many_terms",),
-    "ownership.unproven": ("emptied",),
+    "ownership.items_of_unknown_owner": ("emptied",),
 }
 """The situations in which there is most to do; for the others one is as good as another."""
 EXCEPT: dict[str, str] = {
@@ -454,12 +456,14 @@ EXCEPT: dict[str, str] = {
             "paths.show", "validation.annotation_path", "validation.cut", "validation.quoted",
             "validation.FieldError.cause", "managed.Holder.is_applier", "workloads.names",
             "starts.name_of", "starts.named", "starts.start_of", "policy.is_fixed",
-            "policy.is_ours", "policy.joined", "policy.Term.covers", "policy.Term.names",
-            "sets.is_key", "input.is_nobodys", "input.is_scaled_away",
+            "policy.is_ours", "policy.joined", "policy.PolicyEntry.covers",
+            "policy.PolicyEntry.names",
+            "sets.is_key", "input.has_no_holder", "input.is_scaled_to_zero",
             "ownership.is_before_first_apply",
             "forecast.Held.by", "forecast.Held.of", "transfers.are_meant", "conflicts.group",
             "conflicts.held", "conflicts.holder", "conflicts.sentence", "conflicts.values",
-            "installations.giving_up", "installations.instance_of", "installations.kept_by",
+            "installations.giving_up", "installations.instance_of",
+            "installations.managed_elsewhere",
             "installations.named", "installations.remedy", "remedies.overview", "remedies.own",
             "installations.program_of", "policy.is_controller_label", "objects.labelling_program",
             "objects.renamed", "objects.variable_prefix",
@@ -474,13 +478,13 @@ EXCEPT: dict[str, str] = {
         "looks at one value, name or place",
     ),
     **dict.fromkeys(
-        ("transfers.patterns", "policy.parse", "policy.parts", "policy.terms_of"),
+        ("transfers.patterns", "policy.parse", "policy.parts", "policy.field_policy_of"),
         "reads a text that is at most 4096 characters long",
     ),
     **dict.fromkeys(
         (
             "conditions.condition", "conditions.ready", "conditions.stalled", "objects.annotation",
-            "objects.controller_reference", "objects.identity", "objects.is_going",
+            "objects.controller_reference", "objects.identity", "objects.is_terminating",
             "objects.metadata",
             "objects.ref_of", "objects.Installation.field_manager", "objects.Installation.label",
             "starts.creation", "review.answer", "review.answered", "review.refusal",
@@ -491,8 +495,8 @@ EXCEPT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "missed.agenda", "missed.in_time", "missed.passed_over", "missed.timetable",
-            "missed.faults", "missed.backlog",
+            "missed.missed_starts", "missed.in_time", "missed.passed_over", "missed.timetable",
+            "missed.schedule_problems", "missed.missed_count",
         ),
         "is about one schedule; it is a part of cronjob.compose, which is measured",
     ),

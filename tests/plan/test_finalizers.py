@@ -75,7 +75,7 @@ class TestFinalization:
         assert (write.create, write.once, write.restores) == (False, True, ())
         assert write.ref == ObjectRef(Job.api, "default", "demo-60", there["metadata"]["uid"])
         assert write.body["metadata"]["uid"] == write.ref.uid
-        assert write.mark
+        assert write.fingerprint
 
     def test_it_is_refused_once_the_owner_was_taken_off_to_orphan_the_object(self, server):
         there = put_up(server, GUARD)
@@ -91,7 +91,7 @@ class TestFinalization:
         first = finalization(Job.api, there, OURS, {GUARD})
         there["metadata"]["resourceVersion"] = "999"
 
-        assert finalization(Job.api, there, OURS, {GUARD}).mark == first.mark
+        assert finalization(Job.api, there, OURS, {GUARD}).fingerprint == first.fingerprint
 
     def test_it_is_done_once(self, server):
         there = put_up(server, GUARD)

@@ -10,9 +10,9 @@ from hedgerow.plan.installations import (
     giving_up,
     installation_of,
     instance_of,
-    keeper,
-    kept_by,
+    managed_elsewhere,
     named,
+    other_installation,
     remedy,
     reporters,
 )
@@ -127,7 +127,7 @@ class TestKeeper:
         obj = live(want(), *entries)
         if label:
             obj["metadata"]["labels"] = {CONTROLLER_LABEL: label}
-        found = keeper(obj, "bluegreen", Installation())
+        found = other_installation(obj, "bluegreen", Installation())
 
         assert (found and found.instance) == instance
 
@@ -135,15 +135,15 @@ class TestKeeper:
         obj = live(want(), ("hedgerow-bluegreen", LABELLED))
         obj["metadata"]["labels"] = {CONTROLLER_LABEL: "bluegreen"}
 
-        assert keeper(obj, "bluegreen", Installation("two")) == Installation()
+        assert other_installation(obj, "bluegreen", Installation("two")) == Installation()
 
 
 def test_what_is_told_of_anothers_object_names_it_and_the_remedy():
-    told = kept_by("Deployment/x", Installation("two"))
+    told = managed_elsewhere("Deployment/x", Installation("two"))
 
     assert "instance 'two'" in told
     assert "`hedgerow release --instance two --all`" in told
-    assert named("") in kept_by("Deployment/x", Installation())
+    assert named("") in managed_elsewhere("Deployment/x", Installation())
 
 
 class TestRemedy:
@@ -195,20 +195,20 @@ class TestPrograms:
     CHILD = labelled({GREETER.label_key: "bluegreen"}, ("greeter-bluegreen", THEIR_LABEL))
 
     def test_a_child_with_the_label_of_another_program_is_left_alone(self):
-        assert keeper(self.CHILD, "bluegreen", Installation()) == GREETER
-        assert keeper(self.CHILD, "bluegreen", Installation("two")) == GREETER
-        assert keeper(self.CHILD, "bluegreen", GREETER) is None
+        assert other_installation(self.CHILD, "bluegreen", Installation()) == GREETER
+        assert other_installation(self.CHILD, "bluegreen", Installation("two")) == GREETER
+        assert other_installation(self.CHILD, "bluegreen", GREETER) is None
 
     def test_so_is_one_of_hedgerow_by_the_other_program(self):
         obj = labelled({CONTROLLER_LABEL: "two.bluegreen"}, (TWO, LABELLED))
 
-        assert keeper(obj, "bluegreen", GREETER) == Installation("two")
+        assert other_installation(obj, "bluegreen", GREETER) == Installation("two")
 
     @pytest.mark.parametrize("entry", [("hedgerow-bluegreen", OWNED), ("kubectl", THEIR_LABEL)])
     def test_but_not_where_that_program_holds_nothing_of_it(self, entry):
         obj = labelled({GREETER.label_key: "bluegreen"}, entry)
 
-        assert keeper(obj, "bluegreen", Installation()) is None
+        assert other_installation(obj, "bluegreen", Installation()) is None
 
     def test_where_both_have_it_each_goes_on(self):
         obj = labelled(
@@ -217,16 +217,16 @@ class TestPrograms:
             ("greeter-bluegreen", THEIR_LABEL),
         )
 
-        assert keeper(obj, "bluegreen", Installation()) is None
-        assert keeper(obj, "bluegreen", GREETER) is None
+        assert other_installation(obj, "bluegreen", Installation()) is None
+        assert other_installation(obj, "bluegreen", GREETER) is None
 
     def test_a_label_of_no_program_says_nothing(self):
         obj = labelled({"a-b.hedgerow.dev/controller": "bluegreen"}, ("a-b-bluegreen", OWNED))
 
-        assert keeper(obj, "bluegreen", Installation()) is None
+        assert other_installation(obj, "bluegreen", Installation()) is None
 
     def test_the_message_names_the_program_and_its_command(self):
-        told = kept_by("Deployment/x", Installation("two", "greeter"))
+        told = managed_elsewhere("Deployment/x", Installation("two", "greeter"))
 
         assert told.startswith("Deployment/x is managed by greeter, instance 'two'; it is left")
         assert "`greeter release --instance two --all`" in told

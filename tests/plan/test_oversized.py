@@ -14,9 +14,9 @@ from hedgerow.plan.installations import reporters
 from hedgerow.plan.oversized import (
     MARK,
     TOO_LARGE,
-    Excess,
     Family,
-    excess_of,
+    Oversize,
+    oversize_of,
     problem,
     readable,
     reduced,
@@ -27,8 +27,8 @@ from plan.made import entry
 
 MANAGER = "hedgerow-bluegreen"
 MIB = 1024 * 1024
-OWN = Excess(9 * MIB, 8 * MIB, "object")
-SUM = Excess(30 * MIB, 224 * MIB, "sum")
+OWN = Oversize(9 * MIB, 8 * MIB, "object")
+SUM = Oversize(30 * MIB, 224 * MIB, "sum")
 STATUS = {"routeTo": "Blue", "conditions": [{"type": "Ready", "status": "True"}], "theirs": 1}
 
 
@@ -58,8 +58,8 @@ def resource(**meta: Any) -> dict[str, Any]:
     }
 
 
-def reduce(obj: dict[str, Any], excess: Excess = OWN) -> dict[str, Any]:
-    return reduced(obj, excess, MANAGER, {"ours"})
+def reduce(obj: dict[str, Any], oversize: Oversize = OWN) -> dict[str, Any]:
+    return reduced(obj, oversize, MANAGER, {"ours"})
 
 
 class TestReduced:
@@ -123,12 +123,12 @@ class TestReduced:
 
 
 class TestExcess:
-    @pytest.mark.parametrize("excess", [OWN, SUM])
-    def test_a_part_tells_why_it_is_one(self, excess):
-        assert excess_of(reduce(resource(), excess)) == excess
+    @pytest.mark.parametrize("oversize", [OWN, SUM])
+    def test_a_part_tells_why_it_is_one(self, oversize):
+        assert oversize_of(reduce(resource(), oversize)) == oversize
 
     def test_a_whole_object_tells_of_none(self):
-        assert excess_of(resource()) is None
+        assert oversize_of(resource()) is None
 
 
 class TestProblem:

@@ -12,7 +12,7 @@ import pytest
 from hedgerow.contract import Apply
 from hedgerow.fields import ownership
 from hedgerow.objects import controller_reference
-from hedgerow.plan.input import Past
+from hedgerow.plan.input import ChildHistory
 from hedgerow.plan.writes import declare, normal_form, with_normal_form
 from hedgerow_schemas.base import ContestedField
 from plan.made import MANAGER, entry, live, removed, taken
@@ -25,8 +25,8 @@ from plan.scenery import (
     WANT,
     ConfigMap,
     only_write,
+    plan_input,
     planned,
-    scene,
     settled_past,
 )
 
@@ -35,7 +35,7 @@ Object = dict[str, Any]
 
 class TestMissing:
     def test_a_child_that_is_not_there_is_applied_create_only(self):
-        write = only_write(planned(scene()))
+        write = only_write(planned(plan_input()))
 
         assert write.create
         assert write.id == ID
@@ -43,7 +43,7 @@ class TestMissing:
 
     def test_a_create_is_named_by_its_declaration(self):
         marks = [
-            only_write(planned(scene(), *child)).mark
+            only_write(planned(plan_input(), *child)).fingerprint
             for child in ((), (), (Apply(ConfigMap, "settings", {"data": {"a": "3"}}),))
         ]
 
@@ -60,42 +60,42 @@ def former(**change: Any) -> Object:
 
 class TestNames:
     def test_what_an_earlier_resource_of_our_name_left_is_waited_for(self):
-        made = planned(scene(homonym=former()))
+        made = planned(plan_input(name_conflict=former()))
 
         assert made.writes == ()
         assert [(p.reason, p.stalled) for p in made.problems] == [("WaitingForDeletion", False)]
 
     @pytest.mark.parametrize(
-        "homonym",
+        "name_conflict",
         [former(name="other"), former(kind="Other"), former(controller=False)],
         ids=["another resource's", "another kind's", "nobody's"],
     )
-    def test_somebody_elses_object_is_never_written(self, homonym):
-        made = planned(scene(homonym=homonym))
+    def test_somebody_elses_object_is_never_written(self, name_conflict):
+        made = planned(plan_input(name_conflict=name_conflict))
 
         assert (made.writes, made.deletions) == ((), ())
         assert [(p.reason, p.stalled) for p in made.problems] == [("NameTaken", True)]
-        assert made.past[ID].taken
+        assert made.history[ID].taken
 
     def test_somebody_elses_object_that_is_going_is_waited_for(self):
         going = former(name="other")
         going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 
-        made = planned(scene(homonym=going))
+        made = planned(plan_input(name_conflict=going))
 
         assert [p.reason for p in made.problems] == ["WaitingForDeletion"]
         assert made.writes == ()
 
     def test_a_name_found_taken_stays_so_until_it_is_looked_at_again(self):
-        made = planned(scene(past=Past(taken=True)))
+        made = planned(plan_input(history=ChildHistory(taken=True)))
 
-        assert (made.writes, made.past[ID].taken) == ((), True)
+        assert (made.writes, made.history[ID].taken) == ((), True)
         assert [p.reason for p in made.problems] == ["NameTaken"]
 
     def test_other_children_go_on(self):
         other = Apply(ConfigMap, "other", {"data": {"x": "y"}})
 
-        made = planned(scene(homonym=former(name="other")), CHILD, other)
+        made = planned(plan_input(name_conflict=former(name="other")), CHILD, other)
 
         assert only_write(made).id == ("ConfigMap", "other")
 
@@ -105,7 +105,7 @@ class TestGoing:
         going = taken(WANT, ("data", "a"), "9")
         going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 
-        made = planned(scene(going))
+        made = planned(plan_input(going))
 
         assert (made.writes, made.deletions, made.contested) == ((), (), ())
         assert [(p.reason, p.stalled) for p in made.problems] == [("WaitingForDeletion", False)]
@@ -113,13 +113,13 @@ class TestGoing:
 
 class TestSettled:
     def test_a_settled_child_gets_no_request(self):
-        made = planned(scene(live(WANT)))
+        made = planned(plan_input(live(WANT)))
 
         assert (made.writes, made.contested, made.problems) == ((), (), ())
 
     def test_what_was_settled_is_not_walked_again_while_nothing_changed(self, monkeypatch):
         seen = live(WANT)
-        past = settled_past(seen=seen)
+        history = settled_past(seen=seen)
 
         def walked(*_: Any, **__: Any) -> Any:
             raise AssertionError("walked again")
@@ -131,26 +131,26 @@ class TestSettled:
         status_entry = entry({"apiVersion": "v1", "status": {}}, "kcm", "Update")
         newer["metadata"]["managedFields"].append({**status_entry, "subresource": "status"})
 
-        assert planned(scene(newer, past=past)).writes == ()
-        assert planned(scene(seen, past=past)).writes == ()
+        assert planned(plan_input(newer, history=history)).writes == ()
+        assert planned(plan_input(seen, history=history)).writes == ()
 
     def test_a_change_of_the_child_is_seen_in_spite_of_the_memory(self):
-        past = settled_past()
+        history = settled_past()
 
-        assert planned(scene(taken(WANT, ("data", "a"), "9"), past=past)).contested
-        assert planned(scene(removed(WANT, "data", "a"), past=past)).writes
+        assert planned(plan_input(taken(WANT, ("data", "a"), "9"), history=history)).contested
+        assert planned(plan_input(removed(WANT, "data", "a"), history=history)).writes
 
     def test_a_change_of_the_declaration_is_seen_in_spite_of_the_memory(self):
         other = Apply(ConfigMap, "settings", {"data": {"a": "3", "b": "2"}})
 
-        made = planned(scene(live(WANT), past=settled_past()), other)
+        made = planned(plan_input(live(WANT), history=settled_past()), other)
 
         assert only_write(made).body["data"] == {"a": "3", "b": "2"}
 
     def test_the_memory_of_a_contested_field_still_reports_it(self):
         seen = taken(WANT, ("data", "a"), "9")
-        first = planned(scene(seen))
-        again = planned(scene(seen, past=first.past[ID], reported=first.contested))
+        first = planned(plan_input(seen))
+        again = planned(plan_input(seen, history=first.history[ID], reported=first.contested))
 
         assert again.contested == first.contested
         assert [field.path for field in again.contested] == [".data.a"]
@@ -162,25 +162,25 @@ class TestSettled:
         marked = live(with_normal_form(WANT, mark))
         marked["data"] = {"a": "one", "b": "2"}
 
-        assert planned(scene(answer)).writes
-        assert planned(scene(marked)).writes == ()
+        assert planned(plan_input(answer)).writes
+        assert planned(plan_input(marked)).writes == ()
 
     def test_leftovers_of_an_older_declaration_are_given_up(self):
         less = Apply(ConfigMap, "settings", {"data": {"a": "1"}})
 
-        assert only_write(planned(scene(live(WANT)), less)).body["data"] == {"a": "1"}
+        assert only_write(planned(plan_input(live(WANT)), less)).body["data"] == {"a": "1"}
 
     def test_a_child_whose_managed_fields_were_wiped_is_not_settled(self):
         wiped = live(WANT)
         wiped["metadata"]["managedFields"] = []
 
-        assert planned(scene(wiped)).writes
+        assert planned(plan_input(wiped)).writes
 
 
 class TestPresent:
     def test_every_write_to_what_is_there_carries_its_uid_and_no_version(self):
         write = only_write(
-            planned(scene(live(declare(Apply(ConfigMap, "settings", {}), OWNER, "x"))))
+            planned(plan_input(live(declare(Apply(ConfigMap, "settings", {}), OWNER, "x"))))
         )
 
         assert not write.create
@@ -191,7 +191,7 @@ class TestPresent:
     def test_a_field_somebody_changed_is_left_out_and_the_rest_is_written(self):
         other = Apply(ConfigMap, "settings", {"data": {"a": "1", "b": "3"}})
 
-        made = planned(scene(taken(WANT, ("data", "a"), "9")), other)
+        made = planned(plan_input(taken(WANT, ("data", "a"), "9")), other)
 
         assert only_write(made).body["data"] == {"b": "3"}
         (field,) = made.contested
@@ -207,13 +207,13 @@ class TestPresent:
         )
 
     def test_a_field_somebody_changed_is_not_written_to_when_the_rest_is_settled(self):
-        made = planned(scene(taken(WANT, ("data", "a"), "9")))
+        made = planned(plan_input(taken(WANT, ("data", "a"), "9")))
 
         assert made.writes == ()
         assert [field.path for field in made.contested] == [".data.a"]
 
     def test_a_field_whose_holder_agrees_is_shared(self):
-        made = planned(scene(taken(WANT, ("data", "a"), "1")))
+        made = planned(plan_input(taken(WANT, ("data", "a"), "1")))
 
         assert made.contested == ()
         assert only_write(made).body["data"] == DATA
@@ -221,7 +221,7 @@ class TestPresent:
     def test_a_holders_subresource_and_unknown_time_are_told(self):
         seen = taken(WANT, ("data", "a"), "9", "hpa", subresource="scale", time="")
 
-        (field,) = planned(scene(seen)).contested
+        (field,) = planned(plan_input(seen)).contested
 
         assert (field.manager, field.subresource, field.since) == ("hpa", "scale", NOW)
 
@@ -235,7 +235,7 @@ class TestPresent:
         )
         seen = taken(WANT, ("data", "a"), "9")
 
-        (field,) = planned(scene(seen, reported=(old,))).contested
+        (field,) = planned(plan_input(seen, reported=(old,))).contested
 
         assert (field.since, field.declared, field.live) == (old.since, '"1"', '"9"')
 
@@ -244,11 +244,15 @@ class TestPresent:
             object="ConfigMap/settings", path=".data.a", manager="somebody", since=NOW
         )
 
-        (field,) = planned(scene(taken(WANT, ("data", "a"), "9"), reported=(old,))).contested
+        (field,) = planned(plan_input(taken(WANT, ("data", "a"), "9"), reported=(old,))).contested
 
         assert field.manager == "kubectl-edit"
 
     def test_writes_come_in_the_order_of_the_declarations(self):
         children = [Apply(ConfigMap, name, {"data": {"x": name}}) for name in ("c", "a", "b")]
 
-        assert [write.ref.name for write in planned(scene(), *children).writes] == ["c", "a", "b"]
+        assert [write.ref.name for write in planned(plan_input(), *children).writes] == [
+            "c",
+            "a",
+            "b",
+        ]

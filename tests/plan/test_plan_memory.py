@@ -11,7 +11,7 @@ import pytest
 
 from hedgerow.contract import Apply, Desired, Keep
 from hedgerow.objects import ObjectRef
-from hedgerow.plan.input import is_nobodys
+from hedgerow.plan.input import has_no_holder
 from hedgerow.plan.plan import RESTORE_ONCE_IN, plan
 from hedgerow.plan.writes import declare
 from hedgerow_schemas.builtin import Deployment, Service
@@ -26,8 +26,8 @@ from plan.scenery import (
     ConfigMap,
     nobodys,
     only_write,
+    plan_input,
     planned,
-    scene,
     settled_past,
 )
 
@@ -38,7 +38,7 @@ class TestVanished:
     """A field of ours that nobody holds any more."""
 
     def test_it_is_restored_and_told(self):
-        made = planned(scene(removed(WANT, "data", "a"), past=settled_past()))
+        made = planned(plan_input(removed(WANT, "data", "a"), history=settled_past()))
 
         write = only_write(made)
         assert write.body["data"] == DATA
@@ -46,39 +46,41 @@ class TestVanished:
         assert made.contested == ()
 
     def test_gone_again_within_ten_minutes_it_is_reported_and_left_alone(self):
-        past = replace(settled_past(), restored={".data.a": NOW})
+        history = replace(settled_past(), restored={".data.a": NOW})
         then = NOW + RESTORE_ONCE_IN - timedelta(seconds=1)
 
-        made = planned(scene(removed(WANT, "data", "a"), past=past, now=then))
+        made = planned(plan_input(removed(WANT, "data", "a"), history=history, now=then))
 
         assert made.writes == ()
         (field,) = made.contested
         assert (field.path, field.manager, field.operation) == (".data.a", None, None)
 
     def test_gone_again_after_ten_minutes_it_is_restored_again(self):
-        past = replace(settled_past(), restored={".data.a": NOW})
+        history = replace(settled_past(), restored={".data.a": NOW})
 
-        made = planned(scene(removed(WANT, "data", "a"), past=past, now=NOW + RESTORE_ONCE_IN))
+        made = planned(
+            plan_input(removed(WANT, "data", "a"), history=history, now=NOW + RESTORE_ONCE_IN)
+        )
 
         assert [leaf.path for leaf in only_write(made).restores] == [".data.a"]
 
     def test_what_was_restored_under_a_clock_that_was_ahead_is_restored_again(self):
         ahead = NOW + timedelta(days=365)
-        past = replace(settled_past(), restored={".data.a": ahead})
+        history = replace(settled_past(), restored={".data.a": ahead})
 
-        made = planned(scene(removed(WANT, "data", "a"), past=past, now=NOW))
+        made = planned(plan_input(removed(WANT, "data", "a"), history=history, now=NOW))
 
         assert [leaf.path for leaf in only_write(made).restores] == [".data.a"]
 
     def test_what_the_status_reports_as_gone_stays_left_alone_after_a_restart(self):
-        made = planned(scene(removed(WANT, "data", "a"), reported=(nobodys(),)))
+        made = planned(plan_input(removed(WANT, "data", "a"), reported=(nobodys(),)))
 
         assert (made.writes, made.contested) == ((), (nobodys(),))
 
     def test_what_is_left_alone_does_not_keep_the_rest_from_being_written(self):
         other = Apply(ConfigMap, "settings", {"data": {"a": "1", "b": "3"}})
 
-        made = planned(scene(removed(WANT, "data", "a"), reported=(nobodys(),)), other)
+        made = planned(plan_input(removed(WANT, "data", "a"), reported=(nobodys(),)), other)
 
         assert only_write(made).body["data"] == {"b": "3"}
         assert made.contested == (nobodys(),)
@@ -86,39 +88,39 @@ class TestVanished:
     def test_one_field_left_alone_another_is_still_restored(self):
         child = Apply(ConfigMap, "settings", {"data": {**DATA, "c": "3"}})
         want = declare(child, OWNER, "bluegreen")
-        settled = planned(scene(live(want)), child).past[ID]
+        settled = planned(plan_input(live(want)), child).history[ID]
         gone = removed(want, "data", "a")
         del gone["data"]["b"]
         del gone["metadata"]["managedFields"][0]["fieldsV1"]["f:data"]["f:b"]
 
-        made = planned(scene(gone, past=replace(settled, restored={".data.a": NOW})), child)
+        made = planned(plan_input(gone, history=replace(settled, restored={".data.a": NOW})), child)
 
         assert [leaf.path for leaf in only_write(made).restores] == [".data.b"]
         assert [field.path for field in made.contested] == [".data.a"]
 
     def test_an_unknown_field_that_is_back_is_reported_no_more(self):
-        made = planned(scene(live(WANT), reported=(nobodys(),)))
+        made = planned(plan_input(live(WANT), reported=(nobodys(),)))
 
         assert (made.writes, made.contested) == ((), ())
 
     def test_a_field_never_seen_settled_is_simply_written(self):
-        write = only_write(planned(scene(removed(WANT, "data", "a"))))
+        write = only_write(planned(plan_input(removed(WANT, "data", "a"))))
 
         assert (write.restores, write.body["data"]) == ((), DATA)
 
     def test_a_field_just_added_to_the_declaration_is_no_restoration(self):
         more = Apply(ConfigMap, "settings", {"data": {**DATA, "c": "3"}})
 
-        write = only_write(planned(scene(live(WANT), past=settled_past()), more))
+        write = only_write(planned(plan_input(live(WANT), history=settled_past()), more))
 
         assert write.restores == ()
 
     def test_a_field_manager_that_is_named_unknown_is_somebody(self):
         theirs = nobodys().model_copy(update={"manager": "unknown", "operation": "Update"})
 
-        made = planned(scene(removed(WANT, "data", "a"), reported=(theirs,)))
+        made = planned(plan_input(removed(WANT, "data", "a"), reported=(theirs,)))
 
-        assert (is_nobodys(theirs), is_nobodys(nobodys())) == (False, True)
+        assert (has_no_holder(theirs), has_no_holder(nobodys())) == (False, True)
         assert only_write(made).body["data"] == DATA
 
 
@@ -128,7 +130,7 @@ class TestMark:
     MORE = Apply(ConfigMap, "settings", {"data": {**DATA, "c": "3"}})
 
     def mark(self, seen: Object, child: Apply = MORE) -> str:
-        return only_write(planned(scene(seen), child)).mark
+        return only_write(planned(plan_input(seen), child)).fingerprint
 
     def test_a_change_of_the_childs_status_alone_is_the_same_write(self):
         moved = live(WANT, version="9")
@@ -152,43 +154,45 @@ class TestMark:
         assert self.mark(live(WANT), other) != self.mark(live(WANT))
 
     def test_a_deletion_is_named_by_the_uid(self):
-        (deletion,) = planned(scene(live(WANT), old=live(WANT, uid="u", version="42"))).deletions
+        (deletion,) = planned(
+            plan_input(live(WANT), old=live(WANT, uid="u", version="42"))
+        ).deletions
 
-        assert deletion.mark == "u"
+        assert deletion.fingerprint == "u"
 
 
 class TestPruning:
     def test_what_is_owned_and_not_named_is_deleted_with_uid_and_version(self):
-        made = planned(scene(live(WANT), old=live(WANT, uid="old-uid", version="42")))
+        made = planned(plan_input(live(WANT), old=live(WANT, uid="old-uid", version="42")))
 
         (deletion,) = made.deletions
         assert deletion.ref == ObjectRef(ConfigMap.api, "ns", "old", "old-uid")
         assert deletion.version == "42"
 
     def test_what_is_kept_is_neither_applied_nor_deleted(self):
-        made = planned(scene(taken(WANT, ("data", "a"), "9")), Keep(ConfigMap, "settings"))
+        made = planned(plan_input(taken(WANT, ("data", "a"), "9")), Keep(ConfigMap, "settings"))
 
         assert (made.writes, made.deletions, made.contested) == ((), (), ())
 
     def test_what_is_going_already_is_not_deleted_again(self):
         going = live(WANT, deletionTimestamp="2026-01-01T00:00:00Z")
 
-        assert planned(scene(live(WANT), old=going)).deletions == ()
+        assert planned(plan_input(live(WANT), old=going)).deletions == ()
 
     def test_a_kind_that_the_controller_does_not_own_is_never_deleted(self):
-        made = plan(scene(old=live(WANT)), Desired(), (Deployment,))
+        made = plan(plan_input(old=live(WANT)), Desired(), (Deployment,))
 
         assert made.deletions == ()
 
     def test_nothing_desired_deletes_all_that_is_owned(self):
-        made = plan(scene(live(WANT), old=live(WANT)), Desired(), OWNS)
+        made = plan(plan_input(live(WANT), old=live(WANT)), Desired(), OWNS)
 
         assert [deletion.ref.name for deletion in made.deletions] == ["old", "settings"]
 
     def test_the_same_name_under_another_kind_is_not_the_same_child(self):
         other = Apply(Service, "settings", {"spec": {"ports": []}})
 
-        made = planned(scene(live(WANT)), other)
+        made = planned(plan_input(live(WANT)), other)
 
         assert [d.ref.api.kind for d in made.deletions] == ["ConfigMap"]
         assert only_write(made).create
@@ -232,6 +236,6 @@ class TestHostileObjects:
         ids=lambda case: case.reason,
     )
     def test_it_is_planned_for_like_any_other(self, case):
-        made = planned(scene(dict(case.obj)))
+        made = planned(plan_input(dict(case.obj)))
 
         assert only_write(made).ref.uid == "child-uid"

@@ -10,10 +10,10 @@ import pytest
 
 from hedgerow.contract import Create, Finalized, Keep
 from hedgerow.objects import controller_reference
-from hedgerow.plan.input import Past
+from hedgerow.plan.input import ChildHistory
 from hedgerow.plan.writes import declare
 from plan.made import entry, live, taken
-from plan.scenery import CHILD, DATA, ID, OWNER, WANT, ConfigMap, only_write, planned, scene
+from plan.scenery import CHILD, DATA, ID, OWNER, WANT, ConfigMap, only_write, plan_input, planned
 
 Object = dict[str, Any]
 
@@ -37,7 +37,7 @@ def guarded(*, by: str = "hedgerow-bluegreen") -> Object:
     return live(body, mine)
 
 
-def homonym(**change: Any) -> Object:
+def name_conflict(**change: Any) -> Object:
     made = live(WANT)
     owner = controller_reference(replace(OWNER, uid="other-uid")) | change
     made["metadata"]["ownerReferences"] = [owner]
@@ -46,7 +46,10 @@ def homonym(**change: Any) -> Object:
 
 class TestCreate:
     def test_a_child_that_is_not_there_is_created_as_any_other_and_marked_so(self):
-        write, usual = only_write(planned(scene(), ONCE)), only_write(planned(scene(), CHILD))
+        write, usual = (
+            only_write(planned(plan_input(), ONCE)),
+            only_write(planned(plan_input(), CHILD)),
+        )
 
         assert (write.create, write.once) == (True, True)
         assert (usual.create, usual.once) == (True, False)
@@ -65,39 +68,41 @@ class TestCreate:
         ids=["as declared", "taken by others", "of another declaration", "going", "nobody's"],
     )
     def test_a_child_that_is_there_is_kept_as_it_is(self, there):
-        made = planned(scene(there), ONCE)
+        made = planned(plan_input(there), ONCE)
 
         assert (made.writes, made.deletions, made.contested, made.problems) == ((), (), (), ())
-        assert made.past == {ID: Past()}
+        assert made.history == {ID: ChildHistory()}
 
     def test_somebody_elses_object_of_the_name_is_never_written(self):
-        made = planned(scene(homonym=homonym(name="other")), ONCE)
+        made = planned(plan_input(name_conflict=name_conflict(name="other")), ONCE)
 
         assert (made.writes, made.deletions) == ((), ())
         assert [(p.reason, p.stalled) for p in made.problems] == [("NameTaken", True)]
-        assert made.past[ID].taken
+        assert made.history[ID].taken
 
     def test_what_a_former_resource_of_the_name_left_is_waited_for(self):
-        made = planned(scene(homonym=homonym()), ONCE)
+        made = planned(plan_input(name_conflict=name_conflict()), ONCE)
 
         assert made.writes == ()
         assert [(p.reason, p.stalled) for p in made.problems] == [("WaitingForDeletion", False)]
 
     def test_a_name_found_taken_stays_so_until_it_is_looked_at_again(self):
-        made = planned(scene(past=Past(taken=True)), ONCE)
+        made = planned(plan_input(history=ChildHistory(taken=True)), ONCE)
 
         assert made.writes == ()
         assert [p.reason for p in made.problems] == ["NameTaken"]
 
     def test_once_it_is_declared_no_more_it_is_pruned_unless_kept(self):
-        assert [d.id for d in planned(scene(live(WANT)), Keep(ConfigMap, "x")).deletions] == [ID]
-        assert planned(scene(live(WANT)), Keep(ConfigMap, "settings")).deletions == ()
+        assert [d.id for d in planned(plan_input(live(WANT)), Keep(ConfigMap, "x")).deletions] == [
+            ID
+        ]
+        assert planned(plan_input(live(WANT)), Keep(ConfigMap, "settings")).deletions == ()
 
 
 class TestFinalized:
     @pytest.mark.parametrize("there", [guarded(), going(guarded())], ids=["there", "going"])
     def test_the_finalizer_is_taken_off(self, there):
-        made = planned(scene(there), DONE)
+        made = planned(plan_input(there), DONE)
         write = only_write(made)
 
         assert "finalizers" not in write.body["metadata"]
@@ -112,9 +117,9 @@ class TestFinalized:
         ids=["without it", "somebody else's", "gone"],
     )
     def test_what_is_not_ours_to_take_off_is_kept_as_it_is(self, there):
-        made = planned(scene(there), DONE)
+        made = planned(plan_input(there), DONE)
 
         assert (made.writes, made.deletions, made.problems) == ((), (), ())
 
     def test_an_object_of_the_name_that_is_not_ours_is_not_touched(self):
-        assert planned(scene(homonym=guarded()), DONE).writes == ()
+        assert planned(plan_input(name_conflict=guarded()), DONE).writes == ()

@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.contract import Apply, Desired
 from hedgerow.objects import Installation
-from hedgerow.plan.input import Past, Plan, Scene
+from hedgerow.plan.input import ChildHistory, Plan, PlanInput
 from hedgerow.plan.plan import plan
 from hedgerow.plan.writes import declare
 from hedgerow_schemas.builtin import Deployment
@@ -23,25 +23,28 @@ SCALED = live(ZERO, without(entry(WANT), "f:spec", "f:replicas"))
 
 
 def planned(
-    there: dict[str, object], past: Past | None = None, child: Apply = SERVERS, **how: bool
+    there: dict[str, object],
+    history: ChildHistory | None = None,
+    child: Apply = SERVERS,
+    **how: bool,
 ) -> Plan:
     seen = {("Deployment", "demo"): there}
-    known = {("Deployment", "demo"): past} if past else {}
-    scene = Scene(OWNER, "bluegreen", Installation(), NOW, seen, past=known, **how)
-    return plan(scene, Desired(children=(child,)), OWNS)
+    known = {("Deployment", "demo"): history} if history else {}
+    plan_input = PlanInput(OWNER, "bluegreen", Installation(), NOW, seen, history=known, **how)
+    return plan(plan_input, Desired(children=(child,)), OWNS)
 
 
 @pytest.mark.parametrize(
-    "past",
+    "history",
     [
         None,
-        planned(live(WANT)).past["Deployment", "demo"],
-        Past(restored={".spec.replicas": NOW - timedelta(days=1)}),
+        planned(live(WANT)).history["Deployment", "demo"],
+        ChildHistory(restored={".spec.replicas": NOW - timedelta(days=1)}),
     ],
     ids=["after a restart", "seen settled", "restored long ago"],
 )
-def test_it_is_reported_at_once_and_left(past):
-    made = planned(SCALED, past)
+def test_it_is_reported_at_once_and_left(history):
+    made = planned(SCALED, history)
 
     assert made.writes == ()
     (field,) = made.contested
@@ -49,10 +52,10 @@ def test_it_is_reported_at_once_and_left(past):
 
 
 def test_a_new_size_is_written():
-    past = planned(live(WANT)).past["Deployment", "demo"]
+    history = planned(live(WANT)).history["Deployment", "demo"]
     more = Apply(Deployment, "demo", {"spec": {"minReadySeconds": 5, "replicas": 5}})
 
-    write = only_write(planned(SCALED, past, more))
+    write = only_write(planned(SCALED, history, more))
 
     assert write.body["spec"] == more.fields["spec"]
     assert write.restores == ()
@@ -61,7 +64,7 @@ def test_a_new_size_is_written():
 def test_a_new_size_is_written_after_a_restart_too():
     more = Apply(Deployment, "demo", {"spec": {"minReadySeconds": 5, "replicas": 5}})
 
-    write = only_write(planned(SCALED, None, more, anew=True))
+    write = only_write(planned(SCALED, None, more, spec_changed=True))
 
     assert write.body["spec"] == more.fields["spec"]
 

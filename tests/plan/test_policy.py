@@ -13,10 +13,10 @@ from hedgerow.plan.policy import (
     LONGEST,
     MOST,
     YIELD,
-    Terms,
-    TermsError,
+    FieldPolicy,
+    FieldPolicyError,
+    field_policy_of,
     parse,
-    terms_of,
 )
 
 IMAGE = '.spec.template.spec.containers[name="web"].image'
@@ -78,8 +78,8 @@ class TestPaths:
             assert not term.covers("Deployment", "x", path), path
 
     @given(st.lists(st.sampled_from(["f:spec", "f:a", 'k:{"n":"x]\\""}', 'k:{"p":1}', 'v:"é"'])))
-    def test_a_path_as_conflicts_print_it_covers_itself(self, steps):
-        path = path_of(("f:top", *steps))
+    def test_a_path_as_conflicts_print_it_covers_itself(self, field_path):
+        path = path_of(("f:top", *field_path))
 
         (term,) = parse(f"*/*: {path}")
 
@@ -94,17 +94,17 @@ class TestPaths:
         ],
     )  # fmt: skip
     def test_what_is_no_path_is_refused(self, text):
-        with pytest.raises(TermsError, match="path"):
+        with pytest.raises(FieldPolicyError, match="path"):
             list(parse(f"Deployment/x: {text}"))
 
     def test_the_place_where_it_breaks_is_named(self):
-        with pytest.raises(TermsError) as refused:
+        with pytest.raises(FieldPolicyError) as refused:
             list(parse("Deployment/x: spec.a, spec.b..c"))
 
         assert "'spec.b..c' is no path; it breaks at '.c'" in str(refused.value)
 
     def test_for_a_list_items_number_its_keys_are_asked_for(self):
-        with pytest.raises(TermsError) as refused:
+        with pytest.raises(FieldPolicyError) as refused:
             list(parse("Deployment/x: spec.containers[0].image"))
 
         assert str(refused.value).endswith(
@@ -114,7 +114,9 @@ class TestPaths:
 
     @pytest.mark.parametrize("kind", ["deployment", "deploy", "deployments.apps"])
     def test_a_kind_in_lower_case_is_what_is_at_fault(self, kind):
-        with pytest.raises(TermsError, match=f"'{kind}' is no kind: write it as a manifest does"):
+        with pytest.raises(
+            FieldPolicyError, match=f"'{kind}' is no kind: write it as a manifest does"
+        ):
             list(parse(f"{kind}/x: spec.replicas"))
 
 
@@ -151,14 +153,14 @@ class TestSteps:
         (term,) = parse(f"A/x: spec.ports[{keys}].nodePort")
 
         assert term.covers("A", "x", '.spec.ports[port=80,protocol="TCP"].nodePort')
-        steps = place("spec", "ports", 'k:{"port":80,"protocol":"TCP"}', "nodePort")
-        assert term.covers("A", "x", steps)
+        field_path = place("spec", "ports", 'k:{"port":80,"protocol":"TCP"}', "nodePort")
+        assert term.covers("A", "x", field_path)
 
     @given(st.lists(st.sampled_from(["f:a.b", "f:a", 'k:{"n":"x]\\""}', 'k:{"p":1}', 'v:"é.f"'])))
-    def test_places_are_covered_by_what_is_printed_of_them(self, steps):
-        (term,) = parse(f"*/*: {path_of(('f:top', *steps))}")
+    def test_places_are_covered_by_what_is_printed_of_them(self, field_path):
+        (term,) = parse(f"*/*: {path_of(('f:top', *field_path))}")
 
-        assert term.covers("Any", "thing", ("f:top", *steps))
+        assert term.covers("Any", "thing", ("f:top", *field_path))
 
     def test_what_tells_steps_apart_is_no_step_of_its_own(self):
         (term,) = parse("A/x: data.*.b")
@@ -195,7 +197,7 @@ class TestObjects:
         ],
     )  # fmt: skip
     def test_what_is_no_entry_is_refused_with_an_example(self, entry):
-        with pytest.raises(TermsError, match=r"is not KIND/NAME: PATH, as in Deployment"):
+        with pytest.raises(FieldPolicyError, match=r"is not KIND/NAME: PATH, as in Deployment"):
             list(parse(entry))
 
 
@@ -221,14 +223,14 @@ class TestTexts:
         most = ",".join(["a"] * MOST)
 
         assert len(list(parse(f"A/x: {most}"))) == MOST
-        with pytest.raises(TermsError, match="more than 64"):
+        with pytest.raises(FieldPolicyError, match="more than 64"):
             list(parse(f"A/x: {most},a"))
 
 
 class TestAnnotations:
     def test_both_are_read_and_their_absence_is_no_term(self):
-        assert terms_of({}) == terms_of({"other": "x"}) == Terms()
-        found = terms_of({YIELD: "A/x: a", CLAIM: "A/x: b"})
+        assert field_policy_of({}) == field_policy_of({"other": "x"}) == FieldPolicy()
+        found = field_policy_of({YIELD: "A/x: a", CLAIM: "A/x: b"})
 
         assert found.yielded("A", "x", ("f:a",))
         assert not found.yielded("A", "x", ("f:b",))
@@ -236,7 +238,7 @@ class TestAnnotations:
         assert not found.claimed("A", "x", ("f:a",))
 
     def test_what_is_yielded_is_not_claimed(self):
-        assert not terms_of({YIELD: "*/*: a", CLAIM: "A/x: a"}).claimed("A", "x", ("f:a",))
+        assert not field_policy_of({YIELD: "*/*: a", CLAIM: "A/x: a"}).claimed("A", "x", ("f:a",))
 
     @pytest.mark.parametrize(
         "path",
@@ -247,17 +249,17 @@ class TestAnnotations:
         ],
     )  # fmt: skip
     def test_what_makes_a_child_ours_is_neither_claimed_nor_yielded(self, path):
-        terms = terms_of({CLAIM: "A/x: **", YIELD: "B/x: **"})
+        field_policy = field_policy_of({CLAIM: "A/x: **", YIELD: "B/x: **"})
 
-        assert not terms.claimed("A", "x", place("metadata", *path))
-        assert not terms.yielded("B", "x", place("metadata", *path))
+        assert not field_policy.claimed("A", "x", place("metadata", *path))
+        assert not field_policy.yielded("B", "x", place("metadata", *path))
 
     @pytest.mark.parametrize("path", [("labels", "hedgerow.dev/other"), ("annotations",)])
     def test_what_only_looks_like_it_may_be(self, path):
-        terms = terms_of({CLAIM: "A/x: **", YIELD: "B/x: **"})
+        field_policy = field_policy_of({CLAIM: "A/x: **", YIELD: "B/x: **"})
 
-        assert terms.claimed("A", "x", place("metadata", *path))
-        assert terms.yielded("B", "x", place("metadata", *path))
+        assert field_policy.claimed("A", "x", place("metadata", *path))
+        assert field_policy.yielded("B", "x", place("metadata", *path))
 
     @pytest.mark.parametrize(
         "path",
@@ -272,10 +274,10 @@ class TestAnnotations:
         ],
     )  # fmt: skip
     def test_identity_and_selectors_are_never_claimed(self, path):
-        terms = terms_of({CLAIM: "*/*: **", YIELD: "B/x: **"})
+        field_policy = field_policy_of({CLAIM: "*/*: **", YIELD: "B/x: **"})
 
-        assert not terms.claimed("A", "x", place(*path))
-        assert terms.yielded("B", "x", place(*path))
+        assert not field_policy.claimed("A", "x", place(*path))
+        assert field_policy.yielded("B", "x", place(*path))
 
     @pytest.mark.parametrize(
         "path",
@@ -290,7 +292,7 @@ class TestAnnotations:
         ],
     )  # fmt: skip
     def test_what_only_looks_like_a_selector_or_a_name_may_be(self, path):
-        assert terms_of({CLAIM: "*/*: **"}).claimed("A", "x", place(*path))
+        assert field_policy_of({CLAIM: "*/*: **"}).claimed("A", "x", place(*path))
 
     @pytest.mark.parametrize(
         ("text", "told"),
@@ -308,8 +310,8 @@ class TestAnnotations:
     )
     @pytest.mark.parametrize("name", [YIELD, CLAIM])
     def test_what_cannot_be_read_is_told_by_the_annotations_name(self, name, text, told):
-        with pytest.raises(TermsError) as refused:
-            terms_of({name: text})
+        with pytest.raises(FieldPolicyError) as refused:
+            field_policy_of({name: text})
 
         assert str(refused.value).startswith(f"{name}: ")
         assert len(str(refused.value)) <= 300
@@ -321,7 +323,7 @@ class TestHostile:
     def test_any_text_is_read_or_refused(self, text):
         try:
             found = list(parse(text))
-        except TermsError:
+        except FieldPolicyError:
             return
         assert all(isinstance(t.covers("A", "x", text), bool) for t in found)
 
@@ -329,7 +331,7 @@ class TestHostile:
     def test_what_is_nearly_a_term_is_read_or_refused(self, text):
         try:
             found = list(parse(f"A/x: {text}"))
-        except TermsError:
+        except FieldPolicyError:
             return
         assert found
 
@@ -347,8 +349,8 @@ class TestHostile:
     def test_a_long_one_is_refused_at_once(self, text):
         began = time.monotonic()
 
-        with pytest.raises(TermsError):
-            terms_of({YIELD: text})
+        with pytest.raises(FieldPolicyError):
+            field_policy_of({YIELD: text})
 
         assert time.monotonic() - began < 2
 

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from hedgerow.objects import ObjectRef
-from hedgerow.plan.policy import CLAIM, LONGEST, YIELD, place_of, terms_of
+from hedgerow.plan.policy import CLAIM, LONGEST, YIELD, field_policy_of, place_of
 from hedgerow.plan.remedies import overview, own, remedies, without_effect
 from hedgerow_schemas.base import ContestedField
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -152,8 +152,8 @@ class TestAnnotations:
 
         *_, word, _, _ = shlex.split(leave.command)
         assert "--overwrite" in leave.command
-        terms = terms_of(dict([word.split("=", 1)])).yields
-        assert [term.text for term in terms] == [
+        field_policy = field_policy_of(dict([word.split("=", 1)])).yields
+        assert [term.text for term in field_policy] == [
             "Service/*: spec.ports",
             "Deployment/web: spec.replicas",
         ]
@@ -208,7 +208,7 @@ def test_a_term_without_effect_has_a_reason(word, reason, path, why):
 
 class TestPlaceOf:
     @pytest.mark.parametrize(
-        ("path", "steps"),
+        ("path", "field_path"),
         [
             (".spec.replicas", ("f:spec", "f:replicas")),
             (
@@ -224,8 +224,8 @@ class TestPlaceOf:
             ("", ()),
         ],
     )
-    def test_it_has_the_steps_of_a_printed_path(self, path, steps):
-        assert place_of(path) == steps
+    def test_it_has_the_steps_of_a_printed_path(self, path, field_path):
+        assert place_of(path) == field_path
 
 
 def test_the_commands_are_those_of_the_program_that_manages_the_object():

@@ -12,7 +12,7 @@ from hedgerow.fields import ownership
 from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan import status
 from hedgerow.plan.conditions import Problem, ready
-from hedgerow.plan.input import Scene
+from hedgerow.plan.input import PlanInput
 from hedgerow.plan.status import MOST_LISTINGS, Report, report
 from hedgerow_schemas.base import ContestedField, Status
 from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus
@@ -27,8 +27,8 @@ COMPOSED = BlueGreenStatus(route_to="Blue", conditions=(ready(True, "Serving", "
 FIELD = ContestedField(object="Service/demo", path=".spec.selector", manager="kubectl", since=NOW)
 
 
-def scene(now: datetime = NOW, reported: tuple[ContestedField, ...] = ()) -> Scene:
-    return Scene(OWNER, "bluegreen", Installation(), now, {}, reported=reported)
+def plan_input(now: datetime = NOW, reported: tuple[ContestedField, ...] = ()) -> PlanInput:
+    return PlanInput(OWNER, "bluegreen", Installation(), now, {}, reported=reported)
 
 
 def resource(status: Object | None = None, *entries: Object, generation: int = 4) -> Object:
@@ -53,7 +53,9 @@ def applied(body: Object, *others: Object, ours: Object | None = None, **status:
 
 
 def fresh(**how: Any) -> Report:
-    return report(scene(), resource(), COMPOSED, how.get("contested", ()), how.get("problems", ()))
+    return report(
+        plan_input(), resource(), COMPOSED, how.get("contested", ()), how.get("problems", ())
+    )
 
 
 def body_of(made: Report) -> Object:
@@ -109,7 +111,7 @@ class TestReport:
         ]
 
     def test_a_controller_without_a_status_still_says_ready(self):
-        body = body_of(report(scene(), resource(), Status(), (), ()))
+        body = body_of(report(plan_input(), resource(), Status(), (), ()))
 
         assert [c["type"] for c in body["status"]["conditions"]] == ["Ready"]
 
@@ -124,18 +126,18 @@ class TestSettled:
     def test_a_status_that_says_it_all_already_is_not_sent(self):
         live = applied(body_of(fresh()))
 
-        assert report(scene(LATER), live, COMPOSED, (), ()) == Report(None, ())
+        assert report(plan_input(LATER), live, COMPOSED, (), ()) == Report(None, ())
 
     def test_a_contested_status_that_says_it_all_is_not_sent(self):
         live = applied(body_of(fresh(contested=(FIELD,))))
 
-        assert report(scene(LATER), live, COMPOSED, (FIELD,), ()).body is None
+        assert report(plan_input(LATER), live, COMPOSED, (FIELD,), ()).body is None
 
     def test_a_condition_whose_words_alone_change_keeps_its_time(self):
         live = applied(body_of(fresh()))
         other = COMPOSED.model_copy(update={"conditions": (ready(True, "Serving", "anew"),)})
 
-        body = body_of(report(scene(LATER), live, other, (), ()))
+        body = body_of(report(plan_input(LATER), live, other, (), ()))
 
         (condition,) = body["status"]["conditions"]
         assert condition["lastTransitionTime"] == "2026-01-01T12:00:00Z"
@@ -144,14 +146,14 @@ class TestSettled:
         live = applied(body_of(fresh()))
         other = COMPOSED.model_copy(update={"conditions": (ready(False, "Gone"),)})
 
-        conditions = body_of(report(scene(LATER), live, other, (), ()))["status"]["conditions"]
+        conditions = body_of(report(plan_input(LATER), live, other, (), ()))["status"]["conditions"]
 
         assert {c["lastTransitionTime"] for c in conditions} == {"2026-01-01T13:00:00Z"}
 
     def test_what_is_contested_no_longer_is_taken_off(self):
         live = applied(body_of(fresh(contested=(FIELD,))))
 
-        body = body_of(report(scene(LATER), live, COMPOSED, (), ()))
+        body = body_of(report(plan_input(LATER), live, COMPOSED, (), ()))
 
         assert "contested" not in body["status"]
 
@@ -159,7 +161,10 @@ class TestSettled:
         live = applied(body_of(fresh()))
         live["metadata"]["generation"] = 5
 
-        assert body_of(report(scene(), live, COMPOSED, (), ()))["status"]["observedGeneration"] == 5
+        assert (
+            body_of(report(plan_input(), live, COMPOSED, (), ()))["status"]["observedGeneration"]
+            == 5
+        )
 
 
 class TestOwnStatusContested:
@@ -176,7 +181,7 @@ class TestOwnStatusContested:
     def test_the_field_is_reported_and_left_out_and_the_rest_is_sent(self):
         live = self.world(path=("f:status", "f:routeTo"), routeTo="Green")
 
-        made = report(scene(LATER), live, COMPOSED, (), ())
+        made = report(plan_input(LATER), live, COMPOSED, (), ())
 
         assert [(f.object, f.path, f.manager) for f in made.contested] == [
             ("BlueGreen/demo", ".status.routeTo", "meddler")
@@ -188,14 +193,14 @@ class TestOwnStatusContested:
 
     def test_once_reported_nothing_more_is_sent(self):
         live = self.world(path=("f:status", "f:routeTo"), routeTo="Green")
-        first = report(scene(LATER), live, COMPOSED, (), ())
+        first = report(plan_input(LATER), live, COMPOSED, (), ())
         status = {**body_of(first)["status"], "routeTo": "Green"}
         mine = entry(body_of(first), subresource="status")
         other = live["metadata"]["managedFields"][1]
         told = resource(status, mine, other)
         reported = Status.model_validate(status).contested
 
-        again = report(scene(LATER, reported), told, COMPOSED, (), ())
+        again = report(plan_input(LATER, reported), told, COMPOSED, (), ())
 
         assert again == Report(None, first.contested, first.contested)
 
@@ -212,7 +217,7 @@ class TestOwnStatusContested:
         other = entry(theirs, "meddler", subresource="status")
         live = applied(body, other, ours=mine, routeTo="Green")
 
-        made = report(scene(LATER), live, COMPOSED, (), ())
+        made = report(plan_input(LATER), live, COMPOSED, (), ())
 
         assert [f.path for f in made.contested] == [
             ".status.routeTo",
@@ -229,7 +234,7 @@ class TestOwnStatusContested:
         with monkeypatch.context() as patched:
             patched.setattr(status, "MOST_LISTINGS", MOST_LISTINGS + 2)
             for _ in range(MOST_LISTINGS):
-                items = body_of(report(scene(), live, COMPOSED, (), ()))["status"]["contested"]
+                items = body_of(report(plan_input(), live, COMPOSED, (), ()))["status"]["contested"]
                 held = [
                     {k: one[k] for k in ("object", "path")} | {"reason": "his"} for one in items
                 ]
@@ -237,7 +242,7 @@ class TestOwnStatusContested:
         rounds = Mock(wraps=ownership.judge)
         monkeypatch.setattr(ownership, "judge", rounds)
 
-        made = report(scene(LATER), live, COMPOSED, (), ())
+        made = report(plan_input(LATER), live, COMPOSED, (), ())
 
         told = body_of(made)["status"]
         assert len(made.listed) == MOST_LISTINGS - 1
@@ -251,7 +256,7 @@ class TestOwnStatusContested:
         bare = Status(observed_generation=4)
         live = resource(other, entry(theirs, "meddler", subresource="status"))
 
-        made = report(scene(), live, bare, (), ())
+        made = report(plan_input(), live, bare, (), ())
 
         assert "observedGeneration" not in body_of(made)["status"]
         assert "routeTo" not in body_of(made)["status"]
@@ -262,17 +267,17 @@ class TestOwnStatusContested:
             object="BlueGreen/demo", path=".status.routeTo", manager="meddler", since=NOW
         )
 
-        made = report(scene(LATER, (old,)), live, COMPOSED, (), ())
+        made = report(plan_input(LATER, (old,)), live, COMPOSED, (), ())
 
         assert [field.since for field in made.contested] == [NOW.replace(microsecond=0)]
 
 
 class TestScene:
     def test_it_writes_as_the_controllers_field_manager(self):
-        assert scene().field_manager == MANAGER
+        assert plan_input().field_manager == MANAGER
 
     @pytest.mark.parametrize("instance", ["", "two"])
     def test_the_instance_is_part_of_the_field_manager(self, instance):
-        made = Scene(OWNER, "bluegreen", Installation(instance), NOW, {})
+        made = PlanInput(OWNER, "bluegreen", Installation(instance), NOW, {})
 
         assert made.field_manager == "-".join(filter(None, ["hedgerow", instance, "bluegreen"]))

@@ -58,11 +58,11 @@ class TestPatterns:
         assert len(patterns("A", "x", ('b[name="c;d"], e',))) == 2
 
     def test_each_field_is_read_as_yield_reads_it(self):
-        terms = patterns("Deployment", "x", ["spec.replicas", ".metadata.**"])
+        field_policy = patterns("Deployment", "x", ["spec.replicas", ".metadata.**"])
 
-        assert are_meant(terms, "Deployment", "x", REPLICAS)
-        assert are_meant(terms, "Deployment", "x", NOTE)
-        assert not are_meant(terms, "Deployment", "x", DATA)
+        assert are_meant(field_policy, "Deployment", "x", REPLICAS)
+        assert are_meant(field_policy, "Deployment", "x", NOTE)
+        assert not are_meant(field_policy, "Deployment", "x", DATA)
         assert are_meant((), "Deployment", "x", DATA)
 
     @pytest.mark.parametrize(

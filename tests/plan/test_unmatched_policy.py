@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hedgerow.plan.policy import CLAIM, YIELD, terms_of, unmatched
+from hedgerow.plan.policy import CLAIM, YIELD, field_policy_of, unmatched
 from plan import scenery
 from plan.made import live
 
@@ -22,7 +22,7 @@ KINDS = ("Deployment", "Job")
 
 def told(text: str, *, there: bool = True) -> tuple[str, ...]:
     objects = {CHILD: WEB} if there else {}
-    return unmatched(terms_of({YIELD: text}), objects, {CHILD}, KINDS)
+    return unmatched(field_policy_of({YIELD: text}), objects, {CHILD}, KINDS)
 
 
 class TestTold:
@@ -60,19 +60,21 @@ class TestTold:
         assert told("Deployment/web: spec.replicsa", there=False) == ()
 
     def test_both_annotations_are_looked_at_and_each_term_by_itself(self):
-        terms = terms_of({YIELD: "*/web: spec.a, spec.replicas", CLAIM: "*/web: b"})
+        field_policy = field_policy_of({YIELD: "*/web: spec.a, spec.replicas", CLAIM: "*/web: b"})
 
-        assert unmatched(terms, {CHILD: WEB}, {CHILD}, KINDS) == (
+        assert unmatched(field_policy, {CHILD: WEB}, {CHILD}, KINDS) == (
             f"{YIELD}: */web: spec.a",
             f"{CLAIM}: */web: b",
         )
 
     def test_without_terms_there_is_nothing_to_tell(self):
-        assert unmatched(terms_of({}), {CHILD: WEB}, (), ()) == ()
+        assert unmatched(field_policy_of({}), {CHILD: WEB}, (), ()) == ()
 
 
 def test_a_plan_tells_them():
-    terms = terms_of({YIELD: "ConfigMap/settings: data.a, data.c"})
-    made = scenery.planned(replace(scenery.scene(live(scenery.WANT)), terms=terms))
+    field_policy = field_policy_of({YIELD: "ConfigMap/settings: data.a, data.c"})
+    made = scenery.planned(
+        replace(scenery.plan_input(live(scenery.WANT)), field_policy=field_policy)
+    )
 
     assert made.unmatched == (f"{YIELD}: ConfigMap/settings: data.c",)

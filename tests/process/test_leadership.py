@@ -14,12 +14,17 @@ from structlog.testing import capture_logs
 
 from hedgerow.kube.errors import ConfigError, Forbidden, NotLeading, Unavailable
 from hedgerow.process import leadership as leading
-from hedgerow.process.leadership import CompanyError, led, present, refuse_company
+from hedgerow.process.leadership import (
+    AnotherOperatorError,
+    led,
+    on_the_roster,
+    refuse_another_operator,
+)
 from hedgerow.process.stopping import Stop
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES
-from hedgerow.runtime.leaderelection.thread import apart
+from hedgerow.runtime.leaderelection.thread import own_thread
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving.health import Checks
 from hedgerow.settings import Settings
@@ -69,7 +74,7 @@ class Place:
         self.live = Checks()
         self.clusters: list[Cluster] = []
         monkeypatch.setattr(leading, "connect", self._connect)
-        monkeypatch.setattr(leading, "apart", inline)
+        monkeypatch.setattr(leading, "own_thread", inline)
 
     @asynccontextmanager
     async def _connect(self, **_how: Any) -> AsyncGenerator[Cluster]:
@@ -84,12 +89,12 @@ class Place:
         return max(0.0, self.clock.monotonic() - self.stands_still_since)
 
     async def refuse(self, settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
-        await refuse_company(settings, cast("Any", Cluster(self.server)), self.clock)
+        await refuse_another_operator(settings, cast("Any", Cluster(self.server)), self.clock)
 
-    def present(self, settings: Settings, stop: Stop | None = None) -> Any:
+    def on_the_roster(self, settings: Settings, stop: Stop | None = None) -> Any:
         cluster = Cluster(self.server, before=self.before)
         self.clusters.append(cluster)
-        return present(
+        return on_the_roster(
             settings,
             settings.controllers or NAMES,
             cast("Any", cluster),
@@ -98,7 +103,7 @@ class Place:
         )
 
     async def attend(self, settings: Settings, *, task_status: Any = None) -> None:
-        async with self.present(settings):
+        async with self.on_the_roster(settings):
             if task_status:
                 task_status.started()
                 await anyio.sleep_forever()
@@ -336,7 +341,7 @@ class TestThread:
         place.clock = SystemClock()
         place.write({})  # nobody ever held it
         monkeypatch.setattr(leading, "connect", connect)
-        monkeypatch.setattr(leading, "apart", apart)
+        monkeypatch.setattr(leading, "own_thread", own_thread)
         async with place.led() as cluster:
             assert cluster.permit() > 0
             assert place.measured() == 1
@@ -360,7 +365,7 @@ class TestThread:
         place.clock = SystemClock()
         place.write({})
         monkeypatch.setattr(leading, "connect", connect)
-        monkeypatch.setattr(leading, "apart", apart)
+        monkeypatch.setattr(leading, "own_thread", own_thread)
         with pytest.raises(ExceptionGroup) as caught, anyio.fail_after(30):
             await lose()
 
@@ -374,7 +379,7 @@ class TestCompany:
     async def test_a_run_beside_a_live_leader_is_refused(self, place, theirs, ours):
         async with anyio.create_task_group() as tasks:
             await tasks.start(place.lead, Settings(leader_elect=True, namespaces=theirs))
-            with pytest.raises(CompanyError) as refused:
+            with pytest.raises(AnotherOperatorError) as refused:
                 await place.refuse(Settings(namespaces=ours))
             tasks.cancel_scope.cancel()
 
@@ -421,7 +426,7 @@ class TestPresence:
     async def test_of_two_plain_ones_the_second_is_refused_with_what_to_do(self, place):
         async with anyio.create_task_group() as tasks:
             await tasks.start(place.attend, Settings())
-            with pytest.raises(CompanyError) as refused:
+            with pytest.raises(AnotherOperatorError) as refused:
                 await place.attend(Settings(namespaces=("a",)))
             tasks.cancel_scope.cancel()
 
@@ -448,7 +453,7 @@ class TestPresence:
             tasks.cancel_scope.cancel()
 
     async def test_asked_to_stop_it_waits_for_nobody_to_prove_that_he_is_at_work(self, place):
-        async with place.present(Settings()):
+        async with place.on_the_roster(Settings()):
             told = place.server.get(ROSTER)["metadata"]["annotations"]
         killed = {"metadata": {**ROSTER["metadata"], "annotations": told}}
         place.server.apply({**ROSTER, **killed}, "hedgerow-presence")
@@ -460,19 +465,19 @@ class TestPresence:
                 stop.asked.set()
 
             tasks.start_soon(ask)
-            async with place.present(Settings(), stop):
+            async with place.on_the_roster(Settings(), stop):
                 assert anyio.current_time() == 1
 
     async def test_its_successor_begins_at_once(self, place):
-        async with place.present(Settings()):
+        async with place.on_the_roster(Settings()):
             pass
         began = anyio.current_time()
-        async with place.present(Settings()):
+        async with place.on_the_roster(Settings()):
             assert anyio.current_time() == began
 
     async def test_one_that_another_has_come_to_work_beside_stops(self, place):
         async def beside(settings: Settings) -> None:
-            alone = place.present(Settings(namespaces=("a",)))
+            alone = place.on_the_roster(Settings(namespaces=("a",)))
             async with alone, anyio.create_task_group() as tasks:
                 tasks.start_soon(place.lead_later, settings)
                 await anyio.sleep(120)
@@ -480,7 +485,7 @@ class TestPresence:
 
         with pytest.raises(ExceptionGroup) as caught:
             await beside(ELECTED)
-        assert caught.group_contains(CompanyError, match="stand by with --leader-elect")
+        assert caught.group_contains(AnotherOperatorError, match="stand by with --leader-elect")
 
         place.server.delete(place.lease())
         await beside(Settings(leader_elect=True, namespaces=("b",)))
@@ -490,11 +495,11 @@ class TestPresence:
             raise Forbidden("no", code=403)
 
         place.before = forbid
-        async with place.present(Settings()):
+        async with place.on_the_roster(Settings()):
             await anyio.sleep(120)
 
     async def test_while_the_server_is_away_it_works_on(self, place):
-        async with place.present(Settings()):
+        async with place.on_the_roster(Settings()):
             place.clusters[-1].before = _away
             await anyio.sleep(120)
 

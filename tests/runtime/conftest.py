@@ -30,4 +30,4 @@ def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
         return work(*args, **named)
 
     for module in (applier, observation, reconciler):
-        monkeypatch.setattr(module, "aside", here)
+        monkeypatch.setattr(module, "run_in_thread_if_large", here)

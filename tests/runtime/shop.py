@@ -12,9 +12,9 @@ import anyio
 from hedgerow.contract import Desired
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import build
-from hedgerow.runtime.controller import Runner
+from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.metrics import Meters
-from hedgerow.runtime.observation import Observer
+from hedgerow.runtime.observation import ResourcePlanner
 from runtime.virtual import VirtualClock
 from runtime.watched import Watched
 from runtime.world import CONTROLLER, World
@@ -29,16 +29,16 @@ class Shop:
         self.controller = (
             dataclasses.replace(CONTROLLER, compose=compose) if compose else CONTROLLER
         )
-        observer = Observer(
+        planner = ResourcePlanner(
             controller=self.controller,
             installation=Installation(),
             cache=build(self.controller, Installation(), namespaces),
             clock=VirtualClock(),
-            going=lambda _: False,
-            claiming=lambda _: True,
+            is_terminating=lambda _: False,
+            allows_claims=lambda _: True,
         )
         self.meters = Meters()
-        self.runner = Runner(cast("Any", self.cluster), observer, self.meters)
+        self.runner = ControllerRunner(cast("Any", self.cluster), planner, self.meters)
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None, None]:

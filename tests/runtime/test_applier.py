@@ -10,7 +10,7 @@ import pytest
 from hedgerow.contract import Apply, Desired
 from hedgerow.kube import errors
 from hedgerow.objects import NORMAL_FORM_ANNOTATION, Installation, ObjectRef
-from hedgerow.plan.input import Scene
+from hedgerow.plan.input import PlanInput
 from hedgerow.plan.plan import plan
 from hedgerow.plan.writes import Deletion, Write
 from hedgerow.runtime.applier import Applier
@@ -37,8 +37,8 @@ def planned(world: World, cpu: str = "1", image: str = "example/echo:1") -> Writ
     )
     live = world.get("Deployment", "web")
     there = {("Deployment", "web"): live} if live else {}
-    scene = Scene(OWNER, "bluegreen", Installation(), world.clock.now(), there)
-    writes = plan(scene, Desired((child,)), (Deployment,)).writes
+    plan_input = PlanInput(OWNER, "bluegreen", Installation(), world.clock.now(), there)
+    writes = plan(plan_input, Desired((child,)), (Deployment,)).writes
     return writes[0] if writes else None
 
 

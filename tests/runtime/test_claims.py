@@ -180,8 +180,8 @@ class TestClaim:
         await world.settle()
         assert (replicas(world), world.contested()) == (7, [])
 
-        terms = {"hedgerow.dev/yield": None, "hedgerow.dev/claim": term}
-        world.edit("BlueGreen", "demo", {"metadata": {"annotations": terms}})
+        field_policy = {"hedgerow.dev/yield": None, "hedgerow.dev/claim": term}
+        world.edit("BlueGreen", "demo", {"metadata": {"annotations": field_policy}})
         await world.settle()
         assert (replicas(world), world.contested()) == (3, [])
         assert "FieldClaimed" in world.events()
@@ -271,8 +271,10 @@ class TestGivingBack:
 
     async def test_nothing_is_given_back_while_the_resource_cannot_be_read(self):
         world = await claimed()
-        terms = {"hedgerow.dev/yield": "nonsense"}
-        world.edit("BlueGreen", "demo", {"metadata": {"annotations": {**terms, WANTED: None}}})
+        field_policy = {"hedgerow.dev/yield": "nonsense"}
+        world.edit(
+            "BlueGreen", "demo", {"metadata": {"annotations": {**field_policy, WANTED: None}}}
+        )
         await world.settle()
 
         assert is_held(world)

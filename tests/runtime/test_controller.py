@@ -202,9 +202,9 @@ class TestRewinding:
         async with shop.open():
             await quiet()
             source = next(iter(shop.runner._cache))
-            (memory,) = shop.runner._reconciler._memories.values()
-            memory.pruned["Service", "one"] = "a uid"
-            assert memory.may_tell(("Deployment", "one"), ".spec", "somebody", EPOCH)
+            (state,) = shop.runner._reconciler._states.values()
+            state.pruned["Service", "one"] = "a uid"
+            assert state.may_send_event(("Deployment", "one"), ".spec", "somebody", EPOCH)
             live = source.store.get(("default", "one"))
             older = {**live, "metadata": {**live["metadata"], "resourceVersion": "1"}}
             event = Snapshot((older,), "2", rewound=True)
@@ -214,8 +214,8 @@ class TestRewinding:
             shop.runner._rewind(source)
 
             assert len(shop.runner.queue) == 1
-            assert memory.pruned == {}
-            assert memory.may_tell(("Deployment", "one"), ".spec", "somebody", EPOCH)
+            assert state.pruned == {}
+            assert state.may_send_event(("Deployment", "one"), ".spec", "somebody", EPOCH)
             assert len(shop.logged("versions went back: the store was restored")) == 1
 
 

@@ -34,10 +34,10 @@ def clock() -> Clock:
 class TestCredentials:
     def test_they_are_fine_until_they_are_refused(self, clock):
         credentials = Credentials(clock)
-        credentials.heard(200)
+        credentials.on_response(200)
         assert credentials.check() == ""
 
-        credentials.heard(401)
+        credentials.on_response(401)
         clock.now_is += 7
 
         assert credentials.check() == "the API server has refused these credentials for 7 s"
@@ -45,33 +45,33 @@ class TestCredentials:
     @pytest.mark.parametrize("code", [200, 403, 404, 409, 500])
     def test_any_other_answer_means_that_they_were_taken(self, clock, code):
         credentials = Credentials(clock)
-        credentials.heard(401)
-        credentials.heard(code)
+        credentials.on_response(401)
+        credentials.on_response(code)
 
         assert credentials.check() == ""
 
     def test_no_answer_tells_nothing(self, clock):
         credentials = Credentials(clock)
-        credentials.heard(401)
-        credentials.heard(0)
+        credentials.on_response(401)
+        credentials.on_response(0)
 
         assert credentials.check() != ""
 
     def test_a_token_that_is_just_renewed_is_not_logged(self, clock, logs):
         credentials = Credentials(clock)
-        credentials.heard(401)
+        credentials.on_response(401)
         clock.now_is += 9
-        credentials.heard(401)
-        credentials.heard(200)
+        credentials.on_response(401)
+        credentials.on_response(200)
 
         assert logs == []
 
     def test_a_lasting_refusal_is_logged_at_intervals_and_so_is_its_end(self, clock, logs):
         credentials = Credentials(clock)
         for _ in range(700):
-            credentials.heard(401)
+            credentials.on_response(401)
             clock.now_is += 1
-        credentials.heard(200)
+        credentials.on_response(200)
 
         assert [(entry["event"], entry.get("seconds")) for entry in logs] == [
             ("credentials are refused", 10),

@@ -83,8 +83,8 @@ class TestItems:
     async def test_what_is_yielded_is_no_conflict(self):
         world = await dropped_meanwhile()
 
-        terms = {YIELD: 'Deployment/*: **.containers[name="side"]'}
-        world.edit("BlueGreen", "demo", {"metadata": {"annotations": terms}}, "annotator")
+        field_policy = {YIELD: 'Deployment/*: **.containers[name="side"]'}
+        world.edit("BlueGreen", "demo", {"metadata": {"annotations": field_policy}}, "annotator")
         await world.settle()
 
         assert world.contested() == []

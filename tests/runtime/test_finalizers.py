@@ -9,7 +9,7 @@ import pytest
 from hedgerow.controllers.cronjob.starts import START_GUARD
 from hedgerow.kube import errors
 from hedgerow.plan import oversized
-from hedgerow.plan.oversized import Excess, Family
+from hedgerow.plan.oversized import Family, Oversize
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache.budget import Budget, Scale
 from hedgerow.runtime.finalizers import Finalizers
@@ -78,7 +78,9 @@ class TestWhose:
         store = world.cache.child_store("Job", "default")
         key = ("default", world.job(1))
         scale = Scale(Budget(), lambda _: Family("cronjob", *key), manager="hedgerow-cronjob")
-        part = oversized.reduced(before, Excess(2, 1, "object"), "hedgerow-cronjob", [START_GUARD])
+        part = oversized.reduced(
+            before, Oversize(2, 1, "object"), "hedgerow-cronjob", [START_GUARD]
+        )
         store._scale, store._objects[key] = scale, part
         world.delete("CronJob")
         world.deliver(kind="CronJob")
@@ -93,7 +95,9 @@ class TestWhose:
         world = await guarded()
         (before,) = world.server.list("batch", "Job").items
         key = ("default", world.job(1))
-        part = oversized.reduced(before, Excess(2, 1, "object"), "hedgerow-cronjob", [START_GUARD])
+        part = oversized.reduced(
+            before, Oversize(2, 1, "object"), "hedgerow-cronjob", [START_GUARD]
+        )
         world.cache.child_store("Job", "default")._objects[key] = part
         world.delete("CronJob")
         world.deliver(kind="CronJob")

@@ -71,7 +71,7 @@ class TestJson:
 
 
 class TestPass:
-    """What a pass binds, see `Runner`."""
+    """What a pass binds, see `ControllerRunner`."""
 
     def told(self, said, form, **how):
         logs.configure(form, **how)

@@ -77,19 +77,19 @@ class TestNamespaces:
     async def test_those_that_go_already_are_known_from_the_start(self):
         found = await told(changed("ADDED", "a", 1, going=True), changed("ADDED", "b", 2), SYNCED)
 
-        assert (found.is_going("a"), found.is_going("b")) == (True, False)
+        assert (found.is_terminating("a"), found.is_terminating("b")) == (True, False)
 
     async def test_one_that_begins_to_go_is_known_until_it_is_gone(self):
         begins = changed("MODIFIED", "b", 3, going=True)
 
-        assert (await told(SYNCED, begins)).is_going("b")
+        assert (await told(SYNCED, begins)).is_terminating("b")
         gone = changed("DELETED", "b", 4, going=True)
-        assert not (await told(SYNCED, begins, Bookmark("4"), gone)).is_going("b")
+        assert not (await told(SYNCED, begins, Bookmark("4"), gone)).is_terminating("b")
 
     async def test_one_of_the_same_name_made_anew_is_not_going(self):
         begins, anew = changed("MODIFIED", "b", 3, going=True), changed("MODIFIED", "b", 5)
 
-        assert not (await told(SYNCED, begins, anew)).is_going("b")
+        assert not (await told(SYNCED, begins, anew)).is_terminating("b")
 
     async def test_those_that_allow_claims_are_known_as_their_label_comes_and_goes(self):
         named, other = claiming("a", 1), changed("ADDED", "b", 2)
@@ -151,7 +151,7 @@ class TestNamespaces:
         with capture_logs() as logs, anyio.move_on_after(600):
             await found.follow(cast("Any", Script(refused)))
 
-        assert not found.is_going("a")
+        assert not found.is_terminating("a")
         assert [(e["event"], e["log_level"]) for e in logs] == [
             ("namespaces are not watched", "info")
         ]

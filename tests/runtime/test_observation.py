@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from hedgerow.runtime.observation import Observer
-from hedgerow.runtime.state import Memory
+from hedgerow.runtime.observation import ResourcePlanner
+from hedgerow.runtime.state import ResourceState
 from runtime.scenes import settled, take_label
 from runtime.world import DEMO, World
 
 pytestmark = pytest.mark.anyio
 
 
-def observer(world: World) -> Observer:
-    return world.runner._reconciler._observer
+def planner(world: World) -> ResourcePlanner:
+    return world.runner._reconciler._planner
 
 
-def memory(world: World, **change: Any) -> Memory:
+def state(world: World, **change: Any) -> ResourceState:
     live = world.the("BlueGreen")
-    made = Memory.of(live["metadata"]["uid"], live)
+    made = ResourceState.of(live["metadata"]["uid"], live)
     for name, value in change.items():
         setattr(made, name, value)
     return made
@@ -31,39 +31,39 @@ class TestWritable:
     async def test_a_live_resource_may_be_written_for(self):
         world = await settled()
 
-        assert observer(world).writable(DEMO, memory(world)) == world.the("BlueGreen")
+        assert planner(world).writable(DEMO, state(world)) == world.the("BlueGreen")
 
     async def test_one_made_anew_is_not_the_one_that_we_remember(self):
         world = await settled()
 
-        assert observer(world).writable(DEMO, memory(world, uid="former")) is None
-        assert await observer(world).look(DEMO, memory(world, uid="former"), frozenset()) is None
+        assert planner(world).writable(DEMO, state(world, uid="former")) is None
+        assert await planner(world).observe(DEMO, state(world, uid="former"), frozenset()) is None
 
     async def test_in_a_namespace_that_is_going_nothing_is_written(self):
         world = await settled()
 
-        assert observer(world).writable(DEMO, memory(world, barred=True)) is None
+        assert planner(world).writable(DEMO, state(world, namespace_terminating=True)) is None
         world.going.add("default")
-        assert observer(world).writable(DEMO, memory(world)) is None
+        assert planner(world).writable(DEMO, state(world)) is None
 
     async def test_a_resource_that_is_not_cached_is_not_written_for(self):
         world = await settled()
 
-        assert observer(world).writable(("default", "other"), memory(world)) is None
+        assert planner(world).writable(("default", "other"), state(world)) is None
 
 
 class TestUnseen:
     async def test_watched_children_are_seen(self):
         world = await settled()
 
-        assert observer(world).unseen(memory(world), DEMO) == []
+        assert planner(world).to_read_again(state(world), DEMO) == []
 
     async def test_a_child_that_lost_its_label_is_named_with_its_uid(self):
         world = await settled()
         take_label(world)
         await world.settle()
 
-        (ref,) = observer(world).unseen(memory(world), DEMO)
+        (ref,) = planner(world).to_read_again(state(world), DEMO)
         uid = world.the("Deployment", "demoblue-deployment")["metadata"]["uid"]
         assert (str(ref), ref.uid) == ("Deployment/demoblue-deployment", uid)
 
@@ -71,7 +71,7 @@ class TestUnseen:
 class TestLook:
     async def test_a_settled_resource_asks_for_nothing(self):
         world = await settled()
-        look = await observer(world).look(DEMO, memory(world), frozenset())
+        look = await planner(world).observe(DEMO, state(world), frozenset())
 
         assert look is not None
         assert (look.plan.writes, look.plan.deletions, look.plan.problems) == ((), (), ())
@@ -80,20 +80,20 @@ class TestLook:
     async def test_a_look_changes_no_cache(self):
         world = await settled()
         before = [dict(source.store._objects) for source in world.cache]
-        await observer(world).look(DEMO, memory(world), frozenset())
+        await planner(world).observe(DEMO, state(world), frozenset())
 
         assert [dict(source.store._objects) for source in world.cache] == before
 
     async def test_one_made_in_a_thread_comes_to_the_same(self, monkeypatch):
         world = await settled()
-        here = await observer(world).look(DEMO, memory(world), frozenset())
+        here = await planner(world).observe(DEMO, state(world), frozenset())
 
         async def elsewhere(_: Any, work: Any, *args: Any) -> Any:
             with ThreadPoolExecutor(1) as threads:
                 return threads.submit(work, *args).result()
 
-        monkeypatch.setattr("hedgerow.runtime.observation.aside", elsewhere)
-        there = await observer(world).look(DEMO, memory(world), frozenset())
+        monkeypatch.setattr("hedgerow.runtime.observation.run_in_thread_if_large", elsewhere)
+        there = await planner(world).observe(DEMO, state(world), frozenset())
 
         assert here is not None
         assert there is not None
@@ -101,13 +101,13 @@ class TestLook:
 
     async def test_nothing_comes_of_one_at_what_went_meanwhile(self, monkeypatch):
         world = await settled()
-        remembered = memory(world)
+        remembered = state(world)
 
         async def slowly(_: Any, work: Any, *args: Any) -> Any:
             found = work(*args)
             world.going.add("default")
             return found
 
-        monkeypatch.setattr("hedgerow.runtime.observation.aside", slowly)
+        monkeypatch.setattr("hedgerow.runtime.observation.run_in_thread_if_large", slowly)
 
-        assert await observer(world).look(DEMO, remembered, frozenset()) is None
+        assert await planner(world).observe(DEMO, remembered, frozenset()) is None

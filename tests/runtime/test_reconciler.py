@@ -155,7 +155,7 @@ class TestRequeue:
         world.delete("BlueGreen")
         await world.settle()
 
-        assert world.runner._reconciler._memories == {}
+        assert world.runner._reconciler._states == {}
 
     async def test_what_is_known_of_children_does_not_outlive_them(self):
         world = await settled()
@@ -163,5 +163,5 @@ class TestRequeue:
             world.apply(routeTo=colour, **{f"{'blue' if colour == 'Green' else 'green'}Spec": None})
             await world.settle()
 
-        (memory,) = world.runner._reconciler._memories.values()
-        assert (memory.pruned, len(memory.past)) == ({}, 2)
+        (state,) = world.runner._reconciler._states.values()
+        assert (state.pruned, len(state.history)) == ({}, 2)

@@ -125,11 +125,11 @@ class TestCrashes:
         ("respelled", {"greenSpec": None}, {"blueSpec": RESPELLED, "greenSpec": None}),
     )
 
-    @pytest.mark.parametrize("scene", SCENES[1:], ids=lambda scene: scene[0])
+    @pytest.mark.parametrize("plan_input", SCENES[1:], ids=lambda plan_input: plan_input[0])
     @pytest.mark.parametrize("when", ["before", "after"])
     @pytest.mark.parametrize("number", range(5))
-    async def test_a_crash_around_any_request_is_mended(self, scene, when, number):
-        _, first, then = scene
+    async def test_a_crash_around_any_request_is_mended(self, plan_input, when, number):
+        _, first, then = plan_input
         calm, world = await settled(**first), await settled(**first)
         calm.apply(**then)
         await calm.settle()

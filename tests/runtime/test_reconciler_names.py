@@ -167,11 +167,11 @@ class TestNames:
             store.adopt(service)  # as a watch does while a thread works
             return work(*args)
 
-        monkeypatch.setattr(observation, "aside", late)
-        look = await reconciler._observer.look(key, reconciler._memories[key], frozenset())
+        monkeypatch.setattr(observation, "run_in_thread_if_large", late)
+        found = await reconciler._planner.observe(key, reconciler._states[key], frozenset())
 
-        assert look
-        assert (look.plan.problems, look.plan.writes, looks) == ((), (), 2)
+        assert found
+        assert (found.plan.problems, found.plan.writes, looks) == ((), (), 2)
 
     async def test_what_is_going_and_nobodys_is_looked_at_until_the_name_is_free(self):
         world = await settled()

@@ -19,9 +19,9 @@ TAKEN = [(f"Deployment/{BLUE}", IMAGE, "helm")]
 pytestmark = pytest.mark.anyio
 
 
-def annotate(world: World, **terms: str | None) -> None:
+def annotate(world: World, **field_policy: str | None) -> None:
     names = {"yields": YIELD, "claims": CLAIM}
-    notes = {names[name]: value for name, value in terms.items()}
+    notes = {names[name]: value for name, value in field_policy.items()}
     world.edit("BlueGreen", "demo", {"metadata": {"annotations": notes}}, "user-annotate")
 
 
@@ -224,10 +224,12 @@ class TestClaim:
 
 
 class TestMisread:
-    @pytest.mark.parametrize("terms", [{"yields": "nonsense"}, {"claims": "Deployment/*:"}])
-    async def test_it_is_told_and_nothing_that_is_there_is_touched(self, terms: dict[str, str]):
+    @pytest.mark.parametrize("field_policy", [{"yields": "nonsense"}, {"claims": "Deployment/*:"}])
+    async def test_it_is_told_and_nothing_that_is_there_is_touched(
+        self, field_policy: dict[str, str]
+    ):
         world = await settled()
-        annotate(world, **terms)
+        annotate(world, **field_policy)
         world.apply(blueSpec=pods("blue", "mine:2"))
         await world.settle()
 
@@ -370,12 +372,12 @@ class TestAllowed:
     async def test_it_is_told_once_and_nothing_is_written_again(self):
         world = await self.contested()
 
-        assert await writes_of(world, lambda: world.runner.look_again(())) == []
+        assert await writes_of(world, lambda: world.runner.enqueue_all(())) == []
 
     async def test_it_is_taken_once_the_namespace_is_labelled(self):
         world = await self.contested()
         world.claiming["default"] = True
-        world.runner.look_again({"default"})
+        world.runner.enqueue_all({"default"})
         await world.settle()
 
         assert image(world) == "example/echo:1"
@@ -383,7 +385,7 @@ class TestAllowed:
 
     async def test_another_namespace_is_not_looked_at_for_that(self):
         world = await self.contested()
-        world.runner.look_again({"other"})
+        world.runner.enqueue_all({"other"})
 
         assert len(world.runner.queue) == 0
 
@@ -396,7 +398,7 @@ class TestAllowed:
         assert world.get("Service") is None
 
         world.claiming["default"] = True
-        world.runner.look_again(())
+        world.runner.enqueue_all(())
         await world.settle()
         assert world.get("Service") is not None
 

@@ -17,7 +17,7 @@ from hedgerow.kube.errors import Cause, KubeError
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.conditions import Problem
 from hedgerow.runtime import refusals
-from hedgerow.runtime.events.publisher import MOST_ATTEMPTS, MOST_UNSENT, Announcer
+from hedgerow.runtime.events.publisher import MOST_ATTEMPTS, MOST_UNSENT, EventPublisher
 from hedgerow.runtime.events.recorder import Recorder
 from hedgerow.runtime.refusals import (
     EVENTS,
@@ -31,7 +31,7 @@ from hedgerow.runtime.refusals import (
     Request,
     Rule,
 )
-from hedgerow.runtime.state import Memory, Unsent
+from hedgerow.runtime.state import ResourceState, Unsent
 from hedgerow_schemas.bluegreen import BlueGreen
 from model.cluster import Sent
 from runtime.scenes import everything, settled, take_image
@@ -398,9 +398,9 @@ class TestEvents:
     async def test_while_one_waits_the_others_wait_with_it_unasked(self):
         world = await settled()
         reconciler, key, tried = world.runner._reconciler, ("default", "demo"), 0
-        memory, announcer = reconciler._memories[key], reconciler._announcer
-        look = await reconciler._observer.look(key, memory, frozenset())
-        assert look
+        state, publisher = reconciler._states[key], reconciler._publisher
+        observation = await reconciler._planner.observe(key, state, frozenset())
+        assert observation
 
         async def hook(sent: Sent) -> None:
             nonlocal tried
@@ -411,20 +411,20 @@ class TestEvents:
         world.cluster.before = hook
         for number in range(MOST_ATTEMPTS + 4):
             notice = Notice("R", f"note {number}", "Warning")
-            await announcer._publish(look, memory, notice, "1")
+            await publisher._publish(observation, state, notice, "1")
 
         assert tried == 1
-        assert len(memory.unsent) == MOST_ATTEMPTS + 4
+        assert len(state.unsent) == MOST_ATTEMPTS + 4
 
         world.server.now += 2
-        await announcer.resend(look, memory)
+        await publisher.resend(observation, state)
         assert tried == 1 + MOST_ATTEMPTS + 4
-        assert not memory.unsent
-        assert EVENTS not in memory.refusals
+        assert not state.unsent
+        assert EVENTS not in state.refusals
 
-        memory.refusals.note(EVENTS, "", None, world.clock.now(), draw=1.0)
-        await announcer._publish(look, memory, Notice("R", "note 1", "Warning"), "1")
-        assert not memory.unsent  # it was told already
+        state.refusals.note(EVENTS, "", None, world.clock.now(), draw=1.0)
+        await publisher._publish(observation, state, Notice("R", "note 1", "Warning"), "1")
+        assert not state.unsent  # it was told already
 
     async def test_what_nobody_holds_is_told_once_in_a_while_though_no_status_says_it(self):
         shop = Shop()
@@ -454,17 +454,17 @@ class TestEvents:
 
     async def test_of_too_many_that_wait_the_oldest_goes(self):
         world = World()
-        observer = world.runner._reconciler._observer
+        planner = world.runner._reconciler._planner
         recorder = Recorder(cast("Any", world.cluster), world.clock, "hedgerow-bluegreen")
-        announcer = Announcer(cast("Any", world.cluster), observer, recorder)
-        memory = Memory.of("u", {})
+        publisher = EventPublisher(cast("Any", world.cluster), planner, recorder)
+        state = ResourceState.of("u", {})
         demo = ObjectRef(BlueGreen.api, "default", "demo", "u")
         for number in range(MOST_UNSENT + 3):
             event = Unsent(demo, Notice("R", f"note {number}"), "1")
-            announcer._put_aside(memory, event, errors.Throttled("later"))
-            memory.refusals.drop(EVENTS)
+            publisher._put_aside(state, event, errors.Throttled("later"))
+            state.refusals.drop(EVENTS)
 
-        notes = [event.notice.note for event in memory.unsent.values()]
+        notes = [event.notice.note for event in state.unsent.values()]
         assert notes == [f"note {number}" for number in range(3, MOST_UNSENT + 3)]
 
 

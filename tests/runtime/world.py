@@ -15,10 +15,10 @@ from hedgerow.controllers import bluegreen
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.cache.caches import build
-from hedgerow.runtime.controller import Runner
+from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.events.recorder import Allowance
 from hedgerow.runtime.metrics import Meters
-from hedgerow.runtime.observation import Observer
+from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow_schemas.base import Resource
 from model import kinds
 from model.cluster import Cluster, Sent
@@ -94,20 +94,20 @@ class World:
         self.controller = controller
         self.runner = self._new_life()
 
-    def _new_life(self) -> Runner:
+    def _new_life(self) -> ControllerRunner:
         self.budget = self._budget() if self._budget else None
-        observer = Observer(
+        planner = ResourcePlanner(
             controller=self.controller,
             installation=self._installation,
             cache=build(self.controller, self._installation, self._scope, self.budget),
             clock=self.clock,
-            going=self.going.__contains__,
-            claiming=lambda name: self.claiming.get(name, True),
+            is_terminating=self.going.__contains__,
+            allows_claims=lambda name: self.claiming.get(name, True),
         )
-        self.cache = observer.cache
+        self.cache = planner.cache
         self.meters = Meters()
-        runner = Runner(cast("Any", self.cluster), observer, self.meters, self.allowance)
-        self.feeds = [(source, Feed(self.server, source)) for source in observer.cache]
+        runner = ControllerRunner(cast("Any", self.cluster), planner, self.meters, self.allowance)
+        self.feeds = [(source, Feed(self.server, source)) for source in planner.cache]
         self.runner = runner
         for source, feed in self.feeds:
             for changes in runner._take(source, feed.relist()):

@@ -10,8 +10,8 @@ from hedgerow.fields.owners import Node, Ownership, owners
 from hedgerow.fields.redaction import HIDDEN
 
 Object = dict[str, Any]
-Steps = tuple[str, ...]
-Claim = tuple[Steps, tuple[str, ...]]
+FieldPath = tuple[str, ...]
+Claim = tuple[FieldPath, tuple[str, ...]]
 """A place, and the manager, operation, subresource and time of an entry that holds it."""
 
 
@@ -20,8 +20,8 @@ def must_account(live: Object) -> Ownership:
     found = owners(live)
     assert rebuilt(found) == readable(live)
     there, elsewhere = claims(live)
-    assert {(node.steps, _who(h)) for node in found.places() for h in node.holders} == there
-    assert {(gone.steps, _who(gone.holder)) for gone in found.gone} == elsewhere
+    assert {(node.field_path, _who(h)) for node in found.places() for h in node.holders} == there
+    assert {(gone.field_path, _who(gone.holder)) for gone in found.gone} == elsewhere
     return found
 
 
@@ -31,14 +31,14 @@ def claims(live: Object) -> tuple[set[Claim], set[Claim]]:
     elsewhere: set[Claim] = set()
     for entry in live["metadata"].get("managedFields") or ():
         who = tuple(entry.get(key, "") for key in ("manager", "operation", "subresource", "time"))
-        for steps in _members(entry.get("fieldsV1") or {}):
-            (there if _exists([live], steps) else elsewhere).add((steps, who))
+        for field_path in _members(entry.get("fieldsV1") or {}):
+            (there if _exists([live], field_path) else elsewhere).add((field_path, who))
     return there, elsewhere
 
 
 def rebuilt(found: Ownership) -> Object:
     """Put the object together again from its places."""
-    return {field.steps[-1][2:]: _rebuilt(field) for field in found.fields}
+    return {field.field_path[-1][2:]: _rebuilt(field) for field in found.fields}
 
 
 def readable(live: Object) -> Object:
@@ -56,22 +56,22 @@ def _rebuilt(node: Node) -> Any:
     if node.kind != "branch":
         return node.value
     values = [_rebuilt(child) for child in node.children]
-    names = [child.steps[-1] for child in node.children]
+    names = [child.field_path[-1] for child in node.children]
     if names[0].startswith("f:"):
         return {name[2:]: value for name, value in zip(names, values, strict=True)}
     return values
 
 
-def _members(tree: Object, steps: Steps = ()) -> Iterator[Steps]:
+def _members(tree: Object, field_path: FieldPath = ()) -> Iterator[FieldPath]:
     for element, below in tree.items():
         if element != ".":
             if below == {} or "." in below:
-                yield (*steps, element)
-            yield from _members(below, (*steps, element))
+                yield (*field_path, element)
+            yield from _members(below, (*field_path, element))
 
 
-def _exists(places: list[Any], steps: Steps) -> bool:
-    for step in steps:
+def _exists(places: list[Any], field_path: FieldPath) -> bool:
+    for step in field_path:
         places = [inner for place in places for inner in _inside(place, step)]
     return bool(places)
 

@@ -22,7 +22,7 @@ from hedgerow.kube.client import Cluster, connect
 from hedgerow.kube.errors import KubeError, NotLeading
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, Timing
-from hedgerow.runtime.leaderelection.thread import apart
+from hedgerow.runtime.leaderelection.thread import own_thread
 from hedgerow_schemas.base import ApiResource
 from support.eventually import eventually
 
@@ -107,7 +107,7 @@ class Contender(Started):
 async def _contend(kubeconfig: str, namespace: str, name: str, stops_after: str) -> int:
     async with (
         connect(kubeconfig=kubeconfig, user_agent=agent(name)) as cluster,
-        apart("election") as thread,
+        own_thread("election") as thread,
         thread.entered(_candidacy(kubeconfig, namespace, name)) as lead,
     ):
         await cluster.get("/version")

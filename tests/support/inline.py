@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Inline:
-    """Stands in for `hedgerow.runtime.leaderelection.thread.Apart`."""
+    """Stands in for `hedgerow.runtime.leaderelection.thread.OwnThread`."""
 
     async def run(self, act: Callable[[], Awaitable[T]]) -> T:
         return await act()

@@ -15,9 +15,9 @@ from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.status import said
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache.caches import Cache, build
-from hedgerow.runtime.events.publisher import Announcer
+from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Recorder
-from hedgerow.runtime.observation import Observer
+from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow_schemas.base import Resource
 
@@ -76,18 +76,18 @@ class Operator:
     async def settle(self, name: str) -> None:
         """Make passes until one changes nothing."""
         self.cache = build(self.controller, Installation(), (self.namespace,))
-        observer = Observer(
+        planner = ResourcePlanner(
             controller=self.controller,
             installation=Installation(),
             cache=self.cache,
             clock=self.clock,
-            going=lambda _: False,
-            claiming=lambda _: True,
+            is_terminating=lambda _: False,
+            allows_claims=lambda _: True,
         )
         manager = Installation().field_manager(self.controller.name)
         recorder = Recorder(self.cluster, self.clock, manager)
-        announcer = Announcer(self.cluster, observer, recorder)
-        reconciler = Reconciler(observer, Applier(self.cluster, manager), announcer)
+        publisher = EventPublisher(self.cluster, planner, recorder)
+        reconciler = Reconciler(planner, Applier(self.cluster, manager), publisher)
         for _ in range(MOST):
             before = await self._watch()
             await reconciler.reconcile((self.namespace, name))

@@ -59,7 +59,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruler:
+class ManagingResource:
     """The hedgerow resource that manages an object, and its field manager.
 
     `itself`: the object is that resource, whose status hedgerow writes.
@@ -100,7 +100,9 @@ async def read(cluster: Cluster, place: Place) -> Object:
     return live
 
 
-async def ruler_of(cluster: Cluster, live: Object, instance: str | None) -> Ruler | None:
+async def managing_resource(
+    cluster: Cluster, live: Object, instance: str | None
+) -> ManagingResource | None:
     """Find the resource that answers for an object: its controller, or the object itself."""
     own = {one.resource.api: one.name for one in registry().controllers}
     owner = controller_of(live)
@@ -112,10 +114,10 @@ async def ruler_of(cluster: Cluster, live: Object, instance: str | None) -> Rule
         )
         manager = ours.field_manager(controller)
         if (live["apiVersion"], live["kind"]) == (api.group_version, api.kind):
-            return Ruler(api, live, manager, itself=True)
+            return ManagingResource(api, live, manager, itself=True)
         if (owner.get("apiVersion"), owner.get("kind")) == (api.group_version, api.kind):
             namespace: str = metadata(live).get("namespace", "")
             found = await cluster.read(api, owner["name"], namespace)
             if found is not None and metadata(found)["uid"] == owner["uid"]:
-                return Ruler(api, found, manager, itself=False)
+                return ManagingResource(api, found, manager, itself=False)
     return None

@@ -30,7 +30,7 @@ def leave_out(want: Object, contested: Iterable[Leaf]) -> Object:
     A map or list that this empties is left out too. One that was declared empty stays, and so do
     the keys of list items. Raises nothing.
     """
-    return _from_map(want, dict.fromkeys(leaf.steps for leaf in contested), keys=())
+    return _from_map(want, dict.fromkeys(leaf.field_path for leaf in contested), keys=())
 
 
 def without_nulls(value: Any) -> Any:

@@ -75,22 +75,22 @@ def _identical_lists(left: list[Any], right: list[Any]) -> bool:
     return len(left) == len(right) and all(map(identical, left, right))
 
 
-def same(want: Any, live: Any, steps: Sequence[str] = ()) -> bool:
+def same(want: Any, live: Any, field_path: Sequence[str] = ()) -> bool:
     """Return whether a declared value of a built-in kind equals the live one, but for spelling.
 
-    `steps` are the fieldsV1 elements down to the value. Spelling is ignored only in fields that are
-    known to be a Quantity or a time, never in arbitrary strings such as env values.
+    `field_path` are the fieldsV1 elements down to the value. Spelling is ignored only in fields
+    that are known to be a Quantity or a time, never in arbitrary strings such as env values.
     """
-    return identical(want, live) or identical(canonical(want, steps), live)
+    return identical(want, live) or identical(canonical(want, field_path), live)
 
 
-def canonical(value: Any, steps: Sequence[str] = ()) -> Any:
-    """Return the value at `steps` in the spelling that the server uses for a built-in kind.
+def canonical(value: Any, field_path: Sequence[str] = ()) -> Any:
+    """Return the value at `field_path` in the spelling that the server uses for a built-in kind.
 
     An apply of the canonical form settles at once. It does not conflict with a co-owner whose value
     means the same: the server compares spellings.
     """
-    names = tuple(step[2:] for step in steps if step.startswith("f:"))
+    names = tuple(step[2:] for step in field_path if step.startswith("f:"))
     return _respelled(value, names)
 
 

@@ -35,7 +35,7 @@ class Line:
     """
 
     kind: Kind
-    steps: tuple[str, ...]
+    field_path: tuple[str, ...]
     old: Any
     new: Any
     holders: tuple[Holder, ...]
@@ -44,7 +44,7 @@ class Line:
     @property
     def path(self) -> str:
         """The field as managed fields and the causes of a conflict print it."""
-        return path_of(self.steps)
+        return path_of(self.field_path)
 
     @property
     def is_change(self) -> bool:
@@ -59,25 +59,29 @@ def difference(before: Object | None, after: Object | None, field_manager: str) 
     Secret are compared, but hidden in the result.
     """
     old, new = _leaves(before, after), _leaves(after, before)
-    steps = [*new, *(step for step in old if step not in new)]
-    lines = (_line(step, old.get(step), new.get(step), field_manager) for step in steps)
+    field_path = [*new, *(step for step in old if step not in new)]
+    lines = (_line(step, old.get(step), new.get(step), field_manager) for step in field_path)
     kind = str((after or before or {}).get("kind", ""))
-    return tuple(_hidden(line) if is_private(kind, line.steps) else line for line in lines if line)
+    return tuple(
+        _hidden(line) if is_private(kind, line.field_path) else line for line in lines if line
+    )
 
 
 def _line(
-    steps: tuple[str, ...], old: Node | None, new: Node | None, field_manager: str
+    field_path: tuple[str, ...], old: Node | None, new: Node | None, field_manager: str
 ) -> Line | None:
     held, holds = old.holders if old else (), new.holders if new else ()
     was_value, value = old.value if old else None, new.value if new else None
     if old is None or new is None:
-        return Line("added" if old is None else "removed", steps, was_value, value, held, holds)
+        return Line(
+            "added" if old is None else "removed", field_path, was_value, value, held, holds
+        )
     if not identical(was_value, value):
-        return Line("changed", steps, was_value, value, held, holds)
+        return Line("changed", field_path, was_value, value, held, holds)
     was, is_ours = (any(h.is_applier(field_manager, "") for h in some) for some in (held, holds))
     if was == is_ours:
         return None
-    return Line("shared" if is_ours else "released", steps, was_value, value, held, holds)
+    return Line("shared" if is_ours else "released", field_path, was_value, value, held, holds)
 
 
 def _leaves(live: Object | None, other: Object | None) -> dict[tuple[str, ...], Node]:
@@ -90,7 +94,7 @@ def _leaves(live: Object | None, other: Object | None) -> dict[tuple[str, ...], 
         **{k: v for k, v in live.items() if k not in ("status", "kind")},
         "metadata": {**meta, "managedFields": [*_managed(live), *lent]},
     }
-    return {node.steps: _honest(node) for node in owners(looked).leaves() if _counts(node)}
+    return {node.field_path: _honest(node) for node in owners(looked).leaves() if _counts(node)}
 
 
 def _managed(live: Object | None) -> list[Object]:
@@ -98,7 +102,7 @@ def _managed(live: Object | None) -> list[Object]:
 
 
 def _counts(node: Node) -> bool:
-    return node.kind == "leaf" and node.steps not in (("f:apiVersion",), ("f:metadata",))
+    return node.kind == "leaf" and node.field_path not in (("f:apiVersion",), ("f:metadata",))
 
 
 def _honest(node: Node) -> Node:
@@ -107,4 +111,4 @@ def _honest(node: Node) -> Node:
 
 def _hidden(line: Line) -> Line:
     old, new = (None if value is None else HIDDEN for value in (line.old, line.new))
-    return Line(line.kind, line.steps, old, new, line.holders, line.after)
+    return Line(line.kind, line.field_path, old, new, line.holders, line.after)

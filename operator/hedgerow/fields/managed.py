@@ -60,10 +60,10 @@ class Entries:
             return Entries([(holder, None) for holder, _ in self.pairs], everywhere=True)
         return _NO_ENTRIES if found is None else found
 
-    def at(self, steps: Iterable[str]) -> Entries:
+    def at(self, field_path: Iterable[str]) -> Entries:
         """Return the entries that contain the place at these elements below this one."""
         found = self
-        for element in steps:
+        for element in field_path:
             found = found.below(element)
         return found
 

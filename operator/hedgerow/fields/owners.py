@@ -46,12 +46,12 @@ class Node:
 
     A `leaf` has a `value`: a scalar, or a whole map or list that is atomic or empty. A `branch` has
     `children` and may be held itself, which fieldsV1 writes as `.`. An `identity` is set by the
-    server alone, which does not record it in managed fields. `steps` are fieldsV1 elements; for a
-    list item with unknown keys the last one is `i:` and the index. `contested` names the resource
-    that declares another value here.
+    server alone, which does not record it in managed fields. `field_path` are fieldsV1 elements;
+    for a list item with unknown keys the last one is `i:` and the index. `contested` names the
+    resource that declares another value here.
     """
 
-    steps: tuple[str, ...]
+    field_path: tuple[str, ...]
     kind: Literal["leaf", "branch", "identity"]
     value: Any = None
     holders: tuple[Holder, ...] = ()
@@ -61,12 +61,12 @@ class Node:
     @property
     def path(self) -> str:
         """The place as managed fields and the causes of a conflict print it."""
-        return path_of(self.steps)
+        return path_of(self.field_path)
 
     @property
     def name(self) -> str:
         """The last step of the path: `.image` or `[name="blue"]`."""
-        return show(self.steps[-1])
+        return show(self.field_path[-1])
 
     @property
     def unowned(self) -> bool:
@@ -84,14 +84,14 @@ class Node:
 class Gone:
     """A place that an entry holds but the object lacks; `version` is the entry's apiVersion."""
 
-    steps: tuple[str, ...]
+    field_path: tuple[str, ...]
     holder: Holder
     version: str
 
     @property
     def path(self) -> str:
         """The place as managed fields and the causes of a conflict print it."""
-        return path_of(self.steps)
+        return path_of(self.field_path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,39 +144,41 @@ class _Walk:
         self._granular = GRANULAR if granular else frozenset[str]()
         self._contested = contested
 
-    def map(self, steps: tuple[str, ...], live: Object, there: Entries) -> tuple[Node, ...]:
+    def map(self, field_path: tuple[str, ...], live: Object, there: Entries) -> tuple[Node, ...]:
         return tuple(
-            self._node((*steps, "f:" + name), value, there.below("f:" + name))
+            self._node((*field_path, "f:" + name), value, there.below("f:" + name))
             for name, value in live.items()
         )
 
-    def _list(self, steps: tuple[str, ...], live: list[Any], there: Entries) -> tuple[Node, ...]:
+    def _list(
+        self, field_path: tuple[str, ...], live: list[Any], there: Entries
+    ) -> tuple[Node, ...]:
         return tuple(
-            self._node((*steps, element), item, there.below(element))
+            self._node((*field_path, element), item, there.below(element))
             for element, item in zip(_elements(live, there), live, strict=True)
         )
 
-    def _node(self, steps: tuple[str, ...], value: Any, there: Entries) -> Node:
+    def _node(self, field_path: tuple[str, ...], value: Any, there: Entries) -> Node:
         holders = tuple(dict.fromkeys(holder for holder, tree in there.pairs if _is_member(tree)))
-        mark = self._contested.get(path_of(steps), "") if self._contested else ""
-        if value and self._is_parted(steps, there, holders):
-            children = self._parts(steps, value, there)
+        mark = self._contested.get(path_of(field_path), "") if self._contested else ""
+        if value and self._is_parted(field_path, there, holders):
+            children = self._parts(field_path, value, there)
             if children:
-                return Node(steps, "branch", None, holders, children, mark)
-        identity = not holders and _is_identity(steps)
-        return Node(steps, "identity" if identity else "leaf", value, holders, (), mark)
+                return Node(field_path, "branch", None, holders, children, mark)
+        identity = not holders and _is_identity(field_path)
+        return Node(field_path, "identity" if identity else "leaf", value, holders, (), mark)
 
-    def _parts(self, steps: tuple[str, ...], value: Any, there: Entries) -> tuple[Node, ...]:
+    def _parts(self, field_path: tuple[str, ...], value: Any, there: Entries) -> tuple[Node, ...]:
         if is_map(value):
-            return self.map(steps, value, there)
-        return self._list(steps, value, there) if is_list(value) else ()
+            return self.map(field_path, value, there)
+        return self._list(field_path, value, there) if is_list(value) else ()
 
     def _is_parted(
-        self, steps: tuple[str, ...], there: Entries, holders: tuple[Holder, ...]
+        self, field_path: tuple[str, ...], there: Entries, holders: tuple[Holder, ...]
     ) -> bool:
         """Return whether a map or list is shown in parts: it is held in parts, or by nobody."""
         parted = any(element != SELF for element in there.elements())
-        return parted or not holders or steps[-1] in self._granular
+        return parted or not holders or field_path[-1] in self._granular
 
 
 def _is_member(tree: Tree | None) -> bool:
@@ -197,10 +199,10 @@ def _elements(items: list[Any], there: Entries) -> list[str]:
     ]
 
 
-def _is_identity(steps: tuple[str, ...]) -> bool:
-    if len(steps) == _METADATA_DEPTH:
-        return steps[0] == "f:metadata" and steps[1] in _METADATA_IDENTITY
-    return len(steps) == 1 and steps[0] in _ROOT_IDENTITY
+def _is_identity(field_path: tuple[str, ...]) -> bool:
+    if len(field_path) == _METADATA_DEPTH:
+        return field_path[0] == "f:metadata" and field_path[1] in _METADATA_IDENTITY
+    return len(field_path) == 1 and field_path[0] in _ROOT_IDENTITY
 
 
 def _shown(live: Object) -> Object:
@@ -216,17 +218,17 @@ def _shown(live: Object) -> Object:
 
 
 def _gone(live: Object, found: Ownership) -> Iterable[Gone]:
-    there = {node.steps for node in found.places()}
+    there = {node.field_path for node in found.places()}
     for holder, version, tree in entries(live):
-        for steps in _members((), tree):
-            if steps not in there:
-                yield Gone(steps, holder, version)
+        for field_path in _members((), tree):
+            if field_path not in there:
+                yield Gone(field_path, holder, version)
 
 
-def _members(steps: tuple[str, ...], tree: Tree) -> Iterator[tuple[str, ...]]:
+def _members(field_path: tuple[str, ...], tree: Tree) -> Iterator[tuple[str, ...]]:
     for element, below in tree.items():
         if element == SELF:
             continue
         if _is_member(below):
-            yield (*steps, element)
-        yield from _members((*steps, element), below)
+            yield (*field_path, element)
+        yield from _members((*field_path, element), below)

@@ -28,7 +28,7 @@ from hedgerow.fields.paths import (
     path_of,
     shapes,
 )
-from hedgerow.fields.sets import ABSENT, Steps, Values, subtree
+from hedgerow.fields.sets import ABSENT, FieldPath, Values, subtree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -71,12 +71,13 @@ class Leaf:
     """A place where the live object is not what we declare.
 
     lost: not in our entry, or no longer. changed: in our entry, with another value. surplus: in our
-    entry, but no longer declared. order: our list items are not in our order. `steps` are fieldsV1
-    elements; `path` prints them as a 409's cause does. `equal`: the value itself is as declared.
+    entry, but no longer declared. order: our list items are not in our order. `field_path` are
+    fieldsV1 elements; `path` prints them as a 409's cause does. `equal`: the value itself is as
+    declared.
     """
 
     path: str
-    steps: tuple[str, ...]
+    field_path: tuple[str, ...]
     why: Literal["lost", "changed", "surplus", "order"]
     want: Any
     live: Any
@@ -214,8 +215,8 @@ class Walk:
         holders: tuple[Holder, ...] = (),
         equal: bool = False,
     ) -> None:
-        steps = _steps(place)
-        self.leaves.append(Leaf(path_of(steps), steps, why, want, live, holders, equal))
+        field_path = _steps(place)
+        self.leaves.append(Leaf(path_of(field_path), field_path, why, want, live, holders, equal))
 
 
 def _grouped(want: list[Any], mine: Tree | None, others: Entries) -> dict[str, list[Any]]:
@@ -242,11 +243,11 @@ def _members(tree: Tree, live: Any) -> Iterator[tuple[str, Tree, Any]]:
 
 
 def _steps(place: _Place) -> tuple[str, ...]:
-    steps: list[str] = []
+    field_path: list[str] = []
     while place is not None:
         place, element = place
-        steps.append(element)
-    return tuple(reversed(steps))
+        field_path.append(element)
+    return tuple(reversed(field_path))
 
 
 __all__ = [
@@ -354,7 +355,7 @@ _NOT_OURS = ("f:metadata", "f:status")
 """Not searched: our owner references and finalizers are known by content, status has no items."""
 
 
-def unproven(want: Object, live: Object) -> tuple[Leaf, ...]:
+def items_of_unknown_owner(want: Object, live: Object) -> tuple[Leaf, ...]:
     """Return the undeclared list items that only `before-first-apply` holds: of unknown owner.
 
     Only lists that are declared, or that are in a declared map, are searched.
@@ -368,9 +369,9 @@ def unproven(want: Object, live: Object) -> tuple[Leaf, ...]:
     others = Entries(other for other in found if other is not before)
     values = Values(live)
     return tuple(
-        Leaf(path_of(steps), steps, "surplus", None, there, (holder,), equal=False)
-        for steps in _items((), want, tree, others)
-        if (there := values.at(steps)) is not ABSENT
+        Leaf(path_of(field_path), field_path, "surplus", None, there, (holder,), equal=False)
+        for field_path in _items((), want, tree, others)
+        if (there := values.at(field_path)) is not ABSENT
     )
 
 
@@ -380,14 +381,14 @@ def _items(
     """Yield the places of such items; `want` is what is declared at the place `above`."""
     declared = _declared(want, tree)
     for element, below in tree.items():
-        steps = (*above, element)
+        field_path = (*above, element)
         if element == SELF:
             continue
         if element[:2] != "f:" and element not in declared:
             if not others.below(element).pairs:
-                yield steps
+                yield field_path
         elif element in declared or _is_list(below):
-            yield from _items(steps, declared.get(element), below, others.below(element))
+            yield from _items(field_path, declared.get(element), below, others.below(element))
 
 
 def _declared(want: Any, tree: Tree) -> dict[str, Any]:
@@ -412,7 +413,7 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 
 
 def without_yielded(
-    want: Object, live: Object, manager: str, is_yielded: Callable[[Steps], bool]
+    want: Object, live: Object, manager: str, is_yielded: Callable[[FieldPath], bool]
 ) -> Object:
     """Return `want` without the yielded fields that another manager holds.
 
@@ -422,9 +423,14 @@ def without_yielded(
     """
     mine = entry(live, manager) or {}
     left = {
-        steps for steps in _foreign(live, manager) if is_yielded(steps) and not subtree(mine, steps)
+        field_path
+        for field_path in _foreign(live, manager)
+        if is_yielded(field_path) and not subtree(mine, field_path)
     }
-    leaves = [Leaf(path_of(steps), steps, "lost", None, None, (), equal=False) for steps in left]
+    leaves = [
+        Leaf(path_of(field_path), field_path, "lost", None, None, (), equal=False)
+        for field_path in left
+    ]
     return leave_out(want, leaves) if leaves else want
 
 
@@ -435,10 +441,10 @@ def respelled(want: Object, verdict: Verdict) -> Object:
     """
     if not builtin(str(want.get("apiVersion", ""))):
         return want
-    spelled: dict[Steps, _Edit] = {
-        leaf.steps: partial(_replaced, leaf.live)
+    spelled: dict[FieldPath, _Edit] = {
+        leaf.field_path: partial(_replaced, leaf.live)
         for leaf in verdict.contested
-        if identical(_spelled(leaf.want, leaf.steps), leaf.live)
+        if identical(_spelled(leaf.want, leaf.field_path), leaf.live)
     }
     return _edited(want, spelled) if spelled else want
 
@@ -455,21 +461,23 @@ def with_held_items(
     """
     mine = entry(live, manager) or {}
     others = held(live, but=(manager, ""))
-    kept: dict[Steps, Leaf] = {}
-    items: dict[Steps, list[Any]] = {}
+    kept: dict[FieldPath, Leaf] = {}
+    items: dict[FieldPath, list[Any]] = {}
     for leaf in verdict.leaves:
-        holders = _holders_within(others.at(leaf.steps)) if _is_item(leaf) else ()
-        inside = any(leaf.steps[:length] in kept for length in range(len(leaf.steps)))
+        holders = _holders_within(others.at(leaf.field_path)) if _is_item(leaf) else ()
+        inside = any(leaf.field_path[:length] in kept for length in range(len(leaf.field_path)))
         if holders and not inside:
-            kept[leaf.steps] = replace(leaf, holders=holders)
-            part = item(leaf.live, leaf.steps[-1], subtree(mine, leaf.steps) or {})
-            items.setdefault(leaf.steps[:-1], []).append(part)
-    more: dict[Steps, _Edit] = {steps: partial(_extended, parts) for steps, parts in items.items()}
+            kept[leaf.field_path] = replace(leaf, holders=holders)
+            part = item(leaf.live, leaf.field_path[-1], subtree(mine, leaf.field_path) or {})
+            items.setdefault(leaf.field_path[:-1], []).append(part)
+    more: dict[FieldPath, _Edit] = {
+        field_path: partial(_extended, parts) for field_path, parts in items.items()
+    }
     return _edited(want, more) if more else want, tuple(kept.values())
 
 
 def _is_item(leaf: Leaf) -> bool:
-    return leaf.why == "surplus" and leaf.live is not None and leaf.steps[-1].startswith("k:")
+    return leaf.why == "surplus" and leaf.live is not None and leaf.field_path[-1].startswith("k:")
 
 
 def _holders_within(there: Entries) -> tuple[Holder, ...]:
@@ -490,7 +498,7 @@ _Edit = Callable[[Any], Any]
 """A function from the old value at a place to the new one."""
 
 
-def _edited(want: Any, edits: Mapping[Steps, _Edit]) -> Any:
+def _edited(want: Any, edits: Mapping[FieldPath, _Edit]) -> Any:
     """Return a declaration with edits at some of its places; each list is read only once."""
     if () in edits:
         return edits[()](want)
@@ -523,9 +531,9 @@ def covers(want: Any, live: Any) -> bool:
     return identical(want, live)
 
 
-def _spelled(value: Any, steps: Sequence[str]) -> Any:
-    filled = _DEFAULTS.get(steps[-1] if steps else "", {})
-    spelled = canonical(value, steps)
+def _spelled(value: Any, field_path: Sequence[str]) -> Any:
+    filled = _DEFAULTS.get(field_path[-1] if field_path else "", {})
+    spelled = canonical(value, field_path)
     return {**filled, **spelled} if is_map(spelled) else spelled
 
 
@@ -534,7 +542,9 @@ def _foreign(live: Object, manager: str) -> Iterator[tuple[str, ...]]:
         yield from _leaves(tree or {}, ())
 
 
-def _leaves(tree: Tree, steps: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _leaves(tree: Tree, field_path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     for element, below in tree.items():
         if element != SELF:
-            yield from _leaves(below, (*steps, element)) if below else ((*steps, element),)
+            yield from (
+                _leaves(below, (*field_path, element)) if below else ((*field_path, element),)
+            )

@@ -96,9 +96,9 @@ def show(element: str) -> str:
     return f"[{element.partition(':')[2]}]"
 
 
-def path_of(steps: Iterable[str]) -> str:
+def path_of(field_path: Iterable[str]) -> str:
     """Return elements as one path: `.spec.template.spec.containers[name="blue"].image`."""
-    return "".join(map(show, steps))
+    return "".join(map(show, field_path))
 
 
 def assign(items: Sequence[Any], known: Iterable[str]) -> list[str | None]:
@@ -185,9 +185,9 @@ def coin(item: Any, known: Iterable[str]) -> str | None:
 def by_element(places: Mapping[Names, V]) -> dict[str, dict[Names, V]]:
     """Return places with their values, grouped by first element and keyed by the rest."""
     found: dict[str, dict[Names, V]] = {}
-    for steps, said in places.items():
-        if steps:
-            found.setdefault(steps[0], {})[steps[1:]] = said
+    for field_path, said in places.items():
+        if field_path:
+            found.setdefault(field_path[0], {})[field_path[1:]] = said
     return found
 
 

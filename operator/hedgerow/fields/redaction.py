@@ -33,23 +33,26 @@ def is_secret(kind: str) -> bool:
     return kind.lower() in _SECRETS
 
 
-def is_private(kind: str, steps: Sequence[str]) -> bool:
+def is_private(kind: str, field_path: Sequence[str]) -> bool:
     """Return whether the value at a place of an object of this kind must never be shown.
 
-    `steps` are fieldsV1 elements. A place is private if it is one of a Secret's values, or is
+    `field_path` are fieldsV1 elements. A place is private if it is one of a Secret's values, or is
     inside or above one.
     """
     return is_secret(kind) and any(
-        all(one == other for one, other in zip(steps, place, strict=False)) for place in _PRIVATE
+        all(one == other for one, other in zip(field_path, place, strict=False))
+        for place in _PRIVATE
     )
 
 
-def shown(kind: str, steps: Sequence[str], value: Any) -> str:
+def shown(kind: str, field_path: Sequence[str], value: Any) -> str:
     """Return a value of an object of this kind, in one line of at most 120 characters."""
-    return HIDDEN if is_private(kind, steps) else worded(value, LONGEST_VALUE)
+    return HIDDEN if is_private(kind, field_path) else worded(value, LONGEST_VALUE)
 
 
-def both(kind: str, steps: Sequence[str], want: Any, live: Any) -> tuple[str | None, str | None]:
+def both(
+    kind: str, field_path: Sequence[str], want: Any, live: Any
+) -> tuple[str | None, str | None]:
     """Return a declared and a live value as `shown` does; None if there is no value.
 
     Of two maps only the differing keys are shown. In long maps they might be cut off otherwise.
@@ -58,7 +61,7 @@ def both(kind: str, steps: Sequence[str], want: Any, live: Any) -> tuple[str | N
         keys = [key for key in want | live if not _same(want, live, key)]
         want, live = ({key: side[key] for key in keys if key in side} for side in (want, live))
     declared, there = (
-        None if value is None else shown(kind, steps, value) for value in (want, live)
+        None if value is None else shown(kind, field_path, value) for value in (want, live)
     )
     return declared, there
 

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from hedgerow_schemas.base import Object
 
-Steps = tuple[str, ...]
+FieldPath = tuple[str, ...]
 """A place: fieldsV1 elements from the top of the object."""
 
 ABSENT: Final = object()
 """Stands for a missing value; null is a value."""
 
 
-def leaves(tree: Tree, above: Steps = ()) -> Iterator[Steps]:
+def leaves(tree: Tree, above: FieldPath = ()) -> Iterator[FieldPath]:
     """Yield each place of a tree that has no other place below it."""
     for element, below in tree.items():
         if element == SELF:
@@ -33,41 +33,41 @@ def leaves(tree: Tree, above: Steps = ()) -> Iterator[Steps]:
             yield place
 
 
-def subtree(tree: Tree, steps: Iterable[str]) -> Tree | None:
+def subtree(tree: Tree, field_path: Iterable[str]) -> Tree | None:
     """Return the part of a tree at a place and below it; None if it holds nothing there."""
     found: Tree | None = tree
-    for step in steps:
+    for step in field_path:
         found = None if found is None else found.get(step)
     return found
 
 
-def is_key(steps: Steps) -> bool:
+def is_key(field_path: FieldPath) -> bool:
     """Return whether a place is a key field of its list item; it exists as long as the item."""
-    if len(steps) < 2:  # noqa: PLR2004 - the item and its field
+    if len(field_path) < 2:  # noqa: PLR2004 - the item and its field
         return False
-    item, field = parse(steps[-2]), parse(steps[-1])
+    item, field = parse(field_path[-2]), parse(field_path[-1])
     return item.kind == "k" and field.kind == "f" and field.names[0] in item.names
 
 
-def is_hollow(held: Entries, steps: Steps) -> bool:
+def is_hollow(held: Entries, field_path: FieldPath) -> bool:
     """Return whether a leaf holds only the map or list itself, while others hold its contents.
 
     It looks like an atomic field, but declaring it with its value would own the whole subtree.
     """
-    return any(inner != SELF for inner in held.at(steps).elements())
+    return any(inner != SELF for inner in held.at(field_path).elements())
 
 
-def united(tree: Tree, places: Iterable[Steps]) -> Tree:
+def united(tree: Tree, places: Iterable[FieldPath]) -> Tree:
     """Return the tree with these places added."""
     whole = {element: united(below, ()) for element, below in tree.items()}
-    for steps in places:
+    for field_path in places:
         here: dict[str, Any] = whole
-        for element in steps:
+        for element in field_path:
             here = here.setdefault(element, {})
     return whole
 
 
-def cut(tree: Tree, places: Collection[Steps]) -> Tree:
+def cut(tree: Tree, places: Collection[FieldPath]) -> Tree:
     """Return the tree without these leaves, and without subtrees that this empties.
 
     An emptied subtree must not stay: a bare `{}` would own everything below that place.
@@ -75,7 +75,7 @@ def cut(tree: Tree, places: Collection[Steps]) -> Tree:
     return _cut(tree, frozenset(places), ())
 
 
-def _cut(tree: Tree, places: Collection[Steps], above: Steps) -> Tree:
+def _cut(tree: Tree, places: Collection[FieldPath], above: FieldPath) -> Tree:
     kept: dict[str, Any] = {}
     for element, below in tree.items():
         place = (*above, element)
@@ -96,10 +96,10 @@ class Values:
         self.live = live
         self._indexed: dict[int, Positions] = {}
 
-    def at(self, steps: Steps) -> Any:
+    def at(self, field_path: FieldPath) -> Any:
         """Return the value at a place, or ABSENT; several items with one key come as a list."""
         value: Any = self.live
-        for element in steps:
+        for element in field_path:
             if is_map(value) and parse(element).kind == "f":
                 value = value.get(parse(element).names[0], ABSENT)
             elif is_list(value) and (found := self._positions(value).of(element)):
@@ -114,7 +114,9 @@ class Values:
         return self._indexed.setdefault(id(items), Positions(items))
 
 
-def declaring(live: Object, manager: str, places: Iterable[Steps], subresource: str = "") -> Object:
+def declaring(
+    live: Object, manager: str, places: Iterable[FieldPath], subresource: str = ""
+) -> Object:
     """Return the apply that makes a manager hold these places too, with their live values.
 
     It declares again all that the manager declared before: an apply removes what it leaves out.

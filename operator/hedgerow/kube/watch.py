@@ -272,7 +272,7 @@ def _whole(item: Object) -> Object:
     return item
 
 
-def _unheard(_: object) -> None:
+def _ignore(_: object) -> None:
     return
 
 
@@ -283,8 +283,8 @@ async def reflect(
     *,
     labels: str = "",
     reduce: Callable[[Object], Object] = _whole,
-    on_problem: Callable[[KubeError], None] = _unheard,
-    on_restart: Callable[[str], None] = _unheard,
+    on_problem: Callable[[KubeError], None] = _ignore,
+    on_restart: Callable[[str], None] = _ignore,
     on_listed: Callable[[Object], object] | None = None,
     seconds: int = 290,
     idle: float = 90.0,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.fields.redaction import both
 from hedgerow.plan.conflicts import OTHER_VALUE, REMOVED, SCALED_TO_ZERO
-from hedgerow.plan.policy import NO_TERMS, Terms
+from hedgerow.plan.policy import NO_FIELD_POLICY, FieldPolicy
 from hedgerow.plan.writes import ChildId
 from hedgerow_schemas.base import ContestedField, Object
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledChild:
     """A child that was settled: digests of its declaration, and of the object without its status.
 
     Digests, because whole objects would take memory besides those of the caches. No
@@ -31,26 +31,27 @@ class Settled:
     """
 
     declared: str
-    essence: str
+    content_digest: str
     contested: tuple[Leaf, ...] = ()
     rewritten: tuple[Leaf, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class ChildHistory:
     """What earlier passes learned about one child; an empty one is safe, but costs more work.
 
     `settled`: the child when it was last settled. `restored`: when each vanished field was put
-    back. `taken`: the name belongs to somebody else's object. `keeper`: the other installation of
-    hedgerow that has the object, if any. `terms`: what the user yielded and claimed at that time.
-    `mark`: how the server respells a claim; a claimed object has no annotation of ours.
+    back. `taken`: the name belongs to somebody else's object. `other_installation`: the other
+    installation of hedgerow that has the object, if any. `field_policy`: what the user yielded and
+    claimed at that time. `fingerprint`: how the server respells a claim; a claimed object has no
+    annotation of ours.
     """
 
-    settled: Settled | None = None
+    settled: SettledChild | None = None
     restored: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     taken: bool = False
-    keeper: Installation | None = None
-    terms: Terms = NO_TERMS
+    other_installation: Installation | None = None
+    field_policy: FieldPolicy = NO_FIELD_POLICY
     mark: str = ""
 
 
@@ -70,23 +71,23 @@ class Plan:
     rewritten: tuple[str, ...] = ()
     unmatched: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
-    past: Mapping[ChildId, Past] = field(default_factory=dict[ChildId, Past])
+    history: Mapping[ChildId, ChildHistory] = field(default_factory=dict[ChildId, ChildHistory])
 
     @property
-    def steps(self) -> tuple[Write | Deletion, ...]:
+    def requests(self) -> tuple[Write | Deletion, ...]:
         """All writes and deletions, in the order in which they are carried out."""
         return (*self.writes, *self.deletions)
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class PlanInput:
     """The input of a plan: the owner, the live objects, and the history.
 
     `live`: the owner's children by kind and name, and the objects that it may claim fields of; a
-    built-in owner is one of these itself. `homonyms`: cached objects that have the name of
+    built-in owner is one of these itself. `name_conflicts`: cached objects that have the name of
     a child but another owner. `reported`: the contested fields that the owner's status already
-    lists. `terms`: what its annotations yield and claim. `anew`: its status is about an older spec.
-    `is_custom`: the owner has a status of ours.
+    lists. `field_policy`: what its annotations yield and claim. `spec_changed`: its status is about
+    an older spec. `is_custom`: the owner has a status of ours.
     """
 
     owner: ObjectRef
@@ -94,11 +95,11 @@ class Scene:
     installation: Installation
     now: datetime
     live: Mapping[ChildId, Object]
-    homonyms: Mapping[ChildId, Object] = field(default_factory=dict[ChildId, Object])
-    past: Mapping[ChildId, Past] = field(default_factory=dict[ChildId, Past])
+    name_conflicts: Mapping[ChildId, Object] = field(default_factory=dict[ChildId, Object])
+    history: Mapping[ChildId, ChildHistory] = field(default_factory=dict[ChildId, ChildHistory])
     reported: tuple[ContestedField, ...] = ()
-    terms: Terms = NO_TERMS
-    anew: bool = False
+    field_policy: FieldPolicy = NO_FIELD_POLICY
+    spec_changed: bool = False
     is_custom: bool = True
     _known: Mapping[tuple[str, str], ContestedField] = field(init=False, repr=False, compare=False)
 
@@ -124,7 +125,7 @@ class Scene:
             since = old.since
         else:
             since = datetime.fromisoformat(holder.time) if holder and holder.time else self.now
-        declared, live = both(kind, leaf.steps, leaf.want, leaf.live)
+        declared, live = both(kind, leaf.field_path, leaf.want, leaf.live)
         return ContestedField(
             object=str(target),
             path=leaf.path,
@@ -140,15 +141,15 @@ class Scene:
     def is_given_up(self, target: ObjectRef, path: str) -> bool:
         """Return whether a field is already reported as held by nobody."""
         old = self._known.get((str(target), path))
-        return old is not None and is_nobodys(old)
+        return old is not None and has_no_holder(old)
 
 
-def is_nobodys(field: ContestedField) -> bool:
+def has_no_holder(field: ContestedField) -> bool:
     """Return whether nobody holds the field."""
     return not field.manager
 
 
-def is_scaled_away(leaf: Leaf) -> bool:
+def is_scaled_to_zero(leaf: Leaf) -> bool:
     """Return whether somebody scaled to 0: the server records no manager for 0 replicas."""
     return leaf.path == ".spec.replicas" and leaf.live == 0
 
@@ -156,4 +157,4 @@ def is_scaled_away(leaf: Leaf) -> bool:
 def _reason(leaf: Leaf) -> str:
     if leaf.holders:
         return OTHER_VALUE
-    return SCALED_TO_ZERO if is_scaled_away(leaf) else REMOVED
+    return SCALED_TO_ZERO if is_scaled_to_zero(leaf) else REMOVED

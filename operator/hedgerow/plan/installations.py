@@ -58,7 +58,7 @@ def giving_up(installation: Installation) -> str:
     return f"{installation.program} release --instance {shlex.quote(installation.instance)} --all"
 
 
-def kept_by(what: str, other: Installation) -> str:
+def managed_elsewhere(what: str, other: Installation) -> str:
     """Return the message for an object that another installation manages."""
     whose = other.program if other.is_named else "another hedgerow"
     return (
@@ -107,7 +107,7 @@ def reporters(live: Object, controller: str, program: str = PROGRAM) -> tuple[In
     return tuple(Installation(instance, program) for instance in sorted(found))
 
 
-def keeper(child: Object, controller: str, ours: Installation) -> Installation | None:
+def other_installation(child: Object, controller: str, ours: Installation) -> Installation | None:
     """Return the other installation that manages a child of our resource, or None.
 
     The child's label must name that installation, and its field manager must hold a part of the

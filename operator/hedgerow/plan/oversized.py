@@ -41,7 +41,7 @@ class Family(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Excess:
+class Oversize:
     """Why only a part of an object is cached; `weight` and `most` are bytes of memory.
 
     `of` says what exceeds `most`: this one object, or the sum of all cached objects.
@@ -52,7 +52,7 @@ class Excess:
     of: Literal["object", "sum"]
 
 
-def reduced(obj: Object, excess: Excess, manager: str, finalizers: Collection[str]) -> Object:
+def reduced(obj: Object, oversize: Oversize, manager: str, finalizers: Collection[str]) -> Object:
     """Return the part of an object that is cached: its identity, its owner, and our status.
 
     `manager` is our field manager, `finalizers` are our finalizers.
@@ -74,7 +74,7 @@ def reduced(obj: Object, excess: Excess, manager: str, finalizers: Collection[st
         **{name: obj[name] for name in ("apiVersion", "kind") if name in obj},
         "metadata": kept,
         **({_STATUS: said} if is_map(said) else {}),
-        MARK: {"weight": excess.weight, "most": excess.most, "of": excess.of},
+        MARK: {"weight": oversize.weight, "most": oversize.most, "of": oversize.of},
     }
 
 
@@ -89,24 +89,24 @@ def _report(entry: Mapping[str, Any], manager: str) -> Object:
     return {name: value for name, value in entry.items() if name != "fieldsV1"}
 
 
-def excess_of(obj: Mapping[str, Any]) -> Excess | None:
+def oversize_of(obj: Mapping[str, Any]) -> Oversize | None:
     """Return why only a part of an object is cached; None for a whole object."""
     mark = obj.get(MARK)
-    return Excess(**mark) if mark else None
+    return Oversize(**mark) if mark else None
 
 
-def problem(ref: ObjectRef, excess: Excess) -> Problem:
+def problem(ref: ObjectRef, oversize: Oversize) -> Problem:
     """Return the problem to report for an object that is too large."""
-    most = readable(excess.most)
-    if excess.of == "object":
+    most = readable(oversize.most)
+    if oversize.of == "object":
         said = (
-            f"{ref} is too large: it takes about {readable(excess.weight)} of memory, and {most}"
+            f"{ref} is too large: it takes about {readable(oversize.weight)} of memory, and {most}"
             " is the most for one object. Make it smaller, with fewer items above all, or raise"
             " the operator's memory limit"
         )
     else:
         said = (
-            f"{ref} is left out: it takes about {readable(excess.weight)} of memory, and there is"
+            f"{ref} is left out: it takes about {readable(oversize.weight)} of memory, and there is"
             f" room for {most} altogether, of which this namespace takes the most. Make it and"
             " others there smaller or fewer, or raise the operator's memory limit; it is taken"
             " in again once there is room"

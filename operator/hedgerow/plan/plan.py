@@ -12,15 +12,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.contract import Create, Desired, Finalized, Keep
 from hedgerow.fields import ownership
-from hedgerow.fields.ownership import respelled, unproven, with_held_items, without_yielded
+from hedgerow.fields.ownership import (
+    items_of_unknown_owner,
+    respelled,
+    with_held_items,
+    without_yielded,
+)
 from hedgerow.fields.redaction import shown
-from hedgerow.objects import ObjectRef, controller_of, digest, is_going, metadata
+from hedgerow.objects import ObjectRef, controller_of, digest, is_terminating, metadata
 from hedgerow.plan.annotation import STATUS_ANNOTATION, held
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.conflicts import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.plan.finalizers import finalization
-from hedgerow.plan.input import Past, Plan, Scene, Settled, is_nobodys, is_scaled_away
-from hedgerow.plan.installations import KEPT_ELSEWHERE, kept_by
+from hedgerow.plan.input import (
+    ChildHistory,
+    Plan,
+    PlanInput,
+    SettledChild,
+    has_no_holder,
+    is_scaled_to_zero,
+)
+from hedgerow.plan.installations import KEPT_ELSEWHERE, managed_elsewhere
 from hedgerow.plan.policy import CLAIM, YIELD, unmatched
 from hedgerow.plan.remedies import without_effect
 from hedgerow.plan.writes import (
@@ -39,7 +51,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Apply, Child, Claim
     from hedgerow.fields.ownership import Leaf, Verdict
-    from hedgerow.fields.sets import Steps
+    from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import ApiResource, ContestedField, Object, View
 
 
@@ -57,45 +69,52 @@ Found = tuple[tuple["ContestedField", "Leaf"], ...]
 class ChildPlanner:
     """The plan of one declared child."""
 
-    def __init__(self, scene: Scene, child: Apply | Create) -> None:
-        label, key = scene.installation.label(scene.controller), scene.installation.label_key
-        live = scene.live.get((child.kind.api.kind, child.name), {})
-        want = declare(child, scene.owner, label, live, key=key)
-        self._begin(scene, child.kind.api, child.name, want)
+    def __init__(self, plan_input: PlanInput, child: Apply | Create) -> None:
+        label, key = (
+            plan_input.installation.label(plan_input.controller),
+            plan_input.installation.label_key,
+        )
+        live = plan_input.live.get((child.kind.api.kind, child.name), {})
+        want = declare(child, plan_input.owner, label, live, key=key)
+        self._begin(plan_input, child.kind.api, child.name, want)
         self.once = isinstance(child, Create)
 
-    def _begin(self, scene: Scene, api: ApiResource, name: str, want: Object) -> None:
-        self.scene = scene
+    def _begin(self, plan_input: PlanInput, api: ApiResource, name: str, want: Object) -> None:
+        self.plan_input = plan_input
         self.once = False
         self.id: ChildId = (api.kind, name)
-        self.past = scene.past.get(self.id, Past())
-        self.ref = ObjectRef(api, scene.owner.namespace, name)
+        self.history = plan_input.history.get(self.id, ChildHistory())
+        self.ref = ObjectRef(api, plan_input.owner.namespace, name)
         self.want = want
 
     def plan(self) -> Plan:
         """Return at most one write, the contested fields, and the problems."""
-        live = self.scene.live.get(self.id)
+        live = self.plan_input.live.get(self.id)
         if live is None:
             return self._missing()
         if self.once:
-            return Plan(past={self.id: Past()})
-        if is_going(live):
+            return Plan(history={self.id: ChildHistory()})
+        if is_terminating(live):
             return self._waiting()
-        settled = self.past.settled if self.past.terms == self.scene.terms else None
+        settled = (
+            self.history.settled
+            if self.history.field_policy == self.plan_input.field_policy
+            else None
+        )
         if settled is not None and self._unchanged(settled, live):
             found = self._found(settled.contested)
-            return self._settled(settled.rewritten, found, self.past)
+            return self._settled(settled.rewritten, found, self.history)
         return self._present(live)
 
     def _missing(self) -> Plan:
-        homonym = self.scene.homonyms.get(self.id)
-        if homonym is not None:
-            former = controller_of(homonym)
-            owner = self.scene.owner
+        name_conflict = self.plan_input.name_conflicts.get(self.id)
+        if name_conflict is not None:
+            former = controller_of(name_conflict)
+            owner = self.plan_input.owner
             same = (former.get("kind"), former.get("name")) == (owner.api.kind, owner.name)
             # An earlier resource of this name left it; garbage collection will delete it.
-            return self._waiting() if same or is_going(homonym) else self._foreign()
-        if self.past.taken:
+            return self._waiting() if same or is_terminating(name_conflict) else self._foreign()
+        if self.history.taken:
             return self._foreign()
         body = {**self.want, "metadata": {**self.want["metadata"], "resourceVersion": "1"}}
         write = Write(
@@ -104,7 +123,7 @@ class ChildPlanner:
         return self._write(write, ())
 
     def _present(self, live: Object) -> Plan:
-        manager = self.scene.field_manager
+        manager = self.plan_input.field_manager
         declared = without_yielded(self.want, live, manager, self._is_yielded)
         declared = respelled(declared, self._judge(declared, live))
         verdict = self._judge(declared, live)
@@ -123,10 +142,10 @@ class ChildPlanner:
             *self._found(doubtful, UNKNOWN_OWNER),
         )
         if self._judge(want, live).settled:
-            memory = replace(self.past, terms=self.scene.terms)
+            history = replace(self.history, field_policy=self.plan_input.field_policy)
             if not (abandoned or shared or doubtful):
-                memory = replace(memory, settled=self._as_settled(verdict, live))
-            return self._settled(verdict.rewritten, found, memory)
+                history = replace(history, settled=self._as_settled(verdict, live))
+            return self._settled(verdict.rewritten, found, history)
         # We give up a contested field that we hold too. The write is for this exact version, so
         # that its other holder still holds it: otherwise the server would remove the field.
         gives_up = any(leaf.why == "surplus" for leaf in verdict.leaves) or any(
@@ -136,10 +155,14 @@ class ChildPlanner:
         return self._write(write, found)
 
     def _judge(self, want: Object, live: Object) -> Verdict:
-        return judge(want, live, self.scene.field_manager)
+        return judge(want, live, self.plan_input.field_manager)
 
     def _unproven(self, declared: Object, live: Object) -> tuple[Leaf, ...]:
-        return tuple(leaf for leaf in unproven(declared, live) if not self._is_yielded(leaf.steps))
+        return tuple(
+            leaf
+            for leaf in items_of_unknown_owner(declared, live)
+            if not self._is_yielded(leaf.field_path)
+        )
 
     def _change(
         self,
@@ -162,11 +185,11 @@ class ChildPlanner:
             **({"resourceVersion": meta["resourceVersion"]} if exactly else {}),
         }
         body = {**want, "metadata": {**want["metadata"], **guard}}
-        mark = digest(want, ref.uid, _essence(live), [leaf.path for leaf in claims])
+        fingerprint = digest(want, ref.uid, _content(live), [leaf.path for leaf in claims])
         return Write(
             ref,
             body,
-            mark,
+            fingerprint,
             create=False,
             restores=restores,
             claims=claims,
@@ -178,7 +201,7 @@ class ChildPlanner:
             writes=(write,),
             contested=tuple(field for field, _ in found),
             ignored=tuple(self._ignored(found)),
-            past={self.id: self.past},
+            history={self.id: self.history},
         )
 
     @cached_property
@@ -186,26 +209,28 @@ class ChildPlanner:
         """A digest of the declaration."""
         return digest(self.want)
 
-    def _as_settled(self, verdict: Verdict, live: Object) -> Settled:
+    def _as_settled(self, verdict: Verdict, live: Object) -> SettledChild:
         """Return what to remember of a settled child."""
-        essence = digest(_essence(live))
-        return Settled(self._declared, essence, verdict.contested, verdict.rewritten)
+        content_digest = digest(_content(live))
+        return SettledChild(self._declared, content_digest, verdict.contested, verdict.rewritten)
 
-    def _unchanged(self, settled: Settled, live: Object) -> bool:
+    def _unchanged(self, settled: SettledChild, live: Object) -> bool:
         """Return whether nothing that the verdict depends on has changed since it was settled."""
-        return settled.declared == self._declared and settled.essence == digest(_essence(live))
+        return settled.declared == self._declared and settled.content_digest == digest(
+            _content(live)
+        )
 
-    def _settled(self, rewritten: tuple[Leaf, ...], found: Found, past: Past) -> Plan:
+    def _settled(self, rewritten: tuple[Leaf, ...], found: Found, history: ChildHistory) -> Plan:
         return Plan(
             contested=tuple(field for field, _ in found),
             ignored=tuple(self._ignored(found)),
             rewritten=tuple(self._rewritten(leaf) for leaf in rewritten),
-            past={self.id: past},
+            history={self.id: history},
         )
 
     def _rewritten(self, leaf: Leaf) -> str:
         live, want = (
-            shown(self.ref.api.kind, leaf.steps, value) for value in (leaf.live, leaf.want)
+            shown(self.ref.api.kind, leaf.field_path, value) for value in (leaf.live, leaf.want)
         )
         return f"{self.ref}: {leaf.path} was changed to {live}, declared {want}"
 
@@ -214,39 +239,46 @@ class ChildPlanner:
         return Plan(problems=(Problem(WAITING, message, stalled=False),))
 
     def _foreign(self) -> Plan:
-        keeper = self.past.keeper
-        if keeper is not None:
-            problem = Problem(KEPT_ELSEWHERE, kept_by(str(self.ref), keeper))
-            return Plan(problems=(problem,), past={self.id: Past(taken=True, keeper=keeper)})
-        message = f"{self.ref} exists and is not controlled by {self.scene.owner}; it is left alone"
-        return Plan(problems=(Problem("NameTaken", message),), past={self.id: Past(taken=True)})
+        other_installation = self.history.other_installation
+        if other_installation is not None:
+            problem = Problem(KEPT_ELSEWHERE, managed_elsewhere(str(self.ref), other_installation))
+            return Plan(
+                problems=(problem,),
+                history={self.id: ChildHistory(taken=True, other_installation=other_installation)},
+            )
+        message = (
+            f"{self.ref} exists and is not controlled by {self.plan_input.owner}; it is left alone"
+        )
+        return Plan(
+            problems=(Problem("NameTaken", message),), history={self.id: ChildHistory(taken=True)}
+        )
 
     def _found(self, leaves: Iterable[Leaf], reason: str = "") -> Found:
-        return tuple((self.scene.report(self.ref, leaf, reason), leaf) for leaf in leaves)
+        return tuple((self.plan_input.report(self.ref, leaf, reason), leaf) for leaf in leaves)
 
     def _ignored(self, found: Found) -> Iterator[str]:
         """Yield a line for each yielded or claimed field that is contested nevertheless."""
-        terms = self.scene.terms
-        for word, written in ((YIELD, terms.yields), (CLAIM, terms.claims)):
-            for term in written:
-                met = (each for each in found if term.covers(*self.id, each[1].steps))
+        field_policy = self.plan_input.field_policy
+        for word, written in ((YIELD, field_policy.yields), (CLAIM, field_policy.claims)):
+            for entry in written:
+                met = (each for each in found if entry.covers(*self.id, each[1].field_path))
                 field, leaf = next(met, (None, None))
                 if field is not None and leaf is not None:
-                    why = without_effect(word, field.reason or "", leaf.steps)
-                    yield f"{word}: {term.text} has no effect on {self.ref} {leaf.path}: {why}"
+                    why = without_effect(word, field.reason or "", leaf.field_path)
+                    yield f"{word}: {entry.text} has no effect on {self.ref} {leaf.path}: {why}"
 
     def _vanished(self, verdict: Verdict) -> tuple[Leaf, ...]:
         """Return the leaves that we held before and that nobody holds now."""
-        settled = self.past.settled
+        settled = self.history.settled
         known = settled is not None and settled.declared == self._declared
         # After a restart there is no history: then only replicas scaled to 0 count, and only if
         # the status is about the current spec. A new spec is applied as it is.
-        met_anew = settled is None and not self.scene.anew
+        met_anew = settled is None and not self.plan_input.spec_changed
         return tuple(
             leaf
             for leaf in verdict.leaves
             if leaf.why == "lost" and not leaf.holders and not leaf.equal
-            if known or self._is_reported(leaf) or (met_anew and is_scaled_away(leaf))
+            if known or self._is_reported(leaf) or (met_anew and is_scaled_to_zero(leaf))
         )
 
     def _is_abandoned(self, leaf: Leaf) -> bool:
@@ -254,26 +286,28 @@ class ChildPlanner:
 
         A claimed leaf is never left alone.
         """
-        restored = self.past.restored.get(leaf.path)
-        recently = restored is not None and abs(self.scene.now - restored) < RESTORE_ONCE_IN
-        given_up = recently or self._is_reported(leaf) or is_scaled_away(leaf)
+        restored = self.history.restored.get(leaf.path)
+        recently = restored is not None and abs(self.plan_input.now - restored) < RESTORE_ONCE_IN
+        given_up = recently or self._is_reported(leaf) or is_scaled_to_zero(leaf)
         return given_up and not self._is_claimed(leaf)
 
-    def _is_yielded(self, steps: Steps) -> bool:
-        return self.scene.terms.yielded(*self.id, steps)
+    def _is_yielded(self, field_path: FieldPath) -> bool:
+        return self.plan_input.field_policy.yielded(*self.id, field_path)
 
     def _is_claimed(self, leaf: Leaf) -> bool:
-        return self.scene.terms.claimed(*self.id, leaf.steps)
+        return self.plan_input.field_policy.claimed(*self.id, leaf.field_path)
 
     def _is_reported(self, leaf: Leaf) -> bool:
-        return self.scene.is_given_up(self.ref, leaf.path)
+        return self.plan_input.is_given_up(self.ref, leaf.path)
 
 
 class ClaimPlanner(ChildPlanner):
     """The plan of the fields that are held on an object that is not owned."""
 
-    def __init__(self, scene: Scene, api: ApiResource, name: str, fields: Object) -> None:
-        self._begin(scene, api, name, claimed(ObjectRef(api, scene.owner.namespace, name), fields))
+    def __init__(self, plan_input: PlanInput, api: ApiResource, name: str, fields: Object) -> None:
+        self._begin(
+            plan_input, api, name, claimed(ObjectRef(api, plan_input.owner.namespace, name), fields)
+        )
 
     def _missing(self) -> Plan:
         return Plan()
@@ -282,7 +316,7 @@ class ClaimPlanner(ChildPlanner):
         return Plan()
 
     def _judge(self, want: Object, live: Object) -> Verdict:
-        return judge_claim(want, live, self.scene.field_manager, self.past.mark)
+        return judge_claim(want, live, self.plan_input.field_manager, self.history.mark)
 
     def _write(self, write: Write, found: Found) -> Plan:
         return super()._write(replace(write, foreign=True), found)
@@ -297,7 +331,7 @@ def _parted(
     return failed, tuple(leaf for leaf, passed in tested if passed)
 
 
-def _essence(live: Object) -> tuple[Any, ...]:
+def _content(live: Object) -> tuple[Any, ...]:
     """Return an object without its status and what changes along with the status."""
     meta = metadata(live)
     entries: list[Mapping[str, Any]] = meta.get("managedFields") or []
@@ -309,12 +343,13 @@ def _essence(live: Object) -> tuple[Any, ...]:
 
 
 __all__ = [
-    "RESTORE_ONCE_IN", "Past", "Plan", "Scene", "claims_of", "is_nobodys", "plan", "plan_own",
+    "RESTORE_ONCE_IN", "ChildHistory", "Plan", "PlanInput", "claims_of", "has_no_holder", "plan",
+    "plan_own",
 ]  # fmt: skip
 
 
 def plan(
-    scene: Scene,
+    plan_input: PlanInput,
     desired: Desired,
     owns: Iterable[type[View]],
     claims: Iterable[type[View]] = (),
@@ -325,48 +360,52 @@ def plan(
     created nor deleted; what we hold of those that `desired` does not claim is given back. The
     writes are in the order of `desired.children`; those for claims follow.
     """
-    parts = [_planned(scene, child) for child in desired.children]
+    parts = [_planned(plan_input, child) for child in desired.children]
     claimed_kinds = {kind.api.kind: kind.api for kind in claims}
-    claims_by_id, problems = _claims(scene, desired, claimed_kinds)
-    parts += [*_claimed(scene, claims_by_id, claimed_kinds), Plan(problems=problems)]
+    claims_by_id, problems = _claims(plan_input, desired, claimed_kinds)
+    parts += [*_claimed(plan_input, claims_by_id, claimed_kinds), Plan(problems=problems)]
     named = {(child.kind.api.kind, child.name) for child in desired.children}
     kinds = {kind.api.kind: kind for kind in owns}
     declared = named | claims_by_id.keys()
     return Plan(
         writes=tuple(write for part in parts for write in part.writes),
-        deletions=tuple(_surplus(scene, named, kinds)),
+        deletions=tuple(_surplus(plan_input, named, kinds)),
         contested=tuple(leaf for part in parts for leaf in part.contested),
         problems=tuple(problem for part in parts for problem in part.problems),
         rewritten=tuple(line for part in parts for line in part.rewritten),
-        unmatched=unmatched(scene.terms, scene.live, declared, kinds.keys() | claimed_kinds.keys()),
+        unmatched=unmatched(
+            plan_input.field_policy, plan_input.live, declared, kinds.keys() | claimed_kinds.keys()
+        ),
         ignored=tuple(line for part in parts for line in part.ignored),
-        past={key: past for part in parts for key, past in part.past.items()},
+        history={key: history for part in parts for key, history in part.history.items()},
     )
 
 
-def _planned(scene: Scene, child: Child) -> Plan:
-    live = scene.live.get((child.kind.api.kind, child.name))
+def _planned(plan_input: PlanInput, child: Child) -> Plan:
+    live = plan_input.live.get((child.kind.api.kind, child.name))
     match child:
         case Keep():
             return Plan()
         case Finalized():
             given_up = {child.finalizer}
             write = (
-                finalization(child.kind.api, live, scene.field_manager, given_up) if live else None
+                finalization(child.kind.api, live, plan_input.field_manager, given_up)
+                if live
+                else None
             )
             return Plan(writes=(write,) if write else ())
         case _:
-            return ChildPlanner(scene, child).plan()
+            return ChildPlanner(plan_input, child).plan()
 
 
 def _surplus(
-    scene: Scene, named: set[ChildId], kinds: Mapping[str, type[View]]
+    plan_input: PlanInput, named: set[ChildId], kinds: Mapping[str, type[View]]
 ) -> Iterable[Deletion]:
-    for (kind, name), live in sorted(scene.live.items()):
-        if (kind, name) in named or is_going(live) or kind not in kinds:
+    for (kind, name), live in sorted(plan_input.live.items()):
+        if (kind, name) in named or is_terminating(live) or kind not in kinds:
             continue
         meta = metadata(live)
-        ref = ObjectRef(kinds[kind].api, scene.owner.namespace, name, meta["uid"])
+        ref = ObjectRef(kinds[kind].api, plan_input.owner.namespace, name, meta["uid"])
         yield Deletion(ref, meta.get("resourceVersion", ""))
 
 
@@ -374,20 +413,20 @@ Claims = dict[ChildId, "Object | None"]
 """The claimed fields by target; None for a claim that cannot be made: its target stays as it is."""
 
 
-def claims_of(scene: Scene, desired: Desired, claims: Iterable[type[View]]) -> Claims:
+def claims_of(plan_input: PlanInput, desired: Desired, claims: Iterable[type[View]]) -> Claims:
     """Return the claimed fields of each target that compose names."""
-    return _claims(scene, desired, {kind.api.kind: kind.api for kind in claims})[0]
+    return _claims(plan_input, desired, {kind.api.kind: kind.api for kind in claims})[0]
 
 
 def _claims(
-    scene: Scene, desired: Desired, kinds: Mapping[str, ApiResource]
+    plan_input: PlanInput, desired: Desired, kinds: Mapping[str, ApiResource]
 ) -> tuple[Claims, tuple[Problem, ...]]:
     """Return the claimed fields of each target, and the problems of claims that cannot be made."""
     found: Claims = {}
     problems: list[Problem] = []
     for claim in desired.claims:
         target = claim.kind.api.kind, claim.name
-        why = "it is claimed twice" if target in found else _forbids(scene, claim, kinds)
+        why = "it is claimed twice" if target in found else _forbids(plan_input, claim, kinds)
         if why:
             problems.append(Problem(INVALID_CLAIM, f"{'/'.join(target)} is not claimed: {why}"))
         if target not in found:
@@ -395,10 +434,10 @@ def _claims(
     return found, tuple(problems)
 
 
-def _forbids(scene: Scene, claim: Claim, kinds: Mapping[str, ApiResource]) -> str:
+def _forbids(plan_input: PlanInput, claim: Claim, kinds: Mapping[str, ApiResource]) -> str:
     """Return why a controller may not make a claim; empty if it may."""
-    own = not scene.is_custom and claim.kind.api == scene.owner.api
-    if not (own and claim.name == scene.owner.name) and kinds.get(claim.kind.api.kind) is None:
+    own = not plan_input.is_custom and claim.kind.api == plan_input.owner.api
+    if not (own and claim.name == plan_input.owner.name) and kinds.get(claim.kind.api.kind) is None:
         return "the controller declares no claims on it"
     meta: Object = claim.fields.get("metadata") or {}
     odd = {*(claim.fields.keys() & _NOT_CLAIMED), *(meta.keys() - set(_KEYED))}
@@ -411,41 +450,47 @@ _KEYED: Final = ("labels", "annotations")
 _OWN: Final = "hedgerow.dev/"
 
 
-def _claimed(scene: Scene, claims: Claims, kinds: Mapping[str, ApiResource]) -> Iterator[Plan]:
+def _claimed(
+    plan_input: PlanInput, claims: Claims, kinds: Mapping[str, ApiResource]
+) -> Iterator[Plan]:
     """Yield the plan of each claim, and of each object of which nothing is claimed any more."""
-    if not scene.is_custom:
-        yield plan_own(scene, claims)
-    targets = dict.fromkeys((*claims, *sorted(scene.live)))
+    if not plan_input.is_custom:
+        yield plan_own(plan_input, claims)
+    targets = dict.fromkeys((*claims, *sorted(plan_input.live)))
     for kind, name in targets:
         fields = claims.get((kind, name), {})
         if kind in kinds and fields is not None:
-            yield _claim(scene, kinds[kind], name, fields)
+            yield _claim(plan_input, kinds[kind], name, fields)
 
 
-def _claim(scene: Scene, api: ApiResource, name: str, fields: Object) -> Plan:
+def _claim(plan_input: PlanInput, api: ApiResource, name: str, fields: Object) -> Plan:
     """Return the plan to hold these fields of an object, or to give it back if there are none."""
     if fields:
-        return ClaimPlanner(scene, api, name, fields).plan()
-    live = scene.live.get((api.kind, name))
-    given = None if live is None or is_going(live) else release(api, live, scene.field_manager)
+        return ClaimPlanner(plan_input, api, name, fields).plan()
+    live = plan_input.live.get((api.kind, name))
+    given = (
+        None
+        if live is None or is_terminating(live)
+        else release(api, live, plan_input.field_manager)
+    )
     return Plan(writes=(given,) if given else ())
 
 
-def plan_own(scene: Scene, claims: Claims, text: str | None = None) -> Plan:
+def plan_own(plan_input: PlanInput, claims: Claims, text: str | None = None) -> Plan:
     """Return the plan for a built-in resource itself: what is claimed of it, and its annotation.
 
     One field manager's apply replaces all that it held, so both are one declaration. `text` is the
     annotation `hedgerow.dev/status`; empty means none, None that it stays as we hold it.
     """
-    owner = scene.owner
-    live = scene.live.get((owner.api.kind, owner.name), {})
+    owner = plan_input.owner
+    live = plan_input.live.get((owner.api.kind, owner.name), {})
     fields = claims.get((owner.api.kind, owner.name), {})
     if fields is None:
         return Plan()
-    told = held(live, scene.field_manager) if text is None else text
+    told = held(live, plan_input.field_manager) if text is None else text
     if told:
         meta: Object = fields.get("metadata") or {}
         given: Object = meta.get("annotations") or {}
         annotations = {**given, STATUS_ANNOTATION: told}
         fields = {**fields, "metadata": {**meta, "annotations": annotations}}
-    return _claim(scene, owner.api, owner.name, fields)
+    return _claim(plan_input, owner.api, owner.name, fields)

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.managed import entries
 from hedgerow.fields.paths import SELF, Tree, remembered, show
-from hedgerow.fields.sets import Steps, is_key
+from hedgerow.fields.sets import FieldPath, is_key
 from hedgerow.objects import labelling_program, metadata
 from hedgerow.validation import cut
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from hedgerow.fields.sets import Steps
+    from hedgerow.fields.sets import FieldPath
     from hedgerow.plan.writes import ChildId
     from hedgerow_schemas.base import Object
 
@@ -86,7 +86,7 @@ _FREE = frozenset({
 """Maps with keys chosen by users: a key there is not a field with a meaning of its own."""
 
 # The fields that make a child ours can be neither yielded nor claimed.
-_OURS: tuple[Steps, ...] = (
+_OURS: tuple[FieldPath, ...] = (
     ("f:metadata", "f:finalizers"),
     ("f:metadata", "f:ownerReferences"),
 )
@@ -95,12 +95,12 @@ _MARKS = ("f:metadata", "f:annotations")
 _MARK = "f:hedgerow.dev/"
 
 
-class TermsError(ValueError):
+class FieldPolicyError(ValueError):
     """An annotation that cannot be read; the text names the annotation and the invalid part."""
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class PolicyEntry:
     """One pattern: the objects and the field that it covers; `text` is as the user wrote it."""
 
     kind: str
@@ -112,7 +112,7 @@ class Term:
         """Return whether the term covers an object."""
         return self.kind in ("*", kind) and self.name.fullmatch(name) is not None
 
-    def covers(self, kind: str, name: str, place: Steps | str) -> bool:
+    def covers(self, kind: str, name: str, place: FieldPath | str) -> bool:
         """Return whether the term covers a field of an object.
 
         `place` may be a printed path; there, a key with dots counts as several steps.
@@ -121,11 +121,11 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class FieldPolicy:
     """What a resource's annotations say about its children's fields; a field in both is yielded."""
 
-    yields: tuple[Term, ...] = ()
-    claims: tuple[Term, ...] = ()
+    yields: tuple[PolicyEntry, ...] = ()
+    claims: tuple[PolicyEntry, ...] = ()
     _compiled: dict[tuple[str, str, str], re.Pattern[str] | None] = field(
         init=False,
         repr=False,
@@ -133,36 +133,36 @@ class Terms:
         default_factory=dict[tuple[str, str, str], "re.Pattern[str] | None"],
     )
 
-    def yielded(self, kind: str, name: str, steps: Steps) -> bool:
+    def yielded(self, kind: str, name: str, field_path: FieldPath) -> bool:
         """Return whether the user leaves a field to whoever holds it."""
-        return self._covered(YIELD, kind, name, steps) and not is_ours(steps)
+        return self._covered(YIELD, kind, name, field_path) and not is_ours(field_path)
 
-    def claimed(self, kind: str, name: str, steps: Steps) -> bool:
+    def claimed(self, kind: str, name: str, field_path: FieldPath) -> bool:
         """Return whether the user allows us to take a field back by force."""
         return (
-            self._covered(CLAIM, kind, name, steps)
-            and not is_fixed(steps)
-            and not is_ours(steps)
-            and not self.yielded(kind, name, steps)
+            self._covered(CLAIM, kind, name, field_path)
+            and not is_fixed(field_path)
+            and not is_ours(field_path)
+            and not self.yielded(kind, name, field_path)
         )
 
-    def _covered(self, word: str, kind: str, name: str, steps: Steps) -> bool:
-        terms = self.yields if word == YIELD else self.claims
-        if not terms:
+    def _covered(self, word: str, kind: str, name: str, field_path: FieldPath) -> bool:
+        policy_entries = self.yields if word == YIELD else self.claims
+        if not policy_entries:
             return False
         key = word, kind, name
         if key not in self._compiled:
-            self._compiled[key] = _any_of(terms, kind, name)
+            self._compiled[key] = _any_of(policy_entries, kind, name)
         pattern = self._compiled[key]
-        return pattern is not None and pattern.fullmatch(_text(steps)) is not None
+        return pattern is not None and pattern.fullmatch(_text(field_path)) is not None
 
 
-NO_TERMS: Final = Terms()
+NO_FIELD_POLICY: Final = FieldPolicy()
 
 
-def terms_of(annotations: Mapping[str, str]) -> Terms:
+def field_policy_of(annotations: Mapping[str, str]) -> FieldPolicy:
     """Return the terms in a resource's annotations. Raises TermsError if they cannot be read."""
-    return Terms(_read(annotations, YIELD), _read(annotations, CLAIM))
+    return FieldPolicy(_read(annotations, YIELD), _read(annotations, CLAIM))
 
 
 def claims_refused(namespace: str) -> str:
@@ -182,62 +182,62 @@ def allows_claims(namespace: Mapping[str, Any]) -> bool:
     return labels.get(ALLOW_CLAIMS) == "true"
 
 
-def is_ours(steps: Steps) -> bool:
+def is_ours(field_path: FieldPath) -> bool:
     """Return whether a field marks a child as ours: owner, finalizers, label, our annotations."""
-    if steps[:2] == _MARKS:
-        return any(step.startswith(_MARK) for step in steps[2:3])
-    return is_controller_label(steps) or any(steps[: len(mark)] == mark for mark in _OURS)
+    if field_path[:2] == _MARKS:
+        return any(step.startswith(_MARK) for step in field_path[2:3])
+    return is_controller_label(field_path) or any(field_path[: len(mark)] == mark for mark in _OURS)
 
 
-def is_controller_label(steps: Steps) -> bool:
+def is_controller_label(field_path: FieldPath) -> bool:
     """Return whether a field is the label by which a program's controller marks its children."""
-    return steps[:2] == _LABELS and any(
-        labelling_program(step.removeprefix("f:")) for step in steps[2:3]
+    return field_path[:2] == _LABELS and any(
+        labelling_program(step.removeprefix("f:")) for step in field_path[2:3]
     )
 
 
-def is_fixed(steps: Steps) -> bool:
+def is_fixed(field_path: FieldPath) -> bool:
     """Return whether a field identifies an object or list item, or selects pods."""
-    if steps[:1] == ("f:metadata",):
-        return bool(_IDENTITY & set(steps[1:2]))
+    if field_path[:1] == ("f:metadata",):
+        return bool(_IDENTITY & set(field_path[1:2]))
     selects = any(
         step in _SELECTS and above not in _FREE
-        for above, step in zip(("", *steps), steps, strict=False)
+        for above, step in zip(("", *field_path), field_path, strict=False)
     )
-    return selects or is_key(steps) or steps == _SERVICE_NAME
+    return selects or is_key(field_path) or field_path == _SERVICE_NAME
 
 
-def place_of(path: str) -> Steps:
+def place_of(path: str) -> FieldPath:
     """Return the steps of a printed path, precise enough for `is_ours` and `is_fixed`.
 
     For a list item they contain only the names of its keys.
     """
-    steps: list[str] = []
+    field_path: list[str] = []
     end = 0
     while found := _STEP.match(path, end):
         keys = dict.fromkeys(pair.partition("=")[0] for pair in _PAIR.findall(found["item"] or ""))
         item = f"k:{json.dumps(keys)}" if keys else "v:null"
-        steps.append(f"f:{found['name']}" if found["name"] else item)
+        field_path.append(f"f:{found['name']}" if found["name"] else item)
         end = found.end()
-        if steps[-1] in _FREE and path[end : end + 1] == ".":
-            return (*steps, f"f:{path[end + 1 :]}")  # such a key may contain dots
-    return tuple(steps)
+        if field_path[-1] in _FREE and path[end : end + 1] == ".":
+            return (*field_path, f"f:{path[end + 1 :]}")  # such a key may contain dots
+    return tuple(field_path)
 
 
-def _read(annotations: Mapping[str, str], name: str) -> tuple[Term, ...]:
+def _read(annotations: Mapping[str, str], name: str) -> tuple[PolicyEntry, ...]:
     text = annotations.get(name, "")
     if len(text) > LONGEST:
-        raise TermsError(f"{name}: it is longer than {LONGEST} characters")
+        raise FieldPolicyError(f"{name}: it is longer than {LONGEST} characters")
     try:
-        terms = tuple(parse(text))
-    except TermsError as error:
-        raise TermsError(f"{name}: {error}") from None
-    if name in annotations and not terms:
-        raise TermsError(f"{name}: it names no field")
-    return terms
+        policy_entries = tuple(parse(text))
+    except FieldPolicyError as error:
+        raise FieldPolicyError(f"{name}: {error}") from None
+    if name in annotations and not policy_entries:
+        raise FieldPolicyError(f"{name}: it names no field")
+    return policy_entries
 
 
-def parse(text: str) -> Iterator[Term]:
+def parse(text: str) -> Iterator[PolicyEntry]:
     """Yield the terms of a text. Raises TermsError, which names the invalid entry."""
     count = 0
     for entry in _split(text, ";\n"):
@@ -247,20 +247,20 @@ def parse(text: str) -> Iterator[Term]:
         if found is None:
             lower = _LOWER_KIND.match(entry)
             if lower:
-                raise TermsError(
+                raise FieldPolicyError(
                     f"{_short(entry)}: {_short(lower[1])} is no kind: write it as a manifest does,"
                     " with a capital, as in Deployment/*: spec.replicas"
                 )
-            raise TermsError(
+            raise FieldPolicyError(
                 f"{_short(entry)} is not KIND/NAME: PATH, as in Deployment/*: spec.replicas"
             )
         name = re.compile(re.escape(found["name"]).replace(r"\*", ".*"))
         for path in _split(found["paths"], ","):
             count += 1
             if count > MOST:
-                raise TermsError(f"there are more than {MOST} paths")
+                raise FieldPolicyError(f"there are more than {MOST} paths")
             text = f"{found['kind']}/{found['name']}: {path.strip()}"
-            yield Term(found["kind"], name, _path(path.strip(), entry), text)
+            yield PolicyEntry(found["kind"], name, _path(path.strip(), entry), text)
 
 
 def parts(text: str) -> tuple[str, ...]:
@@ -276,7 +276,7 @@ def _path(text: str, entry: str) -> re.Pattern[str]:
         kind = str(token and token.lastgroup)
         if token is None or (wants_step and kind in ("dot", "each", "item")) or kind in wild:
             hint = _BY_KEY if _INDEX.match(rest, at) else ""
-            raise TermsError(
+            raise FieldPolicyError(
                 f"{_short(entry)}: {_short(text)} is no path;"
                 f" it breaks at {_short(rest[at:])}{hint}"
             )
@@ -289,7 +289,7 @@ def _path(text: str, entry: str) -> re.Pattern[str]:
         wild |= {kind} & {"some", "any"}
         at = token.end()
     if wants_step:
-        raise TermsError(f"{_short(entry)}: a path is missing, or ends in a dot")
+        raise FieldPolicyError(f"{_short(entry)}: a path is missing, or ends in a dot")
     return re.compile(pattern, re.DOTALL)
 
 
@@ -306,21 +306,25 @@ def _short(text: str) -> str:
     return cut(repr(text.strip()), SHOWN)
 
 
-def _text(place: Steps | str) -> str:
+def _text(place: FieldPath | str) -> str:
     return _told_apart(place) if isinstance(place, str) else joined(place)
 
 
-def joined(steps: Steps) -> str:
+def joined(field_path: FieldPath) -> str:
     """Return a place as one text that the patterns of paths can match."""
-    return "".join(map(_marked, steps))
+    return "".join(map(_marked, field_path))
 
 
-def _any_of(terms: Iterable[Term], kind: str, name: str) -> re.Pattern[str] | None:
+def _any_of(policy_entries: Iterable[PolicyEntry], kind: str, name: str) -> re.Pattern[str] | None:
     """Return one pattern for all terms that cover an object, or None if there are none.
 
     Trying each term by itself would take many times longer.
     """
-    paths = [f"(?:{term.path.pattern})" for term in terms if term.names(kind, name)]
+    paths = [
+        f"(?:{policy_entry.path.pattern})"
+        for policy_entry in policy_entries
+        if policy_entry.names(kind, name)
+    ]
     return re.compile("|".join(paths), re.DOTALL) if paths else None
 
 
@@ -354,7 +358,7 @@ def _split(text: str, separators: str) -> Iterator[str]:
 
 
 def unmatched(
-    terms: Terms,
+    field_policy: FieldPolicy,
     live: Mapping[ChildId, Object],
     declared: Collection[ChildId],
     kinds: Collection[str],
@@ -365,36 +369,44 @@ def unmatched(
     so a term for it counts as matching. So does a term with `*` in the name for a kind in `kinds`:
     such children may be created later.
     """
-    if not (terms.yields or terms.claims):
+    if not (field_policy.yields or field_policy.claims):
         return ()
     known = {child: tuple(map(joined, _places(obj))) for child, obj in live.items()}
     children = {**dict.fromkeys(declared), **known}
-    worded = [(YIELD, term) for term in terms.yields] + [(CLAIM, term) for term in terms.claims]
+    worded = [(YIELD, policy_entry) for policy_entry in field_policy.yields] + [
+        (CLAIM, policy_entry) for policy_entry in field_policy.claims
+    ]
     return tuple(
-        f"{word}: {term.text}" for word, term in worded if not _is_met(term, children, kinds)
+        f"{word}: {policy_entry.text}"
+        for word, policy_entry in worded
+        if not _is_met(policy_entry, children, kinds)
     )
 
 
 def _is_met(
-    term: Term, children: Mapping[ChildId, tuple[str, ...] | None], kinds: Collection[str]
+    policy_entry: PolicyEntry,
+    children: Mapping[ChildId, tuple[str, ...] | None],
+    kinds: Collection[str],
 ) -> bool:
-    meant = [places for child, places in children.items() if term.names(*child)]
+    meant = [places for child, places in children.items() if policy_entry.names(*child)]
     if not meant:
-        return (term.kind == "*" or term.kind in kinds) and ".*" in term.name.pattern
-    return any(places is None or any(map(term.path.fullmatch, places)) for places in meant)
+        return (
+            policy_entry.kind == "*" or policy_entry.kind in kinds
+        ) and ".*" in policy_entry.name.pattern
+    return any(places is None or any(map(policy_entry.path.fullmatch, places)) for places in meant)
 
 
-def _places(live: Object) -> Iterator[Steps]:
+def _places(live: Object) -> Iterator[FieldPath]:
     for _, _, tree in entries(live):
         yield from _held(tree, ())
 
 
-def _held(tree: Tree, above: Steps) -> Iterator[Steps]:
+def _held(tree: Tree, above: FieldPath) -> Iterator[FieldPath]:
     """Yield each place that is held itself, not only something below it."""
     for element, below in tree.items():
         if element == SELF:
             continue
-        steps = (*above, element)
+        field_path = (*above, element)
         if not below or SELF in below:
-            yield steps
-        yield from _held(below, steps)
+            yield field_path
+        yield from _held(below, field_path)

@@ -15,12 +15,20 @@ from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.objects import PROGRAM, renamed
 from hedgerow.plan.conflicts import DECLARED_NO_MORE, REMOVED, SCALED_TO_ZERO, UNKNOWN_OWNER
 from hedgerow.plan.installations import remedy
-from hedgerow.plan.policy import CLAIM, YIELD, TermsError, is_fixed, is_ours, place_of, terms_of
+from hedgerow.plan.policy import (
+    CLAIM,
+    YIELD,
+    FieldPolicyError,
+    field_policy_of,
+    is_fixed,
+    is_ours,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from hedgerow.fields.sets import Steps
+    from hedgerow.fields.sets import FieldPath
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.conflicts import Contested
 
@@ -66,7 +74,7 @@ def _remedies(
     owner: ObjectRef, annotations: Mapping[str, str], field: Contested, program: str
 ) -> Iterator[Remedy]:
     adopt = partial(_adopt, program=program)
-    steps = place_of(field.path)
+    field_path = place_of(field.path)
     if field.object == str(owner) and field.path.startswith(".status"):
         yield adopt(owner, WRITE, own(owner), field)
     elif field.reason == DECLARED_NO_MORE:
@@ -74,17 +82,17 @@ def _remedies(
         whole = field.manager == BEFORE_FIRST_APPLY.manager
         yield adopt(owner, REMOVE, field.object, field, "" if whole else f"{field.path}**")
     elif field.reason in (REMOVED, SCALED_TO_ZERO):
-        if not (is_ours(steps) or is_fixed(steps)):
+        if not (is_ours(field_path) or is_fixed(field_path)):
             yield from _annotate(owner, annotations, CLAIM, RESTORE, field)
     elif field.reason == UNKNOWN_OWNER:
         yield from _annotate(owner, annotations, YIELD, LEAVE, field)
         yield adopt(owner, REMOVE, field.object, field)
     else:
-        if not is_ours(steps):
+        if not is_ours(field_path):
             yield from _annotate(owner, annotations, YIELD, LEAVE, field)
         if field.manager == BEFORE_FIRST_APPLY.manager:
             yield adopt(owner, TAKE, field.object, field)
-        elif is_ours(steps) or is_fixed(steps):
+        elif is_ours(field_path) or is_fixed(field_path):
             yield adopt(owner, TAKE, field.object, field, field.path)
         else:
             yield from _annotate(owner, annotations, CLAIM, TAKE, field)
@@ -100,9 +108,9 @@ def own(owner: ObjectRef) -> str:
     return f"{'.'.join(filter(None, (owner.api.kind, owner.api.group)))}/{owner.name}"
 
 
-def without_effect(word: str, reason: str, steps: Steps) -> str:
+def without_effect(word: str, reason: str, field_path: FieldPath) -> str:
     """Return why a term of annotation `word` has no effect on a field contested for `reason`."""
-    if is_ours(steps):
+    if is_ours(field_path):
         return "fields that mark a child as hedgerow's can be neither yielded nor claimed"
     if reason in (DECLARED_NO_MORE, UNKNOWN_OWNER):
         return "a list item that is no longer declared is removed when it is adopted"
@@ -110,7 +118,7 @@ def without_effect(word: str, reason: str, steps: Steps) -> str:
         return "nobody else holds it" if word == YIELD else "it is yielded as well"
     if word == YIELD:
         return "it is part of a value that is held as a whole"
-    if is_fixed(steps):
+    if is_fixed(field_path):
         return "what selects pods, or names an object or item, is never taken by force"
     return "it is yielded as well"
 
@@ -137,12 +145,12 @@ def _annotate(
     text = f"{old}; {term}" if old else term
     kind, _, name = field.object.partition("/")
     try:
-        terms = terms_of({**annotations, word: text})
-    except TermsError:
+        field_policy = field_policy_of({**annotations, word: text})
+    except FieldPolicyError:
         return
     is_yielded, is_claimed = (
         any(one.covers(kind, name, field.path) for one in some)
-        for some in (terms.yields, terms.claims)
+        for some in (field_policy.yields, field_policy.claims)
     )
     if is_yielded if word == YIELD else is_claimed and not is_yielded:
         kind = ".".join(filter(None, (owner.api.plural, owner.api.group)))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hedgerow.plan.conditions import Problem
-    from hedgerow.plan.input import Plan, Scene
+    from hedgerow.plan.input import Plan, PlanInput
 
 EMPTIED = ("contested", "conditions")
 PASSING = ("lastTransitionTime", "since", "live")
@@ -40,7 +40,7 @@ class Report:
     listed: tuple[ContestedField, ...] = ()
 
     @property
-    def gist(self) -> str:
+    def intent_digest(self) -> str:
         """A digest of the status without times and without other managers' values.
 
         If somebody else keeps changing a value, the status writes count as repeated writes of the
@@ -76,7 +76,7 @@ def kept(live: Object, manager: str) -> Status:
 
 
 def report(
-    scene: Scene,
+    plan_input: PlanInput,
     live: Object,
     composed: Status,
     contested: Sequence[ContestedField],
@@ -85,19 +85,19 @@ def report(
     rewritten: str = "",
     unmatched: Sequence[str] = (),
     ignored: Sequence[str] = (),
-    brief: bool = False,
+    shortened: bool = False,
 ) -> Report:
     """Return compose's status with the results of a pass, compared with the live one.
 
     Status fields that another field manager holds with another value are contested like any
-    other: they are reported and left out. A `brief` status only counts the contested fields and
+    other: they are reported and left out. A `shortened` status only counts the contested fields and
     lists none. Others may even hold fields of that list. Their conflicts are added to the list a
     few times; those found after that are only counted.
     """
     told = {(field.object, field.path): field for field in contested}
     before = said(live).contested
     shown: tuple[ContestedField, ...] = ()
-    listings = 0 if brief else MOST_LISTINGS
+    listings = 0 if shortened else MOST_LISTINGS
     while True:
         everything = tuple(told.values())
         concluded = conclude(
@@ -114,9 +114,9 @@ def report(
         counted = composed.model_copy(
             update={"contested": shown, "contested_count": len(everything) or None}
         )
-        want = _body(scene, live, counted, concluded)
-        taken = ownership.judge(want, live, scene.field_manager, "status").contested
-        fresh = [scene.report(scene.owner, leaf) for leaf in taken]
+        want = _body(plan_input, live, counted, concluded)
+        taken = ownership.judge(want, live, plan_input.field_manager, "status").contested
+        fresh = [plan_input.report(plan_input.owner, leaf) for leaf in taken]
         fresh = [field for field in fresh if (field.object, field.path) not in told]
         if not fresh:
             break
@@ -125,7 +125,7 @@ def report(
         # and each of these fields can be found contested only once.
         told |= {(field.object, field.path): field for field in fresh}
     want = ownership.leave_out(want, taken)
-    settled = ownership.judge(want, live, scene.field_manager, "status").settled
+    settled = ownership.judge(want, live, plan_input.field_manager, "status").settled
     return Report(None if settled else want, everything, shown)
 
 
@@ -161,7 +161,7 @@ def _lasting(value: Any) -> Any:
 
 
 def _body(
-    scene: Scene,
+    plan_input: PlanInput,
     live: Object,
     composed: Status,
     concluded: Sequence[Condition],
@@ -170,9 +170,9 @@ def _body(
     full = composed.model_copy(
         update={
             "observed_generation": generation,
-            "conditions": stamp(concluded, said(live).conditions, generation, scene.now),
+            "conditions": stamp(concluded, said(live).conditions, generation, plan_input.now),
         }
     )
     # Nobody can own an empty granular list: declaring it would never settle.
     wire = {k: v for k, v in full.wire().items() if v or k not in EMPTIED}
-    return {**identity(scene.owner), "status": wire}
+    return {**identity(plan_input.owner), "status": wire}

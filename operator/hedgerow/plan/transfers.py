@@ -9,8 +9,8 @@ from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed import Holder, entries
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.redaction import HIDDEN, is_private
-from hedgerow.fields.sets import Steps, Values, leaves
-from hedgerow.plan.policy import Term, TermsError, parse, parts
+from hedgerow.fields.sets import FieldPath, Values, leaves
+from hedgerow.plan.policy import FieldPolicyError, PolicyEntry, parse, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ class Move:
     already held it. kept: only other managers. unowned: nobody, and the value stays as it is.
     """
 
-    steps: Steps
+    field_path: FieldPath
     value: Any
     source: Holder
     fate: Fate
@@ -41,7 +41,7 @@ class Move:
     @property
     def path(self) -> str:
         """The field as managed fields and the causes of a conflict print it."""
-        return path_of(self.steps)
+        return path_of(self.field_path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +53,35 @@ class Change:
     after: Any
 
 
-def shown(values: Values, steps: Steps) -> Any:
+def shown(values: Values, field_path: FieldPath) -> Any:
     """Return the value at a place for display: values of Secrets are hidden."""
-    return HIDDEN if is_private(str(values.live.get("kind", "")), steps) else values.at(steps)
-
-
-def changes(before: Object, after: Object, places: Iterable[Steps]) -> tuple[Change, ...]:
-    """Return the places whose values differ between two versions of an object."""
-    was, is_now = Values(before), Values(after)
-    return tuple(
-        Change(path_of(steps), shown(was, steps), shown(is_now, steps))
-        for steps in places
-        if not identical(was.at(steps), is_now.at(steps))
+    return (
+        HIDDEN
+        if is_private(str(values.live.get("kind", "")), field_path)
+        else values.at(field_path)
     )
 
 
-def holdings(live: Object) -> dict[Steps, tuple[Holder, ...]]:
+def changes(before: Object, after: Object, places: Iterable[FieldPath]) -> tuple[Change, ...]:
+    """Return the places whose values differ between two versions of an object."""
+    was, is_now = Values(before), Values(after)
+    return tuple(
+        Change(path_of(field_path), shown(was, field_path), shown(is_now, field_path))
+        for field_path in places
+        if not identical(was.at(field_path), is_now.at(field_path))
+    )
+
+
+def holdings(live: Object) -> dict[FieldPath, tuple[Holder, ...]]:
     """Return each held leaf with all its holders."""
-    found: dict[Steps, list[Holder]] = {}
+    found: dict[FieldPath, list[Holder]] = {}
     for holder, _, tree in entries(live):
-        for steps in leaves(tree):
-            found.setdefault(steps, []).append(holder)
-    return {steps: tuple(holders) for steps, holders in found.items()}
+        for field_path in leaves(tree):
+            found.setdefault(field_path, []).append(holder)
+    return {field_path: tuple(holders) for field_path, holders in found.items()}
 
 
-def patterns(kind: str, name: str, fields: Sequence[str]) -> tuple[Term, ...]:
+def patterns(kind: str, name: str, fields: Sequence[str]) -> tuple[PolicyEntry, ...]:
     """Return terms for the requested fields of one object, each a path as in `yield`.
 
     Raises Refusal if a path cannot be read, or would start an entry about another object.
@@ -87,10 +91,12 @@ def patterns(kind: str, name: str, fields: Sequence[str]) -> tuple[Term, ...]:
         raise Refusal(f"{several!r:.80} is more than a path: a semicolon or line end is in it")
     try:
         return tuple(term for field in fields for term in parse(f"{kind}/{name}: {field}"))
-    except TermsError as error:
+    except FieldPolicyError as error:
         raise Refusal(str(error)) from None
 
 
-def are_meant(terms: Sequence[Term], kind: str, name: str, steps: Steps) -> bool:
+def are_meant(
+    field_policy: Sequence[PolicyEntry], kind: str, name: str, field_path: FieldPath
+) -> bool:
     """Return whether a field is requested; without terms every field is."""
-    return not terms or any(term.covers(kind, name, steps) for term in terms)
+    return not field_policy or any(term.covers(kind, name, field_path) for term in field_policy)

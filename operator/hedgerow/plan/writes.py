@@ -109,7 +109,7 @@ def judge(want: Object, live: Object, field_manager: str) -> Verdict:
 
 
 def judge_claim(want: Object, live: Object, field_manager: str, mark: str) -> Verdict:
-    """Return a verdict that accepts the server's spelling of a claim, as `mark` remembers it.
+    """Return a verdict that accepts the server's spelling of a claim, of which `mark` is a digest.
 
     A claimed object gets no annotation, so after a restart the mark is unknown, and the claim is
     applied once more.
@@ -141,17 +141,17 @@ ChildId = tuple[str, str]
 class Write:
     """One apply to make: `create` means create-only, else `body` has the observed uid.
 
-    `mark` is a digest of this write and of the object without its status; refusals are remembered
-    by it. An object made `once` is never applied again, whatever the server changed in it. `claims`
-    are the leaves that the user told us to take back. They are the only reason to force: `body`
-    then has no other contested leaf, and has the observed version. `declared` is a digest of what
-    compose declares; `body` leaves out the fields that others keep. A `foreign` object is not
-    ours: nothing but `body` is ever written to it.
+    `fingerprint` is a digest of this write and of the object without its status; refusals are
+    remembered by it. An object made `once` is never applied again, whatever the server changed in
+    it. `claims` are the leaves that the user told us to take back. They are the only reason to
+    force: `body` then has no other contested leaf, and has the observed version. `declared` is a
+    digest of what compose declares; `body` leaves out the fields that others keep. A `foreign`
+    object is not ours: nothing but `body` is ever written to it.
     """
 
     ref: ObjectRef
     body: Object
-    mark: str
+    fingerprint: str
     create: bool
     restores: tuple[Leaf, ...] = ()
     once: bool = False
@@ -165,7 +165,7 @@ class Write:
         return self.ref.api.kind, self.ref.name
 
     @property
-    def gist(self) -> str:
+    def intent_digest(self) -> str:
         """A digest of the intended content, before conflicts are left out."""
         return self.declared or digest(unguarded(self.body))
 
@@ -197,11 +197,11 @@ class Deletion:
         return self.ref.api.kind, self.ref.name
 
     @property
-    def mark(self) -> str:
+    def fingerprint(self) -> str:
         """The name of this deletion, by which a refusal is remembered."""
         return self.ref.uid
 
     @property
-    def gist(self) -> str:
+    def intent_digest(self) -> str:
         """The intended effect: that this uid is deleted, in any version."""
         return self.ref.uid

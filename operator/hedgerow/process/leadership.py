@@ -14,9 +14,9 @@ from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, Timing, identity
 from hedgerow.runtime.leaderelection.other_leader import live_leader, proved_leader
-from hedgerow.runtime.leaderelection.presence import Company, Presence
+from hedgerow.runtime.leaderelection.presence import AnotherOperator, RosterEntry
 from hedgerow.runtime.leaderelection.roster import Operator, meet
-from hedgerow.runtime.leaderelection.thread import PATIENCE, apart
+from hedgerow.runtime.leaderelection.thread import PATIENCE, own_thread
 from hedgerow.serving.loop_latency import Pulse
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ BEAT = 1.0
 log = structlog.get_logger(__name__)
 
 
-class CompanyError(Exception):
+class AnotherOperatorError(Exception):
     """Another operator works on the same resources; the text says what to do in one line."""
 
     explains_itself = True
@@ -48,7 +48,7 @@ def lease(settings: Settings) -> tuple[str, str]:
     return settings.installation.base, settings.system_namespace
 
 
-async def refuse_company(settings: Settings, cluster: Cluster, clock: Clock) -> None:
+async def refuse_another_operator(settings: Settings, cluster: Cluster, clock: Clock) -> None:
     """Raise CompanyError if a leader works on namespaces that we would watch too.
 
     With leader election this does nothing: the Lease itself keeps one of the two idle.
@@ -60,11 +60,11 @@ async def refuse_company(settings: Settings, cluster: Cluster, clock: Clock) -> 
         cluster, clock, name=name, namespace=namespace, timing=timing(settings)
     )
     if leader is not None and meet(leader.namespaces, settings.namespaces):
-        raise CompanyError(_led(leader, f"{namespace}/{name}"))
+        raise AnotherOperatorError(_led(leader, f"{namespace}/{name}"))
 
 
 @asynccontextmanager
-async def present(
+async def on_the_roster(
     settings: Settings, names: tuple[str, ...], cluster: Cluster, clock: Clock, stop: Stop
 ) -> AsyncGenerator[None]:
     """Announce that we work without leader election, while the context lasts.
@@ -86,7 +86,7 @@ async def present(
         timing(settings).seconds,
     )
     _, namespace = lease(settings)
-    presence = Presence(
+    roster_entry = RosterEntry(
         cluster,
         clock,
         ours,
@@ -95,14 +95,14 @@ async def present(
         program=settings.program,
     )
     try:
-        await stop.unless_asked(partial(_alone, presence.join))
+        await stop.unless_asked(partial(_alone, roster_entry.join))
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_alone, presence.keep)
+            tasks.start_soon(_alone, roster_entry.keep)
             tasks.start_soon(_give_way, settings, cluster, clock)
             yield
             tasks.cancel_scope.cancel()
     finally:
-        await presence.leave()
+        await roster_entry.leave()
 
 
 async def refuse_while_at_work(
@@ -121,32 +121,32 @@ async def refuse_while_at_work(
     clock, times = clock or SystemClock(), Timing()
     ours = Operator("", installation.instance, controllers, namespaces, times.seconds)
     base, program = installation.base, installation.program
-    presence = Presence(
+    roster_entry = RosterEntry(
         cluster, clock, ours, namespace=system_namespace, timing=times, program=program
     )
     try:
         leader = await proved_leader(
             cluster, clock, name=base, namespace=system_namespace, timing=times
         )
-        await presence.look()
-    except Company as company:
-        operator = company.operator
-        told = _at_work(operator.identity, operator.namespaces, company.place)
-        raise CompanyError(f"{told}: stop it first") from None
+        await roster_entry.wait_until_alone()
+    except AnotherOperator as another:
+        operator = another.operator
+        told = _at_work(operator.identity, operator.namespaces, another.place)
+        raise AnotherOperatorError(f"{told}: stop it first") from None
     except (Forbidden, Missing) as error:
         log.warning("cannot tell whether the operator is running", error=str(error))
         return
     if leader is not None and meet(leader.namespaces, namespaces):
         told = _at_work(leader.identity, leader.namespaces, f"{system_namespace}/{base}")
-        raise CompanyError(f"{told}: stop it first")
+        raise AnotherOperatorError(f"{told}: stop it first")
 
 
 async def _alone(act: Callable[[], Awaitable[None]]) -> None:
     """Run `act`; raises CompanyError in place of Company."""
     try:
         await act()
-    except Company as company:
-        raise CompanyError(_beside(company.operator, company.place)) from None
+    except AnotherOperator as another:
+        raise AnotherOperatorError(_beside(another.operator, another.place)) from None
 
 
 async def _give_way(settings: Settings, cluster: Cluster, clock: Clock) -> None:
@@ -163,7 +163,7 @@ async def _give_way(settings: Settings, cluster: Cluster, clock: Clock) -> None:
         except KubeError:
             continue  # passes and watches report the problem
         if leader is not None and meet(leader.namespaces, settings.namespaces):
-            raise CompanyError(_led(leader, f"{namespace}/{name}"))
+            raise AnotherOperatorError(_led(leader, f"{namespace}/{name}"))
 
 
 @asynccontextmanager
@@ -191,7 +191,7 @@ async def led(
         meters.leads(lambda: True)
         yield None if stop.asked.is_set() else cluster
         return
-    async with apart("election") as thread, AsyncExitStack() as stack:
+    async with own_thread("election") as thread, AsyncExitStack() as stack:
         candidacy = thread.entered(_candidacy(settings, clock, meters, silent))
         leadership = await stop.unless_asked(partial(stack.enter_async_context, candidacy))
         if leadership is None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from hedgerow.process.stopping import Stop
     from hedgerow.registry import Registry
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.controller import Runner
+    from hedgerow.runtime.controller import ControllerRunner
     from hedgerow.runtime.metrics import Meters
     from hedgerow.serving.certificates.served import Certificates
     from hedgerow.serving.httpserver.limits import Bounds
@@ -68,7 +68,7 @@ class Services:
         self._cluster, self._clock = cluster, clock
         self._pulse = Pulse(clock, meters.beat)
         meters.stalls(self._pulse.longest)
-        self._runners: list[Runner] = []
+        self._runners: list[ControllerRunner] = []
         self._certificates = _certificates(settings, registry, cluster, clock)
         self._stop = stop
         self._parted = anyio.Event()
@@ -111,7 +111,7 @@ class Services:
         if self._settings.webhooks:
             await self._parted.wait()
 
-    def work(self, runners: list[Runner]) -> None:
+    def work(self, runners: list[ControllerRunner]) -> None:
         """Include these runners: the process is ready once their caches are filled."""
         self._runners = runners
 

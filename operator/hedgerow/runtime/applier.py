@@ -9,7 +9,7 @@ from hedgerow.fields import managed, ownership
 from hedgerow.kube.errors import Conflict
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.writes import normal_form, unguarded, with_normal_form
-from hedgerow.runtime.heavy import aside
+from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.runtime.metrics import Meter, Meters
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ USUAL, PATIENT = 10.0, 50.0
 class Applied:
     """The response to an apply: the object, and whether it was created, configured or unchanged.
 
-    `mark` is how the server respelled it, if the object does not carry that.
+    `fingerprint` is how the server respelled it, if the object does not carry that.
     """
 
     obj: Object
@@ -61,7 +61,9 @@ class Applier:
             raise
         action = "created" if write.create else _action(before, answer)
         old, manager = before or {}, self.field_manager
-        given_up = action == "configured" and await aside(is_heavy, _gave_up, old, answer, manager)
+        given_up = action == "configured" and await run_in_thread_if_large(
+            is_heavy, _gave_up, old, answer, manager
+        )
         self._meter.wrote("released" if given_up else action)
         holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
         self._meter.claimed(holders)
@@ -73,7 +75,7 @@ class Applier:
         )
         answer = applied.object
         want = unguarded(write.body)
-        mark = await aside(is_heavy, self._mark, want, answer)
+        mark = await run_in_thread_if_large(is_heavy, self._mark, want, answer)
         if mark and not (write.once or write.foreign):
             guarded = {"metadata": {**want["metadata"], "uid": metadata(answer)["uid"]}}
             marked = with_normal_form({**want, **guarded}, mark)

@@ -15,11 +15,11 @@ from structlog.contextvars import bound_contextvars
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing, Unauthenticated
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import metadata
-from hedgerow.plan.oversized import excess_of
+from hedgerow.plan.oversized import oversize_of
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache.caches import Source, concerned
 from hedgerow.runtime.clock import Wall
-from hedgerow.runtime.events.publisher import Announcer
+from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Allowance, Recorder
 from hedgerow.runtime.heavy import Lane, Lanes
 from hedgerow.runtime.metrics import Meters, watched
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Key
     from hedgerow.kube.client import Cluster
     from hedgerow.runtime.cache.store import Change, Store
-    from hedgerow.runtime.observation import Observer
+    from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import ApiResource, Object
 
 WORKERS = 8
@@ -55,37 +55,37 @@ class _Refused(NamedTuple):
     since: float
 
 
-class Runner:
+class ControllerRunner:
     """Runs one controller until it is cancelled or stopped."""
 
     def __init__(
         self,
         cluster: Cluster,
-        observer: Observer,
+        planner: ResourcePlanner,
         meters: Meters | None = None,
         allowance: Allowance | None = None,
         lanes: Lanes | None = None,
     ) -> None:
-        self.controller = observer.controller
+        self.controller = planner.controller
         self._lanes = lanes or Lanes()
-        self._clock = observer.clock
+        self._clock = planner.clock
         self._meter = (meters or Meters()).of(self.controller.name, self.controller.lag)
-        self.queue = WorkQueue(observer.clock, self._meter.waited, self._meter.retried, share=SHARE)
+        self.queue = WorkQueue(planner.clock, self._meter.waited, self._meter.retried, share=SHARE)
         self._cluster = cluster
-        self._cache = observer.cache
-        field_manager = observer.installation.field_manager(self.controller.name)
+        self._cache = planner.cache
+        field_manager = planner.installation.field_manager(self.controller.name)
         self._reconciler = Reconciler(
-            observer,
+            planner,
             Applier(cluster, field_manager, self._meter),
-            Announcer(
+            EventPublisher(
                 cluster,
-                observer,
+                planner,
                 Recorder(
                     cluster,
-                    observer.clock,
+                    planner.clock,
                     field_manager,
                     allowance,
-                    observer.installation.label_key,
+                    planner.installation.label_key,
                 ),
                 self._meter,
             ),
@@ -95,11 +95,11 @@ class Runner:
         self._number = count(1)
         self._unsynced = set(range(len(tuple(self._cache))))
         self._ready = anyio.Event()
-        self._told: dict[Key | int, str] = {}
-        self._told_at: dict[int, float] = {}
+        self._logged: dict[Key | int, str] = {}
+        self._logged_at: dict[int, float] = {}
         self._refused: dict[int, _Refused] = {}
         if self._cache.budget is not None:
-            self._cache.budget.heard[self.controller.name] = self.queue.add
+            self._cache.budget.on_room[self.controller.name] = self.queue.add
         self._measure()
 
     def _measure(self) -> None:
@@ -133,8 +133,8 @@ class Runner:
         """Watch, wait until every cache is filled, then work until the queue is closed."""
         async with anyio.create_task_group() as watches:
             for number, source in enumerate(self._cache):
-                watches.start_soon(self._follow, number, source)
-            watches.start_soon(self._follow_the_wall)
+                watches.start_soon(self._watch, number, source)
+            watches.start_soon(self._watch_wall_clock)
             await self._ready.wait()
             if not self._unsynced:
                 log.info("caches are filled", controller=self.controller.name)
@@ -148,15 +148,15 @@ class Runner:
         self.queue.close()
         self._ready.set()
 
-    def look_again(self, namespaces: Collection[str]) -> None:
+    def enqueue_all(self, namespaces: Collection[str]) -> None:
         """Queue all resources of these namespaces; an empty collection means all namespaces."""
         for key in self._cache.resource_keys():
             if not namespaces or key[0] in namespaces:
                 self.queue.add(key)
 
-    async def _follow(self, number: int, source: Source) -> None:
+    async def _watch(self, number: int, source: Source) -> None:
         def trouble(error: KubeError) -> None:
-            self._trouble(number, source, error)
+            self._watch_failed(number, source, error)
 
         events = reflect(
             self._cluster,
@@ -166,30 +166,30 @@ class Runner:
             reduce=source.reduce,
             on_problem=trouble,
             on_restart=partial(self._meter.rewatched, source.api),
-            on_listed=partial(self._met, source),
+            on_listed=partial(self._enqueue_listed, source),
         )
         async with aclosing(events):
             async for event in events:
                 for changes in self._take(source, event):
                     self._enqueue(source, changes)
                     await anyio.lowlevel.checkpoint()
-                self._recovered(number, source)
+                self._watch_recovered(number, source)
                 if isinstance(event, Snapshot):
                     self._rewind(source)
                     self._unsynced.discard(number)
                     if not self._unsynced:
                         self._ready.set()
 
-    async def _follow_the_wall(self) -> None:
+    async def _watch_wall_clock(self) -> None:
         """Queue everything when the wall clock jumps or the machine has slept.
 
         Scheduled work is due by the wall clock, but delays are measured by the monotonic clock.
         """
         while True:
-            self._mind_the_wall()
+            self._check_wall_clock()
             await anyio.sleep(WALL_CHECK)
 
-    def _mind_the_wall(self) -> None:
+    def _check_wall_clock(self) -> None:
         """Queue everything if the wall clock has jumped since the last check.
 
         Each pass checks it too, before and after. If the clock is wrong only for a moment, its
@@ -199,9 +199,9 @@ class Runner:
             self._wall = Wall(self._clock)
         elif self._wall.jumped():
             log.info("clock jumped", controller=self.controller.name)
-            self.look_again(())
+            self.enqueue_all(())
 
-    def _met(self, source: Source, obj: Object) -> None:
+    def _enqueue_listed(self, source: Source, obj: Object) -> None:
         change = source.store.meet(obj)
         self._enqueue(source, (change,) if change else ())
 
@@ -233,7 +233,7 @@ class Runner:
             namespace=source.namespace or "*",
         )
         self._reconciler.rewind()
-        self.look_again(())
+        self.enqueue_all(())
 
     def _enqueue(self, source: Source, changes: Iterable[Change]) -> None:
         for change in changes:
@@ -241,15 +241,15 @@ class Runner:
                 for key in concerned(self.controller, source, obj) if obj is not None else ():
                     self.queue.add(key)
 
-    def _trouble(self, number: int, source: Source, error: KubeError) -> None:
+    def _watch_failed(self, number: int, source: Source, error: KubeError) -> None:
         now = self._clock.monotonic()
         if not isinstance(error, (Forbidden, Invalid, Missing, Unauthenticated)):
             self._refused.pop(number, None)
         elif number not in self._refused:
             self._refused[number] = _Refused(error.message, now)
-        is_due = now - self._told_at.get(number, now) >= TOLD_AGAIN
-        if self._is_news(number, f"{type(error).__name__}: {error}") or is_due:
-            self._told_at[number] = now
+        is_due = now - self._logged_at.get(number, now) >= TOLD_AGAIN
+        if self._is_new_problem(number, f"{type(error).__name__}: {error}") or is_due:
+            self._logged_at[number] = now
             log.warning(
                 "watch in trouble",
                 controller=self.controller.name,
@@ -258,16 +258,16 @@ class Runner:
                 error=str(error),
             )
 
-    def _recovered(self, number: int, source: Source) -> None:
+    def _watch_recovered(self, number: int, source: Source) -> None:
         self._refused.pop(number, None)
-        if self._told.pop(number, None):
+        if self._logged.pop(number, None):
             log.info("watch recovered", controller=self.controller.name, watched=source.api.plural)
             self.queue.revive()
 
-    def _is_news(self, about: Key | int, line: str) -> bool:
+    def _is_new_problem(self, about: Key | int, line: str) -> bool:
         """Return whether to log a problem: the same one is logged only once in a row."""
-        known = self._told.get(about) == line
-        self._told[about] = line
+        known = self._logged.get(about) == line
+        self._logged[about] = line
         return not known
 
     async def _work(self) -> None:
@@ -292,18 +292,18 @@ class Runner:
         if not self._cache.is_heavy(key):
             return None
         live = self._cache.resource(key)
-        return self._lanes.stalled if excess_of(live or {}) else self._lanes.managed
+        return self._lanes.stalled if oversize_of(live or {}) else self._lanes.managed
 
     async def _pass(self, key: Key) -> None:
-        self._mind_the_wall()
+        self._check_wall_clock()
         began = self._clock.monotonic()
         outcome = "failed"
         with bound_contextvars(**self._named(key)):
             try:
-                outcome = await self._made(key)
+                outcome = await self._reconcile(key)
             finally:
                 self._meter.passed(outcome, self._clock.monotonic() - began)
-                self._mind_the_wall()  # it may have read a clock that was wrong for a moment
+                self._check_wall_clock()  # it may have read a clock that was wrong for a moment
 
     def _named(self, key: Key) -> dict[str, object]:
         """Return the fields that each log line of a pass has."""
@@ -316,22 +316,22 @@ class Runner:
             "pass_id": next(self._number),
         }
 
-    async def _made(self, key: Key) -> str:
+    async def _reconcile(self, key: Key) -> str:
         """Make a pass, request the next one if needed, and return the outcome for the metric."""
         try:
             outcome = await self._reconciler.reconcile(key)
         except KubeError as error:
             delay = self.queue.retry(key, least=error.after)
-            if self._is_news(key, str(error)):
+            if self._is_new_problem(key, str(error)):
                 log.warning("pass put off", error=str(error), seconds=round(delay, 1))
             return "put_off"
         except Exception as error:
             # One resource's failure must not affect others.
             self.queue.retry(key)
-            if self._is_news(key, repr(error)):
+            if self._is_new_problem(key, repr(error)):
                 log.exception("pass failed")
             return "failed"
-        self._told.pop(key, None)
+        self._logged.pop(key, None)
         if outcome.retry:
             self.queue.retry(key)
         else:

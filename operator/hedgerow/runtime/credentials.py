@@ -24,7 +24,7 @@ class Credentials:
         self._since: float | None = None
         self._told: float | None = None
 
-    def heard(self, code: int) -> None:
+    def on_response(self, code: int) -> None:
         """Take in the code of a response; 0 means no response and changes nothing."""
         if code == HTTPStatus.UNAUTHORIZED:
             self._tell()

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hedgerow.kube.errors import KubeError
-from hedgerow.objects import ObjectRef, controller_of, is_going, metadata
+from hedgerow.objects import ObjectRef, controller_of, is_terminating, metadata
 from hedgerow.plan.finalizers import finalization
-from hedgerow.plan.oversized import excess_of
+from hedgerow.plan.oversized import oversize_of
 from hedgerow.plan.writes import release
 from hedgerow.runtime import refusals
 from hedgerow.runtime.refusals import Backoff, Follow, Refusals, Request
@@ -62,7 +62,7 @@ class Finalizers:
 
     async def _due(self, key: Key) -> list[Write]:
         live = self._cache.resource(key)
-        present = None if live is None or is_going(live) else metadata(live)["uid"]
+        present = None if live is None or is_terminating(live) else metadata(live)["uid"]
         manager, ours = self._applier.field_manager, self._controller.finalizers
         due = [
             (kind.api, child)
@@ -74,7 +74,7 @@ class Finalizers:
         writes += [
             release(api, obj, manager)
             for api, claimed in self._claimed(key, is_gone=present is None)
-            if (obj := await self._whole(api, claimed)) and not is_going(obj)
+            if (obj := await self._whole(api, claimed)) and not is_terminating(obj)
         ]
         return [write for write in writes if write is not None]
 
@@ -88,7 +88,7 @@ class Finalizers:
 
     async def _whole(self, api: ApiResource, child: Object) -> Object | None:
         """Return the whole child: an apply would remove what it leaves out. Raises KubeError."""
-        if excess_of(child) is None:
+        if oversize_of(child) is None:
             return child
         meta = metadata(child)
         found = await self._applier.read(ObjectRef(api, meta["namespace"], meta["name"]))
@@ -118,4 +118,4 @@ class Finalizers:
 
 def _mark(write: Write) -> str:
     """Return the version that the write is for; for another version it is tried again at once."""
-    return str(metadata(write.body).get("resourceVersion", write.mark))
+    return str(metadata(write.body).get("resourceVersion", write.fingerprint))

@@ -64,7 +64,7 @@ COLLECTED: Final = (20_000, 20, 100)
 _limiter: RunVar[CapacityLimiter] = RunVar("hedgerow_aside")
 
 
-def favour_the_loop() -> None:
+def tune_for_event_loop() -> None:
     """Keep the garbage collector, and work in threads, from blocking the event loop.
 
     A full collection visits every map and list: 70 ms with a dozen large objects in the caches, and
@@ -78,7 +78,9 @@ def favour_the_loop() -> None:
     sys.setswitchinterval(SWITCH)
 
 
-async def aside(is_heavy: bool, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+async def run_in_thread_if_large(
+    is_heavy: bool, work: Callable[P, T], *args: P.args, **named: P.kwargs
+) -> T:
     """Return what `work` returns; it runs in a thread if it `is_heavy` (`Cache.is_heavy`).
 
     Most passes take a millisecond or two; a thread is not worth that. Only one such thread runs at

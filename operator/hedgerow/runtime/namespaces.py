@@ -9,7 +9,7 @@ import structlog
 
 from hedgerow.kube.errors import Forbidden, KubeError
 from hedgerow.kube.watch import Bookmark, Snapshot, reflect
-from hedgerow.objects import is_going, metadata
+from hedgerow.objects import is_terminating, metadata
 from hedgerow.plan.policy import ALLOW_CLAIMS, allows_claims
 from hedgerow_schemas.base import ApiResource, Object
 
@@ -26,7 +26,7 @@ LOOK_AGAIN = 60.0
 log = structlog.get_logger(__name__)
 
 
-def _unheard(_names: Collection[str]) -> None:
+def _ignore(_names: Collection[str]) -> None:
     """Do nothing."""
 
 
@@ -40,13 +40,13 @@ class Namespaces:
     """
 
     def __init__(self) -> None:
-        self.changed: Callable[[Collection[str]], None] = _unheard
+        self.changed: Callable[[Collection[str]], None] = _ignore
         self._going: set[str] = set()
         self._claiming: set[str] = set()
         self._known = False
         self._complained = False
 
-    def is_going(self, name: str) -> bool:
+    def is_terminating(self, name: str) -> bool:
         """Return whether the namespace is being deleted."""
         return name in self._going
 
@@ -60,7 +60,7 @@ class Namespaces:
         async for event in events:
             match event:
                 case Snapshot(items=items):
-                    self._going = {metadata(item)["name"] for item in items if is_going(item)}
+                    self._going = {metadata(item)["name"] for item in items if is_terminating(item)}
                     self._allow({metadata(i)["name"] for i in items if allows_claims(i)})
                 case Bookmark():
                     pass
@@ -88,7 +88,7 @@ class Namespaces:
 
     def _take(self, namespace: Object, *, gone: bool) -> None:
         name = metadata(namespace)["name"]
-        if is_going(namespace) and not gone:
+        if is_terminating(namespace) and not gone:
             self._going.add(name)
         else:
             self._going.discard(name)

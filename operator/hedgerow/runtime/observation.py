@@ -9,15 +9,21 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from hedgerow.contract import Controller, Desired, Key, Observed
-from hedgerow.objects import Installation, ObjectRef, controller_of, is_going, metadata
+from hedgerow.objects import Installation, ObjectRef, controller_of, is_terminating, metadata
 from hedgerow.plan import oversized
 from hedgerow.plan.conditions import Problem
-from hedgerow.plan.input import Plan, Scene, is_nobodys
+from hedgerow.plan.input import Plan, PlanInput, has_no_holder
 from hedgerow.plan.installations import reporters
 from hedgerow.plan.plan import plan
-from hedgerow.plan.policy import NO_TERMS, Terms, TermsError, claims_refused, terms_of
+from hedgerow.plan.policy import (
+    NO_FIELD_POLICY,
+    FieldPolicy,
+    FieldPolicyError,
+    claims_refused,
+    field_policy_of,
+)
 from hedgerow.plan.status import kept, said
-from hedgerow.runtime.heavy import aside
+from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.validation import in_a_line
 
 if TYPE_CHECKING:
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import ChildId
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.state import Memory
+    from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import Object, Resource, View
 
 
@@ -36,11 +42,11 @@ ROOM_AGAIN = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """One look at the caches: the resource, the plan's input, the desired state, and the plan."""
+class Observation:
+    """What the caches hold at one time: resource, plan input, desired state, and plan."""
 
     live: Object
-    scene: Scene
+    plan_input: PlanInput
     desired: Desired
     plan: Plan
     is_readable: bool = True
@@ -48,7 +54,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _CachedObjects:
     """The cached objects at one instant, and the children whose last write was refused."""
 
     live: Object
@@ -59,34 +65,38 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observer:
-    """Looks at the caches of one controller.
+class ResourcePlanner:
+    """Plans the resources of one controller from its caches.
 
-    `going` returns whether a namespace is being deleted, `claiming` whether it allows claims, or
-    None if that is not known yet.
+    `is_terminating` returns whether a namespace is being deleted, `allows_claims` whether it allows
+    claims, or None if that is not known yet.
     """
 
     controller: Controller[Resource]
     installation: Installation
     cache: Cache
     clock: Clock
-    going: Callable[[str], bool]
-    claiming: Callable[[str], bool | None]
+    is_terminating: Callable[[str], bool]
+    allows_claims: Callable[[str], bool | None]
 
-    def writable(self, key: Key, memory: Memory) -> Object | None:
+    def writable(self, key: Key, state: ResourceState) -> Object | None:
         """Return the resource, or None if nothing may be written for it any more.
 
         It is None if the resource or its namespace is being deleted, if the resource was replaced
         by a new one of its name, or if another installation manages it.
         """
         live = self.cache.resource(key)
-        if live is None or is_going(live) or metadata(live)["uid"] != memory.uid:
+        if live is None or is_terminating(live) or metadata(live)["uid"] != state.uid:
             return None
-        if memory.barred or self.going(key[0]) or self.keeper(live, memory):
+        if (
+            state.namespace_terminating
+            or self.is_terminating(key[0])
+            or self.other_installation(live, state)
+        ):
             return None
         return live
 
-    def keeper(self, live: Object, memory: Memory) -> Installation | None:
+    def other_installation(self, live: Object, state: ResourceState) -> Installation | None:
         """Return the other installation that manages a resource, or None.
 
         It writes the resource's status, and ours does not. Or it manages one of the children, and
@@ -98,14 +108,21 @@ class Observer:
             return None
         if found:
             return found[0]
-        if self.cache.owned(memory.uid, metadata(live).get("namespace", "")):
+        if self.cache.owned(state.uid, metadata(live).get("namespace", "")):
             return None
-        return next((past.keeper for past in memory.past.values() if past.keeper), None)
+        return next(
+            (
+                history.other_installation
+                for history in state.history.values()
+                if history.other_installation
+            ),
+            None,
+        )
 
-    def unseen(self, memory: Memory, key: Key) -> list[ObjectRef]:
+    def to_read_again(self, state: ResourceState, key: Key) -> list[ObjectRef]:
         """Return objects that no watch shows: taken names, and children without our label."""
         kinds = {kind.api.kind: kind.api for kind in self.controller.owns}
-        taken = [ObjectRef(kinds[kind], key[0], name) for kind, name in memory.taken]
+        taken = [ObjectRef(kinds[kind], key[0], name) for kind, name in state.taken]
         return taken + self.unwatched(key)
 
     def unwatched(self, key: Key) -> list[ObjectRef]:
@@ -119,97 +136,107 @@ class Observer:
         """Return whether the watches of children select an object."""
         return self.installation.marks(child, self.controller.name)
 
-    async def look(self, key: Key, memory: Memory, failed: frozenset[ChildId]) -> Look | None:
+    async def observe(
+        self, key: Key, state: ResourceState, failed: frozenset[ChildId]
+    ) -> Observation | None:
         """Return the plan from what is cached now; None if nothing may be written.
 
         `failed` are the children that this pass could not write.
         """
-        while (live := self.writable(key, memory)) is not None:
-            terms, hindrance = self._terms(live, key[0])
-            if terms is None:
+        while (live := self.writable(key, state)) is not None:
+            field_policy, hindrance = self._field_policy(live, key[0])
+            if field_policy is None:
                 return None
-            refused = memory.refusals.children
-            seen = _Seen(
+            refused = state.refusals.children
+            cached = _CachedObjects(
                 live,
-                self.cache.owned(memory.uid, key[0]),
+                self.cache.owned(state.uid, key[0]),
                 self.cache.concerning(key),
                 self.cache.claimable(key),
                 refused | failed,
             )
-            look = await aside(self.cache.is_heavy(key), self._look, seen, memory, terms, hindrance)
-            if self.writable(key, memory) is None:
+            observation = await run_in_thread_if_large(
+                self.cache.is_heavy(key), self._plan_cached, cached, state, field_policy, hindrance
+            )
+            if self.writable(key, state) is None:
                 return None
-            if not look.is_readable:
-                memory.refusals.keep({})  # there are no writes, so none is to be sent again
-                return look
-            if _came_late(look.scene):
+            if not observation.is_readable:
+                state.refusals.keep({})  # there are no writes, so none is to be sent again
+                return observation
+            if _cached_since(observation.plan_input):
                 continue
-            memory.learn(look.plan.past, look.scene.live)
-            memory.refusals.keep({step.id: step.mark for step in look.plan.steps})
-            if memory.refusals.children == refused:
-                return look
+            state.learn(observation.plan.history, observation.plan_input.live)
+            state.refusals.keep({step.id: step.fingerprint for step in observation.plan.requests})
+            if state.refusals.children == refused:
+                return observation
             # A refused write is no longer planned, but compose was told that it was refused.
         return None
 
-    def _look(self, seen: _Seen, memory: Memory, terms: Terms, hindrance: Problem | None) -> Look:
+    def _plan_cached(
+        self,
+        cached: _CachedObjects,
+        state: ResourceState,
+        field_policy: FieldPolicy,
+        hindrance: Problem | None,
+    ) -> Observation:
         """Compose and plan; it changes nothing, so it may run in a thread."""
-        live = seen.live
-        scene = self._scene(live, memory)
-        if problems := tuple(self._excesses(seen)):
+        live = cached.live
+        plan_input = self._scene(live, state)
+        if problems := tuple(self._size_problems(cached)):
             again = ROOM_AGAIN * (0.5 + self.clock.jitter())
-            return _unread(live, scene, problems, again)
+            return _unread(live, plan_input, problems, again)
         try:
             resource = self._read(live)
         except ValidationError as error:
-            return _unread(live, scene, (Problem("InvalidSpec", in_a_line(error)),))
+            return _unread(live, plan_input, (Problem("InvalidSpec", in_a_line(error)),))
         observed = Observed(
-            now=scene.now,
-            children=tuple(kind(obj) for kind, obj in seen.owned),
-            related=tuple(seen.related),
-            refused=seen.refused,
-            created=frozenset(memory.once),
-            claimable=tuple(kind(obj) for kind, obj in seen.claimable),
+            now=plan_input.now,
+            children=tuple(kind(obj) for kind, obj in cached.owned),
+            related=tuple(cached.related),
+            refused=cached.refused,
+            created=frozenset(state.created_once),
+            claimable=tuple(kind(obj) for kind, obj in cached.claimable),
         )
         desired = self.controller.compose(resource, observed)
-        scene = replace(
-            scene,
-            terms=terms,
-            live=self._written(seen),
-            homonyms=self._homonyms(desired, scene.owner.namespace),
+        plan_input = replace(
+            plan_input,
+            field_policy=field_policy,
+            live=self._written(cached),
+            name_conflicts=self._name_conflicts(desired, plan_input.owner.namespace),
         )
         kinds = tuple(claimable.kind for claimable in self.controller.claims)
-        planned = plan(scene, desired, self.controller.owns, kinds)
+        planned = plan(plan_input, desired, self.controller.owns, kinds)
         if hindrance:
             planned = replace(planned, problems=(*planned.problems, hindrance))
         if hindrance and hindrance.reason == MISREAD:
             # It is unknown which fields the user yields: existing children stay unchanged.
             writes = tuple(write for write in planned.writes if write.create or write.once)
             planned = replace(planned, writes=writes)
-        return Look(live, scene, desired, planned)
+        return Observation(live, plan_input, desired, planned)
 
-    def _written(self, seen: _Seen) -> dict[ChildId, Object]:
+    def _written(self, cached: _CachedObjects) -> dict[ChildId, Object]:
         """Return all objects that a pass may write to, but for a status."""
-        own = () if self.controller.is_custom else ((self.controller.resource, seen.live),)
-        written = (*seen.owned, *seen.claimable, *own)
+        own = () if self.controller.is_custom else ((self.controller.resource, cached.live),)
+        written = (*cached.owned, *cached.claimable, *own)
         return {(kind.api.kind, metadata(obj)["name"]): obj for kind, obj in written}
 
-    def _excesses(self, seen: _Seen) -> Iterator[Problem]:
+    def _size_problems(self, cached: _CachedObjects) -> Iterator[Problem]:
         """Yield the problems of objects that are cached only in part.
 
         Objects left out because all are too large together get one problem for the resource.
         """
-        owner = self._ref(seen.live)
-        refs = [(owner, seen.live)]
+        owner = self._ref(cached.live)
+        refs = [(owner, cached.live)]
         refs += [
             (ObjectRef(kind.api, metadata(obj)["namespace"], metadata(obj)["name"]), obj)
-            for kind, obj in (*seen.owned, *seen.claimable)
+            for kind, obj in (*cached.owned, *cached.claimable)
         ]
-        found = [(ref, excess) for ref, obj in refs if (excess := oversized.excess_of(obj))]
-        left_out = [excess for _, excess in found if excess.of == "sum"]
+        found = [(ref, oversize) for ref, obj in refs if (oversize := oversized.oversize_of(obj))]
+        left_out = [oversize for _, oversize in found if oversize.of == "sum"]
         yield from (
-            oversized.problem(ref, excess) for ref, excess in found if excess.of == "object"
+            oversized.problem(ref, oversize) for ref, oversize in found if oversize.of == "object"
         )
-        yield from (oversized.problem(owner, excess) for excess in left_out[:1])
+        yield from (oversized.problem(owner, oversize) for oversize in left_out[:1])
 
     def _read(self, live: Object) -> Resource:
         """Return the resource as its model; raises ValidationError, but not because of the status.
@@ -228,43 +255,45 @@ class Observer:
             readable = {name: value for name, value in status.items() if name not in bad}
             return model.model_validate({**live, "status": readable})
 
-    def _terms(self, live: Object, namespace: str) -> tuple[Terms | None, Problem | None]:
+    def _field_policy(
+        self, live: Object, namespace: str
+    ) -> tuple[FieldPolicy | None, Problem | None]:
         """Return what the annotations yield and claim, and a problem if there is one.
 
         The problem: the annotations cannot be read, or the namespace does not allow claims; claims
         are ignored then. The terms are None while it is unknown whether the namespace allows them.
         """
         try:
-            terms = terms_of(metadata(live).get("annotations") or {})
-        except TermsError as error:
-            return NO_TERMS, Problem(MISREAD, str(error))
-        allowed = not terms.claims or self.claiming(namespace)
+            field_policy = field_policy_of(metadata(live).get("annotations") or {})
+        except FieldPolicyError as error:
+            return NO_FIELD_POLICY, Problem(MISREAD, str(error))
+        allowed = not field_policy.claims or self.allows_claims(namespace)
         if allowed is None:
             return None, None
         if allowed:
-            return terms, None
-        return replace(terms, claims=()), Problem("ClaimRefused", claims_refused(namespace))
+            return field_policy, None
+        return replace(field_policy, claims=()), Problem("ClaimRefused", claims_refused(namespace))
 
-    def _scene(self, live: Object, memory: Memory) -> Scene:
+    def _scene(self, live: Object, state: ResourceState) -> PlanInput:
         meta = metadata(live)
         custom = self.controller.is_custom
         before = said(live, custom=custom)
         # After a spec change, fields that were given up before are tried again. The spec of a
         # built-in resource is nobody's answer to what we report.
-        anew = custom and before.observed_generation != meta.get("generation")
-        return Scene(
+        spec_changed = custom and before.observed_generation != meta.get("generation")
+        return PlanInput(
             owner=self._ref(live),
             controller=self.controller.name,
             installation=self.installation,
             now=self.clock.now(),
             live={},
-            past=memory.past,
-            anew=anew,
-            reported=tuple(c for c in before.contested if not (anew and is_nobodys(c))),
+            history=state.history,
+            spec_changed=spec_changed,
+            reported=tuple(c for c in before.contested if not (spec_changed and has_no_holder(c))),
             is_custom=custom,
         )
 
-    def _homonyms(self, desired: Desired, namespace: str) -> dict[ChildId, Object]:
+    def _name_conflicts(self, desired: Desired, namespace: str) -> dict[ChildId, Object]:
         """Return the cached objects that have the names of desired children, whoever owns them."""
         found: dict[ChildId, Object] = {}
         for child in desired.children:
@@ -282,19 +311,22 @@ class Observer:
 
 
 def _unread(
-    live: Object, scene: Scene, problems: tuple[Problem, ...], again: timedelta | None = None
-) -> Look:
+    live: Object,
+    plan_input: PlanInput,
+    problems: tuple[Problem, ...],
+    again: timedelta | None = None,
+) -> Observation:
     """Return the look at a resource that could not be read; its status fields stay as they are."""
-    as_it_is = Desired(status=kept(live, scene.field_manager), requeue_after=again)
-    return Look(live, scene, as_it_is, Plan(problems=problems), is_readable=False)
+    as_it_is = Desired(status=kept(live, plan_input.field_manager), requeue_after=again)
+    return Observation(live, plan_input, as_it_is, Plan(problems=problems), is_readable=False)
 
 
-def _came_late(scene: Scene) -> bool:
+def _cached_since(plan_input: PlanInput) -> bool:
     """Return whether a child of the owner was cached while the plan was made in a thread.
 
     The plan would mistake it for a child left by an earlier resource of the same name.
     """
     return any(
-        child not in scene.live and controller_of(obj).get("uid") == scene.owner.uid
-        for child, obj in scene.homonyms.items()
+        child not in plan_input.live and controller_of(obj).get("uid") == plan_input.owner.uid
+        for child, obj in plan_input.name_conflicts.items()
     )

@@ -149,11 +149,11 @@ def rule(request: Request, error: KubeError) -> Rule:
 class Refusal:
     """One request that was refused, and when it may be sent again.
 
-    `mark` identifies the exact request: a different one to the same target does not wait. `problem`
-    is what the resource's conditions report, if anything.
+    `fingerprint` identifies the exact request: a different one to the same target does not wait.
+    `problem` is what the resource's conditions report, if anything.
     """
 
-    mark: str
+    fingerprint: str
     problem: Problem | None
     attempts: int
     again: datetime
@@ -185,7 +185,7 @@ class Refusals:
     def note(
         self,
         target: ChildId,
-        mark: str,
+        fingerprint: str,
         problem: Problem | None,
         now: datetime,
         *,
@@ -198,27 +198,29 @@ class Refusals:
         random (`draw`, from [0, 1)). It is at least `after` seconds, but never more than 300.
         """
         before = self._known.get(target)
-        attempts = before.attempts + 1 if before and before.mark == mark else 1
+        attempts = before.attempts + 1 if before and before.fingerprint == fingerprint else 1
         wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempts - 1, 16)) * (1 + draw) / 2
         again = now + timedelta(seconds=min(LONGEST_WAIT, max(wait, after)))
-        self._known[target] = refusal = Refusal(mark, problem, attempts, again)
+        self._known[target] = refusal = Refusal(fingerprint, problem, attempts, again)
         return refusal
 
-    def waiting(self, target: ChildId, mark: str, now: datetime) -> Refusal | None:
+    def waiting(self, target: ChildId, fingerprint: str, now: datetime) -> Refusal | None:
         """Return the refusal because of which this exact request must wait, or None."""
         known = self._known.get(target)
-        return known if known and known.mark == mark and not known.is_due(now) else None
+        return (
+            known if known and known.fingerprint == fingerprint and not known.is_due(now) else None
+        )
 
     def drop(self, target: ChildId) -> None:
         """Forget a target's refusal: its request was accepted."""
         self._known.pop(target, None)
 
-    def keep(self, marks: Mapping[ChildId, str]) -> None:
-        """Forget the refusals of children whose requests are not among `marks`."""
+    def keep(self, fingerprints: Mapping[ChildId, str]) -> None:
+        """Forget the refusals of children whose requests are not among `fingerprints`."""
         self._known = {
             target: known
             for target, known in self._known.items()
-            if target in (STATUS, EVENTS) or marks.get(target) == known.mark
+            if target in (STATUS, EVENTS) or fingerprints.get(target) == known.fingerprint
         }
 
     def due_in(self, now: datetime) -> timedelta | None:
@@ -248,7 +250,7 @@ class Backoff:
         self,
         known: Refusals,
         target: ChildId,
-        mark: str,
+        fingerprint: str,
         *,
         request: Request,
         ref: ObjectRef,
@@ -259,7 +261,7 @@ class Backoff:
         self._meter.refused(request.value, answer(error).value)
         now = self._clock.now()
         refusal = known.note(
-            target, mark, problem, now, draw=self._clock.jitter(), after=error.after
+            target, fingerprint, problem, now, draw=self._clock.jitter(), after=error.after
         )
         told = UNUSUAL_FROM if answer(error) in _USUAL else 1
         tell = log.warning if refusal.attempts == told else log.debug

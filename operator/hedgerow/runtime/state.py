@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from hedgerow.plan.input import Past
+from hedgerow.plan.input import ChildHistory
 from hedgerow.plan.status import said
 from hedgerow.plan.writes import ChildId, Write
 from hedgerow.runtime.refusals import STATUS, Refusals
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 RECHECK_NAME = timedelta(seconds=30)
 MOST_REPEATS = 8
-MOST_MADE = 64
+MOST_WRITES = 64
 """The most writes to one target that are remembered: enough to see eight alternate eight times."""
 MOST_ONCE = 64
 REPEATED_WITHIN = timedelta(minutes=10)
-MOST_TOLD = 256
+MOST_EVENTS_SENT = 256
 
 
-class Made(NamedTuple):
+class PastWrite(NamedTuple):
     """One write: the digest of its intended content, and when it was made."""
 
-    gist: str
+    intent_digest: str
     time: datetime
 
 
@@ -43,57 +43,59 @@ class Unsent(NamedTuple):
 
 
 @dataclass(slots=True)
-class Memory:
+class ResourceState:
     """What is known about the resource with this uid.
 
-    - `wary`: an object that no watch shows has, or had, a child's name; so names are read before
-      a child is created.
-    - `generation`, `terms`: the resource's generation, and what it yielded and claimed, at the
-      last pass.
-    - `barred`: its namespace is being deleted, so nothing can be created there.
-    - `once`: children created once, not yet recorded in status. If they are deleted before that,
-      only this remembers them.
-    - `past`: what earlier passes learned about each child.
+    - `read_before_create`: an object that no watch shows has, or had, a child's name; so names are
+      read before a child is created.
+    - `generation`, `field_policy`: the resource's generation, and what it yielded and claimed, at
+      the last pass.
+    - `namespace_terminating`: its namespace is being deleted, so nothing can be created there.
+    - `created_once`: children created once, not yet recorded in status. If they are deleted before
+      that, only this remembers them.
+    - `history`: what earlier passes learned about each child.
     - `pruned`: the uids of children that were deleted.
-    - `made`: the recent writes to each target.
-    - `told`: when the last Event about a field and its holder was sent.
+    - `recent_writes`: the recent writes to each target.
+    - `events_sent`: when the last Event about a field and its holder was sent.
     - `names_read`: when taken names were last read.
     - `refusals`: the requests that the server refused, and when each is sent again.
     - `unsent`: the Events that were refused, by name.
-    - `brief`: the full status was too large for the server, with the current generation.
-    - `unsure`: children that may have been created, as the response was lost.
+    - `status_too_large`: the full status was too large for the server, with the current generation.
+    - `maybe_created`: children that may have been created, as the response was lost.
     """
 
     uid: str
-    wary: bool
+    read_before_create: bool
     generation: int = 0
-    terms: str = ""
-    barred: bool = False
-    once: dict[ChildId, None] = field(default_factory=dict[ChildId, None])
-    past: dict[ChildId, Past] = field(default_factory=dict[ChildId, Past])
+    field_policy: str = ""
+    namespace_terminating: bool = False
+    created_once: dict[ChildId, None] = field(default_factory=dict[ChildId, None])
+    history: dict[ChildId, ChildHistory] = field(default_factory=dict[ChildId, ChildHistory])
     pruned: dict[ChildId, str] = field(default_factory=dict[ChildId, str])
-    made: dict[ChildId, tuple[Made, ...]] = field(default_factory=dict[ChildId, tuple[Made, ...]])
-    told: dict[tuple[ChildId, str, str], datetime] = field(
+    recent_writes: dict[ChildId, tuple[PastWrite, ...]] = field(
+        default_factory=dict[ChildId, tuple[PastWrite, ...]]
+    )
+    events_sent: dict[tuple[ChildId, str, str], datetime] = field(
         default_factory=dict[tuple[ChildId, str, str], datetime]
     )
     names_read: datetime | None = None
     refusals: Refusals = field(default_factory=Refusals)
     unsent: dict[str, Unsent] = field(default_factory=dict[str, "Unsent"])
-    brief: bool = False
-    unsure: dict[ChildId, ObjectRef] = field(default_factory=dict[ChildId, "ObjectRef"])
+    status_too_large: bool = False
+    maybe_created: dict[ChildId, ObjectRef] = field(default_factory=dict[ChildId, "ObjectRef"])
 
     @classmethod
-    def of(cls, uid: str, live: Object, *, custom: bool = True) -> Memory:
+    def of(cls, uid: str, live: Object, *, custom: bool = True) -> ResourceState:
         """Return a memory that starts with what the resource says, a `custom` one in its status."""
         before = said(live, custom=custom)
         taken = any(condition.reason == "NameTaken" for condition in before.conditions)
         unlabelled = any(field.path.startswith(".metadata.labels") for field in before.contested)
-        return cls(uid, wary=taken or unlabelled)
+        return cls(uid, read_before_create=taken or unlabelled)
 
     @property
     def taken(self) -> tuple[ChildId, ...]:
         """The children whose names other objects have."""
-        return tuple(key for key, past in self.past.items() if past.taken)
+        return tuple(key for key, history in self.history.items() if history.taken)
 
     def may_read_names(self, now: datetime) -> bool:
         """Return whether taken names may be read again now; if so, remember the time."""
@@ -102,7 +104,7 @@ class Memory:
             self.names_read = now
         return due
 
-    def is_tired(self, target: ChildId, gist: str, now: datetime) -> bool:
+    def is_undone_too_often(self, target: ChildId, intent_digest: str, now: datetime) -> bool:
         """Return whether the same write was made, and undone, too often recently.
 
         Some other program undoes our write each time. Without a limit, both would go on as fast as
@@ -112,69 +114,75 @@ class Memory:
         been made within ten minutes.
         """
         recent = self._recent(target, now)
-        same = sum(made.gist == gist for made in recent)
+        same = sum(write.intent_digest == intent_digest for write in recent)
         if same < MOST_REPEATS or target != STATUS:
             return same >= MOST_REPEATS
-        in_a_row = all(made.gist == gist for made in recent[-MOST_REPEATS:])
-        return in_a_row or len(recent) >= MOST_MADE
+        in_a_row = all(write.intent_digest == intent_digest for write in recent[-MOST_REPEATS:])
+        return in_a_row or len(recent) >= MOST_WRITES
 
-    def note(self, target: ChildId, gist: str, now: datetime) -> None:
+    def note(self, target: ChildId, intent_digest: str, now: datetime) -> None:
         """Remember that a write was made."""
-        self.made[target] = (*self._recent(target, now), Made(gist, now))[-MOST_MADE:]
+        self.recent_writes[target] = (*self._recent(target, now), PastWrite(intent_digest, now))[
+            -MOST_WRITES:
+        ]
 
-    def _recent(self, target: ChildId, now: datetime) -> tuple[Made, ...]:
-        made = self.made.get(target, ())
-        return tuple(each for each in made if _is_near(each.time, now, REPEATED_WITHIN))
+    def _recent(self, target: ChildId, now: datetime) -> tuple[PastWrite, ...]:
+        writes = self.recent_writes.get(target, ())
+        return tuple(each for each in writes if _is_near(each.time, now, REPEATED_WITHIN))
 
-    def may_tell(self, child: ChildId, path: str, manager: str, now: datetime) -> bool:
+    def may_send_event(self, child: ChildId, path: str, manager: str, now: datetime) -> bool:
         """Return whether an Event about a field and its holder is due; if so, remember it.
 
         It is due once in ten minutes, so that a fight with another program does not cause a stream
         of Events.
         """
         key = (child, path, manager)
-        last = self.told.get(key)
+        last = self.events_sent.get(key)
         if last is not None and _is_near(last, now, REPEATED_WITHIN):
             return False
-        self.told.pop(key, None)
-        self.told[key] = now
-        while len(self.told) > MOST_TOLD:
-            del self.told[next(iter(self.told))]
+        self.events_sent.pop(key, None)
+        self.events_sent[key] = now
+        while len(self.events_sent) > MOST_EVENTS_SENT:
+            del self.events_sent[next(iter(self.events_sent))]
         return True
 
-    def renew(self, generation: int, terms: str = "") -> None:
+    def renew(self, generation: int, field_policy: str = "") -> None:
         """Take in the generation and terms; if they are new, try again what was given up.
 
         Only a user changes these, so this cannot keep a fight with another program going.
         """
         if generation != self.generation:
-            self.past = {child: replace(past, restored={}) for child, past in self.past.items()}
-            self.brief = False
-        if (generation, terms) != (self.generation, self.terms):
-            self.made = {}
-        self.generation, self.terms = generation, terms
+            self.history = {
+                child: replace(history, restored={}) for child, history in self.history.items()
+            }
+            self.status_too_large = False
+        if (generation, field_policy) != (self.generation, self.field_policy):
+            self.recent_writes = {}
+        self.generation, self.field_policy = generation, field_policy
 
-    def learn(self, planned: Mapping[ChildId, Past], there: Container[ChildId]) -> None:
+    def learn(self, planned: Mapping[ChildId, ChildHistory], there: Container[ChildId]) -> None:
         """Take in what planning learned, and forget children that are gone."""
-        kept = {child: past for child, past in self.past.items() if child in there}
-        self.past = {**kept, **planned}
+        kept = {child: history for child, history in self.history.items() if child in there}
+        self.history = {**kept, **planned}
         kept_up = {STATUS, *planned}
-        self.made = {c: made for c, made in self.made.items() if c in kept_up or c in there}
+        self.recent_writes = {
+            c: writes for c, writes in self.recent_writes.items() if c in kept_up or c in there
+        }
         self.pruned = {child: uid for child, uid in self.pruned.items() if child in there}
 
     def accept(self, write: Write, now: datetime, mark: str = "") -> None:
         """Remember that a write was accepted, and what it restored or created.
 
-        `mark` is how the server respelled a claim.
+        `fingerprint` is how the server respelled a claim.
         """
         if write.create and write.once:
-            self.once[write.id] = None
-            while len(self.once) > MOST_ONCE:
-                del self.once[next(iter(self.once))]
+            self.created_once[write.id] = None
+            while len(self.created_once) > MOST_ONCE:
+                del self.created_once[next(iter(self.created_once))]
         self.refusals.drop(write.id)
-        past = self.past.get(write.id, Past())
-        restored = {**past.restored, **{leaf.path: now for leaf in write.restores}}
-        self.past[write.id] = replace(past, restored=restored, mark=mark)
+        history = self.history.get(write.id, ChildHistory())
+        restored = {**history.restored, **{leaf.path: now for leaf in write.restores}}
+        self.history[write.id] = replace(history, restored=restored, mark=mark)
 
 
 def _is_near(time: datetime, now: datetime, span: timedelta) -> bool:

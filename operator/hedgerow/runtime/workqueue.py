@@ -23,7 +23,7 @@ FIRST_RETRY = 0.1
 LONGEST_RETRY = 300.0
 
 
-def _unheard(*_: object) -> None:
+def _ignore(*_: object) -> None:
     return
 
 
@@ -85,8 +85,8 @@ class WorkQueue:
     def __init__(
         self,
         clock: Clock,
-        on_wait: Callable[[float], object] = _unheard,
-        on_retry: Callable[[], object] = _unheard,
+        on_wait: Callable[[float], object] = _ignore,
+        on_retry: Callable[[], object] = _ignore,
         *,
         share: float = math.inf,
     ) -> None:

@@ -19,7 +19,7 @@ SPAN = 300.0
 """Seconds; `longest` covers this time, or up to twice as much."""
 
 
-def _unheard(_: float) -> None:
+def _ignore(_: float) -> None:
     return
 
 
@@ -27,7 +27,7 @@ class Pulse:
     """Beats on the event loop `every` so many seconds, and measures how late each beat is."""
 
     def __init__(
-        self, clock: Clock, on_beat: Callable[[float], None] = _unheard, *, every: float = BEAT
+        self, clock: Clock, on_beat: Callable[[float], None] = _ignore, *, every: float = BEAT
     ) -> None:
         self._clock, self._every = clock, every
         self._on_beat = on_beat

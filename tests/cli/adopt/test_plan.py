@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from hedgerow.cli.adopt.plan import Adoption, Target, Wish, adopt
+from hedgerow.cli.adopt.plan import Adoption, AdoptRequest, Target, adopt
 from hedgerow.fields.sets import leaves
 from hedgerow.plan.transfers import Refusal, changes, holdings
 from model.bodies import NAMESPACE
@@ -51,7 +51,7 @@ def fates(found: Adoption) -> dict[str, str]:
 
 class TestController:
     def test_it_takes_what_it_contests_shares_what_it_has_and_leaves_the_rest(self):
-        found = adopt(child(), Wish("old"), CONTROLLER)
+        found = adopt(child(), AdoptRequest("old"), CONTROLLER)
 
         assert fates(found) == {
             ".spec.replicas": f"shared {OURS}",
@@ -64,7 +64,7 @@ class TestController:
         assert [move.value for move in found.moves] == [5, True, "c", "i", True]
 
     def test_it_declares_anew_what_it_had_and_what_it_takes_and_no_more(self):
-        body = adopt(child(), Wish("old"), CONTROLLER).applies[""]
+        body = adopt(child(), AdoptRequest("old"), CONTROLLER).applies[""]
 
         assert body["spec"] == {
             "replicas": 5,
@@ -76,27 +76,27 @@ class TestController:
     def test_what_is_within_a_contested_field_is_taken_with_it(self):
         target = Target(OURS, frozenset({".spec.containers"}))
 
-        found = fates(adopt(child(), Wish("old"), target))
+        found = fates(adopt(child(), AdoptRequest("old"), target))
 
         assert found[IMAGE] == found[TTY] == f"taken {OURS}"
 
     def test_what_others_hold_too_stays_with_them(self):
         obj = child(("old/Update", THEIRS), (OURS, MINE), ("x", {"f:spec": {"f:paused": LEAF}}))
 
-        assert fates(adopt(obj, Wish("old"), CONTROLLER))[".spec.paused"] == "kept x"
+        assert fates(adopt(obj, AdoptRequest("old"), CONTROLLER))[".spec.paused"] == "kept x"
 
     def test_what_is_not_there_or_held_by_others_in_parts_is_not_taken(self):
         tree = {"f:spec": {"f:gone": LEAF, "f:selector": LEAF}}
         other = {"f:spec": {"f:selector": {"f:a": LEAF}}}
         obj = child(("old", tree), ("x", other))
 
-        found = adopt(obj, Wish("old"), Target("team"))
+        found = adopt(obj, AdoptRequest("old"), Target("team"))
 
         assert fates(found) == {".spec.gone": "unowned", ".spec.selector": "unowned"}
         assert found.applies == {}
 
     def test_where_all_is_shared_nothing_is_applied(self):
-        found = adopt(child(("old", MINE), (OURS, MINE)), Wish("old"), CONTROLLER)
+        found = adopt(child(("old", MINE), (OURS, MINE)), AdoptRequest("old"), CONTROLLER)
 
         assert found.applies == {}
         assert found.edits == {0: None}
@@ -104,14 +104,14 @@ class TestController:
     def test_what_it_knows_nothing_of_is_refused(self):
         for field in ((), ("spec.paused",)):
             with pytest.raises(Refusal, match="let the operator look at it first"):
-                adopt(child(), Wish("old", fields=field or ("spec.paused",)), CONTROLLER)
+                adopt(child(), AdoptRequest("old", fields=field or ("spec.paused",)), CONTROLLER)
 
 
 class TestNamed:
     def test_who_is_named_takes_all_that_he_has_not(self):
         obj = child(("old/Update", THEIRS), ("team", {"f:spec": {"f:paused": LEAF}}))
 
-        found = adopt(obj, Wish("old"), Target("team"))
+        found = adopt(obj, AdoptRequest("old"), Target("team"))
 
         assert set(fates(found).values()) == {"taken team", "shared team"}
         assert found.applies[""]["spec"] == {
@@ -122,29 +122,29 @@ class TestNamed:
     def test_what_he_shares_is_his_though_it_is_all_there_is(self):
         obj = child(("old/Update", MINE), ("team", MINE))
 
-        assert adopt(obj, Wish("old"), Target("team")).applies == {}
+        assert adopt(obj, AdoptRequest("old"), Target("team")).applies == {}
 
     def test_the_only_records_are_never_removed(self):
         obj = child(("old/Update", THEIRS), (OURS, {}))
         shared = child(("old/Update", MINE), ("old", MINE))
 
         with pytest.raises(Refusal):
-            adopt(obj, Wish("old"), Target(OURS, frozenset({".spec.never"})))
-        assert adopt(shared, Wish("old"), Target("team")).applies
+            adopt(obj, AdoptRequest("old"), Target(OURS, frozenset({".spec.never"})))
+        assert adopt(shared, AdoptRequest("old"), Target("team")).applies
         with pytest.raises(Refusal, match="forgets all records"):
-            adopt(child(("old", {"f:gone": LEAF})), Wish("old"), Target("team"))
+            adopt(child(("old", {"f:gone": LEAF})), AdoptRequest("old"), Target("team"))
 
     def test_his_own_apply_is_not_moved_to_himself_but_his_updates_are(self):
         obj = child((f"{OURS}/Update", THEIRS), (OURS, MINE))
 
-        assert adopt(obj, Wish(OURS), Target(OURS)).edits == {0: None}
+        assert adopt(obj, AdoptRequest(OURS), Target(OURS)).edits == {0: None}
         with pytest.raises(Refusal, match="already is the manager that gets the fields"):
-            adopt(child((OURS, MINE)), Wish(OURS), Target(OURS))
+            adopt(child((OURS, MINE)), AdoptRequest(OURS), Target(OURS))
 
 
 class TestFields:
     def test_one_goes_and_the_entry_keeps_the_rest(self):
-        found = adopt(child(), Wish("old", fields=("**.image",)), CONTROLLER)
+        found = adopt(child(), AdoptRequest("old", fields=("**.image",)), CONTROLLER)
 
         assert list(fates(found)) == [IMAGE]
         left = set(leaves(found.edits[0]))
@@ -153,18 +153,20 @@ class TestFields:
     def test_keys_of_items_stay_and_an_entry_of_keys_alone_goes(self):
         tree = {"f:spec": {"f:containers": {C: item("name", "image")}}}
 
-        found = adopt(child(("old", tree), (OURS, MINE)), Wish("old", fields=("**",)), CONTROLLER)
+        found = adopt(
+            child(("old", tree), (OURS, MINE)), AdoptRequest("old", fields=("**",)), CONTROLLER
+        )
 
         assert list(fates(found)) == [IMAGE]
         assert found.edits == {0: None}
 
     def test_what_is_called_so_by_none_is_refused(self):
         with pytest.raises(Refusal, match=r"called spec\.never, status"):
-            adopt(child(), Wish("old", fields=("spec.never", "status")), CONTROLLER)
+            adopt(child(), AdoptRequest("old", fields=("spec.never", "status")), CONTROLLER)
 
     def test_what_is_no_path_is_refused(self):
         with pytest.raises(Refusal, match="no path"):
-            adopt(child(), Wish("old", fields=("a..b",)), CONTROLLER)
+            adopt(child(), AdoptRequest("old", fields=("a..b",)), CONTROLLER)
 
 
 class TestEntries:
@@ -194,12 +196,12 @@ class TestEntries:
     def test_all_of_one_name_are_meant_or_those_that_are_chosen(
         self, several, operation, subresource, indices
     ):
-        found = adopt(several, Wish("old", operation, subresource), Target("team"))
+        found = adopt(several, AdoptRequest("old", operation, subresource), Target("team"))
 
         assert set(found.edits) == indices
 
     def test_what_was_scaled_is_applied_to_the_object_and_status_to_the_status(self, several):
-        applies = adopt(several, Wish("old"), Target("team")).applies
+        applies = adopt(several, AdoptRequest("old"), Target("team")).applies
 
         assert applies[""]["spec"] == {"replicas": 5, "paused": True}
         assert "status" not in applies[""]
@@ -209,38 +211,38 @@ class TestEntries:
     def test_a_status_is_not_held_by_who_applied_the_object(self):
         obj = child(("old/Update/status", self.STATUS), ("team", self.STATUS))
 
-        found = adopt(obj, Wish("old"), Target("team"))
+        found = adopt(obj, AdoptRequest("old"), Target("team"))
 
         assert set(fates(found).values()) == {"taken team"}
 
     def test_of_its_resource_a_controller_takes_the_status_alone(self, several):
         target = Target(OURS, only="status")
 
-        found = adopt(several, Wish("old"), target)
+        found = adopt(several, AdoptRequest("old"), target)
 
         assert target.is_controller
         assert not Target(OURS).is_controller
         assert set(found.edits) == {2}
         assert set(fates(found)) == {".status.nodes", ".status.size"}
         with pytest.raises(Refusal, match="nothing of Deployment/x but its status"):
-            adopt(several, Wish("old", "Apply"), target)
+            adopt(several, AdoptRequest("old", "Apply"), target)
 
     def test_none_in_that_way_is_told_with_the_ways_there_are(self, several):
         with pytest.raises(Refusal, match="it has Apply, Update scale, Update status"):
-            adopt(several, Wish("old", "Apply", "status"), Target("team"))
+            adopt(several, AdoptRequest("old", "Apply", "status"), Target("team"))
 
     def test_an_unknown_manager_is_told_with_those_there_are(self, several):
         with pytest.raises(Refusal, match=r"nobody holds nothing of Deployment/x; others: old$"):
-            adopt(several, Wish("nobody"), Target(OURS))
+            adopt(several, AdoptRequest("nobody"), Target(OURS))
         with pytest.raises(Refusal, match="others: nobody"):
-            adopt(child((OURS, MINE)), Wish("x"), Target(OURS))
+            adopt(child((OURS, MINE)), AdoptRequest("x"), Target(OURS))
 
     def test_one_written_in_another_version_is_to_be_read_in_it(self):
         obj = child()
         obj["metadata"]["managedFields"][0]["apiVersion"] = "apps/v1beta1"
 
         with pytest.raises(Refusal, match="wrote it as apps/v1beta1"):
-            adopt(obj, Wish("old"), CONTROLLER)
+            adopt(obj, AdoptRequest("old"), CONTROLLER)
 
 
 class TestNoValueChanges:
@@ -251,7 +253,7 @@ class TestNoValueChanges:
         world, target = opened(kind)
         for request in data.draw(programs(SUBJECTS[kind])):
             request.run(world, target)
-        wish = Wish(data.draw(st.sampled_from(sorted({*APPLIERS, *UPDATERS}))))
+        wish = AdoptRequest(data.draw(st.sampled_from(sorted({*APPLIERS, *UPDATERS}))))
         before = world.server.get(target)
         assume(before is not None)
         try:
@@ -268,29 +270,33 @@ class TestNoValueChanges:
             body = {"spec": {"routeTo": "Blue", "greenSpec": colour}}
             Apply(body, "two").run(world, target)
 
-        now = moved(world, world.server.get(target), Wish("two"))
+        now = moved(world, world.server.get(target), AdoptRequest("two"))
 
         assert now["spec"]["greenSpec"] == {"containers": []}
-        assert not any(steps[:2] == ("f:spec", "f:greenSpec") for steps in held_by(now, "team"))
+        assert not any(
+            field_path[:2] == ("f:spec", "f:greenSpec") for field_path in held_by(now, "team")
+        )
 
 
 def held_by(live: Object, manager: str) -> list[tuple[str, ...]]:
     found = holdings(live).items()
-    return [steps for steps, holders in found if manager in {one.manager for one in holders}]
+    return [
+        field_path for field_path, holders in found if manager in {one.manager for one in holders}
+    ]
 
 
-def moved(world: ModelWorld, before: Object, wish: Wish) -> Object:
+def moved(world: ModelWorld, before: Object, wish: AdoptRequest) -> Object:
     """Have the team hold what is wished too; no value may change, and all that can be is held."""
     found, now = adopt(before, wish, Target("team")), before
     for endpoint in found.applies:
         body = adopt(now, wish, Target("team")).applies[endpoint]
         now = world.server.apply(body, "team", subresource=endpoint)[0]
-    assert changes(before, now, [move.steps for move in found.moves]) == ()
+    assert changes(before, now, [move.field_path for move in found.moves]) == ()
     again = adopt(now, wish, Target("team"))
     assert set(again.edits.values()) == {None}
     held = set(held_by(now, "team"))
     for move in again.moves:
-        assert (move.fate == "shared") == (move.steps in held)
+        assert (move.fate == "shared") == (move.field_path in held)
         assert move.fate != "taken" or is_bare(move.value)
     return now
 

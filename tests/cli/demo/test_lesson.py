@@ -20,13 +20,13 @@ pytestmark = pytest.mark.anyio
 
 REFUSES = f'echo "{REFUSAL}: may not be more than 262144 bytes" >&2; exit 1'
 CASES = {
-    "everything is accepted": ("exit 0", "it is not so that refused"),
+    "everything is accepted": ("exit 0", "this does not hold: refused"),
     "refused for another reason": ("echo forbidden; exit 1", "the command said: forbidden"),
     "refused in silence": ("exit 1", "the command said: nothing"),
-    "everything is refused": (REFUSES, "it is not so that accepted, in a dry run"),
+    "everything is refused": (REFUSES, "this does not hold: accepted, in a dry run"),
     "refused on the server's side too": (
         f'case "$*" in *plain*) ;; *) {REFUSES};; esac',
-        "it is not so that accepted",
+        "this does not hold: accepted",
     ),
     "accepted, but nothing is there": (
         f'case "$*" in *plain*|*--server-side*) ;; *) {REFUSES};; esac',

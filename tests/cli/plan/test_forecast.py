@@ -19,11 +19,11 @@ from hedgerow.cli.plan.forecast import (
 from hedgerow.contract import Create, Desired, Keep
 from hedgerow.controllers.workloads import waits_for
 from hedgerow.plan.conditions import condition
-from hedgerow.plan.policy import YIELD, terms_of
+from hedgerow.plan.policy import YIELD, field_policy_of
 from hedgerow_schemas.base import ContestedField
 from hedgerow_schemas.builtin import Deployment
 from plan.made import entry, live
-from plan.scenery import CHILD, DATA, NOW, OWNER, WANT, scene
+from plan.scenery import CHILD, DATA, NOW, OWNER, WANT, plan_input
 
 NOTHING = Forecast(OWNER, "bluegreen", "hedgerow-bluegreen")
 CHANGED = replace(NOTHING, objects=(ObjectForecast(OWNER, "configured"),))
@@ -68,7 +68,9 @@ class TestYielded:
     def told(self, desired: Desired, **others: Any) -> list[tuple[str, str, str]]:
         theirs = {**WANT, "data": {**DATA, "a": "theirs"}}
         there = live(theirs, entry({**WANT, "data": {"a": "theirs"}}, "other"))
-        made = replace(scene(there), terms=terms_of({YIELD: "ConfigMap/*: data.a"}))
+        made = replace(
+            plan_input(there), field_policy=field_policy_of({YIELD: "ConfigMap/*: data.a"})
+        )
         return [(h.object, h.path, h.manager) for h in yielded(made, desired)]
 
     def test_it_is_what_others_hold_and_the_resource_leaves_to_them(self):

@@ -169,7 +169,7 @@ class TestTaken:
 
 class TestPlaces:
     @pytest.mark.parametrize(
-        ("value", "steps", "want", "after"),
+        ("value", "field_path", "want", "after"),
         [
             ({"a": 1}, ("f:a",), 2, {"a": 2}),
             (None, ("f:a", "f:b"), 2, {"a": {"b": 2}}),
@@ -179,11 +179,11 @@ class TestPlaces:
             ([{"n": "y"}], ('k:{"n":"x"}',), {"n": "x"}, [{"n": "y"}, {"n": "x"}]),
         ],
     )
-    def test_a_value_is_put_there(self, value, steps, want, after):
-        assert put(value, {steps: want}) == after
+    def test_a_value_is_put_there(self, value, field_path, want, after):
+        assert put(value, {field_path: want}) == after
 
     @pytest.mark.parametrize(
-        ("value", "steps", "after"),
+        ("value", "field_path", "after"),
         [
             ({"a": 1, "b": 2}, ("f:a",), {"b": 2}),
             ({"a": {"b": 1}}, ("f:a", "f:b"), {}),
@@ -195,8 +195,8 @@ class TestPlaces:
             ("text", ("f:a",), "text"),
         ],
     )
-    def test_a_value_is_taken_away(self, value, steps, after):
-        assert without(value, [steps]) == after
+    def test_a_value_is_taken_away(self, value, field_path, after):
+        assert without(value, [field_path]) == after
 
     def test_items_without_keys_are_left_out_of_a_tree(self):
         known = [{'k:{"name":"a"}': {".": {}, "f:name": {}}}]

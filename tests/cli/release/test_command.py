@@ -192,11 +192,14 @@ class TestTold:
     def test_it_is_shown_first_with_what_is_yielded(self, garden, typed):
         code, out, _ = typed(CHILD, *REPLICAS, "--to", "team", "--dry-run")
 
-        header, line, terms = out.splitlines()
+        header, line, field_policy = out.splitlines()
         assert code == 0
         assert header.split() == ["FIELD", "VALUE", "FROM", "TO"]
         assert line.split() == [".spec.replicas", "5", OURS, "Apply", "team"]
-        assert terms == f"BlueGreen/demo would be told to yield: Deployment/{NAME}: spec.replicas"
+        assert (
+            field_policy
+            == f"BlueGreen/demo would be told to yield: Deployment/{NAME}: spec.replicas"
+        )
         assert garden.writes == []
 
     def test_it_is_told_to_programs_and_without_terms_once_they_are_there(self, garden, typed):

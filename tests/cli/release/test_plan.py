@@ -10,7 +10,7 @@ from hedgerow.cli.release.plan import given_up, left_over, release
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, Values, declaring
 from hedgerow.objects import CONTROLLER_LABEL
-from hedgerow.plan.policy import LONGEST, YIELD, terms_of
+from hedgerow.plan.policy import LONGEST, YIELD, field_policy_of
 from hedgerow.plan.transfers import Refusal, changes, holdings
 from model.bodies import NAMESPACE
 from model.kinds import BUILTIN, bluegreen, cronjob, memcached
@@ -48,7 +48,7 @@ def owner(text: str | None = None, *contested: Object) -> Object:
 
 def paths(*fields: str, resource: Object | None = None, obj: Object | None = None) -> list[str]:
     found = release(obj or child(), resource or owner(), OURS, fields)
-    return [path_of(steps) for steps in found.leaves]
+    return [path_of(field_path) for field_path in found.leaves]
 
 
 class TestLeaves:
@@ -116,57 +116,57 @@ class TestFates:
 
 
 class TestYielding:
-    def terms(self, resource: Object, *fields: str) -> str:
-        return release(child(), resource, OURS, fields).terms
+    def field_policy(self, resource: Object, *fields: str) -> str:
+        return release(child(), resource, OURS, fields).field_policy
 
     def test_fields_are_yielded_as_asked_for(self):
-        assert self.terms(owner(), ".spec.replicas", "spec.paused") == (
+        assert self.field_policy(owner(), ".spec.replicas", "spec.paused") == (
             "Deployment/x: spec.replicas, spec.paused"
         )
 
     def test_all_are_yielded_by_their_tops_and_the_terms_cover_just_them(self):
-        text = self.terms(owner())
+        text = self.field_policy(owner())
 
         assert text == "Deployment/x: metadata.labels.a, spec.**"
-        terms = terms_of({YIELD: text})
-        assert all(terms.yielded("Deployment", "x", path) for path in paths())
-        assert not terms.yielded("Deployment", "x", f".metadata.labels.{CONTROLLER_LABEL}")
+        field_policy = field_policy_of({YIELD: text})
+        assert all(field_policy.yielded("Deployment", "x", path) for path in paths())
+        assert not field_policy.yielded("Deployment", "x", f".metadata.labels.{CONTROLLER_LABEL}")
 
     def test_tops_of_every_shape_are_covered(self):
         tree = {"f:type": LEAF, "f:subsets": {'v:"x"': LEAF}}
         obj = live(want(type="A", subsets=["x"]), (OURS, tree))
 
-        text = release(obj, owner(), OURS, []).terms
+        text = release(obj, owner(), OURS, []).field_policy
 
         assert text == "Deployment/x: type, subsets**"
-        assert terms_of({YIELD: text}).yielded("Deployment", "x", '.subsets[="x"]')
+        assert field_policy_of({YIELD: text}).yielded("Deployment", "x", '.subsets[="x"]')
 
     def test_what_is_yielded_besides_stays_so(self):
-        assert self.terms(owner("Service/*: a;\n"), "spec.paused") == (
+        assert self.field_policy(owner("Service/*: a;\n"), "spec.paused") == (
             "Service/*: a; Deployment/x: spec.paused"
         )
 
     def test_what_is_yielded_already_is_not_said_twice(self):
-        assert self.terms(owner("*/*: spec.p*"), "spec.paused") == ""
+        assert self.field_policy(owner("*/*: spec.p*"), "spec.paused") == ""
 
     @pytest.mark.parametrize("text", ["nonsense", "", "A/x: " + ",".join(["a"] * 64)])
     def test_what_cannot_be_added_to_is_told(self, text):
         if text == "":
-            assert self.terms(owner(text), "spec.paused") == "Deployment/x: spec.paused"
+            assert self.field_policy(owner(text), "spec.paused") == "Deployment/x: spec.paused"
             return
         with pytest.raises(Refusal, match="the annotation of BlueGreen"):
-            self.terms(owner(text), "spec.paused")
+            self.field_policy(owner(text), "spec.paused")
 
     def test_what_would_be_too_long_is_told(self):
         with pytest.raises(Refusal, match="longer than"):
-            self.terms(owner("A/" + "a" * (LONGEST - 10) + ": a"), "spec.paused")
+            self.field_policy(owner("A/" + "a" * (LONGEST - 10) + ": a"), "spec.paused")
 
     CONTESTED = {"object": "Deployment/x", "path": ".spec.minReadySeconds"}
 
     def test_what_is_contested_and_not_held_is_yielded_too(self):
         found = release(child(), owner(None, self.CONTESTED), OURS, ["spec.minReadySeconds"])
 
-        assert (found.leaves, found.terms) == ((), "Deployment/x: spec.minReadySeconds")
+        assert (found.leaves, found.field_policy) == ((), "Deployment/x: spec.minReadySeconds")
 
     def test_what_is_contested_of_another_child_is_not(self):
         other = {"object": "Deployment/y", "path": ".spec.minReadySeconds"}
@@ -218,9 +218,9 @@ class TestNoValueChanges:
 
         assert changes(before, after, found.leaves) == ()
         assert left_over(after, ours, found.leaves) == ()
-        for steps in found.leaves:
-            is_there = Values(before).at(steps) not in (ABSENT, None, {}, [])
-            assert not is_there or steps in holdings(after)
+        for field_path in found.leaves:
+            is_there = Values(before).at(field_path) not in (ABSENT, None, {}, [])
+            assert not is_there or field_path in holdings(after)
 
 
 def opened(kind: str) -> tuple[ModelWorld, Object]:

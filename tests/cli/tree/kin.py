@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from hedgerow.cli.tree.resources import Member, Stock, lineage
+from hedgerow.cli.tree.resources import ObjectIndex, TreeNode, resource_tree
 from plan import scenery
 
 Object = dict[str, Any]
@@ -75,8 +75,10 @@ def contested(
 
 def tree(
     *more: Object, unread: Collection[str] = (), of: Object | None = None, owns: Any = OWNED
-) -> Member:
-    return lineage(of or resource(), owns, Stock([*objects(), *more], frozenset(unread)))
+) -> TreeNode:
+    return resource_tree(
+        of or resource(), owns, ObjectIndex([*objects(), *more], frozenset(unread))
+    )
 
 
 def foreign(owner: str = "", *, going: bool = False) -> Object:
@@ -89,7 +91,7 @@ def foreign(owner: str = "", *, going: bool = False) -> Object:
     return {**CONFIG_MAP, "metadata": meta}
 
 
-def unmet(homonym: Object) -> Object:
+def unmet(name_conflict: Object) -> Object:
     """The resource as it is after the planner met an object that has a child's name."""
-    (problem,) = scenery.planned(scenery.scene(homonym=homonym)).problems
+    (problem,) = scenery.planned(scenery.plan_input(name_conflict=name_conflict)).problems
     return resource(problem.message, problem.reason, "False")

@@ -9,20 +9,20 @@ import pytest
 
 from cli.tree import kin
 from cli.tree.kin import contested, owned, pod, tree
-from hedgerow.cli.tree.diff import news
-from hedgerow.cli.tree.resources import Member
+from hedgerow.cli.tree.diff import tree_changes
+from hedgerow.cli.tree.resources import TreeNode
 
 
-def told(before: Member, after: Member) -> list[str]:
-    return [f"{new.object}: {new.words}" for new in news([before], [after])]
+def told(before: TreeNode, after: TreeNode) -> list[str]:
+    return [f"{new.object}: {new.words}" for new in tree_changes([before], [after])]
 
 
-def without(kind: str, root: Member) -> Member:
+def without(kind: str, root: TreeNode) -> TreeNode:
     children = tuple(without(kind, child) for child in root.children if child.kind != kind)
     return replace(root, children=children)
 
 
-def edited(root: Member, name: str, **changes: Any) -> Member:
+def edited(root: TreeNode, name: str, **changes: Any) -> TreeNode:
     children = tuple(edited(child, name, **changes) for child in root.children)
     root = replace(root, children=children)
     return replace(root, **changes) if root.name == name else root
@@ -35,7 +35,7 @@ class TestNews:
     def test_what_comes_and_what_goes(self):
         assert told(without("Pod", tree()), tree()) == ["Pod/web-1-a: new, Ready"]
         assert told(tree(), without("Pod", tree())) == ["Pod/web-1-a: gone"]
-        assert [new.namespace for new in news([], [tree()])] == ["ns"] * 6
+        assert [new.namespace for new in tree_changes([], [tree()])] == ["ns"] * 6
 
     def test_how_ready_it_is_and_was(self):
         waits = without("Pod", tree(pod("web-1-b", "ReplicaSet web-1", ready=False)))

@@ -13,7 +13,7 @@ from cli.tree.kin import NOON, contested, entry, owned, pod, tree
 from hedgerow.cli.tree.kinds import Family, families, meant
 from hedgerow.cli.tree.page import MOST, sections
 from hedgerow.cli.tree.readiness import Readiness
-from hedgerow.cli.tree.resources import Member, Told
+from hedgerow.cli.tree.resources import ShownCondition, TreeNode
 from hedgerow.cli.tree.terminal import ENDLESS, lines
 from hedgerow.controllers.bluegreen import CONTROLLER
 from hedgerow.controllers.cronjob.controller import CONTROLLER as CRONJOB
@@ -21,7 +21,7 @@ from hedgerow.controllers.cronjob.controller import CONTROLLER as CRONJOB
 NOW = datetime(2026, 1, 1, 12, 5, tzinfo=UTC)
 
 
-def drawn(*trees: Member, width: int = ENDLESS) -> list[str]:
+def drawn(*trees: TreeNode, width: int = ENDLESS) -> list[str]:
     return [line.plain for line in lines(sections(trees, NOW), width)]
 
 
@@ -126,7 +126,9 @@ class TestWide:
 
     def test_what_would_steer_a_terminal_is_escaped(self):
         root = tree(of=kin.resource("\x1b[31mred", "Bad\x07", "False"))
-        root = replace(root, conditions=(*root.conditions, Told("X", "True", "\x9b1m", "", "")))
+        root = replace(
+            root, conditions=(*root.conditions, ShownCondition("X", "True", "\x9b1m", "", ""))
+        )
 
         assert all(line.isprintable() for line in drawn(root))
 
@@ -169,7 +171,7 @@ class TestMany:
 
 class TestNarrow:
     @pytest.fixture
-    def root(self) -> Member:
+    def root(self) -> TreeNode:
         names = ("demoblue-deployment", "demoblue-deployment-7c9d8f6b5", "x2x1z")
         made = [
             owned(kin.DEPLOYMENT, names[0], "r", spec={"replicas": 3}, status=kin.counts()),

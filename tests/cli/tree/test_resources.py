@@ -9,13 +9,19 @@ import pytest
 from cli.tree import kin
 from cli.tree.kin import DEPLOYMENT, POD, SERVICE, SET, contested, entry, owned, tree
 from hedgerow.cli.tree.readiness import Readiness
-from hedgerow.cli.tree.resources import Stock, Told, last_change, lineage, reduced
+from hedgerow.cli.tree.resources import (
+    ObjectIndex,
+    ShownCondition,
+    last_change,
+    reduced,
+    resource_tree,
+)
 from hedgerow.fields.managed import Holder
 from hedgerow.plan.conditions import UNMATCHED
 
 
-def names(member: Any) -> list[str]:
-    return [str(each) for each in member.walk()]
+def names(node: Any) -> list[str]:
+    return [str(each) for each in node.walk()]
 
 
 class TestDescent:
@@ -169,26 +175,26 @@ class TestMissing:
 
         root = tree(of=kin.resource(message, "Forbidden", "False"))
 
-        (absent,) = [member for member in root.walk() if not member.uid]
+        (absent,) = [node for node in root.walk() if not node.uid]
         assert (str(absent), absent.readiness.words) == ("Service/x", "missing: Forbidden")
 
     @pytest.mark.parametrize("ready", ["True", "Unknown"])
     def test_only_what_keeps_it_from_being_ready_is_taken_at_its_word(self, ready):
         root = tree(of=kin.resource("Service/x", ready=ready))
 
-        assert all(member.uid for member in root.walk())
+        assert all(node.uid for node in root.walk())
 
     def test_a_child_that_is_there_is_not_missing_whatever_is_said_of_it(self):
         root = tree(of=kin.resource("Deployment/web: no", "Rejected", "False"))
 
-        assert all(member.uid for member in root.walk())
+        assert all(node.uid for node in root.walk())
 
 
 class TestResource:
     def test_its_conditions_are_told(self):
         root = tree(of=kin.resource("m", "Unavailable", "False"))
 
-        assert root.conditions == (Told("Ready", "False", "Unavailable", "m", kin.NOON),)
+        assert root.conditions == (ShownCondition("Ready", "False", "Unavailable", "m", kin.NOON),)
         assert root.readiness == Readiness("InProgress", "not Ready: Unavailable")
         assert root.children[0].conditions == ()
 
@@ -252,7 +258,7 @@ class TestReduced:
 
         small = [reduced(obj) for obj in objects]
 
-        assert lineage(reduced(whole), kin.OWNED, Stock(small)) == tree(of=whole)
+        assert resource_tree(reduced(whole), kin.OWNED, ObjectIndex(small)) == tree(of=whole)
         assert "fieldsV1" not in str(small)
 
     def test_a_secret_keeps_no_value(self):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow.cli.withdraw.plan import bequest, count, endpoints, is_mark, losses, nothing
+from hedgerow.cli.withdraw.plan import co_owning_apply, count, endpoints, is_mark, losses, nothing
 from hedgerow.objects import CONTROLLER_LABEL
 from support.judged import live, want
 
@@ -57,7 +57,7 @@ class TestLosses:
 
 
 @pytest.mark.parametrize(
-    ("steps", "mark"),
+    ("field_path", "mark"),
     [
         (("f:metadata", "f:finalizers", 'v:"hedgerow.dev/x"'), True),
         (("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}"), True),
@@ -68,8 +68,8 @@ class TestLosses:
         (("f:spec", "f:replicas"), False),
     ],
 )
-def test_a_mark_is_of_use_to_nobody_but_the_operator_that_put_it_there(steps, mark):
-    assert is_mark(steps) is mark
+def test_a_mark_is_of_use_to_nobody_but_the_operator_that_put_it_there(field_path, mark):
+    assert is_mark(field_path) is mark
 
 
 class TestBequest:
@@ -82,7 +82,7 @@ class TestBequest:
         }
         obj = live(declared, (OURS, SPEC | label), ("x", {"f:spec": {"f:paused": {}}}))
 
-        assert bequest(obj, OURS, "") == (
+        assert co_owning_apply(obj, OURS, "") == (
             ("f:spec", "f:replicas"),
             ("f:metadata", "f:labels", "f:app"),
         )
@@ -92,7 +92,7 @@ class TestBequest:
             want("Service", "v1", spec={"ports": [{"port": 80, "name": "a"}]}), (OURS, PORTS)
         )
 
-        assert [steps[-1] for steps in bequest(obj, OURS, "")] == ["f:name"]
+        assert [field_path[-1] for field_path in co_owning_apply(obj, OURS, "")] == ["f:name"]
 
     def test_of_a_status_it_is_by_the_statuss_entry(self):
         obj = live(
@@ -100,5 +100,5 @@ class TestBequest:
             (f"{OURS}/Apply/status", {"f:status": {"f:routeTo": {}}}),
         )
 
-        assert bequest(obj, OURS, "status") == (("f:status", "f:routeTo"),)
-        assert bequest(obj, OURS, "") == ()
+        assert co_owning_apply(obj, OURS, "status") == (("f:status", "f:routeTo"),)
+        assert co_owning_apply(obj, OURS, "") == ()

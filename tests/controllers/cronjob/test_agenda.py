@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hedgerow.controllers.cronjob import schedule as cron
 from hedgerow.controllers.cronjob.missed import (
     LONGEST_LOOK_BACK,
-    Agenda,
-    agenda,
-    faults,
+    MissedStarts,
+    missed_starts,
     passed_over,
+    schedule_problems,
     timetable,
 )
 
@@ -71,24 +71,24 @@ CASES = (
 class TestAgenda:
     @pytest.mark.parametrize("case", CASES, ids=str)
     def test_only_the_newest_missed_start_within_its_deadline_is_due(self, case):
-        found = agenda(cron.parse("* * * * *"), case.since, case.deadline, case.now)
+        found = missed_starts(cron.parse("* * * * *"), case.since, case.deadline, case.now)
 
         upcoming = max(case.since, case.now).replace(second=0, microsecond=0) + timedelta(minutes=1)
-        assert found == Agenda(case.due, case.late, upcoming, case.missed, too_many=False)
+        assert found == MissedStarts(case.due, case.late, upcoming, case.missed, too_many=False)
 
     @pytest.mark.parametrize("deadline", [None, 100_000, 6060])
     def test_more_than_a_hundred_within_the_deadline_are_too_many(self, deadline):
-        found = agenda(cron.parse("* * * * *"), NOON, deadline, at(101))
+        found = missed_starts(cron.parse("* * * * *"), NOON, deadline, at(101))
 
-        assert found == Agenda(at(101), None, at(102), 101, too_many=True)
+        assert found == MissedStarts(at(101), None, at(102), 101, too_many=True)
 
     def test_a_schedule_that_never_comes_has_nothing_upcoming(self):
-        assert agenda(cron.parse("0 0 30 2 *"), NOON, None, at(9)) == Agenda(
+        assert missed_starts(cron.parse("0 0 30 2 *"), NOON, None, at(9)) == MissedStarts(
             None, None, None, 0, too_many=False
         )
 
     def test_decades_of_missed_starts_are_counted_at_once_and_only_the_last_five_years(self):
-        found = agenda(cron.parse("* * * * *"), datetime(1, 1, 1, tzinfo=UTC), 60, NOON)
+        found = missed_starts(cron.parse("* * * * *"), datetime(1, 1, 1, tzinfo=UTC), 60, NOON)
 
         assert found.due == NOON
         assert timedelta(minutes=found.missed) == LONGEST_LOOK_BACK > timedelta(days=5 * 365)
@@ -102,7 +102,7 @@ class TestAgenda:
     def test_it_finds_what_the_original_finds_by_walking(self, since, deadline, now, expression):
         schedule = cron.parse(expression, anchor=NOON)
         expected = walked(schedule, seconds(since), deadline, seconds(now))
-        found = agenda(schedule, seconds(since), deadline, seconds(now))
+        found = missed_starts(schedule, seconds(since), deadline, seconds(now))
 
         assert (found.too_many, found.due) == expected
 
@@ -173,7 +173,7 @@ class TestTimetable:
     def test_every_fault_is_found_and_says_which_field_has_to_change(
         self, expression, zone, expected
     ):
-        found = faults(expression, zone)
+        found = schedule_problems(expression, zone)
 
         assert [(fault.field, fault.error.field) for fault in found] == expected
 

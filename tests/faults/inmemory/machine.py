@@ -48,7 +48,7 @@ SELDOM = 600.0
 """Seconds between two beats of the pulse: a loop whose time jumps is never late."""
 SYSTEM = "hedgerow-system"
 _current: ContextVar[Process] = ContextVar("process")
-_connect, _apart, _receiver = client.connect, thread.apart, anyio.open_signal_receiver
+_connect, _apart, _receiver = client.connect, thread.own_thread, anyio.open_signal_receiver
 
 
 class Login:

@@ -36,14 +36,14 @@ MUTANTS = (
     Mutant(
         "a refused status is never tried again",
         "hedgerow.runtime.reconciler",
-        "waits = memory.refusals.waiting(STATUS, version, look.scene.now)",
-        "waits = STATUS in memory.refusals",
+        "waits = state.refusals.waiting(STATUS, version, observation.plan_input.now)",
+        "waits = STATUS in state.refusals",
         "cronjob-guarded: not answered at Lease write 2",
     ),
     Mutant(
         "an adopted object is never read again",
         "hedgerow.runtime.reconciler",
-        "recheck = RECHECK_NAME if unseen else None",
+        "recheck = RECHECK_NAME if to_read_again else None",
         "recheck = None",
         "bluegreen-names: refused with 503 at Lease write 6",
     ),
@@ -93,7 +93,7 @@ MUTANTS = (
         "a deletion is taken for done before it is",
         "hedgerow.runtime.reconciler",
         "await self._applier.delete(deletion)\n",
-        "memory.pruned[deletion.id] = deletion.ref.uid\n"
+        "state.pruned[deletion.id] = deletion.ref.uid\n"
         "        await self._applier.delete(deletion)\n",
         "cronjob-guarded: refused with 403 for 150 s at write 5",
     ),
@@ -149,8 +149,8 @@ MUTANTS = (
     Mutant(
         "a start guard is never taken off",
         "hedgerow.controllers.cronjob.controller",
-        "if told and START_GUARD in job.finalizers:",
-        "if told and job.going:",
+        "if is_recorded and START_GUARD in job.finalizers:",
+        "if is_recorded and job.going:",
         "cronjob-on-time with 2 replicas: leader asked to stop at write 2",
     ),
     Mutant(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hedgerow.objects import metadata
-from hedgerow.plan.oversized import Family, excess_of
+from hedgerow.plan.oversized import Family, oversize_of
 from hedgerow.runtime.cache.budget import (
     RESERVE,
     UNLIMITED,
@@ -306,7 +306,7 @@ class TestOver:
 
     def test_who_is_left_out_is_told_where_anybody_hears(self):
         budget, heard = Budget(100_000), list[Any]()
-        budget.heard["c"] = heard.append
+        budget.on_room["c"] = heard.append
         family = Family("c", "ns", "a")
         store = Store(scale=Scale(budget, lambda _: family, manager="m"))
         big = thing(version=1)
@@ -328,7 +328,7 @@ class TestOver:
         budget.put((store, ("ns", "a")), Kept(Family("c", "ns", "a"), 9000, 9000, 9000, True), None)
         budget.settle()
 
-        assert excess_of(store.get(("ns", "a")) or {}) is None
+        assert oversize_of(store.get(("ns", "a")) or {}) is None
 
 
 class TestMetrics:

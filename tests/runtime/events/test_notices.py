@@ -116,27 +116,30 @@ def said(
 
 class TestConflicts:
     def test_a_new_one_is_told_with_its_values_its_remedies_and_the_time_that_it_began(self):
-        (news,) = said(FIELD)
+        (conflict_event,) = said(FIELD)
 
-        assert (news.object, news.since) == ("Service/demo", NOW.isoformat())
-        assert (news.notice.type, news.notice.reason) == ("Warning", "FieldConflict")
-        assert news.notice.note == (
+        assert (conflict_event.object, conflict_event.since) == ("Service/demo", NOW.isoformat())
+        assert (conflict_event.notice.type, conflict_event.notice.reason) == (
+            "Warning",
+            "FieldConflict",
+        )
+        assert conflict_event.notice.note == (
             "Service/demo: .spec.selector: you declare blue, it is grey; held by kubectl; left as"
             " it is. To leave it so: `kubectl annotate bluegreens.app.demo.kakao.com demo"
             " 'hedgerow.dev/yield=Service/demo: spec.selector' -n b`. To take it back: `hedgerow"
             " adopt Service/demo --from kubectl --field spec.selector -n b`"
         )
-        assert news.notice.note.startswith(news.words)
+        assert conflict_event.notice.note.startswith(conflict_event.words)
 
     def test_one_of_unknown_age_is_told_too(self):
-        (news,) = said(FIELD.model_copy(update={"since": None}))
+        (conflict_event,) = said(FIELD.model_copy(update={"since": None}))
 
-        assert news.since == ""
+        assert conflict_event.since == ""
 
     def test_one_whose_holder_has_no_time_is_of_unknown_age(self):
-        (news,) = said(FIELD, dated=False)
+        (conflict_event,) = said(FIELD, dated=False)
 
-        assert news.since == ""
+        assert conflict_event.since == ""
 
     def test_one_that_the_status_tells_of_is_not_told_again_whatever_its_value_is(self):
         assert said(FIELD, before=(FIELD.model_copy(update={"live": "black"}),)) == []
@@ -148,19 +151,19 @@ class TestConflicts:
         assert len(said(*many(10))) == 10
 
     def test_more_than_ten_are_summed_up(self):
-        (news,) = said(*many(11))
+        (conflict_event,) = said(*many(11))
 
-        assert news.object == "Service/demo"
-        assert news.notice.note == (
+        assert conflict_event.object == "Service/demo"
+        assert conflict_event.notice.note == (
             "Service/demo: 11 fields are held by kubectl, not as declared: .data.k0, .data.k1,"
             " .data.k2, …; left as they are. What to do: `hedgerow owners Service/demo --contested"
             " -n b`"
         )
 
     def test_more_than_ten_that_nobody_holds_are_summed_up(self):
-        (news,) = said(*many(11, manager=None, since=None))
+        (conflict_event,) = said(*many(11, manager=None, since=None))
 
-        assert "11 fields are held by nobody, not as declared" in news.notice.note
+        assert "11 fields are held by nobody, not as declared" in conflict_event.notice.note
 
     def test_a_sum_is_told_once_though_it_grows(self):
         assert said(*many(20), before=many(11)) == []
@@ -186,10 +189,12 @@ class TestConflicts:
         assert said(*many(30), before=part, count=30) == []
 
     def test_a_note_that_would_be_cut_leaves_out_the_remedies(self):
-        (news,) = said(FIELD.model_copy(update={"path": ".data." + "ü" * 400}))
+        (conflict_event,) = said(FIELD.model_copy(update={"path": ".data." + "ü" * 400}))
 
-        assert len(news.notice.note.encode()) <= LONGEST_NOTE
-        assert news.notice.note.endswith("`hedgerow owners Service/demo --contested -n b`")
+        assert len(conflict_event.notice.note.encode()) <= LONGEST_NOTE
+        assert conflict_event.notice.note.endswith(
+            "`hedgerow owners Service/demo --contested -n b`"
+        )
 
     def test_what_is_contested_no_more_is_known(self):
         live = {"status": {"contested": [FIELD.wire(), *(f.wire() for f in many(2))]}}
@@ -200,18 +205,18 @@ class TestConflicts:
 class TestWords:
     def test_against_another_hedgerow_the_remedy_is_the_command_that_has_it_let_go(self):
         other = {"manager": "hedgerow-two-bluegreen", "operation": "Apply"}
-        (news,) = said(FIELD.model_copy(update=other))
+        (conflict_event,) = said(FIELD.model_copy(update=other))
 
-        assert "held by hedgerow-two-bluegreen" in news.notice.note
-        assert "`hedgerow release --instance two --all`" in news.notice.note
-        assert "hedgerow.dev/claim" not in news.notice.note
+        assert "held by hedgerow-two-bluegreen" in conflict_event.notice.note
+        assert "`hedgerow release --instance two --all`" in conflict_event.notice.note
+        assert "hedgerow.dev/claim" not in conflict_event.notice.note
 
     REF = ObjectRef(Service.api, "ns", "demo")
 
     def leaf(self, live: Any = None, number: int = 0) -> Leaf:
         holders = (Holder("helm", "Apply"),)
-        steps = ("f:spec", f"f:x{number}")
-        return Leaf(f".spec.x{number}", steps, "lost", "a", live, holders, equal=False)
+        field_path = ("f:spec", f"f:x{number}")
+        return Leaf(f".spec.x{number}", field_path, "lost", "a", live, holders, equal=False)
 
     def test_a_restored_field_is_named(self):
         notice = restored(self.REF, self.leaf())

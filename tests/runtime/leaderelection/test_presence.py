@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hedgerow.kube import errors
-from hedgerow.runtime.leaderelection.presence import FALLBACK, Company, Presence
+from hedgerow.runtime.leaderelection.presence import FALLBACK, AnotherOperator, RosterEntry
 from hedgerow.runtime.leaderelection.record import LEASES, Timing
 from hedgerow.runtime.leaderelection.roster import Operator
 from model import kinds
@@ -38,11 +38,11 @@ class Place:
         self.server = Server(kinds.BUILTIN, namespaces)
         self.cluster = Cluster(self.server)
 
-    def presence(self, identity: str, cluster: Cluster | None = None, **on: Any) -> Presence:
+    def presence(self, identity: str, cluster: Cluster | None = None, **on: Any) -> RosterEntry:
         told: dict[str, Any] = {"instance": "", "controllers": ("bluegreen",), **on}
         ours = Operator(identity, seconds=TIMING.seconds, **told)
         how = cast("Any", cluster or self.cluster)
-        return Presence(how, VirtualClock(), ours, namespace=SYSTEM, timing=TIMING)
+        return RosterEntry(how, VirtualClock(), ours, namespace=SYSTEM, timing=TIMING)
 
     def lease(self, namespace: str = SYSTEM) -> Any:
         metadata = {"name": NAME, "namespace": namespace}
@@ -63,7 +63,7 @@ def logged(logs: Any) -> list[str]:
     return [entry["event"] for entry in logs]
 
 
-async def _kept(presence: Presence, *, task_status: Any) -> None:
+async def _kept(presence: RosterEntry, *, task_status: Any) -> None:
     await presence.join()
     task_status.started()
     await presence.keep()
@@ -82,7 +82,7 @@ class TestJoining:
         async with anyio.create_task_group() as tasks:
             await tasks.start(_kept, place.presence("a"))
             began = anyio.current_time()
-            with pytest.raises(Company) as refused:
+            with pytest.raises(AnotherOperator) as refused:
                 await place.presence("b").join()
             assert anyio.current_time() - began < TIMING.duration
             tasks.cancel_scope.cancel()
@@ -122,7 +122,7 @@ class TestJoining:
                 await presence.join()
                 ended.append(name)
                 await presence.keep()
-            except Company:
+            except AnotherOperator:
                 pass
 
         async with anyio.create_task_group() as tasks:
@@ -145,7 +145,7 @@ class TestPlaces:
         async with anyio.create_task_group() as tasks:
             await tasks.start(_kept, place.presence("a"))
             assert place.holders(FALLBACK) == "a"
-            with pytest.raises(Company):
+            with pytest.raises(AnotherOperator):
                 await place.presence("b").join()
             tasks.cancel_scope.cancel()
 
@@ -154,7 +154,7 @@ class TestPlaces:
         async with anyio.create_task_group() as tasks:
             await tasks.start(_kept, place.presence("a"))
             place.server.open_namespace(SYSTEM)
-            with pytest.raises(Company):
+            with pytest.raises(AnotherOperator):
                 await place.presence("b").join()
             tasks.cancel_scope.cancel()
 
@@ -231,7 +231,7 @@ class TestKeeping:
         await asleep.join()
         async with anyio.create_task_group() as tasks:
             await tasks.start(_kept, place.presence("b"))  # once the first was given up
-            with pytest.raises(Company) as met:
+            with pytest.raises(AnotherOperator) as met:
                 await asleep.keep()
             await asleep.leave()
             await anyio.sleep(60)  # the other works on

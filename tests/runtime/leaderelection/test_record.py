@@ -14,7 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precon
 from hedgerow.kube.errors import Conflict, Stale
 from hedgerow.runtime.leaderelection.record import (
     Election,
-    Look,
+    Read,
     Remove,
     Seen,
     Take,
@@ -110,7 +110,7 @@ class TestReading:
 
 class TestTaking:
     def test_nothing_is_asked_before_a_look(self):
-        assert Election(MINE, USUAL).next(0, WALL) == Look()
+        assert Election(MINE, USUAL).next(0, WALL) == Read()
 
     @pytest.mark.parametrize(
         ("found", "wait"),
@@ -181,7 +181,7 @@ class TestTaking:
         candidate = election(OTHERS)
         candidate.next(15, WALL)
 
-        assert candidate.next(15, WALL) == Look()
+        assert candidate.next(15, WALL) == Read()
 
 
 class TestLeading:
@@ -210,7 +210,7 @@ class TestLeading:
     def test_a_read_tells_that_a_lost_answer_was_yes(self):
         candidate = leader()
         step = candidate.next(2, WALL)
-        assert candidate.next(5, WALL) == Look()
+        assert candidate.next(5, WALL) == Read()
         candidate.looked(answer(step, "9"), 5)
 
         assert candidate.remaining(5) == 7
@@ -299,7 +299,7 @@ class TestForeign:
         candidate = election(OTHERS, 0)
         assert isinstance(candidate.next(15, WALL), Take)
         candidate.contested()
-        assert candidate.next(15, WALL) == Look()
+        assert candidate.next(15, WALL) == Read()
         candidate.looked(OTHERS, 16)
 
         assert candidate.next(16, WALL) == Remove("u", "7")
@@ -444,7 +444,7 @@ class Elections(RuleBasedStateMachine):
 
     def _carry_out(self, step: Any) -> Any:
         match step:
-            case Look():
+            case Read():
                 return self.server.read()
             case Take(meta, spec):
                 return self.server.apply(meta, spec)

@@ -74,13 +74,13 @@ class TestRoster:
     def test_an_operator_that_changes_while_we_look_is_at_work(self):
         roster = Roster(OURS)
         roster.looked(lease(THEIRS), 0)
-        assert roster.company(0) is None
+        assert roster.operator_at_work(0) is None
         assert roster.is_doubtful(0)
 
         changed = replace(THEIRS, renewed="2")
         roster.looked(lease(changed), 5)
 
-        assert roster.company(5) == changed
+        assert roster.operator_at_work(5) == changed
 
     def test_one_that_does_not_for_its_duration_is_gone_and_left_out(self):
         roster = Roster(OURS)
@@ -96,7 +96,7 @@ class TestRoster:
         roster.looked(lease(THEIRS), 0)
         roster.looked(lease(replace(THEIRS, renewed="2")), 5)
 
-        assert roster.company(20) is None
+        assert roster.operator_at_work(20) is None
 
     def test_a_duration_below_ours_is_not_believed(self):
         roster = Roster(OURS)
@@ -113,7 +113,7 @@ class TestRoster:
         roster.looked(lease(replace(THEIRS, **others)), 0)
         roster.looked(lease(replace(THEIRS, renewed="2", **others)), 1)
 
-        assert roster.company(1) is None
+        assert roster.operator_at_work(1) is None
         assert not roster.is_doubtful(1)
         assert told(roster.joined(1, WALL)) == ["ours", "theirs"]
 
@@ -121,19 +121,19 @@ class TestRoster:
         roster = Roster(OURS)
         other = replace(THEIRS, instance="two")
         roster.looked(lease(other), 0)
-        assert roster.guests(0) == ()
+        assert roster.other_installations(0) == ()
 
         roster.looked(lease(replace(other, renewed="2")), 1)
 
-        assert [guest.identity for guest in roster.guests(1)] == ["theirs"]
-        assert roster.guests(16) == ()
+        assert [guest.identity for guest in roster.other_installations(1)] == ["theirs"]
+        assert roster.other_installations(16) == ()
 
     def test_our_own_entry_is_no_company(self):
         roster = Roster(OURS)
         roster.looked(lease(replace(OURS, renewed="1")), 0)
         roster.looked(lease(replace(OURS, renewed="2")), 1)
 
-        assert roster.company(1) is None
+        assert roster.operator_at_work(1) is None
         assert not roster.is_doubtful(1)
 
     def test_where_there_is_none_it_is_made_and_only_then(self):

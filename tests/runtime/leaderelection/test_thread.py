@@ -14,7 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hedgerow.runtime.leaderelection import thread as module
-from hedgerow.runtime.leaderelection.thread import Apart, apart
+from hedgerow.runtime.leaderelection.thread import OwnThread, own_thread
 
 pytestmark = pytest.mark.anyio
 
@@ -32,8 +32,8 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def thread() -> AsyncGenerator[Apart]:
-    async with apart("beside") as running:
+async def thread() -> AsyncGenerator[OwnThread]:
+    async with own_thread("beside") as running:
         yield running
 
 
@@ -149,7 +149,7 @@ class TestRunning:
 
         monkeypatch.setattr(module.anyio, "run", fail)
         with pytest.raises(OSError, match="too many open files"):
-            async with apart("beside"):
+            async with own_thread("beside"):
                 pytest.fail("it did not begin")
 
 
@@ -240,7 +240,7 @@ class TestHanging:
         note, begun = Note(), anyio.Event()
         with capture_logs() as logs:
             async with (
-                apart("beside") as thread,
+                own_thread("beside") as thread,
                 thread.entered(note.manager()),
                 anyio.create_task_group() as tasks,
             ):
@@ -265,7 +265,7 @@ class TestHanging:
                 gate.wait()
 
         with capture_logs() as logs:
-            async with apart("beside") as thread, thread.entered(Hanging()):
+            async with own_thread("beside") as thread, thread.entered(Hanging()):
                 pass
 
         assert [entry["waited_for"] for entry in logs] == ["a call"]
@@ -289,7 +289,7 @@ module.PATIENCE = 0.05
 
 async def main():
     begun = anyio.Event()
-    async with module.apart("beside") as thread, anyio.create_task_group() as tasks:
+    async with module.own_thread("beside") as thread, anyio.create_task_group() as tasks:
 
         async def hang():
             worker = threading.Event()

@@ -9,7 +9,7 @@ import anyio
 import typer
 
 from hedgerow.cli import targets, transfers
-from hedgerow.cli.adopt.plan import Adoption, Target, Wish, adopt, left_over
+from hedgerow.cli.adopt.plan import Adoption, AdoptRequest, Target, adopt, left_over
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners.page import printable
@@ -85,7 +85,7 @@ class _Task:
 
     cluster: Cluster
     place: Place
-    wish: Wish
+    asked: AdoptRequest
     target: Target
 
 
@@ -115,13 +115,13 @@ def adopt_command(
     from metadata.managedFields, which an apply cannot do, after the fields have their new holder.
     """
     parts = targets.parted(target)
-    wish = Wish(manager, operation, subresource, tuple(field or ()))
+    asked = AdoptRequest(manager, operation, subresource, tuple(field or ()))
 
     async def carry_out() -> None:
         async with connected(kubeconfig, context) as cluster:
             place = await targets.located(cluster, parts, namespace)
             live = await targets.read(cluster, place)
-            task = _Task(cluster, place, wish, await _target(cluster, live, instance, to))
+            task = _Task(cluster, place, asked, await _target(cluster, live, instance, to))
             plan = await _planned(task, live) if dry_run else await _carried_out(task, live)
             _tell(task, live, plan, output, dry_run=dry_run)
 
@@ -136,22 +136,22 @@ async def _target(cluster: Cluster, live: Object, instance: str | None, to: str)
     """Return who gets the fields: the named manager, or the controller and what it contests."""
     if to:
         return Target(to)
-    ruler = await targets.ruler_of(cluster, live, instance)
-    if ruler is None:
+    managing = await targets.managing_resource(cluster, live, instance)
+    if managing is None:
         named = f"{live['kind']}/{metadata(live)['name']}"
         raise Refusal(
             f"no {program_name()} resource controls {named}; name its new field manager with --to"
         )
-    if ruler.itself:
-        return Target(ruler.manager, only="status")
-    return Target(ruler.manager, frozenset(contested_in(live, ruler.object)))
+    if managing.itself:
+        return Target(managing.manager, only="status")
+    return Target(managing.manager, frozenset(contested_in(live, managing.object)))
 
 
 async def _planned(task: _Task, live: Object) -> Adoption:
     """Return what to do; for an object without managed fields, after the server's first entry."""
-    if not managers(live) and task.wish.manager == BEFORE_FIRST_APPLY.manager:
+    if not managers(live) and task.asked.manager == BEFORE_FIRST_APPLY.manager:
         live = await _booked(task, live)
-    return adopt(live, task.wish, task.target)
+    return adopt(live, task.asked, task.target)
 
 
 async def _booked(task: _Task, live: Object) -> Object:
@@ -207,7 +207,7 @@ async def _attempted(task: _Task, live: Object, plan: Adoption, *, coown: bool) 
     now = live
     for endpoint in plan.applies if coown else ():
         now = await _coowned(task, now, endpoint)
-    after = adopt(now, task.wish, task.target) if now is not live else plan
+    after = adopt(now, task.asked, task.target) if now is not live else plan
     return await task.cluster.replace_managed_fields(
         task.place.api, now, after.edits, manager=field_manager()
     )
@@ -215,7 +215,7 @@ async def _attempted(task: _Task, live: Object, plan: Adoption, *, coown: bool) 
 
 async def _coowned(task: _Task, live: Object, endpoint: str) -> Object:
     now = await _applied(task, (await _planned(task, live)).applies[endpoint], endpoint)
-    places = [move.steps for move in adopt(now, task.wish, task.target).moves]
+    places = [move.field_path for move in adopt(now, task.asked, task.target).moves]
     lost = changes(live, now, places)
     if lost:
         told = "; ".join(map(transfers.told, lost))
@@ -246,7 +246,7 @@ def _tell(task: _Task, live: Object, plan: Adoption, output: str, *, dry_run: bo
 
 
 def _notes(task: _Task, plan: Adoption, *, dry_run: bool) -> list[str]:
-    count, manager = transfers.counted(plan.moves), printable(task.wish.manager)
+    count, manager = transfers.counted(plan.moves), printable(task.asked.manager)
     done = ("would move", "would change") if dry_run else ("moved", "changed")
     notes = [f"{task.place}: {count} {done[0]} from {manager}, no value {done[1]}"]
     if any(move.fate == "unowned" for move in plan.moves):
@@ -256,7 +256,7 @@ def _notes(task: _Task, plan: Adoption, *, dry_run: bool) -> list[str]:
             f"{task.target.manager} applies what it declares there, without a conflict, as soon as"
             " the operator runs."
         )
-    if task.wish.manager == CLIENT_SIDE:
+    if task.asked.manager == CLIENT_SIDE:
         notes.append(
             "A later `kubectl apply` without --server-side takes its fields back without asking and"
             " removes what its file no longer has: change to `kubectl apply --server-side`."

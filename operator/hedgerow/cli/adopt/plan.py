@@ -9,7 +9,7 @@ from hedgerow.fields.managed import Holder, entries, held, managers
 from hedgerow.fields.paths import Tree, path_of
 from hedgerow.fields.sets import (
     ABSENT,
-    Steps,
+    FieldPath,
     Values,
     cut,
     declaring,
@@ -23,14 +23,14 @@ from hedgerow.plan.transfers import Fate, Move, Refusal, are_meant, holdings, pa
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from hedgerow.plan.policy import Term
+    from hedgerow.plan.policy import PolicyEntry
     from hedgerow_schemas.base import Object
 
 STATUS = "status"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class AdoptRequest:
     """What to adopt: whose fields, which of the manager's entries, and which fields in these.
 
     `operation` and `subresource` None mean any; a `subresource` of "" means the object itself.
@@ -85,9 +85,9 @@ class _Places:
         self.holders = holdings(live)
         self._held = held(live)
 
-    def has_value(self, steps: Steps) -> bool:
+    def has_value(self, field_path: FieldPath) -> bool:
         """Return whether a place has a value that can be declared."""
-        return self.values.at(steps) is not ABSENT and not is_hollow(self._held, steps)
+        return self.values.at(field_path) is not ABSENT and not is_hollow(self._held, field_path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +103,17 @@ class Adoption:
     edits: Mapping[int, Tree | None] = field(default_factory=dict[int, "Tree | None"])
 
 
-def adopt(live: Object, wish: Wish, target: Target) -> Adoption:
+def adopt(live: Object, asked: AdoptRequest, target: Target) -> Adoption:
     """Return what an adoption does; raises Refusal if it matches nothing or would lose records."""
-    sources = _sources(live, wish, target)
-    terms = patterns(str(live["kind"]), str(metadata(live)["name"]), wish.fields)
-    chosen = {source.index: tuple(_chosen(live, source, terms)) for source in sources}
+    sources = _sources(live, asked, target)
+    field_policy = patterns(str(live["kind"]), str(metadata(live)["name"]), asked.fields)
+    chosen = {source.index: tuple(_chosen(live, source, field_policy)) for source in sources}
     if not any(chosen.values()):
-        names = ", ".join(wish.fields)
-        raise Refusal(f"{wish.manager} holds no field of {_named(live)} that is called {names}")
-    gone = {(source.holder, steps) for source in sources for steps in chosen[source.index]}
+        names = ", ".join(asked.fields)
+        raise Refusal(f"{asked.manager} holds no field of {_named(live)} that is called {names}")
+    gone = {
+        (source.holder, field_path) for source in sources for field_path in chosen[source.index]
+    }
     places = _Places(live)
     moves = tuple(
         move
@@ -119,9 +121,9 @@ def adopt(live: Object, wish: Wish, target: Target) -> Adoption:
         for move in _moves(places, source, chosen[source.index], gone, target)
     )
     if target.declares is not None and all(move.fate in ("kept", "unowned") for move in moves):
-        raise Refusal(_unrelated(live, wish, target))
+        raise Refusal(_unrelated(live, asked, target))
     moves = tuple(_with_items(moves, target))
-    edits = {source.index: _left(source, chosen[source.index], terms) for source in sources}
+    edits = {source.index: _left(source, chosen[source.index], field_policy) for source in sources}
     endpoints = dict.fromkeys(source.endpoint for source in sources)
     applies = _applies(live, endpoints, moves, target)
     if not applies and not _is_kept(live, edits):
@@ -138,32 +140,32 @@ def left_over(live: Object, adoption: Adoption, target: Target) -> Mapping[str, 
     moves = [
         move
         for move in adoption.moves
-        if not any(move.steps[: n + 1] in places.holders for n in range(len(move.steps)))
-        and places.has_value(move.steps)
+        if not any(move.field_path[: n + 1] in places.holders for n in range(len(move.field_path)))
+        and places.has_value(move.field_path)
     ]
     return _applies(live, adoption.applies, moves, target)
 
 
-def _sources(live: Object, wish: Wish, target: Target) -> list[Source]:
+def _sources(live: Object, asked: AdoptRequest, target: Target) -> list[Source]:
     named = [
         Source(index, holder, version, tree)
         for index, (holder, version, tree) in enumerate(entries(live))
-        if holder.manager == wish.manager
+        if holder.manager == asked.manager
         if not holder.is_applier(target.manager, holder.subresource)
     ]
     if not named:
         names = ", ".join(sorted({one.manager for one in managers(live)} - {target.manager}))
-        if wish.manager == target.manager:
+        if asked.manager == target.manager:
             raise Refusal(
-                f"{wish.manager} already is the manager that gets the fields of {_named(live)};"
+                f"{asked.manager} already is the manager that gets the fields of {_named(live)};"
                 f" with --from, name another that holds some: {names or 'nobody does'}"
             )
         raise Refusal(
-            f"{wish.manager} holds nothing of {_named(live)}; others: {names or 'nobody'}"
+            f"{asked.manager} holds nothing of {_named(live)}; others: {names or 'nobody'}"
         )
-    found = [source for source in named if _is_wished(source, wish)]
+    found = [source for source in named if _is_requested(source, asked)]
     if not found:
-        raise Refusal(f"{wish.manager} holds nothing in that way; it has {_ways(named)}")
+        raise Refusal(f"{asked.manager} holds nothing in that way; it has {_ways(named)}")
     own = [source for source in found if target.only in (None, source.endpoint)]
     if not own:
         raise Refusal(
@@ -173,14 +175,14 @@ def _sources(live: Object, wish: Wish, target: Target) -> list[Source]:
     other = next((s for s in own if s.version != live["apiVersion"]), None)
     if other is not None:
         raise Refusal(
-            f"{wish.manager} wrote it as {other.version}, it was read as {live['apiVersion']}:"
+            f"{asked.manager} wrote it as {other.version}, it was read as {live['apiVersion']}:"
             " name the kind with its version, as in hpa.v1.autoscaling/web"
         )
     return own
 
 
-def _is_wished(source: Source, wish: Wish) -> bool:
-    return wish.operation in (None, source.holder.operation) and wish.subresource in (
+def _is_requested(source: Source, asked: AdoptRequest) -> bool:
+    return asked.operation in (None, source.holder.operation) and asked.subresource in (
         None,
         source.holder.subresource,
     )
@@ -191,34 +193,38 @@ def _ways(sources: Iterable[Source]) -> str:
     return ", ".join(sorted(way.strip() for way in ways))
 
 
-def _chosen(live: Object, source: Source, terms: Sequence[Term]) -> Iterator[Steps]:
+def _chosen(
+    live: Object, source: Source, field_policy: Sequence[PolicyEntry]
+) -> Iterator[FieldPath]:
     kind, name = str(live["kind"]), str(metadata(live)["name"])
-    for steps in leaves(source.tree):
-        if are_meant(terms, kind, name, steps) and not (terms and is_key(steps)):
-            yield steps
+    for field_path in leaves(source.tree):
+        if are_meant(field_policy, kind, name, field_path) and not (
+            field_policy and is_key(field_path)
+        ):
+            yield field_path
 
 
 def _moves(
     places: _Places,
     source: Source,
-    chosen: Iterable[Steps],
-    gone: Collection[tuple[Holder, Steps]],
+    chosen: Iterable[FieldPath],
+    gone: Collection[tuple[Holder, FieldPath]],
     target: Target,
 ) -> Iterator[Move]:
-    for steps in chosen:
-        rest = [holder for holder in places.holders[steps] if (holder, steps) not in gone]
-        is_there = places.has_value(steps)
-        fate, to = _fate(steps, rest, source.endpoint, target, is_there=is_there)
-        yield Move(steps, shown(places.values, steps), source.holder, fate, to)
+    for field_path in chosen:
+        rest = [holder for holder in places.holders[field_path] if (holder, field_path) not in gone]
+        is_there = places.has_value(field_path)
+        fate, to = _fate(field_path, rest, source.endpoint, target, is_there=is_there)
+        yield Move(field_path, shown(places.values, field_path), source.holder, fate, to)
 
 
 def _fate(
-    steps: Steps, rest: Sequence[Holder], endpoint: str, target: Target, *, is_there: bool
+    field_path: FieldPath, rest: Sequence[Holder], endpoint: str, target: Target, *, is_there: bool
 ) -> tuple[Fate, tuple[str, ...]]:
     others = tuple(dict.fromkeys(holder.manager for holder in rest))
     if any(holder.is_applier(target.manager, endpoint) for holder in rest):
         return "shared", (target.manager,)
-    if is_there and (target.declares is None or _is_under(steps, target.declares)):
+    if is_there and (target.declares is None or _is_under(field_path, target.declares)):
         return "taken", (target.manager,)
     return ("kept" if others else "unowned"), others
 
@@ -226,28 +232,30 @@ def _fate(
 def _with_items(moves: Sequence[Move], target: Target) -> Iterator[Move]:
     """Yield the moves; keys of a list item count as taken if another field in the item is."""
     taken = {
-        (move.source.subresource, move.steps[:length])
+        (move.source.subresource, move.field_path[:length])
         for move in moves
         if move.fate == "taken"
-        for length in range(len(move.steps))
+        for length in range(len(move.field_path))
     }
     for move in moves:
-        item = move.source.subresource, move.steps[:-1]
-        is_along = is_key(move.steps) and move.fate in ("kept", "unowned") and item in taken
+        item = move.source.subresource, move.field_path[:-1]
+        is_along = is_key(move.field_path) and move.fate in ("kept", "unowned") and item in taken
         yield replace(move, fate="taken", to=(target.manager,)) if is_along else move
 
 
-def _is_under(steps: Steps, paths: Collection[str]) -> bool:
+def _is_under(field_path: FieldPath, paths: Collection[str]) -> bool:
     """Return whether a place is at or below one of these paths."""
-    return any(path_of(steps[: n + 1]) in paths for n in range(len(steps)))
+    return any(path_of(field_path[: n + 1]) in paths for n in range(len(field_path)))
 
 
-def _left(source: Source, places: Collection[Steps], terms: Sequence[Term]) -> Tree | None:
+def _left(
+    source: Source, places: Collection[FieldPath], field_policy: Sequence[PolicyEntry]
+) -> Tree | None:
     """Return what an entry keeps; None if only keys of list items would be left."""
-    if not terms:
+    if not field_policy:
         return None
     left = cut(source.tree, places)
-    return left if any(not is_key(steps) for steps in leaves(left)) else None
+    return left if any(not is_key(field_path) for field_path in leaves(left)) else None
 
 
 def _applies(
@@ -256,7 +264,7 @@ def _applies(
     found: dict[str, Object] = {}
     for endpoint in endpoints:
         taken = [
-            move.steps
+            move.field_path
             for move in moves
             if move.fate == "taken" and (move.source.subresource == STATUS) == bool(endpoint)
         ]
@@ -272,9 +280,9 @@ def _is_kept(live: Object, edits: Mapping[int, Tree | None]) -> bool:
     )
 
 
-def _unrelated(live: Object, wish: Wish, target: Target) -> str:
+def _unrelated(live: Object, asked: AdoptRequest, target: Target) -> str:
     return (
-        f"nothing of what {wish.manager} holds of {_named(live)} is declared by {target.manager},"
+        f"nothing of what {asked.manager} holds of {_named(live)} is declared by {target.manager},"
         " as far as is known here: let the operator look at it first, or name the manager that gets"
         " the fields with --to"
     )

@@ -203,7 +203,7 @@ def _notes(whole: Ownership, chosen: Ownership) -> Iterator[str]:
         yield f"{CONTESTED}: {printable(owner)} declares otherwise, and forces nothing"
     if not whole.holders:
         yield "the object has no managed fields: they were emptied, or never kept for this kind"
-    if whole.holders and any(node.steps[-1].startswith("i:") for node in chosen.places()):
+    if whole.holders and any(node.field_path[-1].startswith("i:") for node in chosen.places()):
         yield "an item shown by its number has no keys that anybody holds: a path names it [*]"
     if not (chosen.fields or chosen.gone or chosen.missing):
         yield "no field is like that"

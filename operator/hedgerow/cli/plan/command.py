@@ -125,7 +125,7 @@ def plan_command(
     """
     try:
         forecasts = anyio.run(
-            _Wishes(
+            _PlanRequest(
                 tuple(names or ()),
                 tuple(filename or ()),
                 namespace,
@@ -149,7 +149,7 @@ def plan_command(
     raise typer.Exit(EXITS[worst(forecasts)])
 
 
-class _Wishes:
+class _PlanRequest:
     """What to plan, as the user typed it."""
 
     def __init__(

@@ -24,7 +24,7 @@ from hedgerow.kube.errors import (
     Stale,
     Unavailable,
 )
-from hedgerow.objects import ObjectRef, identity, is_going, metadata
+from hedgerow.objects import ObjectRef, identity, is_terminating, metadata
 from hedgerow.runtime.events.recorder import EVENTS
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class EndlessError(Exception):
 
 
 @dataclass(slots=True)
-class Played:
+class RehearsedObject:
     """One object of the rehearsal: as it is stored, and as it would be by now.
 
     `merged` says why it was computed without the server. `claims` are the leaves that would have
@@ -76,7 +76,9 @@ class Rehearsal:
 
     cluster: Cluster
     absent: bool = False
-    played: dict[ObjectRef, Played] = field(default_factory=dict[ObjectRef, Played])
+    played: dict[ObjectRef, RehearsedObject] = field(
+        default_factory=dict[ObjectRef, RehearsedObject]
+    )
     events: list[tuple[str, Notice]] = field(default_factory=list[tuple[str, Notice]])
     refusals: list[Refusal] = field(default_factory=list[Refusal])
     _versions: itertools.count[int] = field(default_factory=itertools.count)
@@ -88,7 +90,7 @@ class Rehearsal:
         """Start with an object that exists or would exist; return it in a form for the caches."""
         place = replace(ref, uid="")
         versioned = self._versioned(live)
-        self.played[place] = Played(place, stored, versioned, merged=merged)
+        self.played[place] = RehearsedObject(place, stored, versioned, merged=merged)
         return versioned
 
     async def claim(self, ref: ObjectRef, leaves: Iterable[Leaf]) -> None:
@@ -156,16 +158,18 @@ class Rehearsal:
         found.written = True
         return True
 
-    async def _play(self, ref: ObjectRef) -> Played:
+    async def _play(self, ref: ObjectRef) -> RehearsedObject:
         found = self.played.get(ref)
         if found is None:
             stored = None
             if not self.absent:
                 stored = await self.cluster.read(ref.api, ref.name, ref.namespace)
-            found = self.played[ref] = Played(ref, stored, stored)
+            found = self.played[ref] = RehearsedObject(ref, stored, stored)
         return found
 
-    async def _answered(self, found: Played, body: Object, manager: str) -> tuple[Object, str]:
+    async def _answered(
+        self, found: RehearsedObject, body: Object, manager: str
+    ) -> tuple[Object, str]:
         """Return the server's answer, or an object merged here with the reason."""
         want = ownership.leave_out(body, found.claims) if found.claims else body
         why = self._offline(found)
@@ -189,7 +193,7 @@ class Rehearsal:
         base = found.live or {**identity(found.ref), "metadata": self._born(found.ref)}
         return merge(base, want, manager), why
 
-    def _offline(self, found: Played) -> str:
+    def _offline(self, found: RehearsedObject) -> str:
         """Return why the server cannot be asked; empty if it can."""
         if self.absent:
             return NO_NAMESPACE
@@ -199,7 +203,7 @@ class Rehearsal:
         """Return the metadata of an object that is created only here."""
         return {**identity(ref)["metadata"], "uid": f"{ref}", "generation": 1}
 
-    async def _may_apply(self, found: Played) -> bool:
+    async def _may_apply(self, found: RehearsedObject) -> bool:
         """Return whether we have the rights for an apply, so that it was forbidden otherwise."""
         verbs = ("patch",) if found.stored is not None else ("patch", "create")
         for verb in verbs:
@@ -219,7 +223,7 @@ class Rehearsal:
         return {**obj, "metadata": {**metadata(obj), "resourceVersion": version}}
 
 
-def _guard(found: Played, body: Mapping[str, Any]) -> None:
+def _guard(found: RehearsedObject, body: Mapping[str, Any]) -> None:
     """Check an apply's preconditions as the server does; raises AlreadyExists and Stale."""
     meta = metadata(body)
     if "uid" not in meta and "resourceVersion" in meta and found.live is not None:
@@ -235,6 +239,6 @@ def _addressed(body: Object, stored: Object | None) -> Object:
     return {**body, "metadata": {**meta, **guard}}
 
 
-def is_gone(found: Played) -> bool:
+def is_gone(found: RehearsedObject) -> bool:
     """Return whether a stored object would be deleted."""
-    return found.stored is not None and (found.live is None or is_going(found.live))
+    return found.stored is not None and (found.live is None or is_terminating(found.live))

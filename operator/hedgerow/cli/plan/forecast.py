@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hedgerow.fields.diff import Line
     from hedgerow.fields.ownership import Leaf
     from hedgerow.objects import ObjectRef
-    from hedgerow.plan.input import Scene
+    from hedgerow.plan.input import PlanInput
     from hedgerow_schemas.base import Condition, ContestedField, Object
 
 PLACEHOLDER: Final = "00000000-0000-0000-0000-000000000000"
@@ -61,7 +61,7 @@ class Held:
     def by(cls, target: ObjectRef, leaf: Leaf) -> Held:
         """Return the field of a contested leaf, with the first of its holders."""
         holder, kind = leaf.holders[0], target.api.kind
-        values = both(kind, leaf.steps, leaf.want, leaf.live)
+        values = both(kind, leaf.field_path, leaf.want, leaf.live)
         return cls(
             str(target), leaf.path, holder.manager, holder.operation, holder.subresource,
             holder.time, OTHER_VALUE, *values,
@@ -144,16 +144,16 @@ def worst(forecasts: Iterable[Forecast]) -> Verdict:
     return next(rank for rank in _RANKS if rank in {*found, _RANKS[-1]})
 
 
-def yielded(scene: Scene, desired: Desired) -> Iterator[Held]:
+def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[Held]:
     """Yield the fields that compose declares, but that are yielded to their holders."""
     for child in desired.children:
-        live = scene.live.get((child.kind.api.kind, child.name))
+        live = plan_input.live.get((child.kind.api.kind, child.name))
         if live is None or not isinstance(child, Apply):
             continue
-        planner = ChildPlanner(scene, child)
-        for leaf in judge(planner.want, live, scene.field_manager).leaves:
+        planner = ChildPlanner(plan_input, child)
+        for leaf in judge(planner.want, live, plan_input.field_manager).leaves:
             kind, name = planner.id
-            if leaf.holders and scene.terms.yielded(kind, name, leaf.steps):
+            if leaf.holders and plan_input.field_policy.yielded(kind, name, leaf.field_path):
                 yield Held.by(planner.ref, leaf)
 
 

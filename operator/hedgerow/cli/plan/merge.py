@@ -24,7 +24,7 @@ from hedgerow.fields.paths import (
     is_map,
     shapes,
 )
-from hedgerow.fields.sets import Steps, cut, subtree
+from hedgerow.fields.sets import FieldPath, cut, subtree
 from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
@@ -53,11 +53,13 @@ def merge(
     """
     verdict = ownership.judge(body, live, field_manager, subresource)
     others = held(live, but=(field_manager, subresource))
-    wants = {leaf.steps: leaf.want for leaf in verdict.leaves if leaf.why in ("lost", "changed")}
+    wants = {
+        leaf.field_path: leaf.want for leaf in verdict.leaves if leaf.why in ("lost", "changed")
+    }
     gone = [
-        leaf.steps
+        leaf.field_path
         for leaf in verdict.leaves
-        if leaf.why == "surplus" and not others.at(leaf.steps).pairs
+        if leaf.why == "surplus" and not others.at(leaf.field_path).pairs
     ]
     merged = without(put(live, wants), gone)
     known = [*(tree for _, _, tree in entries(live)), *shapes]
@@ -69,13 +71,13 @@ def taken(live: Object, leaves: Iterable[Leaf], field_manager: str) -> Object:
 
     `field_manager` must already have an entry in `live`.
     """
-    wants = {leaf.steps: leaf.want for leaf in leaves}
+    wants = {leaf.field_path: leaf.want for leaf in leaves}
     moved = [_moved(found, wants, field_manager) for found in _managed(live)]
     live = put(live, wants)
     return {**live, "metadata": {**metadata(live), "managedFields": moved}}
 
 
-def put(value: Any, wants: Mapping[Steps, Any]) -> Any:
+def put(value: Any, wants: Mapping[FieldPath, Any]) -> Any:
     """Return a JSON value with new values at some places; missing parents are created.
 
     No place may be below another one.
@@ -99,7 +101,7 @@ def put(value: Any, wants: Mapping[Steps, Any]) -> Any:
     return items
 
 
-def without(value: Any, places: Iterable[Steps]) -> Any:
+def without(value: Any, places: Iterable[FieldPath]) -> Any:
     """Return a JSON value without some places, and without maps and lists that this empties.
 
     The value itself stays, even if it is empty.
@@ -107,7 +109,7 @@ def without(value: Any, places: Iterable[Steps]) -> Any:
     return _without(value, dict.fromkeys(places))
 
 
-def _without(value: Any, places: Mapping[Steps, None]) -> Any:
+def _without(value: Any, places: Mapping[FieldPath, None]) -> Any:
     found = by_element(places)
     if is_map(value):
         left = {
@@ -123,7 +125,7 @@ def _without(value: Any, places: Mapping[Steps, None]) -> Any:
     if not is_list(value):
         return value
     where = Positions(value)
-    below: dict[int, dict[Steps, None]] = {}
+    below: dict[int, dict[FieldPath, None]] = {}
     for element, inner in found.items():
         for index in where.of(element):
             below.setdefault(index, {}).update(inner)
@@ -208,15 +210,15 @@ def _is_applier(entry: Object, field_manager: str, subresource: str) -> bool:
     )  # fmt: skip
 
 
-def _moved(entry: Object, places: Mapping[Steps, Any], field_manager: str) -> Object:
+def _moved(entry: Object, places: Mapping[FieldPath, Any], field_manager: str) -> Object:
     tree: Tree = entry.get("fieldsV1") or {}
     if _is_applier(entry, field_manager, ""):
         return {**entry, "fieldsV1": _planted(tree, places)}
-    pulled = [steps for steps in places if subtree(tree, steps) is not None]
+    pulled = [field_path for field_path in places if subtree(tree, field_path) is not None]
     return {**entry, "fieldsV1": cut(tree, pulled)} if pulled else entry
 
 
-def _planted(tree: Tree, places: Mapping[Steps, Any]) -> Tree:
+def _planted(tree: Tree, places: Mapping[FieldPath, Any]) -> Tree:
     grown = dict(tree)
     for element, inner in by_element(places).items():
         below: Tree = {} if () in inner else _planted(tree.get(element, {}), inner)

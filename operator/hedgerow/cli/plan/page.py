@@ -171,13 +171,13 @@ def _parts(line: Line) -> Iterator[Line]:
         old, new = line.old.get(name), line.new.get(name)
         if not identical(old, new):
             kind: Kind = "removed" if new is None else "added" if old is None else "changed"
-            steps = (*line.steps, "f:" + name)
-            yield from _parts(replace(line, kind=kind, steps=steps, old=old, new=new))
+            field_path = (*line.field_path, "f:" + name)
+            yield from _parts(replace(line, kind=kind, field_path=field_path, old=old, new=new))
 
 
 def _worded(line: Line, value: Any) -> str:
     """Return a value in one line; for an owner reference, only kind and name."""
-    if line.steps[:2] == _OWNERS and isinstance(value, dict):
+    if line.field_path[:2] == _OWNERS and isinstance(value, dict):
         owner = View(cast("Object", value))
         controls = ", its controller" if owner.at("controller") else ""
         return printable(f"{owner.text('kind')}/{owner.text('name')}{controls}")

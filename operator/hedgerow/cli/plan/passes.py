@@ -10,11 +10,11 @@ from hedgerow.kube.errors import Forbidden
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.runtime.applier import Applied, Applier
 from hedgerow.runtime.cache.caches import build
-from hedgerow.runtime.events.publisher import Announcer
+from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Recorder
-from hedgerow.runtime.observation import Observer
+from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reconciler import Outcome, Reconciler
-from hedgerow.runtime.state import Memory
+from hedgerow.runtime.state import ResourceState
 
 if TYPE_CHECKING:
     from hedgerow.contract import Controller
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.cache.caches import Source
     from hedgerow.runtime.clock import Clock
-    from hedgerow.runtime.observation import Look
+    from hedgerow.runtime.observation import Observation
     from hedgerow_schemas.base import Object
 
 
@@ -62,19 +62,19 @@ class Stage:
         self.claiming = True
         self.unchecked: list[str] = []
         self._cache = build(controller, installation, (ref.namespace,))
-        self._observer = Observer(
+        self._planner = ResourcePlanner(
             controller=controller,
             installation=installation,
             cache=self._cache,
             clock=clock,
-            going=lambda _: self.going,
-            claiming=lambda _: self.claiming,
+            is_terminating=lambda _: self.going,
+            allows_claims=lambda _: self.claiming,
         )
         cluster = cast("Cluster", rehearsal)
         self._reconciler = Reconciler(
-            self._observer,
+            self._planner,
             _Claimant(rehearsal, self.field_manager),
-            Announcer(cluster, self._observer, Recorder(cluster, clock, self.field_manager)),
+            EventPublisher(cluster, self._planner, Recorder(cluster, clock, self.field_manager)),
         )
 
     @property
@@ -83,9 +83,9 @@ class Stage:
         live = self._cache.resource((self.ref.namespace, self.ref.name))
         return str(metadata(live or {}).get("uid", ""))
 
-    def keeper(self) -> Installation | None:
+    def other_installation(self) -> Installation | None:
         """Return the other installation that manages the resource, so that ours leaves it alone."""
-        return self._reconciler.keeper((self.ref.namespace, self.ref.name))
+        return self._reconciler.other_installation((self.ref.namespace, self.ref.name))
 
     async def fill(self, resource: Object) -> None:
         """Fill the caches with what the operator's watches would have shown. Raises KubeError."""
@@ -120,11 +120,11 @@ class Stage:
             self.unchecked.append("it does not come to rest: the operator would write without end")
             return Outcome()
 
-    async def look(self) -> Look | None:
+    async def observe(self) -> Observation | None:
         """Return the final plan, as an operator that has just started would see it."""
         key = self.ref.namespace, self.ref.name
-        memory = Memory.of(self.uid, self._cache.resource(key) or {})
-        return await self._observer.look(key, memory, frozenset())
+        state = ResourceState.of(self.uid, self._cache.resource(key) or {})
+        return await self._planner.observe(key, state, frozenset())
 
     def roll_out(self) -> bool:
         """Pretend that every Deployment has rolled out; return False if all had already."""

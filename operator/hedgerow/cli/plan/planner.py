@@ -27,10 +27,10 @@ from hedgerow.objects import (
     Installation,
     ObjectRef,
     annotation,
-    is_going,
+    is_terminating,
     metadata,
 )
-from hedgerow.plan.installations import kept_by
+from hedgerow.plan.installations import managed_elsewhere
 from hedgerow.plan.policy import ALLOW_CLAIMS, CLAIM, allows_claims
 from hedgerow.plan.status import said
 from hedgerow.runtime.namespaces import NAMESPACES
@@ -38,7 +38,7 @@ from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.review import Kind, Resource, Review
 
 if TYPE_CHECKING:
-    from hedgerow.cli.plan.dry_run import Played
+    from hedgerow.cli.plan.dry_run import RehearsedObject
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.clock import Clock
@@ -156,7 +156,7 @@ class Planner:
         rehearsal = Rehearsal(self.cluster, absent=absent)
         stage = Stage(controller, self.installation, rehearsal, self.clock, ref)
         place = await self._namespace(ref.namespace)
-        stage.going = is_going(place or {})
+        stage.going = is_terminating(place or {})
         if place:
             stage.claiming = allows_claims(place)
         elif annotation(live, CLAIM):
@@ -164,17 +164,17 @@ class Planner:
                 f"whether namespace {ref.namespace} allows {CLAIM} (label {ALLOW_CLAIMS}=true):"
                 " assumed so"
             )
-        if stage.going or is_going(live):
+        if stage.going or is_terminating(live):
             stage.unchecked.append("it is being deleted: nothing is written any more")
         await stage.fill(rehearsal.seat(ref, stored, live))
         outcome = await stage.play()
-        keeper = stage.keeper()
-        if keeper is not None:
+        other_installation = stage.other_installation()
+        if other_installation is not None:
             stage.unchecked.append(
-                f"{kept_by(str(ref), keeper)}; to plan as that one, --instance"
-                f" {shlex.quote(keeper.instance)}"
+                f"{managed_elsewhere(str(ref), other_installation)}; to plan as that one,"
+                f" --instance {shlex.quote(other_installation.instance)}"
             )
-        look = await stage.look()
+        observation = await stage.observe()
         after = said((rehearsal.played[ref].live if ref in rehearsal.played else None) or {})
         forecast = Forecast(
             ref,
@@ -183,7 +183,9 @@ class Planner:
             (self._own(ref, stored, submitted), *_children(stage)),
             contested=tuple(map(Held.of, after.contested)),
             claims=tuple(_claims(stage)),
-            yields=tuple(yielded(look.scene, look.desired)) if look else (),
+            yields=tuple(yielded(observation.plan_input, observation.desired))
+            if observation
+            else (),
             refusals=tuple(dict.fromkeys(rehearsal.refusals)),
             before=said(stored or {}).conditions,
             after=after.conditions,
@@ -197,7 +199,7 @@ class Planner:
     def _own(self, ref: ObjectRef, stored: Object | None, submitted: Submitted) -> ObjectForecast:
         """Return the forecast of the resource itself."""
         found = difference(stored, submitted.live, self.applier.manager)
-        lines = tuple(line for line in found if line.steps != _COPY)
+        lines = tuple(line for line in found if line.field_path != _COPY)
         # Changed holders alone do not count: they depend on how the user applies the resource.
         changed = any(line.is_change for line in lines)
         action = "created" if stored is None else "configured" if changed else "unchanged"
@@ -233,7 +235,7 @@ def _children(stage: Stage) -> list[ObjectForecast]:
 
 def _unmarked(found: ObjectForecast) -> ObjectForecast:
     """Return the forecast with the mark hidden that depends on the still unknown uid."""
-    lines = (replace(ln, new=PLACEHOLDER) if ln.steps == _MARK else ln for ln in found.lines)
+    lines = (replace(ln, new=PLACEHOLDER) if ln.field_path == _MARK else ln for ln in found.lines)
     return replace(found, lines=tuple(lines))
 
 
@@ -247,7 +249,7 @@ def _written(stage: Stage) -> list[ObjectForecast]:
     ]
 
 
-def _forecast(found: Played, field_manager: str) -> ObjectForecast:
+def _forecast(found: RehearsedObject, field_manager: str) -> ObjectForecast:
     forced = tuple(leaf.path for leaf in found.claims)
     if is_gone(found):
         return ObjectForecast(found.ref, "deleted", difference(found.stored, None, field_manager))
@@ -280,8 +282,8 @@ async def _later(stage: Stage) -> tuple[ObjectForecast, ...]:
     )
 
 
-def _further(found: Played, before: Object | None, field_manager: str) -> ObjectForecast:
-    if found.live is None or is_going(found.live):
+def _further(found: RehearsedObject, before: Object | None, field_manager: str) -> ObjectForecast:
+    if found.live is None or is_terminating(found.live):
         return ObjectForecast(found.ref, "deleted", difference(before, None, field_manager))
     lines = difference(before, found.live, field_manager)
     return ObjectForecast(found.ref, "configured" if before else "created", lines, found.merged)

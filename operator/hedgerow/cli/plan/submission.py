@@ -256,5 +256,5 @@ def _moved(live: Object, held: Tree, field_manager: str) -> Object:
             kept.append({**entry, "fieldsV1": _together(tree, held)})
         elif entry.get("operation") != "Update" or not _has_copy(tree):
             kept.append(entry)
-    keeper = {"manager": _KEEPER, "operation": "Apply", "fieldsV1": united({}, [_COPY])}
-    return {**live, "metadata": {**metadata(live), "managedFields": [*kept, keeper]}}
+    other_installation = {"manager": _KEEPER, "operation": "Apply", "fieldsV1": united({}, [_COPY])}
+    return {**live, "metadata": {**metadata(live), "managedFields": [*kept, other_installation]}}

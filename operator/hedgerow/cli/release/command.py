@@ -29,7 +29,7 @@ from hedgerow.settings import SYSTEM_NAMESPACE, Settings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hedgerow.cli.targets import Ruler
+    from hedgerow.cli.targets import ManagingResource
     from hedgerow.contract import Controller
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import Object, Resource
@@ -124,7 +124,7 @@ class _Task:
     cluster: Cluster
     place: Place
     live: Object
-    ruler: Ruler
+    managing: ManagingResource
     found: Release
     to: str
 
@@ -238,32 +238,34 @@ async def _planned(
     cluster: Cluster, place: Place, instance: str | None, fields: tuple[str, ...], to: str
 ) -> _Task:
     live = await targets.read(cluster, place)
-    ruler = await targets.ruler_of(cluster, live, instance)
-    if ruler is None or ruler.itself:
+    managing = await targets.managing_resource(cluster, live, instance)
+    if managing is None or managing.itself:
         raise Refusal(
             f"{place} is no child of a {program_name()} resource; only of those it holds fields"
         )
-    if to == ruler.manager:
+    if to == managing.manager:
         raise Refusal(f"{to} is who is to let go; --to names another field manager")
-    found = release(live, ruler.object, ruler.manager, fields, to)
-    return _Task(cluster, place, live, ruler, found, to)
+    found = release(live, managing.object, managing.manager, fields, to)
+    return _Task(cluster, place, live, managing, found, to)
 
 
 async def _refuse_losses(task: _Task) -> None:
     """Exit if fields would be lost, after printing what would happen to them."""
-    sole = [move for move in task.found.moves if move.steps in task.found.sole]
+    sole = [move for move in task.found.moves if move.field_path in task.found.sole]
     if task.to or not sole:
         return
-    body = given_up(task.live, task.ruler.manager, task.found.sole) or {}
+    body = given_up(task.live, task.managing.manager, task.found.sole) or {}
     try:
         after = await task.cluster.apply(
-            task.place.api, body, manager=task.ruler.manager, dry_run=True
+            task.place.api, body, manager=task.managing.manager, dry_run=True
         )
         lines = list(map(transfers.told, changes(task.live, after.object, task.found.sole)))
         kept = "nobody would hold them, and the next write of somebody else may change them"
     except (Invalid, Stale) as error:
         lines, kept = [], f"the server would refuse it: {error}"
-    say(f"{task.place}: nobody but {task.ruler.manager} holds {transfers.counted(sole)} of these")
+    say(
+        f"{task.place}: nobody but {task.managing.manager} holds {transfers.counted(sole)} of these"
+    )
     for line in lines or [kept]:
         typer.echo(f"  {printable(line)}", err=True)
     say("name who is to hold them with --to, or fewer fields with --field; nothing was changed")
@@ -286,24 +288,24 @@ async def _carried_out(task: _Task, seconds: float) -> tuple[Change, ...]:
     await _yield(task)
     if task.found.sole:
         await _handed_over(task)
-    after = await _let_go(task, seconds) or await _guarded(task, task.ruler.manager, coown=False)
+    after = await _let_go(task, seconds) or await _guarded(task, task.managing.manager, coown=False)
     return changes(task.live, after, task.found.leaves)
 
 
 async def _yield(task: _Task) -> None:
-    if not task.found.terms:
+    if not task.found.field_policy:
         return
-    ruler = task.ruler
-    meta = {k: metadata(ruler.object)[k] for k in ("name", "namespace", "uid")}
-    body = {"metadata": {**meta, "annotations": {YIELD: task.found.terms}}}
+    managing = task.managing
+    meta = {k: metadata(managing.object)[k] for k in ("name", "namespace", "uid")}
+    body = {"metadata": {**meta, "annotations": {YIELD: task.found.field_policy}}}
     try:
-        await task.cluster.apply(ruler.api, body, manager=field_manager())
+        await task.cluster.apply(managing.api, body, manager=field_manager())
     except Conflict as conflict:
         holder = conflict.causes[0].manager
-        name = f"{ruler.api.kind.lower()} {meta['name']} -n {meta['namespace']}"
-        text = printable(task.found.terms)
+        name = f"{managing.api.kind.lower()} {meta['name']} -n {meta['namespace']}"
+        text = printable(task.found.field_policy)
         say(
-            f"{ruler.api.kind}/{meta['name']}: {YIELD} is held by {printable(holder)}; set it"
+            f"{managing.api.kind}/{meta['name']}: {YIELD} is held by {printable(holder)}; set it"
             f" there, or kubectl annotate --overwrite {name} '{YIELD}={text}', and release again;"
             " nothing was changed"
         )
@@ -347,7 +349,7 @@ async def _let_go(task: _Task, seconds: float) -> Object | None:
         while True:
             attempt += 1
             live = await _again(task)
-            if not left_over(live, task.ruler.manager, task.found.leaves):
+            if not left_over(live, task.managing.manager, task.found.leaves):
                 return live
             await _pause(attempt)
     return None
@@ -366,21 +368,23 @@ async def _pause(attempt: int) -> None:
 
 
 def _owner(task: _Task) -> str:
-    return f"{task.ruler.api.kind}/{metadata(task.ruler.object)['name']}"
+    return f"{task.managing.api.kind}/{metadata(task.managing.object)['name']}"
 
 
 def _tell(task: _Task, output: str, *, dry_run: bool, lost: bool) -> None:
     owner = _owner(task)
     if output == "json":
-        terms = {"resource": owner, "yield": task.found.terms} if task.found.terms else {}
-        typer.echo(transfers.listed(task.live, task.found.moves, dry_run=dry_run, **terms))
+        field_policy = (
+            {"resource": owner, "yield": task.found.field_policy} if task.found.field_policy else {}
+        )
+        typer.echo(transfers.listed(task.live, task.found.moves, dry_run=dry_run, **field_policy))
         return
     if task.found.moves:
         typer.echo(transfers.table(task.found.moves))
-    if task.found.terms:
+    if task.found.field_policy:
         verb = "would be told" if dry_run else "is told"
-        typer.echo(f"{owner} {verb} to yield: {printable(task.found.terms)}")
+        typer.echo(f"{owner} {verb} to yield: {printable(task.found.field_policy)}")
     if not dry_run:
         count = transfers.counted(task.found.moves)
         end = "" if lost else ", no value changed"
-        typer.echo(f"{task.place}: {task.ruler.manager} let go of {count}{end}")
+        typer.echo(f"{task.place}: {task.managing.manager} let go of {count}{end}")

@@ -9,9 +9,9 @@ from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.managed import Holder, entry, held
 from hedgerow.fields.ownership import Leaf, leave_out
 from hedgerow.fields.paths import path_of
-from hedgerow.fields.sets import Steps, Values, is_hollow, is_key, leaves, versioned
+from hedgerow.fields.sets import FieldPath, Values, is_hollow, is_key, leaves, versioned
 from hedgerow.objects import annotation, metadata
-from hedgerow.plan.policy import YIELD, TermsError, is_ours, terms_of
+from hedgerow.plan.policy import YIELD, FieldPolicyError, field_policy_of, is_ours
 from hedgerow.plan.transfers import Move, Refusal, are_meant, holdings, patterns, shown
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ class Release:
     """What to give up.
 
     `leaves` are held by hedgerow; `sole` are those that nobody else holds. `moves` describe each.
-    `terms` is the resource's new `hedgerow.dev/yield`; empty if it already yields them.
+    `field_policy` is the resource's new `hedgerow.dev/yield`; empty if it already yields them.
     """
 
-    leaves: tuple[Steps, ...]
-    sole: tuple[Steps, ...]
+    leaves: tuple[FieldPath, ...]
+    sole: tuple[FieldPath, ...]
     moves: tuple[Move, ...]
-    terms: str
+    field_policy: str
 
 
 def release(
@@ -44,61 +44,70 @@ def release(
     kind, name = str(live["kind"]), str(metadata(live)["name"])
     asked = patterns(kind, name, fields)
     ours = _releasable(live, manager)
-    meant = [steps for steps in ours if are_meant(asked, kind, name, steps)]
+    meant = [field_path for field_path in ours if are_meant(asked, kind, name, field_path)]
     if not meant and not (fields and _contests(resource, kind, name, fields)):
         raise Refusal(_nothing(kind, name, manager, fields, ours))
     holders, values = holdings(live), Values(live)
-    moves = tuple(_move(values, steps, holders[steps], manager, to) for steps in meant)
-    sole = tuple(move.steps for move in moves if move.fate in ("taken", "unowned"))
+    moves = tuple(
+        _move(values, field_path, holders[field_path], manager, to) for field_path in meant
+    )
+    sole = tuple(move.field_path for move in moves if move.fate in ("taken", "unowned"))
     return Release(tuple(meant), sole, moves, _yielding(resource, kind, name, fields, meant))
 
 
-def given_up(live: Object, manager: str, places: Iterable[Steps]) -> Object | None:
+def given_up(live: Object, manager: str, places: Iterable[FieldPath]) -> Object | None:
     """Return the apply by which a manager gives up these leaves; None if it holds nothing."""
     body = extract(live, manager)
     if body is None:
         return None
-    dropped = [Leaf(path_of(steps), steps, "lost", None, None, (), equal=True) for steps in places]
+    dropped = [
+        Leaf(path_of(field_path), field_path, "lost", None, None, (), equal=True)
+        for field_path in places
+    ]
     return versioned(leave_out(body, dropped), live)
 
 
-def left_over(live: Object, manager: str, places: Collection[Steps]) -> tuple[Steps, ...]:
+def left_over(live: Object, manager: str, places: Collection[FieldPath]) -> tuple[FieldPath, ...]:
     """Return the leaves that a manager still holds."""
     ours = set(leaves(entry(live, manager) or {}))
-    return tuple(steps for steps in places if steps in ours)
+    return tuple(field_path for field_path in places if field_path in ours)
 
 
-def _releasable(live: Object, manager: str) -> list[Steps]:
+def _releasable(live: Object, manager: str) -> list[FieldPath]:
     """Return the leaves that may be given up, without those that mark the child as ours."""
     found, there = leaves(entry(live, manager) or {}), held(live)
     return [
-        steps
-        for steps in found
-        if not is_key(steps) and not is_hollow(there, steps)
-        if not is_ours(steps)
+        field_path
+        for field_path in found
+        if not is_key(field_path) and not is_hollow(there, field_path)
+        if not is_ours(field_path)
     ]
 
 
-def _move(values: Values, steps: Steps, holders: tuple[Holder, ...], manager: str, to: str) -> Move:
+def _move(
+    values: Values, field_path: FieldPath, holders: tuple[Holder, ...], manager: str, to: str
+) -> Move:
     source = next(holder for holder in holders if holder.is_applier(manager, ""))
     others = tuple(dict.fromkeys(holder.manager for holder in holders if holder is not source))
     fate: Any = "kept" if others else "taken" if to else "unowned"
-    return Move(steps, shown(values, steps), source, fate, others or ((to,) if to else ()))
+    return Move(
+        field_path, shown(values, field_path), source, fate, others or ((to,) if to else ())
+    )
 
 
 def _contests(resource: Object, kind: str, name: str, fields: Sequence[str]) -> bool:
     status: Object = resource.get("status") or {}
     contested: list[Object] = status.get("contested") or []
-    terms = patterns(kind, name, fields)
+    field_policy = patterns(kind, name, fields)
     return any(
         field.get("object") == f"{kind}/{name}"
-        and any(term.covers(kind, name, field.get("path", "")) for term in terms)
+        and any(term.covers(kind, name, field.get("path", "")) for term in field_policy)
         for field in contested
     )
 
 
 def _nothing(
-    kind: str, name: str, manager: str, fields: Sequence[str], ours: Collection[Steps]
+    kind: str, name: str, manager: str, fields: Sequence[str], ours: Collection[FieldPath]
 ) -> str:
     whose = f"{manager} holds nothing of {kind}/{name}"
     if not fields or not ours:
@@ -108,7 +117,7 @@ def _nothing(
     return f"{whose} that is called {', '.join(fields)}{hint}"
 
 
-def _below(field: str, ours: Iterable[Steps]) -> Iterator[str]:
+def _below(field: str, ours: Iterable[FieldPath]) -> Iterator[str]:
     start = "." + field.strip().removeprefix(".")
     for path in map(path_of, ours):
         if path.startswith((f"{start}.", f"{start}[")):
@@ -116,18 +125,18 @@ def _below(field: str, ours: Iterable[Steps]) -> Iterator[str]:
 
 
 def _yielding(
-    resource: Object, kind: str, name: str, fields: Sequence[str], meant: Sequence[Steps]
+    resource: Object, kind: str, name: str, fields: Sequence[str], meant: Sequence[FieldPath]
 ) -> str:
     """Return the annotation that also yields these fields; empty if it already does."""
     old = annotation(resource, YIELD)
     try:
-        terms = terms_of({YIELD: old} if old else {})
-        if meant and all(terms.yielded(kind, name, steps) for steps in meant):
+        field_policy = field_policy_of({YIELD: old} if old else {})
+        if meant and all(field_policy.yielded(kind, name, field_path) for field_path in meant):
             return ""
         paths = [field.strip() for field in fields] or _broadly(meant)
         text = "; ".join(filter(None, (old.strip().rstrip(";"), _entry(kind, name, paths))))
-        terms_of({YIELD: text})
-    except TermsError as error:
+        field_policy_of({YIELD: text})
+    except FieldPolicyError as error:
         raise Refusal(f"the annotation of {resource['kind']}: {error}") from None
     return "" if text == old else text
 
@@ -136,12 +145,12 @@ def _entry(kind: str, name: str, paths: Iterable[str]) -> str:
     return f"{kind}/{name}: {', '.join(path.removeprefix('.') for path in paths)}"
 
 
-def _broadly(meant: Iterable[Steps]) -> list[str]:
+def _broadly(meant: Iterable[FieldPath]) -> list[str]:
     """Return short patterns for many fields: `spec.**`, but single fields in the metadata."""
     return list(dict.fromkeys(map(_broad, meant)))
 
 
-def _broad(steps: Steps) -> str:
-    if len(steps) == 1 or steps[0] == "f:metadata":
-        return path_of(steps)
-    return path_of(steps[:1]) + (".**" if steps[1].startswith("f:") else "**")
+def _broad(field_path: FieldPath) -> str:
+    if len(field_path) == 1 or field_path[0] == "f:metadata":
+        return path_of(field_path)
+    return path_of(field_path[:1]) + (".**" if field_path[1].startswith("f:") else "**")

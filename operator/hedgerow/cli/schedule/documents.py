@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from hedgerow.controllers.cronjob.missed import faults
+from hedgerow.controllers.cronjob.missed import schedule_problems
 from hedgerow.manifest import LARGEST, QUOTED, ManifestError, from_yaml
 from hedgerow.validation import field_errors
 from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob, CronJobSpec
@@ -112,7 +112,7 @@ def _problems(obj: Object, cj: CronJob) -> Iterator[str]:
         if time and time.utcoffset() is None:
             yield f"{path}: the time has no zone"
             return
-    for fault in faults(cj.spec.schedule, cj.spec.time_zone):
+    for fault in schedule_problems(cj.spec.schedule, cj.spec.time_zone):
         yield f".spec.{fault.field}: {fault.error}"
 
 

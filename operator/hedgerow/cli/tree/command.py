@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hedgerow.cli.tree.kinds import Family
-    from hedgerow.cli.tree.look import Look
+    from hedgerow.cli.tree.look import WatchedTrees
 
 Format = Literal["tree", "json"]
 
@@ -74,27 +74,27 @@ def tree_command(
     By hand: kubectl get deployments,replicasets,pods,jobs,services -o yaml --show-managed-fields
     """
     from hedgerow.cli.tree import live as tree_live  # noqa: PLC0415 - not needed for the help
-    from hedgerow.cli.tree.look import Look  # noqa: PLC0415
+    from hedgerow.cli.tree.look import WatchedTrees  # noqa: PLC0415
 
     if namespace and all_namespaces:
         raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
     chosen, name = _chosen(target)
 
-    async def carry_out() -> tuple[Look, int]:
+    async def carry_out() -> tuple[WatchedTrees, int]:
         async with connected(kubeconfig, context) as cluster:
             place = "" if all_namespaces else namespace or cluster.namespace
-            look = Look(cluster, chosen, place, name)
-            await look.read()
+            watched = WatchedTrees(cluster, chosen, place, name)
+            await watched.read()
             if name:
-                _require(look, chosen, place, name)
+                _require(watched, chosen, place, name)
             if not watch:
-                return look, 0
+                return watched, 0
             with tree_live.drawing(output) as drawing:
-                return look, await tree_live.watch(look, drawing)
+                return watched, await tree_live.watch(watched, drawing)
 
-    look, number = anyio.run(carry_out)
+    watched, number = anyio.run(carry_out)
     if not watch:
-        tree_live.print_once(look.trees(), look.unread(), output)
+        tree_live.print_once(watched.trees(), watched.unread(), output)
     elif number:
         raise typer.Exit(EXIT_BY_SIGNAL + number)
 
@@ -119,9 +119,9 @@ def _chosen(target: str) -> tuple[Sequence[Family], str]:
     return (family,), name
 
 
-def _require(look: Look, chosen: Sequence[Family], place: str, name: str) -> None:
+def _require(watched: WatchedTrees, chosen: Sequence[Family], place: str, name: str) -> None:
     """Raise Exit if no kind has the name, and BadParameter if several kinds have it."""
-    kinds = list(dict.fromkeys(tree.kind for tree in look.trees()))
+    kinds = list(dict.fromkeys(tree.kind for tree in watched.trees()))
     if len(kinds) > 1:
         either = " and ".join(f"{kind.lower()}/{name}" for kind in kinds)
         raise typer.BadParameter(f"{name!r} could be any of {either}: say which")
@@ -130,4 +130,4 @@ def _require(look: Look, chosen: Sequence[Family], place: str, name: str) -> Non
         where = f" in namespace {place}; name another with -n" if place else ""
         say(f"{what} does not exist{where}")
         raise typer.Exit(Exit.FAILED)
-    look.families = tuple(family for family in look.families if family.api.kind == kinds[0])
+    watched.families = tuple(family for family in watched.families if family.api.kind == kinds[0])

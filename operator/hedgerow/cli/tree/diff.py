@@ -11,13 +11,13 @@ from hedgerow.plan.conflicts import sentence
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from hedgerow.cli.tree.resources import Conflict, Member, Told
+    from hedgerow.cli.tree.resources import Conflict, ShownCondition, TreeNode
 
 Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class TreeChange:
     """A change of one object."""
 
     namespace: str
@@ -25,37 +25,37 @@ class News:
     words: str
 
 
-def news(
-    before: Iterable[Member], after: Iterable[Member], program: str = PROGRAM
-) -> tuple[News, ...]:
+def tree_changes(
+    before: Iterable[TreeNode], after: Iterable[TreeNode], program: str = PROGRAM
+) -> tuple[TreeChange, ...]:
     """Return what was added, changed or removed, in order; past objects do not count."""
     old, new = _by_key(before), _by_key(after)
     told = [
-        News(member.namespace, str(member), words)
-        for key, member in new.items()
-        if not member.past
-        for words in _words(old.get(key), member, program)
+        TreeChange(node.namespace, str(node), words)
+        for key, node in new.items()
+        if not node.past
+        for words in _words(old.get(key), node, program)
     ]
     gone = (m for key, m in old.items() if key not in new and not m.past)
-    return (*told, *(News(m.namespace, str(m), _farewell(m)) for m in gone))
+    return (*told, *(TreeChange(m.namespace, str(m), _removal(m)) for m in gone))
 
 
-def _by_key(trees: Iterable[Member]) -> Mapping[Key, Member]:
-    members = (member for tree in trees for member in _all(tree))
-    return {(member.namespace, member.kind, member.name): member for member in members}
+def _by_key(trees: Iterable[TreeNode]) -> Mapping[Key, TreeNode]:
+    nodes = (node for tree in trees for node in _all(tree))
+    return {(node.namespace, node.kind, node.name): node for node in nodes}
 
 
-def _all(member: Member) -> Iterator[Member]:
-    yield member
-    for child in member.children:
+def _all(node: TreeNode) -> Iterator[TreeNode]:
+    yield node
+    for child in node.children:
         yield from _all(child)
 
 
-def _farewell(member: Member) -> str:
-    return "gone" if member.uid else "no longer missed"
+def _removal(node: TreeNode) -> str:
+    return "gone" if node.uid else "no longer missed"
 
 
-def _words(old: Member | None, new: Member, program: str) -> Iterator[str]:
+def _words(old: TreeNode | None, new: TreeNode, program: str) -> Iterator[str]:
     if old is None or old.past:
         yield f"new, {new.readiness.words}"
     elif old.uid and old.uid != new.uid:
@@ -69,7 +69,7 @@ def _words(old: Member | None, new: Member, program: str) -> Iterator[str]:
     yield from (f"{c.path} is no longer contested" for c in before if c.path not in paths)
 
 
-def _progress(old: Member, new: Member) -> Iterator[str]:
+def _progress(old: TreeNode, new: TreeNode) -> Iterator[str]:
     """Yield an object's changes; a resource's own Ready is reported as a condition."""
     if old.readiness != new.readiness and old.conditions == new.conditions:
         yield f"{new.readiness.words} (was {old.readiness.words})"
@@ -77,17 +77,18 @@ def _progress(old: Member, new: Member) -> Iterator[str]:
         yield f"changed by {new.changed.manager}"
 
 
-def _conditions(old: Iterable[Told], new: Iterable[Told]) -> Iterator[str]:
-    before = {told.type: told for told in old}
-    for told in new:
-        was = before.pop(told.type, None)
-        if was is None or _essence(was) != _essence(told):
-            yield f"{told.type}={told.status} {told.reason}: {told.message}".rstrip(": ")
+def _conditions(old: Iterable[ShownCondition], new: Iterable[ShownCondition]) -> Iterator[str]:
+    before = {condition.type: condition for condition in old}
+    for condition in new:
+        was = before.pop(condition.type, None)
+        if was is None or _content(was) != _content(condition):
+            reason = f"{condition.reason}: {condition.message}".rstrip(": ")
+            yield f"{condition.type}={condition.status} {reason}".rstrip()
     yield from (f"no longer {kind}" for kind in before)
 
 
-def _essence(told: Told) -> tuple[str, ...]:
-    return told.status, told.reason, told.message
+def _content(condition: ShownCondition) -> tuple[str, ...]:
+    return condition.status, condition.reason, condition.message
 
 
 def _held(conflict: Conflict, program: str) -> str:

@@ -9,11 +9,11 @@ from pydantic_core import to_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from hedgerow.cli.tree.resources import Conflict, Member
+    from hedgerow.cli.tree.resources import Conflict, TreeNode
     from hedgerow.fields.managed import Holder
 
 
-def listed(trees: Iterable[Member], unread: Mapping[str, str]) -> dict[str, Any]:
+def listed(trees: Iterable[TreeNode], unread: Mapping[str, str]) -> dict[str, Any]:
     """Return the resources with their children, and the kinds that could not be read, with why."""
     return {
         "resources": [_member(tree) for tree in trees],
@@ -26,26 +26,26 @@ def text(found: Mapping[str, Any], *, line: bool = False) -> str:
     return to_json(found, indent=None if line else 2).decode() + "\n"
 
 
-def _member(member: Member) -> dict[str, Any]:
+def _member(node: TreeNode) -> dict[str, Any]:
     conditions = [
         {"type": c.type, "status": c.status, "reason": c.reason, "message": c.message,
          "lastTransitionTime": c.since}
-        for c in member.conditions
+        for c in node.conditions
     ]  # fmt: skip
     full = {
-        "apiVersion": member.api_version,
-        "kind": member.kind,
-        "namespace": member.namespace,
-        "name": member.name,
-        "uid": member.uid,
-        "status": member.readiness.verdict,
-        "readiness": member.readiness.words,
-        "past": member.past,
-        "changed": _holder(member.changed) if member.changed else None,
+        "apiVersion": node.api_version,
+        "kind": node.kind,
+        "namespace": node.namespace,
+        "name": node.name,
+        "uid": node.uid,
+        "status": node.readiness.verdict,
+        "readiness": node.readiness.words,
+        "past": node.past,
+        "changed": _holder(node.changed) if node.changed else None,
         "conditions": conditions,
-        "contested": [_conflict(conflict) for conflict in member.conflicts],
-        "warning": member.warning,
-        "children": [_member(child) for child in member.children],
+        "contested": [_conflict(conflict) for conflict in node.conflicts],
+        "warning": node.warning,
+        "children": [_member(child) for child in node.children],
     }
     return {key: value for key, value in full.items() if value}
 

@@ -16,7 +16,7 @@ from hedgerow.cli import broken_pipes
 from hedgerow.cli.interrupts import SIGNALS
 from hedgerow.cli.owners.page import printable
 from hedgerow.cli.program import program_name, say
-from hedgerow.cli.tree.diff import news
+from hedgerow.cli.tree.diff import tree_changes
 from hedgerow.cli.tree.listing import listed, text
 from hedgerow.cli.tree.page import sections
 from hedgerow.cli.tree.terminal import lines
@@ -26,8 +26,8 @@ from hedgerow.runtime.clock import SystemClock
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
-    from hedgerow.cli.tree.look import Look
-    from hedgerow.cli.tree.resources import Member
+    from hedgerow.cli.tree.look import WatchedTrees
+    from hedgerow.cli.tree.resources import TreeNode
     from hedgerow.runtime.clock import Clock
 
 GATHER: Final = 0.1
@@ -41,12 +41,12 @@ class Drawing(Protocol):
 
     ticks: bool
 
-    def draw(self, trees: Sequence[Member], unread: Mapping[str, str]) -> None:
+    def draw(self, trees: Sequence[TreeNode], unread: Mapping[str, str]) -> None:
         """Show the current trees."""
         ...
 
 
-async def watch(look: Look, drawing: Drawing) -> int:
+async def watch(watched: WatchedTrees, drawing: Drawing) -> int:
     """Draw what was read, and every change, until a signal; return the signal's number.
 
     It is 0 if nobody reads the output any more. No message is printed: a signal is a normal way to
@@ -62,20 +62,20 @@ async def watch(look: Look, drawing: Drawing) -> int:
 
         async with anyio.create_task_group() as group:
             group.start_soon(listen, group.cancel_scope)
-            group.start_soon(look.follow)
+            group.start_soon(watched.follow)
             try:
-                await _draw(look, drawing)
+                await _draw(watched, drawing)
             except BrokenPipeError:
                 broken_pipes.silence()
                 group.cancel_scope.cancel()
     return number
 
 
-async def _draw(look: Look, drawing: Drawing) -> None:
+async def _draw(watched: WatchedTrees, drawing: Drawing) -> None:
     while True:
-        drawing.draw(look.trees(), look.unread())
+        drawing.draw(watched.trees(), watched.unread())
         with anyio.move_on_after(TICK if drawing.ticks else None):
-            await look.changed()
+            await watched.changed()
         await anyio.sleep(GATHER)
 
 
@@ -102,7 +102,7 @@ class Redrawn:
         self._live = live
         self._clock = clock
 
-    def draw(self, trees: Sequence[Member], unread: Mapping[str, str]) -> None:
+    def draw(self, trees: Sequence[TreeNode], unread: Mapping[str, str]) -> None:
         """Draw the picture again."""
         width, height = self._live.console.size
         picture = [*pictured(trees, self._clock, width), *map(Text, left_out(unread))]
@@ -129,17 +129,17 @@ class Appended:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._last: Sequence[Member] | None = None
+        self._last: Sequence[TreeNode] | None = None
         self._unread: Mapping[str, str] = {}
 
-    def draw(self, trees: Sequence[Member], unread: Mapping[str, str]) -> None:
+    def draw(self, trees: Sequence[TreeNode], unread: Mapping[str, str]) -> None:
         """Print what is new since the last time."""
         if self._last is None:
             for line in pictured(trees, self._clock, ENDLESS):
                 typer.echo(line.plain)
         else:
             at = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
-            for new in news(self._last, trees, program_name()):
+            for new in tree_changes(self._last, trees, program_name()):
                 typer.echo(printable(f"{at} {new.namespace} {new.object}: {new.words}"))
         for line in left_out({k: why for k, why in unread.items() if k not in self._unread}):
             say(line)
@@ -154,7 +154,7 @@ class Streamed:
     def __init__(self) -> None:
         self._last = ""
 
-    def draw(self, trees: Sequence[Member], unread: Mapping[str, str]) -> None:
+    def draw(self, trees: Sequence[TreeNode], unread: Mapping[str, str]) -> None:
         """Print a line unless it equals the last one."""
         line = text(listed(trees, unread), line=True)
         if line != self._last:
@@ -162,7 +162,7 @@ class Streamed:
         self._last = line
 
 
-def print_once(trees: Sequence[Member], unread: Mapping[str, str], output: str) -> None:
+def print_once(trees: Sequence[TreeNode], unread: Mapping[str, str], output: str) -> None:
     """Print trees in the requested format; lines are not cut if there is no terminal.
 
     Kinds that could not be read are reported on standard error.
@@ -179,7 +179,7 @@ def print_once(trees: Sequence[Member], unread: Mapping[str, str], output: str) 
         say(line)
 
 
-def pictured(trees: Sequence[Member], clock: Clock, width: int) -> Iterator[Text]:
+def pictured(trees: Sequence[TreeNode], clock: Clock, width: int) -> Iterator[Text]:
     """Yield the lines of a picture."""
     yield from lines(sections(trees, clock.now()), width) if trees else [Text("nothing is left")]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from hedgerow.cli.program import program_name
-from hedgerow.cli.tree.resources import Stock, is_ours, lineage, reduced
+from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.kube.watch import Bookmark, Snapshot, reflect
 from hedgerow.objects import metadata
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from hedgerow.cli.tree.kinds import Family
-    from hedgerow.cli.tree.resources import Member
+    from hedgerow.cli.tree.resources import TreeNode
     from hedgerow.kube.cluster import Cluster
     from hedgerow.kube.errors import KubeError
     from hedgerow.kube.watch import Changed
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 
 
-class Look:
+class WatchedTrees:
     """The objects of some kinds, in one namespace or (if empty) in all; only `name` if given.
 
     Before `read`, `families` are all requested ones.
@@ -43,12 +43,12 @@ class Look:
         self._objects: dict[ApiResource, dict[Key, Object]] = {}
         self._news = anyio.Event()
 
-    def trees(self) -> tuple[Member, ...]:
+    def trees(self) -> tuple[TreeNode, ...]:
         """Return the trees, sorted by namespace."""
         found = [obj for kind in self._objects.values() for obj in kind.values()]
-        stock = Stock(found, {api.kind for api in self._problems if api not in self._objects})
+        index = ObjectIndex(found, {api.kind for api in self._problems if api not in self._objects})
         roots = [
-            lineage(resource, family.owned, stock, program_name(), custom=family.is_custom)
+            resource_tree(resource, family.owned, index, program_name(), custom=family.is_custom)
             for family in self.families
             for resource in self._resources(family)
         ]

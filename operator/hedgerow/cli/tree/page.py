@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hedgerow.cli.tree.readiness import Verdict
-    from hedgerow.cli.tree.resources import Conflict, Member
+    from hedgerow.cli.tree.resources import Conflict, TreeNode
 
 MOST: Final = 8
 """The most Current children of a kind with equal state that are listed; the rest is counted."""
@@ -59,7 +59,7 @@ class Section:
     rows: tuple[Row, ...]
 
 
-def sections(trees: Iterable[Member], now: datetime) -> tuple[Section, ...]:
+def sections(trees: Iterable[TreeNode], now: datetime) -> tuple[Section, ...]:
     """Return the sections of trees that are sorted by namespace."""
     return tuple(
         _section(namespace, tuple(roots), now)
@@ -67,11 +67,11 @@ def sections(trees: Iterable[Member], now: datetime) -> tuple[Section, ...]:
     )
 
 
-def _section(namespace: str, roots: Sequence[Member], now: datetime) -> Section:
+def _section(namespace: str, roots: Sequence[TreeNode], now: datetime) -> Section:
     counts = Counter[str]()
     for root in roots:
-        counts.update(member.readiness.verdict for member in root.walk())
-        counts["contested"] += sum(len(member.conflicts) for member in root.walk())
+        counts.update(node.readiness.verdict for node in root.walk())
+        counts["contested"] += sum(len(node.conflicts) for node in root.walk())
     number = sum(1 for root in roots for _ in root.walk())
     told = [f"{number} object{'s' if number > 1 else ''}"]
     told += [f"{counts[key]} {words}" for key, words in _COUNTED.items() if counts[key]]
@@ -86,35 +86,35 @@ _COUNTED: Final = {
 
 
 def _rows(
-    member: Member, parent: Member | None, guide: str, after: str, now: datetime
+    node: TreeNode, parent: TreeNode | None, guide: str, after: str, now: datetime
 ) -> Iterator[Row]:
-    shown, counted = _folded(member.present)
-    name = str(member)
+    shown, counted = _folded(node.present)
+    name = str(node)
     yield Row(
         guide,
         after + ("│ " if shown else "  "),
         printable(name),
-        printable(_shortened(member, parent)),
-        member.readiness.verdict,
-        printable(member.readiness.words),
-        printable(member.changed.manager) if member.changed else "",
-        age(member.changed.time, now) if member.changed else "",
-        tuple(_notes(member, now)),
+        printable(_shortened(node, parent)),
+        node.readiness.verdict,
+        printable(node.readiness.words),
+        printable(node.changed.manager) if node.changed else "",
+        age(node.changed.time, now) if node.changed else "",
+        tuple(_notes(node, now)),
     )
     for child in shown:
         last = child is shown[-1] and not counted
         yield from _rows(
-            child, member, after + ("└ " if last else "├ "), after + ("  " if last else "│ "), now
+            child, node, after + ("└ " if last else "├ "), after + ("  " if last else "│ "), now
         )
     for number, words in enumerate(counted, 1):
         mark = "└ " if number == len(counted) else "├ "
         yield Row(after + mark, after, words, words, None, "", "", "")
 
 
-def _folded(children: Sequence[Member]) -> tuple[list[Member], list[str]]:
+def _folded(children: Sequence[TreeNode]) -> tuple[list[TreeNode], list[str]]:
     """Return the children to show, and the others in words."""
     alike = Counter[tuple[str, str]]()
-    shown: list[Member] = []
+    shown: list[TreeNode] = []
     for child in children:
         key = child.kind, child.readiness.words
         plain = child.readiness.verdict == "Current" and not (child.present or child.conflicts)
@@ -125,33 +125,33 @@ def _folded(children: Sequence[Member]) -> tuple[list[Member], list[str]]:
     return shown, [f"… {n} more {kind}: {words}" for (kind, words), n in more.items()]
 
 
-def _shortened(member: Member, parent: Member | None) -> str:
+def _shortened(node: TreeNode, parent: TreeNode | None) -> str:
     """Return a name without the parent's name as prefix: `Pod/…-x2x1z`."""
-    if parent is None or not member.name.startswith(f"{parent.name}-"):
-        return str(member)
-    return f"{member.kind}/…{member.name.removeprefix(parent.name)}"
+    if parent is None or not node.name.startswith(f"{parent.name}-"):
+        return str(node)
+    return f"{node.kind}/…{node.name.removeprefix(parent.name)}"
 
 
-def _notes(member: Member, now: datetime) -> Iterator[Note]:
-    others = [told for told in member.conditions if told.type != "Ready"]
+def _notes(node: TreeNode, now: datetime) -> Iterator[Note]:
+    others = [told for told in node.conditions if told.type != "Ready"]
     if others:
         yield Note(printable(", ".join(f"{c.type}={c.status} {c.reason}" for c in others)), False)
-    unmet = (told for told in member.conditions if told.status != "True")
-    whys = (told.message for told in unmet if not _is_conflict(told.reason, member))
+    unmet = (told for told in node.conditions if told.status != "True")
+    whys = (told.message for told in unmet if not _is_conflict(told.reason, node))
     yield from (Note(printable(why), False) for why in dict.fromkeys(whys) if why)
-    yield from (Note(_held(conflict, now), True) for conflict in member.conflicts)
-    if member.conflicts:
-        group = member.api_version.rpartition("/")[0]
-        kind = ".".join(filter(None, (member.kind, group)))
-        what = overview(f"{kind}/{member.name}", member.namespace, program_name())
+    yield from (Note(_held(conflict, now), True) for conflict in node.conflicts)
+    if node.conflicts:
+        group = node.api_version.rpartition("/")[0]
+        kind = ".".join(filter(None, (node.kind, group)))
+        what = overview(f"{kind}/{node.name}", node.namespace, program_name())
         yield Note(printable(f"what to do: {what}"), False)
-    if member.warning:
-        yield Note(printable(member.warning), True)
+    if node.warning:
+        yield Note(printable(node.warning), True)
 
 
-def _is_conflict(reason: str, member: Member) -> bool:
+def _is_conflict(reason: str, node: TreeNode) -> bool:
     """Return whether a condition only repeats conflicts that are shown at their own objects."""
-    return reason == "FieldConflict" and any(each.conflicts for each in member.walk())
+    return reason == "FieldConflict" and any(each.conflicts for each in node.walk())
 
 
 def _held(conflict: Conflict, now: datetime) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.cli.tree.readiness import Readiness, readiness
 from hedgerow.fields.managed import Holder, managers
-from hedgerow.objects import PROGRAM, annotation, controller_of, is_going, metadata
+from hedgerow.objects import PROGRAM, annotation, controller_of, is_terminating, metadata
 from hedgerow.plan.annotation import STATUS_ANNOTATION
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.installations import doubly_reported, instance_of
@@ -63,7 +63,7 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ShownCondition:
     """A condition of the resource's status."""
 
     type: str
@@ -74,7 +74,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class TreeNode:
     """One object of a tree.
 
     `changed` is the newest write to anything but the status; None if no entry has a time. Only our
@@ -89,9 +89,9 @@ class Member:
     uid: str
     readiness: Readiness
     changed: Holder | None = None
-    conditions: tuple[Told, ...] = ()
+    conditions: tuple[ShownCondition, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
-    children: tuple[Member, ...] = ()
+    children: tuple[TreeNode, ...] = ()
     past: bool = False
     warning: str = ""
     """A warning about the object: several installations write its status."""
@@ -101,11 +101,11 @@ class Member:
         return f"{self.kind}/{self.name}"
 
     @property
-    def present(self) -> tuple[Member, ...]:
+    def present(self) -> tuple[TreeNode, ...]:
         """Return the children that are not past."""
         return tuple(child for child in self.children if not child.past)
 
-    def walk(self) -> Iterator[Member]:
+    def walk(self) -> Iterator[TreeNode]:
         """Yield the member and the present members below it, parents first."""
         yield self
         for child in self.present:
@@ -113,7 +113,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class ObjectIndex:
     """All objects that were read, including those of other owners; `unread` kinds were not."""
 
     objects: Sequence[Object]
@@ -169,23 +169,23 @@ def is_ours(resource: Object, controller: str, program: str = PROGRAM) -> bool:
     )
 
 
-def lineage(
+def resource_tree(
     resource: Object,
     owned: Sequence[str],
-    stock: Stock,
+    index: ObjectIndex,
     program: str = PROGRAM,
     *,
     custom: bool = True,
-) -> Member:
+) -> TreeNode:
     """Return the tree of one of our resources, whose children are of the `owned` kinds.
 
     What it says is in its status, or in its annotation if it is not `custom`. `program` manages it.
     Children are sorted by the order of the `owned` kinds, then by name. Raises nothing.
     """
-    return _Lineage(resource, tuple(owned), stock, program, custom=custom).tree()
+    return _TreeBuilder(resource, tuple(owned), index, program, custom=custom).tree()
 
 
-class _Lineage:
+class _TreeBuilder:
     """Builds one tree."""
 
     __slots__ = (
@@ -194,20 +194,26 @@ class _Lineage:
     )  # fmt: skip
 
     def __init__(
-        self, resource: Object, owned: tuple[str, ...], stock: Stock, program: str, *, custom: bool
+        self,
+        resource: Object,
+        owned: tuple[str, ...],
+        index: ObjectIndex,
+        program: str,
+        *,
+        custom: bool,
     ) -> None:
         self._program, self._custom = program, custom
         self._resource = resource
         self._view = View(resource)
         self._owned = owned
-        self._stock = stock
+        self._stock = index
         says = self._view if custom else _says(resource)
         self._conditions = tuple(_conditions(says))
         self._contested: dict[str, list[Conflict]] = {}
         for ref, conflict in _contested(says):
             self._contested.setdefault(ref, []).append(conflict)
 
-    def tree(self) -> Member:
+    def tree(self) -> TreeNode:
         root = self._member(self._resource)
         silent = Readiness("InProgress", "no status yet: does the operator run?")
         is_silent = self._custom and root.readiness.verdict == "Current" and not self._conditions
@@ -221,12 +227,12 @@ class _Lineage:
             warning=doubly_reported(self._resource, self._program),
         )
 
-    def _member(self, live: Object, *, past: bool = False) -> Member:
+    def _member(self, live: Object, *, past: bool = False) -> TreeNode:
         view, own = View(live), readiness(live)
         kind, name = view.text("kind"), view.name
         is_over = past or _is_over(kind, own)
         below = self._stock.children(view.uid)
-        return Member(
+        return TreeNode(
             api_version=view.text("apiVersion"),
             kind=kind,
             namespace=view.namespace,
@@ -239,21 +245,21 @@ class _Lineage:
             past=past or _is_spent(live),
         )
 
-    def _sorted(self, members: Iterable[Member]) -> tuple[Member, ...]:
+    def _sorted(self, nodes: Iterable[TreeNode]) -> tuple[TreeNode, ...]:
         ranks = {kind: rank for rank, kind in enumerate(self._owned)}
-        return tuple(sorted(members, key=lambda m: (ranks.get(m.kind, len(ranks)), m.kind, m.name)))
+        return tuple(sorted(nodes, key=lambda m: (ranks.get(m.kind, len(ranks)), m.kind, m.name)))
 
     def _conflicts(self, ref: str) -> tuple[Conflict, ...]:
         return tuple(self._contested.get(ref, ()))
 
-    def _absent(self, there: Collection[str]) -> Iterator[Member]:
+    def _absent(self, there: Collection[str]) -> Iterator[TreeNode]:
         """Yield the children that the status names but that are missing."""
         for ref, reason in self._spoken_of():
             if ref in there:
                 continue
             kind, _, name = ref.partition("/")
             found = self._stock.find(kind, self._view.namespace, name)
-            yield Member(
+            yield TreeNode(
                 api_version=View(found or {}).text("apiVersion"),
                 kind=kind,
                 namespace=self._view.namespace,
@@ -281,7 +287,7 @@ class _Lineage:
 
     def _missing(self, kind: str, found: Object | None, reason: str) -> Readiness:
         if found is not None:
-            why = "waits until the old one is gone" if is_going(found) else _taken_by(found)
+            why = "waits until the old one is gone" if is_terminating(found) else _taken_by(found)
             return Readiness("NotFound", f"missing: {why}")
         if kind in self._stock.unread:
             return Readiness("Unknown", f"not readable: {reason}")
@@ -308,10 +314,10 @@ def last_change(live: Object) -> Holder | None:
     return max(reversed(wanted), key=lambda holder: holder.time, default=None)
 
 
-def _conditions(view: View) -> Iterator[Told]:
+def _conditions(view: View) -> Iterator[ShownCondition]:
     for one in map(View, view.items("status", "conditions")):
         names = ("type", "status", "reason", "message", "lastTransitionTime")
-        yield Told(*(one.text(name) for name in names))
+        yield ShownCondition(*(one.text(name) for name in names))
 
 
 def _contested(view: View) -> Iterator[tuple[str, Conflict]]:

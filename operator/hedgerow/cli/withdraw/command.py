@@ -13,7 +13,7 @@ from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners.page import printable
 from hedgerow.cli.program import installation, program_name, say
 from hedgerow.cli.withdraw.plan import (
-    bequest,
+    co_owning_apply,
     count,
     endpoints,
     is_mark,
@@ -218,7 +218,7 @@ class _Withdrawal:
     async def _attempt(self, live: Object, endpoint: str) -> Result:
         fields = count(live, self._manager, endpoint)
         lost = await self._lost(live, endpoint)
-        blocking = {steps for steps in lost if not is_mark(steps)}
+        blocking = {field_path for field_path in lost if not is_mark(field_path)}
         free = not blocking or self._order.drop or self._is_reported_elsewhere(live, endpoint)
         if free:
             if self._order.yes:
@@ -227,7 +227,7 @@ class _Withdrawal:
         if self._order.to:
             return await self._hand_over(live, endpoint, fields)
         freed = await self._free(live) if not endpoint else False
-        told = tuple(lost[steps] for steps in lost if steps in blocking)
+        told = tuple(lost[field_path] for field_path in lost if field_path in blocking)
         return Result(self._target, endpoint, "kept", fields, told, freed=freed)
 
     async def _lost(self, live: Object, endpoint: str) -> dict[tuple[str, ...], Change]:
@@ -243,14 +243,22 @@ class _Withdrawal:
     async def _hand_over(self, live: Object, endpoint: str, fields: int) -> Result:
         """Make the new manager hold what would be lost, then give it up; no value changes."""
         done = Result(self._target, endpoint, "handed over", fields)
-        body = declaring(live, self._order.to, bequest(live, self._manager, endpoint), endpoint)
+        body = declaring(
+            live, self._order.to, co_owning_apply(live, self._manager, endpoint), endpoint
+        )
         now = await self._apply(body, endpoint, manager=self._order.to, dry_run=not self._order.yes)
         if not self._order.yes:
             return done
-        changed = {steps: c for steps, c in losses(live, now).items() if not is_mark(steps)}
+        changed = {
+            field_path: c for field_path, c in losses(live, now).items() if not is_mark(field_path)
+        }
         if not changed:
             after = await self._apply(nothing(now), endpoint, dry_run=True)
-            changed = {steps: c for steps, c in losses(now, after).items() if not is_mark(steps)}
+            changed = {
+                field_path: c
+                for field_path, c in losses(now, after).items()
+                if not is_mark(field_path)
+            }
         if changed:
             told = tuple(changed.values())
             return Result(self._target, endpoint, "kept", fields, told, why="admission changes")

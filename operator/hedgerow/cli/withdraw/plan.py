@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed import entry, held, managers
 from hedgerow.fields.paths import path_of
-from hedgerow.fields.sets import ABSENT, Steps, Values, is_hollow, is_key, leaves, versioned
+from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, is_key, leaves, versioned
 from hedgerow.objects import NORMAL_FORM_ANNOTATION, metadata
 from hedgerow.plan.policy import is_controller_label
 from hedgerow.plan.transfers import Change, holdings, shown
@@ -15,7 +15,7 @@ from hedgerow.plan.transfers import Change, holdings, shown
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
-_MARKS: Final[tuple[Steps, ...]] = (
+_MARKS: Final[tuple[FieldPath, ...]] = (
     ("f:metadata", "f:finalizers"),
     ("f:metadata", "f:annotations", f"f:{NORMAL_FORM_ANNOTATION}"),
 )
@@ -41,30 +41,32 @@ def nothing(live: Object) -> Object:
     return versioned(body, live)
 
 
-def losses(before: Object, after: Object) -> dict[Steps, Change]:
+def losses(before: Object, after: Object) -> dict[FieldPath, Change]:
     """Return the held fields whose value differs afterwards.
 
     This includes fields of others: if a list item is removed, their fields in it are lost too.
     """
     was, is_now = Values(before), Values(after)
     return {
-        steps: Change(path_of(steps), shown(was, steps), shown(is_now, steps))
-        for steps in holdings(before)
-        if not identical(was.at(steps), is_now.at(steps))
+        field_path: Change(path_of(field_path), shown(was, field_path), shown(is_now, field_path))
+        for field_path in holdings(before)
+        if not identical(was.at(field_path), is_now.at(field_path))
     }
 
 
-def is_mark(steps: Steps) -> bool:
+def is_mark(field_path: FieldPath) -> bool:
     """Return whether only the operator that wrote a field uses it."""
-    return is_controller_label(steps) or any(steps[: len(mark)] == mark for mark in _MARKS)
+    return is_controller_label(field_path) or any(
+        field_path[: len(mark)] == mark for mark in _MARKS
+    )
 
 
-def bequest(live: Object, manager: str, endpoint: str) -> tuple[Steps, ...]:
+def co_owning_apply(live: Object, manager: str, endpoint: str) -> tuple[FieldPath, ...]:
     """Return the fields that only this manager holds, which are lost if nobody else takes them."""
     holders, known, values = holdings(live), held(live), Values(live)
     return tuple(
-        steps
-        for steps in leaves(entry(live, manager, endpoint) or {})
-        if len(holders[steps]) == 1 and values.at(steps) is not ABSENT
-        if not is_key(steps) and not is_hollow(known, steps) and not is_mark(steps)
+        field_path
+        for field_path in leaves(entry(live, manager, endpoint) or {})
+        if len(holders[field_path]) == 1 and values.at(field_path) is not ABSENT
+        if not is_key(field_path) and not is_hollow(known, field_path) and not is_mark(field_path)
     )

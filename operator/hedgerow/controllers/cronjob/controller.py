@@ -12,11 +12,11 @@ from hedgerow.controllers.cronjob.history import last_success, outdated
 from hedgerow.controllers.cronjob.missed import (
     LONGEST_LOOK_BACK,
     MOST_MISSED,
-    Agenda,
-    Backlog,
-    agenda,
-    backlog,
-    faults,
+    MissedCount,
+    MissedStarts,
+    missed_count,
+    missed_starts,
+    schedule_problems,
     timetable,
 )
 from hedgerow.controllers.cronjob.starts import START_GUARD, Record
@@ -51,14 +51,14 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
         )
     record = starts.record(cj, jobs, schedule, now, observed.created)
     since = max((time for time in (record.last, created) if time), default=now)
-    plan = agenda(schedule, since, cj.spec.starting_deadline_seconds, now)
-    behind = backlog(cj, schedule, record, plan, since=since, now=now)
+    plan = missed_starts(schedule, since, cj.spec.starting_deadline_seconds, now)
+    behind = missed_count(cj, schedule, record, plan, since=since, now=now)
     due = None if cj.spec.suspend else plan.due
-    rivals = [job.name for job in jobs if due and hinders(cj, job)]
-    full = bool(due and not rivals and is_full(cj, jobs))
-    replaced = frozenset(rivals if cj.spec.concurrency_policy == "Replace" else ())
+    blocking = [job.name for job in jobs if due and blocks_next_start(cj, job)]
+    full = bool(due and not blocking and is_full(cj, jobs))
+    replaced = frozenset(blocking if cj.spec.concurrency_policy == "Replace" else ())
     children = kept(cj, [job for job in jobs if job.name not in replaced], record)
-    made = [starts.creation(cj, due)] if due and not rivals and not full else []
+    made = [starts.creation(cj, due)] if due and not blocking and not full else []
     verdict = (health(cj, plan, full), *ahead(record))
     return Desired(
         (*children, *made),
@@ -72,7 +72,7 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
         ),
         (
             *progress(cj, jobs, record),
-            *remarks(cj, record, plan, behind, rivals=rivals, full=full),
+            *remarks(cj, record, plan, behind, blocking=blocking, full=full),
         ),
         wait(record, None if cj.spec.suspend else plan.upcoming, now),
     )
@@ -85,7 +85,7 @@ def wait(record: Record, upcoming: datetime | None, now: datetime) -> timedelta 
     return None if soonest is None else min(soonest - now, LONGEST_LOOK_BACK)
 
 
-def hinders(cj: CronJob, job: Job) -> bool:
+def blocks_next_start(cj: CronJob, job: Job) -> bool:
     """Return whether a Job blocks the next start: it must end, or with Replace be deleted first."""
     policy = cj.spec.concurrency_policy
     return not job.finished and policy != "Allow" and not (policy == "Replace" and job.going)
@@ -106,11 +106,13 @@ def kept(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Keep | Fi
     success = last_success(jobs, cj.status.last_successful_time)
     old = outdated(jobs, spec.successful_jobs_history_limit, spec.failed_jobs_history_limit)
     for job in jobs:
-        told = job.name not in record.news
-        news = job.succeeded and job.completion_time == success != cj.status.last_successful_time
-        if told and START_GUARD in job.finalizers:
+        is_recorded = job.name not in record.unrecorded
+        is_new_success = (
+            job.succeeded and job.completion_time == success != cj.status.last_successful_time
+        )
+        if is_recorded and START_GUARD in job.finalizers:
             yield Finalized(Job, job.name, START_GUARD)
-        elif not told or news or job.name not in old:
+        elif not is_recorded or is_new_success or job.name not in old:
             yield Keep(Job, job.name)
 
 
@@ -120,7 +122,7 @@ def status(
     record: Record,
     verdict: tuple[Condition, ...],
     *,
-    plan: Agenda | None = None,
+    plan: MissedStarts | None = None,
     missed: int = 0,
 ) -> CronJobStatus:
     """Return the status: running Jobs, the last start, and the next start unless suspended."""
@@ -142,7 +144,7 @@ def unreadable(cj: CronJob) -> tuple[Condition, ...]:
     """Return `Stalled` and not `Ready`, with everything that the user has to fix."""
     zones: list[str] = []
     schedules: list[str] = []
-    for fault in faults(cj.spec.schedule, cj.spec.time_zone):
+    for fault in schedule_problems(cj.spec.schedule, cj.spec.time_zone):
         if fault.field == "timeZone" and fault.error.field == cron.ZONE_FIELD:
             zones.append(f'Unknown time zone "{cj.spec.time_zone}": {fault.error.reason}')
         else:
@@ -151,7 +153,7 @@ def unreadable(cj: CronJob) -> tuple[Condition, ...]:
     return conditions.stalled(reason, "; ".join((*schedules, *zones)))
 
 
-def health(cj: CronJob, plan: Agenda, full: bool) -> Condition:
+def health(cj: CronJob, plan: MissedStarts, full: bool) -> Condition:
     """Return `Ready`: whether starts are made as declared."""
     if cj.spec.suspend:
         return conditions.ready(True, "Suspended", "no starts are made")
@@ -169,7 +171,7 @@ def ahead(record: Record) -> Iterator[Condition]:
 
     Jobs that are ahead by no more than clocks may differ do not count.
     """
-    told = [dated for dated in record.ahead if dated.job.name not in record.news]
+    told = [dated for dated in record.ahead if dated.job.name not in record.unrecorded]
     if told:
         first = min(told, key=lambda dated: (dated.start, dated.job.name))
         more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
@@ -191,7 +193,7 @@ def progress(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Notic
     """Yield notices of Jobs that started or ended and that the status does not record yet."""
     running = {reference.name for reference in cj.status.active or ()}
     for job in jobs:
-        if job.name in record.news:
+        if job.name in record.unrecorded:
             yield Notice("Started", f"started {job.name}")
         if job.finished and job.name in running:
             ended = ("Completed", "has completed") if job.succeeded else ("Failed", "has failed")
@@ -201,10 +203,10 @@ def progress(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Notic
 def remarks(
     cj: CronJob,
     record: Record,
-    plan: Agenda,
-    behind: Backlog,
+    plan: MissedStarts,
+    behind: MissedCount,
     *,
-    rivals: Sequence[str],
+    blocking: Sequence[str],
     full: bool,
 ) -> Iterator[Notice]:
     """Yield notices of starts that were skipped or wait, and of an invalid lastScheduleTime."""
@@ -228,8 +230,8 @@ def remarks(
         yield Notice("MissedStart", note, "Warning")
     if full:
         yield Notice(FULL, limited(cj), "Warning")
-    if plan.due and rivals and cj.spec.concurrency_policy == "Forbid":
-        yield Notice(WAITS, f"the start of {shown(plan.due)} waits: {rivals[0]} has not ended")
+    if plan.due and blocking and cj.spec.concurrency_policy == "Forbid":
+        yield Notice(WAITS, f"the start of {shown(plan.due)} waits: {blocking[0]} has not ended")
 
 
 def shown(time: datetime) -> str:

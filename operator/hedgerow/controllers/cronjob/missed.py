@@ -24,7 +24,7 @@ _SECOND: Final = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Agenda:
+class MissedStarts:
     """The starts of a schedule, seen from now.
 
     `due` is the newest start that may still be made. `late` is the newest one whose deadline has
@@ -40,7 +40,9 @@ class Agenda:
     too_many: bool
 
 
-def agenda(schedule: cron.Schedule, since: datetime, deadline: int | None, now: datetime) -> Agenda:
+def missed_starts(
+    schedule: cron.Schedule, since: datetime, deadline: int | None, now: datetime
+) -> MissedStarts:
     """Return the starts after `since` (the last one made, or the creation) until `now`.
 
     Of several missed starts only the newest one within the deadline (in seconds) is due. More than
@@ -52,7 +54,7 @@ def agenda(schedule: cron.Schedule, since: datetime, deadline: int | None, now: 
     earliest = in_time(since, deadline, now)
     if earliest > since:
         within = schedule.missed(earliest, now)
-    return Agenda(
+    return MissedStarts(
         due=within.latest,
         late=None if within.latest else missed.latest,
         upcoming=schedule.after(max(since, now)),
@@ -86,21 +88,23 @@ def timetable(expression: str, zone: str | None, anchor: datetime | None) -> cro
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ScheduleProblem:
     """Why a timetable cannot be read: the field of the spec that has to change, and the error."""
 
     field: Literal["schedule", "timeZone"]
     error: cron.ScheduleError
 
 
-def faults(expression: str, zone: str | None) -> tuple[Fault, ...]:
+def schedule_problems(expression: str, zone: str | None) -> tuple[ScheduleProblem, ...]:
     """Return all errors of a schedule and its zone; empty if `timetable` can read them.
 
     Schedule and zone are checked separately, so that an error in one does not hide the other.
     """
-    alone = [Fault("schedule", error) for error in cron.errors(expression)]
-    alone += [Fault("timeZone", error) for error in _zone_errors("@daily", zone)]
-    return tuple(alone or (Fault("timeZone", error) for error in _zone_errors(expression, zone)))
+    alone = [ScheduleProblem("schedule", error) for error in cron.errors(expression)]
+    alone += [ScheduleProblem("timeZone", error) for error in _zone_errors("@daily", zone)]
+    return tuple(
+        alone or (ScheduleProblem("timeZone", error) for error in _zone_errors(expression, zone))
+    )
 
 
 def _zone_errors(expression: str, zone: str | None) -> Iterator[cron.ScheduleError]:
@@ -111,7 +115,7 @@ def _zone_errors(expression: str, zone: str | None) -> Iterator[cron.ScheduleErr
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class MissedCount:
     """The latest starts in a row without a Job: how many, and since when.
 
     `too_many`: more than a hundred of them were within the deadline.
@@ -122,15 +126,15 @@ class Backlog:
     too_many: bool
 
 
-def backlog(
+def missed_count(
     cj: CronJob,
     schedule: Schedule,
     record: Record,
-    plan: Agenda,
+    plan: MissedStarts,
     *,
     since: datetime,
     now: datetime,
-) -> Backlog:
+) -> MissedCount:
     """Return the backlog of a CronJob; `since` is the last start made, or the creation.
 
     If a start is made after others were missed, it replaces them. The status then counts these
@@ -148,7 +152,7 @@ def backlog(
     if too_many and record.before:
         since = record.before
     remembered = 0 if record.fresh else cj.status.missed or 0
-    return Backlog(
+    return MissedCount(
         missed=plan.missed or max(passed, remembered, 0),
         since=since,
         too_many=too_many or plan.too_many,

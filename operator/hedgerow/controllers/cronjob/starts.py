@@ -33,7 +33,7 @@ _LOOK_BACK = (timedelta(hours=1), timedelta(days=40), LONGEST_LOOK_BACK)
 
 
 @dataclass(frozen=True, slots=True)
-class Dated:
+class DatedJob:
     """A Job, and the scheduled start that it was made for."""
 
     job: Job
@@ -47,7 +47,8 @@ class Record:
     `last` is the newest start. `recorded` is the status's lastScheduleTime; if that is ahead of
     now, it is in `refused` instead. `fresh` are the known starts made since then, and `before` is
     the newest one made before these, or the creation. `ahead` are the Jobs dated ahead of now,
-    which do not count as starts. `news` names the Jobs that are not yet recorded in the status.
+    which do not count as starts. `unrecorded` names the Jobs that are not yet recorded in the
+    status.
     """
 
     last: datetime | None
@@ -55,8 +56,8 @@ class Record:
     refused: datetime | None
     fresh: frozenset[datetime]
     before: datetime | None
-    ahead: tuple[Dated, ...]
-    news: frozenset[str]
+    ahead: tuple[DatedJob, ...]
+    unrecorded: frozenset[str]
 
 
 def name_of(owner: str, start: datetime) -> str:
@@ -113,7 +114,7 @@ def record(
     told, created = cj.status.last_schedule_time, cj.metadata.creation_timestamp
     refused = told if schedule and told and is_ahead(told, now) else None
     recorded = _caught_up(cj, schedule, now) if schedule and refused else told
-    dated = [Dated(job, start) for job in jobs if (start := start_of(cj.metadata.name, job))]
+    dated = [DatedJob(job, start) for job in jobs if (start := start_of(cj.metadata.name, job))]
     come = [each for each in dated if (recorded or _NEVER) < each.start <= now]
     newer = {each.start for each in come if _counts(each, schedule)}
     since = (named(cj.metadata.name, name) for _, name in made)
@@ -123,8 +124,8 @@ def record(
     fresh = newer & {last} if _is_held(cj) else newer
     first = min(fresh, default=_NEVER)
     known = (created, recorded, *(newer - fresh))
-    news = [each for each in dated if each.start == last and last in newer]
-    news += [each for each in dated if now < each.start <= now + TOLERANCE]
+    unrecorded = [each for each in dated if each.start == last and last in newer]
+    unrecorded += [each for each in dated if now < each.start <= now + TOLERANCE]
     return Record(
         last=last,
         recorded=None if refused else recorded,
@@ -132,11 +133,11 @@ def record(
         fresh=frozenset(fresh),
         before=max((time for time in known if time and time < first), default=None),
         ahead=tuple(each for each in dated if each.start > now),
-        news=frozenset(each.job.name for each in news),
+        unrecorded=frozenset(each.job.name for each in unrecorded),
     )
 
 
-def _counts(dated: Dated, schedule: Schedule | None) -> bool:
+def _counts(dated: DatedJob, schedule: Schedule | None) -> bool:
     """Return whether a Job counts as the start that it is dated to.
 
     A Job that somebody made by hand, for a time at which the schedule has no start, does not.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.controllers.cronjob.missed import faults
+from hedgerow.controllers.cronjob.missed import schedule_problems
 from hedgerow.validation import FieldError
 from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob, CronJobSpec
 
@@ -29,7 +29,7 @@ def errors(cj: CronJob) -> Iterator[FieldError]:
         detail = f"must be no more than {LONGEST_NAME} characters"
         yield FieldError("metadata.name", name, detail)
     values = {"schedule": cj.spec.schedule, "timeZone": cj.spec.time_zone}
-    for fault in faults(cj.spec.schedule, cj.spec.time_zone):
+    for fault in schedule_problems(cj.spec.schedule, cj.spec.time_zone):
         value, error = values[fault.field], fault.error
         # The field error repeats the value already.
         detail = error.reason if error.value == value else str(error)

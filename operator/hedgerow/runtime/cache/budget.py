@@ -18,7 +18,7 @@ import structlog
 from pydantic_core import to_json
 
 from hedgerow.plan import oversized
-from hedgerow.plan.oversized import Excess, Family, readable
+from hedgerow.plan.oversized import Family, Oversize, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -120,7 +120,7 @@ def most_for_caches(limit: int | None) -> int:
 class Shelf(Protocol):
     """The part of a store that the budget uses."""
 
-    def reduce(self, key: Key, excess: Excess) -> None:
+    def reduce(self, key: Key, oversize: Oversize) -> None:
         """Keep only a part of a cached object."""
         ...
 
@@ -152,10 +152,10 @@ class Budget:
         self.weight = 0
         self.reduced: dict[str, int] = {"object": 0, "sum": 0}
         """The number of objects of which only a part is kept, by reason."""
-        self.heard: dict[str, Callable[[Key], object]] = {}
+        self.on_room: dict[str, Callable[[Key], object]] = {}
         """By controller: a function that is called with the key of a resource that was left out."""
         self._places: dict[Place, Kept] = {}
-        self._excess: dict[Place, Excess] = {}
+        self._excess: dict[Place, Oversize] = {}
         self._families: defaultdict[Family, dict[Place, None]] = defaultdict(dict)
         self._weights: defaultdict[Family, int] = defaultdict(int)
         self._wanted: defaultdict[Family, int] = defaultdict(int)
@@ -199,28 +199,28 @@ class Budget:
     def _retake(self, place: Place, kept: Kept) -> None:
         shelf, key = place
         if kept.weight > self.bound:
-            shelf.reduce(key, Excess(kept.weight, self.bound, "object"))
+            shelf.reduce(key, Oversize(kept.weight, self.bound, "object"))
         elif self.weight > LOW * self.most:
-            shelf.reduce(key, Excess(self._wanted[kept.family], self.most, "sum"))
+            shelf.reduce(key, Oversize(self._wanted[kept.family], self.most, "sum"))
 
     def _is_left_out(self, family: Family) -> bool:
         return self._wanted.get(family, 0) > self._weights.get(family, 0)
 
-    def excess(self, place: Place, family: Family, whole: int) -> Excess | None:
+    def oversize(self, place: Place, family: Family, whole: int) -> Oversize | None:
         """Return why only a part of an object is to be kept, or None."""
         if family == self._lent:
             return None
         if whole > self.bound:
-            return Excess(whole, self.bound, "object")
+            return Oversize(whole, self.bound, "object")
         if not self._is_left_out(family):
             return None
         before = self._places.get(place)
         weight, wanted = (before.weight, before.wanted) if before else (0, 0)
         if self.weight - weight + whole <= self.most:
             return None
-        return Excess(self._wanted[family] - wanted + whole, self.most, "sum")
+        return Oversize(self._wanted[family] - wanted + whole, self.most, "sum")
 
-    def put(self, place: Place, kept: Kept, excess: Excess | None) -> None:
+    def put(self, place: Place, kept: Kept, oversize: Oversize | None) -> None:
         """Record what is kept of an object now."""
         was = self._excess.get(place)
         self._forget(place)
@@ -230,16 +230,16 @@ class Budget:
         self._wanted[kept.family] += kept.wanted
         self._wholes[kept.family] += kept.whole
         self.weight += kept.weight
-        if excess:
-            self._excess[place] = excess
-            self.reduced[excess.of] += 1
-        if excess and excess.of == "object" and (was is None or was.of != "object"):
+        if oversize:
+            self._excess[place] = oversize
+            self.reduced[oversize.of] += 1
+        if oversize and oversize.of == "object" and (was is None or was.of != "object"):
             log.warning(
                 "object is too large",
                 controller=kept.family.controller,
                 object=f"{kept.family.namespace}/{place[1][1]}",
-                weight=readable(excess.weight),
-                most=readable(excess.most),
+                weight=readable(oversize.weight),
+                most=readable(oversize.most),
             )
 
     def drop(self, place: Place) -> None:
@@ -276,12 +276,12 @@ class Budget:
             log.error("caches are over the budget of memory", weight=weight, most=most)
 
     def _leave_out(self, family: Family) -> None:
-        excess = Excess(self._wanted[family], self.most, "sum")
+        oversize = Oversize(self._wanted[family], self.most, "sum")
         for place in list(self._families[family]):
             if self._places[place].gain:
                 shelf, key = place
-                shelf.reduce(key, excess)
-        if (heard := self.heard.get(family.controller)) is not None:
+                shelf.reduce(key, oversize)
+        if (heard := self.on_room.get(family.controller)) is not None:
             heard((family.namespace, family.name))
 
     def _forget(self, place: Place) -> None:
@@ -297,8 +297,8 @@ class Budget:
         if not self._families[family]:
             del self._families[family], self._weights[family]
             del self._wanted[family], self._wholes[family]
-        if (excess := self._excess.pop(place, None)) is not None:
-            self.reduced[excess.of] -= 1
+        if (oversize := self._excess.pop(place, None)) is not None:
+            self.reduced[oversize.of] -= 1
 
 
 class Scale:
@@ -327,16 +327,16 @@ class Scale:
     def weigh(self, place: Place, obj: Object) -> Object:
         """Return what to keep of an object that is being cached."""
         family, whole = self._family(obj), weight_of(obj) + OVERHEAD
-        excess = self.budget.excess(place, family, whole) if self._reducible else None
-        if excess is not None:
-            return self._part(place, obj, excess, family, whole)
+        oversize = self.budget.oversize(place, family, whole) if self._reducible else None
+        if oversize is not None:
+            return self._part(place, obj, oversize, family, whole)
         self.budget.put(place, Kept(family, whole, whole, whole, self._reducible), None)
         return obj
 
-    def reduce(self, place: Place, obj: Object, excess: Excess) -> Object:
+    def reduce(self, place: Place, obj: Object, oversize: Oversize) -> Object:
         """Return what to keep of an object that was cached in whole."""
         family, whole = self._family(obj), weight_of(obj) + OVERHEAD
-        return self._part(place, obj, excess, family, whole)
+        return self._part(place, obj, oversize, family, whole)
 
     def settle(self, gone: Place | None) -> None:
         """Finish a change of the store; `gone` is the object that was removed, if any."""
@@ -345,13 +345,13 @@ class Scale:
         self.budget.settle()
 
     def _part(
-        self, place: Place, obj: Object, excess: Excess, family: Family, whole: int
+        self, place: Place, obj: Object, oversize: Oversize, family: Family, whole: int
     ) -> Object:
-        part = oversized.reduced(obj, excess, self._manager, self._finalizers) | self._keeps(obj)
+        part = oversized.reduced(obj, oversize, self._manager, self._finalizers) | self._keeps(obj)
         weight = weight_of(part) + OVERHEAD
         # An object that is too large by itself stays reduced even if there is room.
-        wanted = weight if excess.of == "object" else whole
-        self.budget.put(place, Kept(family, weight, wanted, whole, reducible=False), excess)
+        wanted = weight if oversize.of == "object" else whole
+        self.budget.put(place, Kept(family, weight, wanted, whole, reducible=False), oversize)
         return part
 
 

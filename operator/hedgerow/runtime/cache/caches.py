@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hedgerow.fields import managed
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.finalizers import finalizers_of
-from hedgerow.plan.oversized import Family, excess_of
+from hedgerow.plan.oversized import Family, oversize_of
 from hedgerow.runtime.cache.budget import HEAVY, Budget, Scale
 from hedgerow.runtime.cache.store import Index, Store, key_of
 from hedgerow_schemas.base import ApiResource, Object, Resource, View
@@ -90,8 +90,8 @@ class Cache:
         left_out = [(kind, obj) for kind, obj in together if _is_left_out(obj)]
         if left_out and budget.has_room(family):
             return left_out
-        lacking = [(kind, obj) for kind, obj in owned if excess_of(obj)]
-        if lacking and excess_of(live) is None and budget.lend(family):
+        lacking = [(kind, obj) for kind, obj in owned if oversize_of(obj)]
+        if lacking and oversize_of(live) is None and budget.lend(family):
             return [*lacking]
         return []
 
@@ -289,8 +289,8 @@ def _family(
 
 
 def _is_left_out(obj: Object) -> bool:
-    excess = excess_of(obj)
-    return excess is not None and excess.of == "sum"
+    oversize = oversize_of(obj)
+    return oversize is not None and oversize.of == "sum"
 
 
 def owner_key(controller: Controller[Resource], obj: Object) -> tuple[Key, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Iterator, M
 from typing import TYPE_CHECKING
 
 from hedgerow.objects import metadata
-from hedgerow.plan.oversized import Excess, excess_of
+from hedgerow.plan.oversized import Oversize, oversize_of
 from hedgerow_schemas.base import Object
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def version_of(obj: Object) -> int:
 def _is_news(obj: Object, cached: Object) -> bool:
     """Return whether an object is newer than the cached one, or the whole of a reduced one."""
     version, before = version_of(obj), version_of(cached)
-    return version > before or (version == before and excess_of(cached) is not None)
+    return version > before or (version == before and oversize_of(cached) is not None)
 
 
 def _parts(keys: Iterable[Key]) -> Iterator[list[Key]]:
@@ -173,11 +173,11 @@ class Store:
         if old is not None and metadata(old).get("uid") == uid:
             self._set(key, None)
 
-    def reduce(self, key: Key, excess: Excess) -> None:
+    def reduce(self, key: Key, oversize: Oversize) -> None:
         """Keep only a part of a cached object."""
         obj = self._objects[key]
-        if self._scale is not None and excess_of(obj) is None:
-            self._objects[key] = self._scale.reduce((self, key), obj, excess)
+        if self._scale is not None and oversize_of(obj) is None:
+            self._objects[key] = self._scale.reduce((self, key), obj, oversize)
 
     def _outlives(self, item: Object, told: int) -> bool:
         """Return whether the cached object is newer, and a list of version `told` must have it."""

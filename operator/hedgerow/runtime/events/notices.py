@@ -58,7 +58,7 @@ def due(
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class ConflictEvent:
     """A newly contested field: the object, the Event, and since when.
 
     `since` is empty if the live object has no time for it: nobody holds the field, or its holder's
@@ -80,7 +80,7 @@ def conflicts(
     program: str = PROGRAM,
     *,
     custom: bool = True,
-) -> Iterator[News]:
+) -> Iterator[ConflictEvent]:
     """Yield news of the contested fields that the live status does not contain yet.
 
     `dated` returns whether the holder of a field has a time. Each field gets one Event. If one
@@ -117,13 +117,13 @@ def settled(
 
 def _single(
     owner: ObjectRef, field: ContestedField, live: Object, since: str, program: str
-) -> News:
+) -> ConflictEvent:
     words = f"{field.object}: {field.path}: {sentence(field, program)}; left as it is"
     offered = remedies(owner, metadata(live).get("annotations") or {}, field, program=program)
     note = ". ".join((words, *map(str, offered)))
     if not offered or len(note.encode()) > LONGEST_NOTE:
         note = f"{cut(words, LONGEST_NOTE // 2)}. {_overview(owner, field.object, program)}"
-    return News(field.object, Notice("FieldConflict", note, "Warning"), since, words)
+    return ConflictEvent(field.object, Notice("FieldConflict", note, "Warning"), since, words)
 
 
 def _sum(
@@ -132,22 +132,22 @@ def _sum(
     fields: Sequence[ContestedField],
     since: str,
     program: str,
-) -> News:
+) -> ConflictEvent:
     named = ", ".join(cut(field.path, LONGEST_NOTE // 8) for field in fields[:_NAMED])
     held = f"held by {first.manager}" if first.manager else "held by nobody"
     words = f"{first.object}: {len(fields)} fields are {held}, not as declared: {named}, …"
     return _many(owner, first.object, words, since, program)
 
 
-def _rest(owner: ObjectRef, report: Report, since: str, program: str) -> News:
+def _rest(owner: ObjectRef, report: Report, since: str, program: str) -> ConflictEvent:
     counts = f"{len(report.contested)} fields are contested"
     words = f"{counts}, of which status.contested lists {len(report.listed)}"
     return _many(owner, str(owner), words, since, program)
 
 
-def _many(owner: ObjectRef, target: str, words: str, since: str, program: str) -> News:
+def _many(owner: ObjectRef, target: str, words: str, since: str, program: str) -> ConflictEvent:
     note = f"{words}; left as they are. {_overview(owner, target, program)}"
-    return News(target, Notice("FieldConflict", note, "Warning"), since, words)
+    return ConflictEvent(target, Notice("FieldConflict", note, "Warning"), since, words)
 
 
 def _since(fields: Iterable[ContestedField], dated: Callable[[ContestedField], bool]) -> str:
@@ -177,7 +177,9 @@ def restored(ref: ObjectRef, leaf: Leaf) -> Notice:
     if leaf.live is None:
         note = f"{ref}: {leaf.path} had been removed; it was put back"
     else:
-        live, want = (shown(ref.api.kind, leaf.steps, value) for value in (leaf.live, leaf.want))
+        live, want = (
+            shown(ref.api.kind, leaf.field_path, value) for value in (leaf.live, leaf.want)
+        )
         note = f"{ref}: {leaf.path} had no holder and was {live}; it was set to {want} again"
     return Notice("FieldRestored", note, "Warning")
 

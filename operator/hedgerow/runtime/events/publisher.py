@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from hedgerow.plan.status import Report
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.events.recorder import Recorder
-    from hedgerow.runtime.observation import Look, Observer
-    from hedgerow.runtime.state import Memory
+    from hedgerow.runtime.observation import Observation, ResourcePlanner
+    from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import ContestedField, Object
 
 LOGGED = ("", "log")
@@ -41,139 +41,158 @@ MOST_ATTEMPTS = 16
 log = structlog.get_logger(__name__)
 
 
-class Announcer:
+class EventPublisher:
     """Publishes the Events of one controller's passes, as long as anything may be written."""
 
     def __init__(
-        self, cluster: Cluster, observer: Observer, recorder: Recorder, meter: Meter | None = None
+        self,
+        cluster: Cluster,
+        planner: ResourcePlanner,
+        recorder: Recorder,
+        meter: Meter | None = None,
     ) -> None:
-        self._backoff = Backoff(observer.clock, meter or Meters().of(observer.controller.name))
+        self._backoff = Backoff(planner.clock, meter or Meters().of(planner.controller.name))
         self._cluster = cluster
-        self._observer = observer
+        self._planner = planner
         self._recorder = recorder
 
     def rewind(self) -> None:
         """Forget which Events were sent."""
         self._recorder.rewind()
 
-    async def of_write(self, look: Look, write: Write, memory: Memory) -> None:
+    async def publish_write(
+        self, observation: Observation, write: Write, state: ResourceState
+    ) -> None:
         """Send Events about the fields that a write restored, and those that it took by force.
 
         Each field and holder gets an Event at most once in ten minutes; more than ten fields share
         one Event.
         """
-        now = look.scene.now
+        now = observation.plan_input.now
         at = now.isoformat()
         restored = [
-            leaf for leaf in write.restores if memory.may_tell(write.id, leaf.path, "", now)
+            leaf for leaf in write.restores if state.may_send_event(write.id, leaf.path, "", now)
         ]
         for notice in notices.of_each(write.ref, restored, notices.restored, notices.many_restored):
-            await self._publish(look, memory, notice, at)
+            await self._publish(observation, state, notice, at)
         claimed = [
             leaf
             for leaf in write.claims
-            if memory.may_tell(write.id, leaf.path, notices.holders(leaf), now)
+            if state.may_send_event(write.id, leaf.path, notices.holders(leaf), now)
         ]
         for notice in notices.of_each(write.ref, claimed, notices.claimed, notices.many_claimed):
-            await self._publish(look, memory, notice, at)
-            await self._publish(look, memory, notice, at, about=str(write.ref))
+            await self._publish(observation, state, notice, at)
+            await self._publish(observation, state, notice, at, about=str(write.ref))
 
-    async def of_children(self, look: Look, memory: Memory, created: Iterable[str]) -> None:
+    async def publish_created(
+        self, observation: Observation, state: ResourceState, created: Iterable[str]
+    ) -> None:
         """Send one Event about all children that a pass created."""
         children = ", ".join(created)
         if children:
             notice = Notice("Created", f"created {children}")
-            await self._publish(look, memory, notice, look.scene.now.isoformat())
+            await self._publish(observation, state, notice, observation.plan_input.now.isoformat())
 
-    async def of_pass(
+    async def publish_warnings(
         self,
-        look: Look,
-        memory: Memory,
+        observation: Observation,
+        state: ResourceState,
         report: Report,
         problems: Iterable[Problem],
         rewritten: str,
     ) -> None:
         """Send warning Events about what the live status does not say yet, and log conflicts."""
-        meta = metadata(look.live)
+        meta = metadata(observation.live)
         generation = str(meta.get("generation", ""))
-        custom = look.scene.is_custom
+        custom = observation.plan_input.is_custom
         told = notices.conflicts(
-            look.scene.owner,
+            observation.plan_input.owner,
             report,
-            look.live,
-            partial(_is_dated, look),
-            self._observer.installation.program,
+            observation.live,
+            partial(_is_dated, observation),
+            self._planner.installation.program,
             custom=custom,
         )
-        for news in tuple(told):
-            if not memory.may_tell(LOGGED, news.words, news.since, look.scene.now):
+        for conflict_event in tuple(told):
+            if not state.may_send_event(
+                LOGGED, conflict_event.words, conflict_event.since, observation.plan_input.now
+            ):
                 continue
-            log.warning("field contested", told=news.words)
+            log.warning("field contested", told=conflict_event.words)
             # After a crash the version is still the same, so the Event gets the same name again.
-            since = news.since or meta["resourceVersion"]
-            await self._publish(look, memory, news.notice, since)
-            if news.object != str(look.scene.owner):
-                await self._publish(look, memory, news.notice, since, about=news.object)
-        for field in notices.settled(report.contested, look.live, custom=custom):
+            since = conflict_event.since or meta["resourceVersion"]
+            await self._publish(observation, state, conflict_event.notice, since)
+            if conflict_event.object != str(observation.plan_input.owner):
+                await self._publish(
+                    observation, state, conflict_event.notice, since, about=conflict_event.object
+                )
+        for field in notices.settled(report.contested, observation.live, custom=custom):
             told = f"{field.object}: {field.path}"
-            if memory.may_tell(LOGGED, told, str(field.since), look.scene.now):
+            if state.may_send_event(LOGGED, told, str(field.since), observation.plan_input.now):
                 log.info("field no longer contested", told=told)
-        ignored = look.plan.ignored
-        due = notices.due(look.desired, problems, look.live, rewritten, ignored, custom=custom)
+        ignored = observation.plan.ignored
+        due = notices.due(
+            observation.desired, problems, observation.live, rewritten, ignored, custom=custom
+        )
         for notice, occurrence in due:
             if notice.type == "Warning":
-                await self._publish(look, memory, notice, occurrence or generation)
+                await self._publish(observation, state, notice, occurrence or generation)
 
-    async def of_progress(self, look: Look, memory: Memory) -> None:
+    async def publish_normal(self, observation: Observation, state: ResourceState) -> None:
         """Send the Normal Events that compose returned.
 
         This comes after the status was written, so that the status does not wait for Events.
         """
-        generation = str(metadata(look.live).get("generation", ""))
-        for notice in look.desired.events:
+        generation = str(metadata(observation.live).get("generation", ""))
+        for notice in observation.desired.events:
             if notice.type == "Normal":
-                await self._publish(look, memory, notice, generation)
+                await self._publish(observation, state, notice, generation)
 
-    async def rewritten(self, look: Look) -> str:
+    async def rewritten(self, observation: Observation) -> str:
         """Return what mutating admission changed, and who may have done it; empty for no change.
 
         The names are read only once: for the same fields, the live status's message is used again.
         """
-        told = "; ".join(look.plan.rewritten)
+        told = "; ".join(observation.plan.rewritten)
         if not told:
             return ""
-        conditions = said(look.live, custom=look.scene.is_custom).conditions
+        conditions = said(observation.live, custom=observation.plan_input.is_custom).conditions
         before = next((c for c in conditions if c.type == REWRITTEN), None)
         if before and before.message.startswith(told):
             return before.message
-        first = look.plan.rewritten[0].partition(":")[0]
-        ref = self._child(look, first)
+        first = observation.plan.rewritten[0].partition(":")[0]
+        ref = self._child(observation, first)
         suspects = await mutations.candidates(self._cluster, ref) if ref else ""
         return f"{told}, by mutating admission: {suspects}"
 
     async def _publish(
-        self, look: Look, memory: Memory, notice: Notice, occurrence: str, about: str = ""
+        self,
+        observation: Observation,
+        state: ResourceState,
+        notice: Notice,
+        occurrence: str,
+        about: str = "",
     ) -> None:
-        owner = look.scene.owner
-        regarding = self._child(look, about) if about else owner
+        owner = observation.plan_input.owner
+        regarding = self._child(observation, about) if about else owner
         key = owner.namespace, owner.name
-        if regarding is None or self._observer.writable(key, memory) is None:
+        if regarding is None or self._planner.writable(key, state) is None:
             return
         event = Unsent(regarding, notice, occurrence)
-        if memory.refusals.waiting(EVENTS, "", self._backoff.now()):
+        if state.refusals.waiting(EVENTS, "", self._backoff.now()):
             # It would be refused too, and each attempt may take many seconds.
             if not self._recorder.is_told(event_name(*event)):
-                _keep(memory, event)
+                _keep(state, event)
             return
         error = await self._recorder.publish(*event)
         if error is not None:
-            self._put_aside(memory, event, error)
+            self._put_aside(state, event, error)
 
-    def _put_aside(self, memory: Memory, event: Unsent, error: KubeError) -> None:
+    def _put_aside(self, state: ResourceState, event: Unsent, error: KubeError) -> None:
         """Keep an Event that could not be written for a later attempt."""
-        _keep(memory, event)
+        _keep(state, event)
         refusal = self._backoff.wait(
-            memory.refusals,
+            state.refusals,
             EVENTS,
             "",
             request=Request.EVENT,
@@ -181,40 +200,46 @@ class Announcer:
             error=error,
         )
         if refusal.attempts > MOST_ATTEMPTS:
-            log.warning("events given up", object=str(event.regarding), number=len(memory.unsent))
-            memory.unsent.clear()
-            memory.refusals.drop(EVENTS)
+            log.warning("events given up", object=str(event.regarding), number=len(state.unsent))
+            state.unsent.clear()
+            state.refusals.drop(EVENTS)
 
-    async def resend(self, look: Look, memory: Memory) -> None:
+    async def resend(self, observation: Observation, state: ResourceState) -> None:
         """Write the Events that could not be written before, once their backoff is over."""
         now = self._backoff.now()
-        if not memory.unsent or memory.refusals.waiting(EVENTS, "", now):
+        if not state.unsent or state.refusals.waiting(EVENTS, "", now):
             return
-        key = look.scene.owner.namespace, look.scene.owner.name
-        for name, event in tuple(memory.unsent.items()):
-            if self._observer.writable(key, memory) is None:
+        key = observation.plan_input.owner.namespace, observation.plan_input.owner.name
+        for name, event in tuple(state.unsent.items()):
+            if self._planner.writable(key, state) is None:
                 return
             error = await self._recorder.publish(*event)
             if error is not None:
-                self._put_aside(memory, event, error)
+                self._put_aside(state, event, error)
                 return
-            del memory.unsent[name]
-        memory.refusals.drop(EVENTS)
+            del state.unsent[name]
+        state.refusals.drop(EVENTS)
 
-    def _child(self, look: Look, about: str) -> ObjectRef | None:
+    def _child(self, observation: Observation, about: str) -> ObjectRef | None:
         """Return the live child that a text such as `Deployment/demo` names, or None."""
         kind, _, name = about.partition("/")
-        live: Object | None = look.scene.live.get((kind, name))
-        apis = {owned.api.kind: owned.api for owned in self._observer.controller.written}
+        live: Object | None = observation.plan_input.live.get((kind, name))
+        apis = {owned.api.kind: owned.api for owned in self._planner.controller.written}
         if live is None or kind not in apis:
             return None
-        return ObjectRef(apis[kind], look.scene.owner.namespace, name, metadata(live)["uid"])
+        return ObjectRef(
+            apis[kind], observation.plan_input.owner.namespace, name, metadata(live)["uid"]
+        )
 
 
-def _is_dated(look: Look, field: ContestedField) -> bool:
+def _is_dated(observation: Observation, field: ContestedField) -> bool:
     """Return whether the holder of a field has a time; the API server records none for a scale."""
     kind, _, name = field.object.partition("/")
-    live = look.live if field.object == str(look.scene.owner) else look.scene.live.get((kind, name))
+    live = (
+        observation.live
+        if field.object == str(observation.plan_input.owner)
+        else observation.plan_input.live.get((kind, name))
+    )
     who = (field.manager, field.operation, field.subresource or "")
     return any(
         holder.time and (holder.manager, holder.operation, holder.subresource) == who
@@ -222,8 +247,8 @@ def _is_dated(look: Look, field: ContestedField) -> bool:
     )
 
 
-def _keep(memory: Memory, event: Unsent) -> None:
+def _keep(state: ResourceState, event: Unsent) -> None:
     """Keep an Event for later; if there are too many, drop the oldest."""
-    memory.unsent[event_name(*event)] = event
-    while len(memory.unsent) > MOST_UNSENT:
-        del memory.unsent[next(iter(memory.unsent))]
+    state.unsent[event_name(*event)] = event
+    while len(state.unsent) > MOST_UNSENT:
+        del state.unsent[next(iter(state.unsent))]

@@ -15,7 +15,7 @@ from hedgerow.runtime.leaderelection.record import (
     LEASES,
     NAMESPACES,
     Election,
-    Look,
+    Read,
     Remove,
     Take,
     Timing,
@@ -199,7 +199,7 @@ class Leadership:
             await self._steps()
         except KubeError as error:
             self._failures += 1
-            self._hear(error)
+            self._log_failure(error)
             return self._pause(error.after)
         if self._trouble:
             self._log.info("lease recovered")
@@ -209,7 +209,7 @@ class Leadership:
     async def _steps(self) -> None:
         """Read if needed, then write once; after a deletion the Lease is created at once."""
         step = self._next()
-        if isinstance(step, Look):
+        if isinstance(step, Read):
             await self._look()
             step = self._next()
         if isinstance(step, Remove):
@@ -218,9 +218,9 @@ class Leadership:
         if isinstance(step, Take):
             await self._apply(step)
         elif isinstance(step, Wait):
-            self._stand_by(step.holder)
+            self._log_holder(step.holder)
 
-    def _next(self) -> Look | Take | Remove | Wait:
+    def _next(self) -> Read | Take | Remove | Wait:
         return self._election.next(self._clock.elapsed(), self._clock.now())
 
     async def _look(self) -> None:
@@ -272,7 +272,7 @@ class Leadership:
             usual = max(retry / 2 * (0.8 + 0.4 * draw), min(wait, self._timing.duration))
         return max(usual, min(after, PATIENCE) * (1 + draw / 4))
 
-    def _hear(self, error: KubeError) -> None:
+    def _log_failure(self, error: KubeError) -> None:
         # Once is a race with another candidate: the next look shows who won. Twice in a row is not.
         if isinstance(error, _RIVALS) and self._failures == 1:
             self._log.debug("lease changed meanwhile", error=str(error))
@@ -282,7 +282,7 @@ class Leadership:
             self._log.warning("lease in trouble", error=str(error))
         self._trouble = said
 
-    def _stand_by(self, holder: str) -> None:
+    def _log_holder(self, holder: str) -> None:
         if holder != self._holder:
             self._log.info("standing by", holder=holder or "nobody that we know of")
             if holder and not self._is_covered():

@@ -42,7 +42,7 @@ _UNWRITABLE = (Forbidden, Missing, Conflict, Invalid)
 log = structlog.get_logger(__name__)
 
 
-class Company(Exception):  # noqa: N818 - named for the situation
+class AnotherOperator(Exception):  # noqa: N818 - named for the situation
     """Another operator of the same installation works on the same resources."""
 
     def __init__(self, operator: Operator, place: str) -> None:
@@ -50,7 +50,7 @@ class Company(Exception):  # noqa: N818 - named for the situation
         super().__init__(f"{operator.identity} is at work")
 
 
-class Presence:
+class RosterEntry:
     """One operator's entry in the rosters of a cluster.
 
     The roster is in the operator's own namespace, or in `default` if that does not exist. An
@@ -77,7 +77,7 @@ class Presence:
         self._told: set[str] = set()
         self._rights: dict[tuple[str, str], bool] = {}
 
-    async def look(self) -> None:
+    async def wait_until_alone(self) -> None:
         """Wait until no other operator is, or may be, at work on the same resources.
 
         An operator on the roster has the time in its entry to prove that it still works. Raises
@@ -100,9 +100,9 @@ class Presence:
         If we may not write it, log that and go on. Raises Company, KubeError.
         """
         for _ in range(_ATTEMPTS):
-            await self.look()
+            await self.wait_until_alone()
             try:
-                await self._enrol()
+                await self._add_entry()
             except _RACE:
                 continue
             return
@@ -127,7 +127,7 @@ class Presence:
         with anyio.move_on_after(LEAVE, shield=True):
             for _ in range(_ATTEMPTS):
                 try:
-                    await self._strike()
+                    await self._remove_entry()
                 except _RACE:
                     continue
                 except KubeError as error:
@@ -154,11 +154,11 @@ class Presence:
 
     def _refuse(self, rosters: dict[str, Roster], now: float) -> None:
         for place, roster in rosters.items():
-            operator = roster.company(now)
+            operator = roster.operator_at_work(now)
             if operator is not None:
-                raise Company(operator, f"{place}/{self._name}")
+                raise AnotherOperator(operator, f"{place}/{self._name}")
 
-    async def _enrol(self) -> None:
+    async def _add_entry(self) -> None:
         """Write to the first place that accepts it. Raises Stale, AlreadyExists, KubeError."""
         why = f"no right to apply {LEASES.plural} in {' or '.join(self._rosters)}"
         for place in self._rosters:
@@ -185,7 +185,7 @@ class Presence:
             except _RACE:
                 await self._look(place, roster)
                 self._refuse({place: roster}, self._clock.elapsed())
-                self._see(roster.guests(self._clock.elapsed()))
+                self._warn_of(roster.other_installations(self._clock.elapsed()))
             else:
                 return
 
@@ -201,7 +201,7 @@ class Presence:
         )
         self._rosters[place].looked(answer.object, self._clock.elapsed())
 
-    async def _strike(self) -> None:
+    async def _remove_entry(self) -> None:
         """Remove our entry; delete the roster if we were the last."""
         roster, now = self._rosters[self._place], self._clock.elapsed()
         try:
@@ -230,7 +230,7 @@ class Presence:
             return False
         return True
 
-    def _see(self, guests: Iterable[Operator]) -> None:
+    def _warn_of(self, guests: Iterable[Operator]) -> None:
         for guest in guests:
             self._tell(
                 "another installation manages the same resources",

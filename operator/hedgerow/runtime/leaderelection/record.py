@@ -97,7 +97,7 @@ def seen(lease: Mapping[str, Any] | None) -> Seen | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Read:
     """Read the Lease."""
 
 
@@ -124,7 +124,7 @@ class Wait:
     holder: str
 
 
-Step = Look | Take | Remove | Wait
+Step = Read | Take | Remove | Wait
 
 
 class Election:
@@ -157,7 +157,7 @@ class Election:
     def next(self, now: float, wall: datetime) -> Step:
         """Return the next request; the wall-clock time `wall` is only for people to read."""
         if not self._certain:
-            return Look()
+            return Read()
         if self.remaining(now) <= 0 and now < self._free_from:
             return Wait(self._seen.holder if self._seen else "")
         if self._seen and self._seen.version == self._contested and self.remaining(now) <= 0:

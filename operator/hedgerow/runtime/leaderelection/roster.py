@@ -83,7 +83,7 @@ def read(text: str) -> Operator | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class SeenOperator:
     """One operator's entry, since when it is unchanged, and whether we saw it change before."""
 
     operator: Operator
@@ -102,7 +102,7 @@ class Roster:
         self.ours = ours
         self.name = name_of(program)
         self.uid = self.version = ""
-        self._seen: dict[str, Sighting] = {}
+        self._seen: dict[str, SeenOperator] = {}
 
     def looked(self, lease: Object | None, now: float) -> None:
         """Take in the response to a read or an apply; None if the Lease does not exist."""
@@ -114,20 +114,20 @@ class Roster:
             one.key: self._sighted(one, now) for one in found if one and one.key != self.ours.key
         }
 
-    def _sighted(self, operator: Operator, now: float) -> Sighting:
+    def _sighted(self, operator: Operator, now: float) -> SeenOperator:
         before = self._seen.get(operator.key)
         if before is None:
-            return Sighting(operator, now)
+            return SeenOperator(operator, now)
         if before.operator == operator:
             return before
-        return Sighting(operator, now, lives=True)
+        return SeenOperator(operator, now, lives=True)
 
-    def company(self, now: float) -> Operator | None:
+    def operator_at_work(self, now: float) -> Operator | None:
         """Return an operator of our installation that was seen working on the same, or None."""
         rivals = (seen for seen in self._met(now) if _is_same(seen.operator, self.ours))
         return next((seen.operator for seen in rivals if seen.lives), None)
 
-    def guests(self, now: float) -> tuple[Operator, ...]:
+    def other_installations(self, now: float) -> tuple[Operator, ...]:
         """Return the operators of other installations that were seen working on the same."""
         met = (seen.operator for seen in self._met(now) if seen.lives)
         return tuple(operator for operator in met if not _is_same(operator, self.ours))
@@ -154,7 +154,7 @@ class Roster:
         """Return the apply that removes our entry."""
         return self._body(list(self._others(now)))
 
-    def _met(self, now: float) -> Iterator[Sighting]:
+    def _met(self, now: float) -> Iterator[SeenOperator]:
         for seen in self._seen.values():
             if seen.operator.meets(self.ours) and not self._is_gone(seen, now):
                 yield seen
@@ -162,7 +162,7 @@ class Roster:
     def _others(self, now: float) -> Iterator[Operator]:
         return (seen.operator for seen in self._seen.values() if not self._is_gone(seen, now))
 
-    def _is_gone(self, seen: Sighting, now: float) -> bool:
+    def _is_gone(self, seen: SeenOperator, now: float) -> bool:
         # A duration below ours must be somebody's edit: every operator writes its own duration.
         return now - seen.since >= max(seen.operator.seconds, self.ours.seconds)
 

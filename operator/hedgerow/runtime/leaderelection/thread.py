@@ -30,12 +30,12 @@ log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def apart(name: str) -> AsyncGenerator[Apart]:
+async def own_thread(name: str) -> AsyncGenerator[OwnThread]:
     """Run such a thread while the context lasts; if it hangs at the end, it is left behind.
 
     Raises RuntimeError or OSError if the system has no thread or no descriptors left.
     """
-    thread = Apart(name)
+    thread = OwnThread(name)
     await thread.start()
     try:
         yield thread
@@ -43,7 +43,7 @@ async def apart(name: str) -> AsyncGenerator[Apart]:
         await thread.stop()
 
 
-class Apart:
+class OwnThread:
     """Runs calls on the thread's loop, and reports their outcome on the caller's loop.
 
     It uses asyncio's functions, because with anyio's one loop would wait for the other to turn.

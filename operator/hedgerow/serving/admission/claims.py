@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.objects import annotation
-from hedgerow.plan.policy import CLAIM, TermsError, terms_of
+from hedgerow.plan.policy import CLAIM, FieldPolicyError, field_policy_of
 
 if TYPE_CHECKING:
     from hedgerow.contract import Controller
@@ -29,8 +29,8 @@ def claimed_kinds(review: Review, controller: Controller[Any]) -> tuple[ApiResou
     if before is not None and _says(obj) == _says(before):
         return ()
     try:
-        claims = terms_of({CLAIM: annotation(obj, CLAIM)}).claims
-    except TermsError:
+        claims = field_policy_of({CLAIM: annotation(obj, CLAIM)}).claims
+    except FieldPolicyError:
         return ()
     named = {term.kind for term in claims}
     written = (kind.api for kind in controller.written)

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
 from hedgerow import validation
-from hedgerow.objects import is_going, metadata
-from hedgerow.plan.policy import CLAIM, YIELD, TermsError, terms_of
+from hedgerow.objects import is_terminating, metadata
+from hedgerow.plan.policy import CLAIM, YIELD, FieldPolicyError, field_policy_of
 from hedgerow.validation import FieldError, annotation_path, cut, field_errors
 from hedgerow_schemas.base import ApiResource, CustomResource, Model, Object
 
@@ -83,7 +83,7 @@ class Review(Model):
         """
         if self.operation not in _JUDGED or self.sub_resource or self.object is None:
             return None
-        return None if is_going(self.object) else self.object
+        return None if is_terminating(self.object) else self.object
 
 
 def read(body: Any, controller: Controller[R]) -> Review:
@@ -189,8 +189,8 @@ def _errors(obj: Object, controller: Controller[R]) -> Iterator[FieldError]:
             yield from controller.validate(resource)
     for name, text in _annotations(obj).items():
         try:
-            terms_of({name: text})
-        except TermsError as error:
+            field_policy_of({name: text})
+        except FieldPolicyError as error:
             detail = str(error).removeprefix(f"{name}: ")
             yield FieldError(annotation_path(name), text, detail)
 
@@ -220,10 +220,12 @@ def _idle_terms(obj: Object, controller: Controller[R]) -> Iterator[str]:
     kinds = sorted({kind.api.kind for kind in controller.written} | {controller.resource.api.kind})
     for name, text in _annotations(obj).items():
         try:
-            terms = terms_of({name: text})
-        except TermsError:
+            field_policy = field_policy_of({name: text})
+        except FieldPolicyError:
             continue
-        for kind in sorted({term.kind for term in (*terms.yields, *terms.claims)} - {"*", *kinds}):
+        for kind in sorted(
+            {term.kind for term in (*field_policy.yields, *field_policy.claims)} - {"*", *kinds}
+        ):
             known = ", ".join(kinds)
             yield f"{annotation_path(name)}: {kind} is not written here, only {known}"
 
