@@ -120,7 +120,7 @@ def gone(pid: int) -> bool:
 
 
 @pytest.fixture(scope="module")
-def played(nodes_sandbox, tmp_path_factory) -> Played:
+def played(nodes_binaries, tmp_path_factory) -> Played:
     """One whole demo."""
     return play(tmp_path_factory.mktemp("played"))
 
@@ -152,7 +152,7 @@ class TestOnItsOwnCluster:
 
 
 @pytest.fixture(scope="class")
-def kept(nodes_sandbox, tmp_path_factory):
+def kept(nodes_binaries, tmp_path_factory):
     """A demo that was told to leave everything running."""
     root = tmp_path_factory.mktemp("kept")
     played = play(root, "--keep")
@@ -255,7 +255,7 @@ class Running:
 
 
 @pytest.fixture
-def running(nodes_sandbox, tmp_path):
+def running(nodes_binaries, tmp_path):
     root = tmp_path / "root"
     root.mkdir()
     with Running(root) as running:
@@ -301,7 +301,7 @@ class TestFailing:
 
     def test_a_reader_that_goes_away_ends_it_and_everything_is_stopped(
         self,
-        nodes_sandbox,
+        nodes_binaries,
         tmp_path,
     ):
         with subprocess.Popen(
