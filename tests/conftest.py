@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator
 from typing import Any
 
@@ -39,11 +40,88 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "oldest: runs on the oldest pinned Kubernetes as well")
 
 
+LONGEST = (
+    NODE,
+    "tests/cluster/test_memory.py",
+    "tests/cluster/test_remedies.py",
+    "tests/cluster/test_demo.py",
+    "tests/plan/test_complexity.py",
+    "tests/cluster/test_conformance.py",
+    "tests/cluster/test_plan_property.py",
+    "tests/cluster/test_crd_lesson.py",
+    "tests/cluster/test_lease.py",
+    "tests/cluster/test_instances.py",
+    "tests/cluster/test_conflicts.py",
+    "tests/cluster/test_cli_errors.py",
+    "tests/cluster/test_recovery.py",
+    "tests/fields/test_ownership_on_model.py",
+    "tests/faults/test_model_faults.py",
+    "tests/cluster/test_cronjob.py",
+    "tests/controllers/test_properties.py",
+    "tests/cluster/test_bluegreen.py",
+    "tests/cluster/test_plan.py",
+    "tests/runtime/cache/test_budget.py",
+    "tests/cluster/test_manifests.py",
+    "tests/cluster/test_manifests_rights.py",
+    "tests/sandbox/test_cluster.py",
+)
+"""What takes a minute or more on a busy machine: begun late, one worker would end alone with it."""
+
+
+def _rank(path: str) -> int:
+    return next((n for n, long in enumerate(LONGEST) if path.startswith(long)), len(LONGEST))
+
+
 class ByFile(LoadFileScheduling):
-    """A file goes to one worker; all of tests/e2e to one, for they share a node."""
+    """A file goes to one worker, to one that has the API server up which it wants.
+
+    All of tests/e2e goes to one, for they share a node. To start a server takes as much as many
+    tests do, and one that is up takes part of the machine until its worker ends.
+    """
+
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        super().__init__(config, log)
+        self._root = config.rootpath
+        self._wanted: dict[str, str] = {}
+        self._up: dict[object, set[str]] = {}
 
     def _split_scope(self, nodeid: str) -> str:
         return NODE if nodeid.startswith(f"{NODE}/") else super()._split_scope(nodeid)
+
+    def _assign_work_unit(self, node: Any) -> None:
+        scope = self._next(self._up.setdefault(node, set()))
+        self.workqueue.move_to_end(scope, last=False)
+        self._up[node].add(self._server(scope))
+        super()._assign_work_unit(node)
+
+    def _next(self, up: set[str]) -> str:
+        """Return the scope for a worker that has these servers up: the longest that fits."""
+        waiting: dict[str, list[str]] = {}
+        for scope in self.workqueue:
+            waiting.setdefault(self._server(scope), []).append(scope)
+        needless = waiting.pop("", [])
+        ours = [scopes[0] for server, scopes in waiting.items() if server in up]
+        untouched = [scopes[0] for server, scopes in waiting.items() if not self._count(server)]
+        if up:
+            chosen = [*ours, *untouched, *needless][:1]
+        else:
+            chosen = [NODE] if NODE in waiting else needless[: not waiting]
+        # One more of the server of which there are fewest for what waits for it.
+        fewest = min(waiting, key=lambda s: (self._count(s) + 1) / len(waiting[s]), default="")
+        return chosen[0] if chosen else waiting[fewest][0]
+
+    def _count(self, server: str) -> int:
+        return sum(server in up for up in self._up.values())
+
+    def _server(self, scope: str) -> str:
+        """Return which of the servers that the tests of a worker share a scope wants, if any."""
+        if scope not in self._wanted:
+            is_cluster = scope.startswith("tests/cluster/")
+            text = (self._root / scope).read_text("utf-8") if is_cluster else ""
+            found = re.search(r"\b(nodes|bare)_sandbox\b", text)
+            usual = "sandbox" if is_cluster else NODE if scope == NODE else ""
+            self._wanted[scope] = found[0] if found else usual
+        return self._wanted[scope]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -54,8 +132,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest on a worker of its own."""
-    items.sort(key=lambda item: not item.nodeid.startswith(f"{NODE}/"))
+    """Begin with what takes longest."""
+    items.sort(key=lambda item: _rank(item.nodeid))
 
 
 @pytest.hookimpl(wrapper=True)

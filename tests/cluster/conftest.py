@@ -18,10 +18,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what is missing now: it takes longer than a test may."""
     fixtures = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     config = session.config
-    if config.option.collectonly or not fixtures & {"sandbox", "nodes_sandbox"}:
+    nodes = bool(fixtures & {"nodes_sandbox", "nodes_binaries"})
+    if config.option.collectonly or not (nodes or fixtures & {"sandbox", "bare_sandbox"}):
         return
     version = binaries.release_named(config.option.kubernetes)
-    options = Options(kubernetes=version, nodes="nodes_sandbox" in fixtures)
+    options = Options(kubernetes=version, nodes=nodes)
     binaries.find(options, binaries.telling(config))
 
 
@@ -54,6 +55,19 @@ def nodes_sandbox(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> 
     options = Options(kubernetes=kubernetes, nodes=1, audit=root / "audit.log")
     with cluster(root / "cluster", options) as up:
         yield up
+
+
+@pytest.fixture(scope="session")
+def bare_sandbox(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """Another, on which no custom resource is installed; who installs one removes it again."""
+    directory = tmp_path_factory.mktemp("bare_sandbox") / "cluster"
+    with cluster(directory, Options(kubernetes=kubernetes)) as up:
+        yield up
+
+
+@pytest.fixture(scope="session")
+def nodes_binaries() -> None:
+    """Say of a test that what it runs brings up a cluster with nodes: all is built before."""
 
 
 @pytest.fixture(scope="session")

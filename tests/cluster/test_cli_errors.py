@@ -7,18 +7,21 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from typing import TYPE_CHECKING, Self
 
 import anyio
 import pytest
 import yaml
 
-from hedgerow.sandbox.cluster import Options
-from support.clusters import cluster as sandboxed
+from support.bluegreens import bluegreen
+from support.clusters import undefine
 from support.eventually import eventually
 from support.running import PORTLESS
+from support.typed import answer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.cluster
@@ -35,30 +38,22 @@ each_command = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(scope="module")
-def sandbox(kubernetes, tmp_path_factory):
-    """A server on which nothing was ever installed."""
-    options = Options(kubernetes=kubernetes)
-    with sandboxed(tmp_path_factory.mktemp("errors") / "cluster", options) as up:
-        yield up
-
-
 @pytest.fixture
-def nobody(sandbox) -> Path:
+def nobody(bare_sandbox) -> Path:
     """A user who may do nothing."""
-    return anyio.run(sandbox.kubeconfig_for, "nobody")
+    return anyio.run(bare_sandbox.kubeconfig_for, "nobody")
 
 
 @pytest.fixture
-def altered(sandbox, tmp_path):
+def altered(bare_sandbox, tmp_path):
     """The administrator's kubeconfig with other values."""
 
     def altered(section: str, inner: str, **values: str) -> Path:
-        config = yaml.safe_load(sandbox.kubeconfig.read_text("utf-8"))
+        config = yaml.safe_load(bare_sandbox.kubeconfig.read_text("utf-8"))
         entry = config[section][0][inner]
         entry.update(values)
         authority = config["clusters"][0]["cluster"]["certificate-authority"]
-        whole = str(sandbox.kubeconfig.parent / authority)
+        whole = str(bare_sandbox.kubeconfig.parent / authority)
         config["clusters"][0]["cluster"]["certificate-authority"] = whole
         path = tmp_path / "kubeconfig"
         path.write_text(yaml.safe_dump(config), encoding="utf-8")
@@ -67,7 +62,10 @@ def altered(sandbox, tmp_path):
     return altered
 
 
-def typed(words: list[str], kubeconfig: Path, tmp_path: Path) -> tuple[int, list[str]]:
+Told = tuple[int, list[str]]
+
+
+def typed(words: list[str], kubeconfig: Path, tmp_path: Path) -> Told:
     """Type a line; give the exit code and the lines on standard error."""
     ended = subprocess.run(
         [*HEDGEROW, *words, "--kubeconfig", str(kubeconfig)],
@@ -108,9 +106,22 @@ class Running:
 
 
 class TestNoCluster:
+    """In this process: what a process of its own prints and exits with, the others show."""
+
+    @pytest.fixture
+    def told(self, capsys, monkeypatch, tmp_path) -> Callable[[list[str], Path], Told]:
+        """Type a line; give the exit code and the lines on standard error."""
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+        def told(words: list[str], kubeconfig: Path) -> Told:
+            found = answer(capsys, *words, "--kubeconfig", str(kubeconfig))
+            return found.code, found.err.splitlines()
+
+        return told
+
     @each_command
-    def test_a_kubeconfig_that_is_not_there(self, words, tmp_path):
-        code, lines = typed(words, tmp_path / "none", tmp_path)
+    def test_a_kubeconfig_that_is_not_there(self, words, told, tmp_path):
+        code, lines = told(words, tmp_path / "none")
 
         assert (code, lines) == (
             2,
@@ -118,34 +129,34 @@ class TestNoCluster:
         )
 
     @each_command
-    def test_a_kubeconfig_that_is_none(self, words, tmp_path):
+    def test_a_kubeconfig_that_is_none(self, words, told, tmp_path):
         path = tmp_path / "kubeconfig"
         path.write_text("{", encoding="utf-8")
-        code, [line] = typed(words, path, tmp_path)
+        code, [line] = told(words, path)
 
         assert code == 2
         assert line.startswith(f"hedgerow: kubeconfig {path} is no YAML")
 
     @each_command
-    def test_a_server_that_is_not_there(self, words, altered, tmp_path):
+    def test_a_server_that_is_not_there(self, words, told, altered):
         path = altered("clusters", "cluster", server="https://127.0.0.1:1")
-        code, [line] = typed(words, path, tmp_path)
+        code, [line] = told(words, path)
 
         assert code == 4
         assert "cannot reach https://127.0.0.1:1" in line
         assert "choose another with --context or --kubeconfig" in line
 
     @each_command
-    def test_credentials_that_the_server_does_not_know(self, words, altered, tmp_path):
-        code, [line] = typed(words, altered("users", "user", token="wrong"), tmp_path)
+    def test_credentials_that_the_server_does_not_know(self, words, told, altered):
+        code, [line] = told(words, altered("users", "user", token="wrong"))
 
         assert code == 4
         assert "does not accept these credentials" in line
         assert "log in again" in line
 
-    def test_nothing_is_left_behind(self, altered, tmp_path):
+    def test_nothing_is_left_behind(self, told, altered, tmp_path):
         path = altered("clusters", "cluster", server="https://127.0.0.1:1")
-        typed(["demo"], path, tmp_path)
+        told(["demo"], path)
 
         assert [found.name for found in tmp_path.iterdir()] == ["kubeconfig"]
 
@@ -178,11 +189,39 @@ class TestPermissions:
 
 
 class TestMissingDefinitions:
-    def test_the_operator_names_them_and_goes_on_once_they_are_there(self, sandbox, tmp_path):
-        with Running(sandbox.kubeconfig, tmp_path / "log") as running:
+    @pytest.fixture
+    def installed(self, bare_sandbox, tmp_path) -> Iterator[Callable[[], None]]:
+        """Install the custom resources, and remove them again: the server is bare for others."""
+
+        def install() -> None:
+            code, lines = typed(COMMANDS["install"], bare_sandbox.kubeconfig, tmp_path)
+            assert code == 0, lines
+
+        yield install
+        undefine(bare_sandbox)
+
+    def test_a_plan_says_so_of_a_manifest_and_of_a_name(self, bare_sandbox, capsys, tmp_path):
+        path = tmp_path / "manifest.yaml"
+        path.write_text(yaml.safe_dump(bluegreen("default")), "utf-8")
+        known = ("--kubeconfig", str(bare_sandbox.kubeconfig))
+        told = answer(capsys, "plan", "-f", str(path), *known)
+
+        assert (told.code, told.err) == (1, "")
+        assert "✗ BlueGreen/demo would not be taken" in told.out
+        assert "Run `hedgerow install`" in told.out
+
+        told = answer(capsys, "plan", "demo", *known)
+
+        assert (told.code, told.out) == (1, "")
+        assert "run `hedgerow install`" in told.err
+
+    def test_the_operator_names_them_and_goes_on_once_they_are_there(
+        self, bare_sandbox, installed, tmp_path
+    ):
+        with Running(bare_sandbox.kubeconfig, tmp_path / "log") as running:
             [named] = eventually(lambda: running.entries("custom resource not installed"))
             eventually(lambda: running.entries("watch in trouble"))
-            assert typed(COMMANDS["install"], sandbox.kubeconfig, tmp_path)[0] == 0
+            installed()
             # A watch in trouble asks again every thirty seconds at last.
             eventually(lambda: running.entries("caches are filled"), within=90)
             code = running.stop()

@@ -15,20 +15,20 @@ from hedgerow.demo.page import Page
 from hedgerow.demo.shell import Shell
 from hedgerow.demo.stage import Stage, Target
 from hedgerow.kube.client import connect
-from hedgerow.sandbox.cluster import Options
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD
 from support.api import Api
-from support.clusters import cluster as sandboxed
+from support.clusters import undefine
 
 REFUSED = "metadata.annotations: Too long: may not be more than 262144 bytes"
 pytestmark = [pytest.mark.cluster, pytest.mark.anyio]
 
 
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory):
-    with sandboxed(tmp_path_factory.mktemp("demo") / "cluster", Options()) as up:
-        yield up
+@pytest.fixture
+def sandbox(bare_sandbox):
+    """A server without definitions, as it is for others afterwards: the lesson applies all."""
+    yield bare_sandbox
+    undefine(bare_sandbox)
 
 
 @pytest.fixture
@@ -71,7 +71,9 @@ async def test_a_given_cluster_is_as_it_was(target, console, cluster):
     assert await cluster.read(CRD, NAME) is None
 
 
-async def test_client_side_apply_fails_and_server_side_apply_succeeds(stage, console, cluster):
+async def test_client_side_apply_fails_server_side_apply_succeeds_and_again_is_no_obstacle(
+    stage, target, console, cluster, sandbox
+):
     await lesson(stage)
     told = console.export_text()
     live = await cluster.read(CRD, NAME)
@@ -81,11 +83,6 @@ async def test_client_side_apply_fails_and_server_side_apply_succeeds(stage, con
     assert refused < told.index("(exit code 1)") < accepted < told.rindex("(exit code 0)")
     assert LAST_APPLIED not in live["metadata"].get("annotations", {})
 
-
-async def test_a_definition_that_was_there_before_is_no_obstacle(
-    stage, target, console, cluster, sandbox
-):
-    await lesson(stage)
     api = Api(sandbox.kubeconfig)
     api.served(BlueGreen.api.group_version)  # all is said of the definition by then
     api.close()

@@ -58,7 +58,7 @@ CLAIMS = [
 
 
 @dataclass(frozen=True)
-class RehearsedObject:
+class Played:
     """How a demo ended and what it printed; `root` is where it made its directory."""
 
     code: int
@@ -87,7 +87,7 @@ class RehearsedObject:
         return int(found[1])
 
 
-def play(root: Path, *flags: str) -> RehearsedObject:
+def play(root: Path, *flags: str) -> Played:
     ended = subprocess.run(
         [*DEMO, *flags],
         capture_output=True,
@@ -96,7 +96,7 @@ def play(root: Path, *flags: str) -> RehearsedObject:
         env={**os.environ, "TMPDIR": str(root)},
         timeout=300,
     )
-    return RehearsedObject(ended.returncode, ended.stdout, ended.stderr, root)
+    return Played(ended.returncode, ended.stdout, ended.stderr, root)
 
 
 def in_shell(directory: Path, line: str) -> subprocess.CompletedProcess[str]:
@@ -120,7 +120,7 @@ def gone(pid: int) -> bool:
 
 
 @pytest.fixture(scope="module")
-def played(nodes_sandbox, tmp_path_factory) -> RehearsedObject:
+def played(nodes_binaries, tmp_path_factory) -> Played:
     """One whole demo."""
     return play(tmp_path_factory.mktemp("played"))
 
@@ -152,7 +152,7 @@ class TestOnItsOwnCluster:
 
 
 @pytest.fixture(scope="class")
-def kept(nodes_sandbox, tmp_path_factory):
+def kept(nodes_binaries, tmp_path_factory):
     """A demo that was told to leave everything running."""
     root = tmp_path_factory.mktemp("kept")
     played = play(root, "--keep")
@@ -255,7 +255,7 @@ class Running:
 
 
 @pytest.fixture
-def running(nodes_sandbox, tmp_path):
+def running(nodes_binaries, tmp_path):
     root = tmp_path / "root"
     root.mkdir()
     with Running(root) as running:
@@ -276,7 +276,7 @@ class TestInterrupted:
     def test_killed_it_takes_everything_that_it_started_with_it(self, running):
         shown = running.until("it runs as process")
         running.process.kill()
-        pid = RehearsedObject(0, shown, "", running.root).pid()
+        pid = Played(0, shown, "", running.root).pid()
 
         eventually(lambda: gone(pid))
         nothing_left(running.root)
@@ -301,7 +301,7 @@ class TestFailing:
 
     def test_a_reader_that_goes_away_ends_it_and_everything_is_stopped(
         self,
-        nodes_sandbox,
+        nodes_binaries,
         tmp_path,
     ):
         with subprocess.Popen(

@@ -14,11 +14,9 @@ import yaml
 
 from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.sandbox.cluster import Options
 from support.api import Api, Object
 from support.audit import Audit
 from support.bluegreens import World, bluegreen, pods
-from support.clusters import cluster
 from support.eventually import eventually
 from support.planned import FixedClock, Operator
 from support.registered import CONTROLLERS
@@ -434,19 +432,6 @@ class TestRefused:
 
         assert code == 3
         assert "Service/demo exists and is not controlled by BlueGreen/demo" in out
-
-    def test_a_kind_that_is_not_installed(self, tmp_path, typed):
-        with cluster(tmp_path / "cluster", Options()) as bare:
-            code, out, err = typed(bluegreen("default"), kubeconfig=bare.kubeconfig)
-
-            assert (code, err) == (1, "")
-            assert "✗ BlueGreen/demo would not be taken" in out
-            assert "Run `hedgerow install`" in out
-
-            code, out, err = typed("demo", kubeconfig=bare.kubeconfig)
-
-            assert (code, out) == (1, "")
-            assert "run `hedgerow install`" in err
 
 
 class TestRights:

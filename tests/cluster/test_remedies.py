@@ -214,6 +214,11 @@ def contest(shell: Shell, situation: Situation) -> None:
     eventually(lambda: shell.contested(kind, name), within=60, what=f"{name} is contested")
 
 
+def all_of(offers: dict[str, object], offered: dict[str, str]) -> dict[str, str]:
+    """Return what is offered, if it is what is to be offered."""
+    return offered if offered.keys() == offers.keys() else {}
+
+
 @pytest.mark.parametrize("trial", TRIALS, ids=str)
 def test_each_remedy_that_is_offered_settles_the_conflict(shell: Shell, trial: Trial):
     kind, kept = trial.situation.kind, trial.situation.kept
@@ -225,12 +230,11 @@ def test_each_remedy_that_is_offered_settles_the_conflict(shell: Shell, trial: T
         target = field["object"].replace(kind, f"{kind}.app.demo.kakao.com", 1)
         asked = target if kind == "BlueGreen" else field["object"]
         # What a first pass said of a field may be said better by the next one.
-        eventually(
-            lambda asked=asked: shell.remedies(asked).keys() == trial.offers.keys(),
+        offered = eventually(
+            lambda asked=asked: all_of(trial.offers, shell.remedies(asked)),
             within=30,
             what=f"{[*trial.offers]} are offered for {asked}",
         )
-        offered = shell.remedies(asked)
 
         shell.type(offered[effect])
 

@@ -28,7 +28,7 @@ from collections.abc import (
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from itertools import chain, islice
+from itertools import chain, compress, count, islice
 from math import log2
 from types import ModuleType
 from typing import Any
@@ -42,8 +42,9 @@ PACKAGES = (
 )  # fmt: skip
 _COUNTER = "_counter_"
 _SIZED = (list, tuple, dict, set, frozenset, deque, KeysView, ValuesView, ItemsView)
-_LAZY = (map, zip, filter, enumerate, reversed, chain, islice)
-_SCANNED = (list, tuple, deque, ValuesView)
+_LAZY = {map, zip, filter, enumerate, reversed, chain, islice}
+_MODELS = type(BaseModel)
+_SEARCHED = (list, tuple, deque, ValuesView, str)
 _CHARACTERS = 64
 """Of a text this many are read in one step."""
 _AT_ONCE = frozenset({
@@ -64,23 +65,26 @@ class Counter:
     def __init__(self) -> None:
         self.steps = 0
         self.granted = float("inf")
+        # Of the items of loops: true numbers, so that `compress` lets each item through.
+        self._turns = count(1)
         self._memories: list[dict[Any, Any]] = []
 
     def count(self, work: Callable[[], object], granted: float = float("inf")) -> int:
         """Do some work, lazy results taken to their end; give its steps. Raises TooMany."""
-        self.steps, self.granted = 0, granted
+        self.steps, self.granted, self._turns = 0, granted, count(1)
         for memory in self._memories:
             memory.clear()
         try:
             found = work()
             if isinstance(found, Iterator):
                 deque(found, maxlen=0)
+            self.charge(next(self._turns) - 1, least=0)
         finally:
             self.granted = float("inf")
         return max(1, self.steps)
 
-    def charge(self, steps: int = 1) -> None:
-        self.steps += steps or 1
+    def charge(self, steps: int = 1, least: int = 1) -> None:
+        self.steps += steps or least
         if self.steps > self.granted:
             raise TooMany(f"more than {self.granted:.0f} steps")
 
@@ -102,16 +106,15 @@ class Counter:
         return decorate
 
     def each(self, items: Iterable[Any]) -> Iterator[Any]:
-        for item in items:
-            self.steps += 1
-            yield item
+        """Count each item as it is taken, without a line of Python for it."""
+        return compress(items, self._turns)
 
     def sized(self, value: Any) -> Any:
         self.charge(_size(value))
         return value
 
     def contains(self, item: Any, container: Any) -> bool:
-        self.charge(_size(container) if isinstance(container, (*_SCANNED, str)) else 1)
+        self.charge(_size(container) if _is(type(container), _SEARCHED) else 1)
         return item in container
 
     def equal(self, left: Any, right: Any) -> Any:
@@ -135,39 +138,55 @@ class Counter:
         self.charge(_size(container) if isinstance(container, list) else 1)
 
     def call(self, function: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
-        self.charge()
-        model = isinstance(function, type) and issubclass(function, BaseModel)
-        if model or not _is_ours(function):
-            self._charge_foreign(function, (*args, *named.values()), deep=model)
+        self.steps += 1
+        if self.steps > self.granted:
+            raise TooMany(f"more than {self.granted:.0f} steps")
+        model = isinstance(function, _MODELS)
+        if model or not _is_ours(getattr(function, "__module__", None)):
+            read = (*args, *named.values()) if named else args
+            self._charge_foreign(function, read, deep=model)
         found = function(*args, **named)
-        return self.each(found) if isinstance(found, _LAZY) else found
+        return compress(found, self._turns) if type(found) in _LAZY else found
 
     def _charge_foreign(self, function: Any, args: tuple[Any, ...], *, deep: bool) -> None:
         name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
         if name in _AT_ONCE or (name == "pop" and (isinstance(owner, dict) or not args)):
             return
-        module = str(getattr(function, "__module__", None))
-        deep = deep or module.partition(".")[0] in ("json", "pydantic", "pydantic_core")
-        deep = deep or name == "repr"
-        read = args if isinstance(owner, ModuleType | None) else (owner, *args)
+        deep = deep or name == "repr" or _reads_deep(getattr(function, "__module__", None))
+        read = args if owner is None or isinstance(owner, ModuleType) else (owner, *args)
+        sorts = name in ("sorted", "sort")
         for value in read:
             size = _deep(value) if deep else _size(value)
-            self.charge(int(size * log2(size + 2)) if name in ("sorted", "sort") else size)
+            self.steps += (int(size * log2(size + 2)) if sorts else size) or 1
+        if self.steps > self.granted:
+            raise TooMany(f"more than {self.granted:.0f} steps")
 
 
 def _size(value: Any) -> int:
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return 1 + len(value) // _CHARACTERS
-    return len(value) if isinstance(value, _SIZED) else 0
+    return len(value) if _is(kind, _SIZED) else 0
+
+
+@functools.cache
+def _is(kind: type, kinds: tuple[type, ...]) -> bool:
+    """Return of a type whether it is one of some; to ask an abstract one takes long."""
+    return issubclass(kind, kinds)
+
+
+@functools.cache
+def _reads_deep(module: str | None) -> bool:
+    return str(module).partition(".")[0] in ("json", "pydantic", "pydantic_core")
 
 
 def _deep(value: Any) -> int:
-    if isinstance(value, BaseModel):
+    if BaseModel in type(value).__mro__:
         return 1 + sum(map(_deep, value.__dict__.values()))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
         return 1 + sum(_deep(getattr(value, field.name, None)) for field in fields)
-    if isinstance(value, Mapping):
+    if _is(type(value), (Mapping,)):
         return 1 + sum(_deep(inner) for inner in value.values())
     if isinstance(value, list | tuple | set | frozenset):
         return 1 + sum(map(_deep, value))
@@ -178,7 +197,7 @@ def _compared(left: Any, right: Any) -> int:
     """Return at how many places two values are compared, if they are equal."""
     if left is right or type(left) is not type(right):
         return 1
-    if isinstance(left, _SIZED) and len(left) != len(right):
+    if _is(type(left), _SIZED) and len(left) != len(right):
         return 1
     if isinstance(left, dict):
         return 1 + sum(_compared(inner, right.get(key)) for key, inner in left.items())
@@ -187,8 +206,9 @@ def _compared(left: Any, right: Any) -> int:
     return _deep(left)
 
 
-def _is_ours(function: Any) -> bool:
-    return str(getattr(function, "__module__", "")).startswith(PACKAGES)
+@functools.cache
+def _is_ours(module: str | None) -> bool:
+    return str(module).startswith(PACKAGES)
 
 
 class _Rewrite(ast.NodeTransformer):

@@ -239,6 +239,7 @@ class TestSum:
         assert budget_of(world).reduced["sum"] > 0
         assert world.failures == []
 
+    @pytest.mark.untraced
     async def test_a_restart_comes_to_as_much(self):
         world = await self.crowded()
         world.restart()
@@ -248,6 +249,7 @@ class TestSum:
         found = [ready(world, name) for name in NAMES]
         assert 1 <= found.count("False/TooLarge") < len(NAMES)
 
+    @pytest.mark.untraced
     async def test_it_tells_what_all_together_may_take(self):
         world = await self.crowded()
         name = next(n for n in NAMES if ready(world, n) == "False/TooLarge")
@@ -267,6 +269,7 @@ class TestSum:
         assert [world.condition("Stalled", name) for name in out] == [""] * len(out)
         assert budget_of(world).reduced["sum"] == 0
 
+    @pytest.mark.untraced
     async def test_one_that_changes_while_there_is_no_room_stays_out(self):
         world = await self.crowded()
         out = [n for n in NAMES if ready(world, n) == "False/TooLarge"]
@@ -276,6 +279,7 @@ class TestSum:
         assert ready(world, out[0]) == "False/TooLarge"
         assert budget_of(world).weight <= 6 * MIB
 
+    @pytest.mark.untraced
     async def test_one_that_was_made_small_is_taken_in_at_once(self):
         world = await self.crowded()
         out = [n for n in NAMES if ready(world, n) == "False/TooLarge"]

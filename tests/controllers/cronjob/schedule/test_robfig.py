@@ -104,6 +104,7 @@ class TestDialect:
                 parse(expression)
 
 
+@pytest.mark.untraced
 class TestChangesOfTheOffset:
     def test_starts_around_them_are_those_of_robfig(self):
         assert len(FORWARDS) > 5000
