@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(900)  # the nightly profile
 OURS = APPLIERS[0]
 
 
-class RehearsedObject:
+class Played:
     """An object after a generated history, and a declaration of ours to hold against it."""
 
     def __init__(self, kind: str, data: st.DataObject) -> None:
@@ -74,7 +74,7 @@ class TestVerdict:
     def test_it_foretells_what_an_unforced_apply_meets(
         self, kind: str, data: st.DataObject
     ) -> None:
-        played = RehearsedObject(kind, data)
+        played = Played(kind, data)
         live = played.live()
         verdict = judge(played.want, live, OURS)
         answer = played.apply(played.want)
@@ -92,7 +92,7 @@ class TestVerdict:
     def test_without_what_is_contested_an_apply_meets_no_conflict(
         self, kind: str, data: st.DataObject
     ) -> None:
-        played = RehearsedObject(kind, data)
+        played = Played(kind, data)
         verdict = judge(played.want, played.live(), OURS)
         if verdict.contested and verdict.tracked:
             event("contested")
@@ -103,7 +103,7 @@ class TestVerdict:
     def test_the_residual_of_our_answer_means_that_an_apply_changes_nothing(
         self, kind: str, data: st.DataObject
     ) -> None:
-        played = RehearsedObject(kind, data)
+        played = Played(kind, data)
         answer = played.world.apply(played.want, OURS)
         assume(answer.code in {200, 201})
         played.live()  # else our apply took the last finalizer away
