@@ -437,12 +437,17 @@ def _finish(run: Run, remade: Remade, wanted: Object | None = None) -> None:
     def collected() -> bool:
         return collect(run.people, run.scenario.children)
 
-    if steps[remade.step].moving:
-        seen = steps[remade.step].seen
-        run.until(run.after_news(lambda: collected() and seen(run.people)), "starts again")
+    def await_start(number: int) -> None:
+        """Where schedules run on, wait for what the step shows: a later one stops them."""
+        if steps[number].moving:
+            seen = steps[number].seen
+            run.until(run.after_news(lambda: collected() and seen(run.people)), "starts again")
+
+    await_start(remade.step)
     for number in range(remade.step + 1, remade.last + 1):
         run.world.proxy.begin(run.line, number)
         steps[number].act(run.people)
+        await_start(number)
     if wanted is None:
         run.until(lambda: collected() and run.silent() > 2.0, "no more writes")
     else:
