@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from hedgerow import app
 from hedgerow.kube import errors
 from hedgerow.process import leadership
-from hedgerow.runtime.leaderelection.presence import RosterEntry
+from hedgerow.runtime.leaderelection.duplicate_operators import RosterEntry
 from support.inline import inline
 from support.operating import BLUEGREEN, Process, quiet
 from support.registered import CONTROLLERS, REGISTRY

@@ -72,10 +72,10 @@ async def run(
 
     `first` runs before anything else. A signal cancels it, and every other step of the start.
     Raises ConfigError, Unreachable or Unauthenticated if no cluster can be reached at the start,
-    ListenError if an address is taken, and CompanyError if another operator manages the same
-    resources. After the start, the operator waits for its API server as long as it takes. Raises,
-    in a group, LeadershipLost if another may lead, and CompanyError if another operator starts to
-    manage the same resources.
+    ListenError if an address is taken, and AnotherOperatorError if another operator manages the
+    same resources. After the start, the operator waits for its API server as long as it takes.
+    Raises, in a group, LeadershipLost if another may lead, and AnotherOperatorError if another
+    operator starts to manage the same resources.
     """
     meters, stop = Meters(version()), Stop(settings.grace_period)
     async with stop.on_signal(), AsyncExitStack() as stack:

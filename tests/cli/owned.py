@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from hedgerow.cli.owners.page import Page, page
+from hedgerow.cli.owners.report import Page, page
 from hedgerow.cli.owners.selection import choose
 from hedgerow.fields.owners import owners
 from support.judged import Object, item

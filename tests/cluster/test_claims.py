@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import library.scaler
-from hedgerow.plan.annotation import STATUS_ANNOTATION
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.sandbox.cluster import Sandbox
 from library.scaler import WANTED
 from support.api import Api

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from hedgerow.plan.policy import CLAIM, YIELD
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.sandbox.cluster import Sandbox
 from support import bluegreens, memcacheds
 from support.api import Api

@@ -15,7 +15,7 @@ import yaml
 
 from hedgerow.deploy.overlays import Overlay, parts
 from hedgerow.deploy.rights import of_cluster, of_controllers
-from hedgerow.plan.policy import CLAIM
+from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.sandbox.ports import choose
 from support import bluegreens, cronjobs, memcacheds

@@ -20,7 +20,7 @@ from controllers.worlds import SUBJECTS
 from hedgerow.cli.plan.planner import Applier, Planner
 from hedgerow.kube.client import connect
 from hedgerow.objects import ObjectRef, metadata
-from hedgerow.plan.policy import CLAIM, YIELD
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Sandbox
 from support.api import Api, Object

@@ -13,8 +13,8 @@ from typing import Any
 import anyio
 import pytest
 
-from hedgerow.plan.policy import CLAIM
 from hedgerow.plan.remedies import CLAIMABLE
+from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.sandbox.cluster import Sandbox
 from support import bluegreens, memcacheds
 from support.api import Api

@@ -15,7 +15,7 @@ from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_
 from hedgerow.deploy import confinement
 from hedgerow.deploy.names import Names
 from hedgerow.deploy.rights import Right, of_controllers
-from hedgerow.plan.annotation import STATUS_ANNOTATION
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.process.preflight import _needed
 from hedgerow.registry import Registry
 from hedgerow.serving.admission.configuration import configurations, webhook_names

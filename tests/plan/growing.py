@@ -19,14 +19,14 @@ from support.counted import Counter, load
 Object = dict[str, Any]
 
 MODULES = {
-    "annotation": "hedgerow.plan.annotation",
+    "annotation": "hedgerow.plan.status_annotation",
     "adopt": "hedgerow.cli.adopt.plan",
     "applyconfiguration": "hedgerow.fields.applyconfiguration",
     "canonical": "hedgerow.fields.canonical",
     "claims": "hedgerow.serving.admission.claims",
     "client_side_apply": "hedgerow.cli.plan.client_side_apply",
     "conditions": "hedgerow.plan.conditions",
-    "conflicts": "hedgerow.plan.conflicts",
+    "conflicts": "hedgerow.plan.conflict_reports",
     "contract": "hedgerow.contract",
     "diff": "hedgerow.fields.diff",
     "finalizers": "hedgerow.plan.finalizers",
@@ -44,7 +44,7 @@ MODULES = {
     "ownership": "hedgerow.fields.ownership",
     "paths": "hedgerow.fields.paths",
     "plan": "hedgerow.plan.plan",
-    "policy": "hedgerow.plan.policy",
+    "policy": "hedgerow.plan.yield_and_claim",
     "readiness": "hedgerow.cli.tree.readiness",
     "redaction": "hedgerow.fields.redaction",
     "release": "hedgerow.cli.release.plan",

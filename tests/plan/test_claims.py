@@ -11,11 +11,11 @@ import pytest
 from hedgerow.contract import Claim, Desired
 from hedgerow.fields import managed, ownership
 from hedgerow.objects import Installation, ObjectRef
-from hedgerow.plan.annotation import STATUS_ANNOTATION
 from hedgerow.plan.input import ChildHistory, Plan, PlanInput
 from hedgerow.plan.plan import plan, plan_own
-from hedgerow.plan.policy import NO_FIELD_POLICY, FieldPolicy, field_policy_of
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.plan.writes import ChildId, Write, judge_claim, normal_form, unguarded
+from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy, field_policy_of
 from hedgerow_schemas.base import View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service

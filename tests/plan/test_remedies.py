@@ -7,8 +7,8 @@ import shlex
 import pytest
 
 from hedgerow.objects import ObjectRef
-from hedgerow.plan.policy import CLAIM, LONGEST, YIELD, field_policy_of, place_of
 from hedgerow.plan.remedies import overview, own, remedies, without_effect
+from hedgerow.plan.yield_and_claim import CLAIM, LONGEST, YIELD, field_policy_of, place_of
 from hedgerow_schemas.base import ContestedField
 from hedgerow_schemas.bluegreen import BlueGreen
 

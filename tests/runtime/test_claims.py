@@ -10,8 +10,8 @@ import pytest
 from hedgerow.contract import Claim, Claimable, Controller, Desired, Key, Observed
 from hedgerow.fields import managed
 from hedgerow.kube import errors
-from hedgerow.plan.annotation import STATUS_ANNOTATION
 from hedgerow.plan.conditions import stalled
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow_schemas.base import ApiResource, Object, Resource, Status, View
 from hedgerow_schemas.bluegreen import BlueGreen

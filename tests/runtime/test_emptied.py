@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.plan.policy import YIELD
+from hedgerow.plan.yield_and_claim import YIELD
 from runtime.scenes import settled, writes_of
 from runtime.world import World
 

@@ -9,7 +9,7 @@ import pytest
 
 from hedgerow.contract import Apply, Controller, Desired
 from hedgerow.controllers import bluegreen
-from hedgerow.plan.policy import CLAIM
+from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.runtime.state import MOST_REPEATS
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.builtin import Deployment

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.plan.policy import CLAIM, YIELD
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.state import MOST_REPEATS
 from runtime.scenes import IMAGE, settled, take_image, writes_of
 from runtime.world import World, pods

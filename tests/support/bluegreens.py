@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from hedgerow.plan.policy import ALLOW_CLAIMS
+from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
 from support.api import Api, Object
 from support.rights import grant
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
-from hedgerow.cli.owners.page import printable, worded
+from hedgerow.cli.owners.report import printable, worded
 from hedgerow.fields.sets import ABSENT
 from hedgerow.objects import metadata
 from hedgerow.validation import cut

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hedgerow.plan.conflicts import holder
+from hedgerow.plan.conflict_reports import holder
 from hedgerow.validation import cut
 from hedgerow_schemas.base import Condition, ContestedField
 

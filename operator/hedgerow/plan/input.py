@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from hedgerow.fields.redaction import both
-from hedgerow.plan.conflicts import OTHER_VALUE, REMOVED, SCALED_TO_ZERO
-from hedgerow.plan.policy import NO_FIELD_POLICY, FieldPolicy
+from hedgerow.plan.conflict_reports import OTHER_VALUE, REMOVED, SCALED_TO_ZERO
 from hedgerow.plan.writes import ChildId
+from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy
 from hedgerow_schemas.base import ContestedField, Object
 
 if TYPE_CHECKING:

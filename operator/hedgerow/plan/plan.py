@@ -20,9 +20,8 @@ from hedgerow.fields.ownership import (
 )
 from hedgerow.fields.redaction import shown
 from hedgerow.objects import ObjectRef, controller_of, digest, is_terminating, metadata
-from hedgerow.plan.annotation import STATUS_ANNOTATION, held
 from hedgerow.plan.conditions import Problem
-from hedgerow.plan.conflicts import DECLARED_NO_MORE, UNKNOWN_OWNER
+from hedgerow.plan.conflict_reports import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.input import (
     ChildHistory,
@@ -33,8 +32,8 @@ from hedgerow.plan.input import (
     is_scaled_to_zero,
 )
 from hedgerow.plan.installations import KEPT_ELSEWHERE, managed_elsewhere
-from hedgerow.plan.policy import CLAIM, YIELD, unmatched
 from hedgerow.plan.remedies import without_effect
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION, held
 from hedgerow.plan.writes import (
     ChildId,
     Deletion,
@@ -45,6 +44,7 @@ from hedgerow.plan.writes import (
     judge_claim,
     release,
 )
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD, unmatched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.objects import PROGRAM, renamed
-from hedgerow.plan.conflicts import DECLARED_NO_MORE, REMOVED, SCALED_TO_ZERO, UNKNOWN_OWNER
+from hedgerow.plan.conflict_reports import DECLARED_NO_MORE, REMOVED, SCALED_TO_ZERO, UNKNOWN_OWNER
 from hedgerow.plan.installations import remedy
-from hedgerow.plan.policy import (
+from hedgerow.plan.yield_and_claim import (
     CLAIM,
     YIELD,
     FieldPolicyError,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow.objects import ObjectRef
-    from hedgerow.plan.conflicts import Contested
+    from hedgerow.plan.conflict_reports import Contested
 
 LEAVE: Final = "To leave it so"
 TAKE: Final = "To take it back"

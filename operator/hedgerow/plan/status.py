@@ -10,9 +10,9 @@ from pydantic import ConfigDict, ValidationError
 from hedgerow.fields import ownership
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.objects import digest, identity, metadata
-from hedgerow.plan import annotation
+from hedgerow.plan import status_annotation
 from hedgerow.plan.conditions import conclude, stamp
-from hedgerow.plan.conflicts import listed
+from hedgerow.plan.conflict_reports import listed
 from hedgerow_schemas.base import Condition, ContestedField, Object, Status
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def said(live: Object, *, custom: bool = True) -> Status:
     It is empty if it cannot be read.
     """
     if not custom:
-        return annotation.said(live)
+        return status_annotation.said(live)
     try:
         return Status.model_validate(live.get("status") or {})
     except ValidationError:
@@ -149,8 +149,8 @@ def told(
         unmatched=plan.unmatched,
         ignored=plan.ignored,
     )
-    shown = listed(contested, annotation.said(live).contested)
-    return annotation.text(concluded, shown, len(contested)), Report(None, contested, shown)
+    shown = listed(contested, status_annotation.said(live).contested)
+    return status_annotation.text(concluded, shown, len(contested)), Report(None, contested, shown)
 
 
 def _lasting(value: Any) -> Any:

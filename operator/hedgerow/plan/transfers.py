@@ -10,7 +10,7 @@ from hedgerow.fields.managed import Holder, entries
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.redaction import HIDDEN, is_private
 from hedgerow.fields.sets import FieldPath, Values, leaves
-from hedgerow.plan.policy import FieldPolicyError, PolicyEntry, parse, parts
+from hedgerow.plan.yield_and_claim import FieldPolicyError, PolicyEntry, parse, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -12,9 +12,9 @@ import structlog
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import Forbidden, KubeError, Missing
 from hedgerow.runtime.clock import SystemClock
+from hedgerow.runtime.leaderelection.duplicate_operators import AnotherOperator, RosterEntry
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, Timing, identity
 from hedgerow.runtime.leaderelection.other_leader import live_leader, proved_leader
-from hedgerow.runtime.leaderelection.presence import AnotherOperator, RosterEntry
 from hedgerow.runtime.leaderelection.roster import Operator, meet
 from hedgerow.runtime.leaderelection.thread import PATIENCE, own_thread
 from hedgerow.serving.loop_latency import Pulse
@@ -49,7 +49,7 @@ def lease(settings: Settings) -> tuple[str, str]:
 
 
 async def refuse_another_operator(settings: Settings, cluster: Cluster, clock: Clock) -> None:
-    """Raise CompanyError if a leader works on namespaces that we would watch too.
+    """Raise AnotherOperatorError if a leader works on namespaces that we would watch too.
 
     With leader election this does nothing: the Lease itself keeps one of the two idle.
     """
@@ -72,8 +72,8 @@ async def on_the_roster(
     `names` are those of the controllers. Asked to stop before they do, we are not at work, and
     nobody has to see anything.
 
-    Raises CompanyError if another operator without election works on the same resources. Raises it
-    in a group if another one starts later, or if a leader of our installation starts.
+    Raises AnotherOperatorError if another operator without election works on the same resources. It
+    is raised in a group if another one starts later, or if a leader of our installation starts.
     """
     if settings.leader_elect:
         yield
@@ -114,7 +114,7 @@ async def refuse_while_at_work(
     system_namespace: str,
     clock: Clock | None = None,
 ) -> None:
-    """Raise CompanyError if an operator of this installation is at work on these namespaces.
+    """Raise AnotherOperatorError if an operator of this installation works on these namespaces.
 
     Without the right to read its Lease, only log a warning. Raises KubeError.
     """
@@ -142,7 +142,7 @@ async def refuse_while_at_work(
 
 
 async def _alone(act: Callable[[], Awaitable[None]]) -> None:
-    """Run `act`; raises CompanyError in place of Company."""
+    """Run `act`; raises AnotherOperatorError in place of AnotherOperator."""
     try:
         await act()
     except AnotherOperator as another:
@@ -150,7 +150,7 @@ async def _alone(act: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _give_way(settings: Settings, cluster: Cluster, clock: Clock) -> None:
-    """Raise CompanyError once a leader of our installation works on the same namespaces."""
+    """Raise AnotherOperatorError once a leader of our installation works on the same namespaces."""
     times, (name, namespace) = timing(settings), lease(settings)
     while True:
         await anyio.sleep(times.duration / 3)

@@ -10,7 +10,7 @@ import structlog
 from hedgerow.kube.errors import Forbidden, KubeError
 from hedgerow.kube.watch import Bookmark, Snapshot, reflect
 from hedgerow.objects import is_terminating, metadata
-from hedgerow.plan.policy import ALLOW_CLAIMS, allows_claims
+from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS, allows_claims
 from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ from hedgerow.plan.conditions import Problem
 from hedgerow.plan.input import Plan, PlanInput, has_no_holder
 from hedgerow.plan.installations import reporters
 from hedgerow.plan.plan import plan
-from hedgerow.plan.policy import (
+from hedgerow.plan.status import kept, said
+from hedgerow.plan.yield_and_claim import (
     NO_FIELD_POLICY,
     FieldPolicy,
     FieldPolicyError,
     claims_refused,
     field_policy_of,
 )
-from hedgerow.plan.status import kept, said
 from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.validation import in_a_line
 

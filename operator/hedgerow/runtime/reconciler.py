@@ -18,17 +18,17 @@ from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing
 from hedgerow.objects import ObjectRef, annotation, metadata
 from hedgerow.plan import installations
 from hedgerow.plan import status as statuses
-from hedgerow.plan.annotation import STATUS_ANNOTATION
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.input import ChildHistory
 from hedgerow.plan.installations import managed_elsewhere
 from hedgerow.plan.plan import WAITING, claims_of, plan_own
-from hedgerow.plan.policy import CLAIM, YIELD
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.plan.writes import ChildId, Deletion, Write
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime import refusals
 from hedgerow.runtime.cache.caches import owner_key
 from hedgerow.runtime.cache.store import version_of
-from hedgerow.runtime.finalizers import Finalizers
+from hedgerow.runtime.finalizer_removal import Finalizers
 from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.refusals import STATUS, Backoff, Follow, Request

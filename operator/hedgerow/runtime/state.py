@@ -173,7 +173,7 @@ class ResourceState:
     def accept(self, write: Write, now: datetime, mark: str = "") -> None:
         """Remember that a write was accepted, and what it restored or created.
 
-        `fingerprint` is how the server respelled a claim.
+        `mark` is a digest of how the server respelled a claim.
         """
         if write.create and write.once:
             self.created_once[write.id] = None

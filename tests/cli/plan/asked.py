@@ -6,7 +6,7 @@ from typing import Any
 
 from hedgerow.kube.cluster import Applied
 from hedgerow.kube.errors import Forbidden
-from hedgerow.plan.policy import ALLOW_CLAIMS
+from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
 from hedgerow.runtime.namespaces import NAMESPACES
 from hedgerow_schemas.base import ApiResource
 from model.cluster import Cluster

@@ -19,7 +19,7 @@ from hedgerow.cli.plan.forecast import (
 from hedgerow.contract import Create, Desired, Keep
 from hedgerow.controllers.workloads import waits_for
 from hedgerow.plan.conditions import condition
-from hedgerow.plan.policy import YIELD, field_policy_of
+from hedgerow.plan.yield_and_claim import YIELD, field_policy_of
 from hedgerow_schemas.base import ContestedField
 from hedgerow_schemas.builtin import Deployment
 from plan.made import entry, live

@@ -16,7 +16,7 @@ from hedgerow.cli.plan.planner import Applier, Planner
 from hedgerow.cli.plan.submission import STORED_LIMIT, Submission
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, Unavailable
 from hedgerow.objects import Installation, ObjectRef
-from hedgerow.plan.policy import CLAIM, YIELD
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from runtime.scenes import IMAGE, RESPELLED, settled, take_image, take_service_name
 from runtime.world import BLUEGREEN, CONTROLLER, NS, World, pods
 

@@ -9,7 +9,7 @@ import pytest
 from cli.gardens import CHILD, NAME, OURS, Garden
 from hedgerow.cli import main
 from hedgerow.kube import client, errors
-from hedgerow.plan.policy import YIELD
+from hedgerow.plan.yield_and_claim import YIELD
 
 REPLICAS = ("--field", "spec.replicas")
 

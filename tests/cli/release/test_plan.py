@@ -10,8 +10,8 @@ from hedgerow.cli.release.plan import given_up, left_over, release
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, Values, declaring
 from hedgerow.objects import CONTROLLER_LABEL
-from hedgerow.plan.policy import LONGEST, YIELD, field_policy_of
 from hedgerow.plan.transfers import Refusal, changes, holdings
+from hedgerow.plan.yield_and_claim import LONGEST, YIELD, field_policy_of
 from model.bodies import NAMESPACE
 from model.kinds import BUILTIN, bluegreen, cronjob, memcached
 from model.programs import APPLIERS, ModelWorld, programs

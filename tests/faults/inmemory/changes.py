@@ -21,7 +21,7 @@ from faults.inmemory.story import everything, is_write
 from faults.inmemory.trial import difference
 from faults.scenarios import USER, roll_out
 from hedgerow.objects import NORMAL_FORM_ANNOTATION
-from hedgerow.plan.policy import YIELD
+from hedgerow.plan.yield_and_claim import YIELD
 from model.answers import Refused
 from model.schema import Object
 

@@ -9,7 +9,7 @@ from hedgerow.contract import Desired, Notice
 from hedgerow.fields.ownership import Holder, Leaf
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.conditions import Problem, ready, stalled
-from hedgerow.plan.conflicts import listed
+from hedgerow.plan.conflict_reports import listed
 from hedgerow.plan.status import Report
 from hedgerow.runtime.events.notices import (
     claimed,

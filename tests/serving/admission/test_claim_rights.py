@@ -13,7 +13,7 @@ import pytest
 from hedgerow.contract import Controller
 from hedgerow.controllers import bluegreen
 from hedgerow.kube.errors import Unavailable
-from hedgerow.plan.policy import CLAIM
+from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.serving.admission import claim_rights
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.handlers import LARGE, webhook_app

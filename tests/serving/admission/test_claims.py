@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.contract import Controller
 from hedgerow.controllers import bluegreen
-from hedgerow.plan.policy import CLAIM, YIELD, allows_claims, claims_refused
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD, allows_claims, claims_refused
 from hedgerow.serving.admission.claims import claimed_kinds, refusal
 from hedgerow.serving.admission.review import Kind, Resource, Review
 from hedgerow_schemas.builtin import Deployment, Service

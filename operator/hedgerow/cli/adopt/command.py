@@ -12,7 +12,7 @@ from hedgerow.cli import targets, transfers
 from hedgerow.cli.adopt.plan import Adoption, AdoptRequest, Target, adopt, left_over
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.owners.page import printable
+from hedgerow.cli.owners.report import printable
 from hedgerow.cli.owners.selection import contested_in
 from hedgerow.cli.program import field_manager, program_name
 from hedgerow.cli.targets import Given, Instance, Namespace, Place, say

@@ -23,7 +23,7 @@ from hedgerow.plan.transfers import Fate, Move, Refusal, are_meant, holdings, pa
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from hedgerow.plan.policy import PolicyEntry
+    from hedgerow.plan.yield_and_claim import PolicyEntry
     from hedgerow_schemas.base import Object
 
 STATUS = "status"

@@ -166,7 +166,7 @@ def _print(
         listed = owners_list.listed(live, chosen, disputes)
         typer.echo(getattr(owners_list, output)(listed), nl=False)
         return
-    from hedgerow.cli.owners.page import page
+    from hedgerow.cli.owners.report import page
 
     told = page(live, whole, chosen, now, disputes)
     if output == "tree":

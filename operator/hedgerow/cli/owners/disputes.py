@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from hedgerow.cli.program import program_name
 from hedgerow.fields.redaction import printable
-from hedgerow.plan.conflicts import sentence
+from hedgerow.plan.conflict_reports import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

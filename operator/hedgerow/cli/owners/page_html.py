@@ -7,12 +7,12 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from hedgerow.cli.owners.colours import FONT, classes, style
-from hedgerow.cli.owners.page import CONTESTED, UNOWNED
+from hedgerow.cli.owners.report import CONTESTED, UNOWNED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from hedgerow.cli.owners.page import Holding, Page, Row
+    from hedgerow.cli.owners.report import Holding, Page, Row
 
 _STYLE = (
     "*{box-sizing:border-box}"

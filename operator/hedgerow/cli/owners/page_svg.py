@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from hedgerow.cli.owners.colours import FONT, classes, style
-from hedgerow.cli.owners.page import CONTESTED, UNOWNED
+from hedgerow.cli.owners.report import CONTESTED, UNOWNED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hedgerow.cli.owners.page import Holding, Page, Row
+    from hedgerow.cli.owners.report import Holding, Page, Row
 
 _WIDTH, _MARGIN, _LINE, _INDENT = 1080, 24, 20, 15
 _MANAGER, _OPERATION, _AGE = 600, 840, 1000

@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hedgerow.cli.owners.page import CONTESTED, UNOWNED
+from hedgerow.cli.owners.report import CONTESTED, UNOWNED
 from hedgerow.cli.widths import ENDLESS, is_limited
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from hedgerow.cli.owners.page import Holding, Page, Row
+    from hedgerow.cli.owners.report import Holding, Page, Row
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green")
 _HEADERS = ("FIELD", "MANAGER", "OPERATION", "AGE")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from hedgerow.contract import Apply
 from hedgerow.fields.redaction import both
-from hedgerow.plan.conflicts import OTHER_VALUE
+from hedgerow.plan.conflict_reports import OTHER_VALUE
 from hedgerow.plan.installations import KEPT_ELSEWHERE
 from hedgerow.plan.plan import ChildPlanner
 from hedgerow.plan.writes import judge

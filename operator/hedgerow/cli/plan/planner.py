@@ -31,8 +31,8 @@ from hedgerow.objects import (
     metadata,
 )
 from hedgerow.plan.installations import managed_elsewhere
-from hedgerow.plan.policy import ALLOW_CLAIMS, CLAIM, allows_claims
 from hedgerow.plan.status import said
+from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS, CLAIM, allows_claims
 from hedgerow.runtime.namespaces import NAMESPACES
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.review import Kind, Resource, Review

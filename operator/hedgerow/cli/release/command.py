@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from hedgerow.cli import targets, transfers
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.owners.page import printable
+from hedgerow.cli.owners.report import printable
 from hedgerow.cli.program import field_manager, installation, program_name, registry
 from hedgerow.cli.release.plan import Release, given_up, left_over, release
 from hedgerow.cli.targets import Instance, Namespace, Place, say
@@ -22,8 +22,8 @@ from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Stale
 from hedgerow.kube.retry import Timing, backoff
 from hedgerow.objects import metadata
-from hedgerow.plan.policy import YIELD
 from hedgerow.plan.transfers import Change, Refusal, changes
+from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow.settings import SYSTEM_NAMESPACE, Settings
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from hedgerow.fields.ownership import Leaf, leave_out
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import FieldPath, Values, is_hollow, is_key, leaves, versioned
 from hedgerow.objects import annotation, metadata
-from hedgerow.plan.policy import YIELD, FieldPolicyError, field_policy_of, is_ours
 from hedgerow.plan.transfers import Move, Refusal, are_meant, holdings, patterns, shown
+from hedgerow.plan.yield_and_claim import YIELD, FieldPolicyError, field_policy_of, is_ours
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from hedgerow.cli import broken_pipes
 from hedgerow.cli.interrupts import SIGNALS
-from hedgerow.cli.owners.page import printable
+from hedgerow.cli.owners.report import printable
 from hedgerow.cli.program import program_name, say
 from hedgerow.cli.tree.diff import tree_changes
 from hedgerow.cli.tree.listing import listed, text

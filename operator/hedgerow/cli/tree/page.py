@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.cli.owners.page import age, printable
+from hedgerow.cli.owners.report import age, printable
 from hedgerow.cli.program import program_name
-from hedgerow.plan.conflicts import OTHER_VALUE, sentence
+from hedgerow.plan.conflict_reports import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from hedgerow.cli.tree.readiness import Readiness, readiness
 from hedgerow.fields.managed import Holder, managers
 from hedgerow.objects import PROGRAM, annotation, controller_of, is_terminating, metadata
-from hedgerow.plan.annotation import STATUS_ANNOTATION
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.installations import doubly_reported, instance_of
 from hedgerow.plan.status import said
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import Object, View
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 from pydantic_core import to_json
 
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.owners.page import printable
+from hedgerow.cli.owners.report import printable
 from hedgerow.cli.program import installation, program_name, say
 from hedgerow.cli.withdraw.plan import (
     co_owning_apply,
@@ -96,7 +96,7 @@ class Result:
 async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
     """Print what an installation holds, or with `yes` give it up; return the exit code.
 
-    Raises CompanyError if the installation is still at work, and KubeError.
+    Raises AnotherOperatorError if the installation is still at work, and KubeError.
     """
     await refuse_while_at_work(
         cluster,

@@ -9,8 +9,8 @@ from hedgerow.fields.managed import entry, held, managers
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, is_key, leaves, versioned
 from hedgerow.objects import NORMAL_FORM_ANNOTATION, metadata
-from hedgerow.plan.policy import is_controller_label
 from hedgerow.plan.transfers import Change, holdings, shown
+from hedgerow.plan.yield_and_claim import is_controller_label
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object

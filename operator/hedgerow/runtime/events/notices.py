@@ -9,10 +9,10 @@ from hedgerow.contract import Desired, Notice
 from hedgerow.fields.redaction import shown
 from hedgerow.objects import PROGRAM, metadata
 from hedgerow.plan.conditions import IGNORED, REWRITTEN, Problem, conclude
-from hedgerow.plan.conflicts import group, groups, sentence
-from hedgerow.plan.policy import CLAIM
+from hedgerow.plan.conflict_reports import group, groups, sentence
 from hedgerow.plan.remedies import overview, own, remedies
 from hedgerow.plan.status import said
+from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.runtime.events.recorder import LONGEST_NOTE
 from hedgerow.validation import cut
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hedgerow.fields.ownership import Leaf
     from hedgerow.objects import ObjectRef
-    from hedgerow.plan.conflicts import Group
+    from hedgerow.plan.conflict_reports import Group
     from hedgerow.plan.status import Report
     from hedgerow_schemas.base import ContestedField, Object
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.objects import annotation
-from hedgerow.plan.policy import CLAIM, FieldPolicyError, field_policy_of
+from hedgerow.plan.yield_and_claim import CLAIM, FieldPolicyError, field_policy_of
 
 if TYPE_CHECKING:
     from hedgerow.contract import Controller

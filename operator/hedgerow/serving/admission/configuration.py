@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hedgerow.objects import DOMAIN, PROGRAM
-from hedgerow.plan.policy import CLAIM
+from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow_schemas.base import ApiResource
 
 if TYPE_CHECKING:

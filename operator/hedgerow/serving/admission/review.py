@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from hedgerow import validation
 from hedgerow.objects import is_terminating, metadata
-from hedgerow.plan.policy import CLAIM, YIELD, FieldPolicyError, field_policy_of
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD, FieldPolicyError, field_policy_of
 from hedgerow.validation import FieldError, annotation_path, cut, field_errors
 from hedgerow_schemas.base import ApiResource, CustomResource, Model, Object
 

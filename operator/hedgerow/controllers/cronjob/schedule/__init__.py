@@ -4,8 +4,8 @@
 Nothing here reads a clock. ADR 9 says why this is not taken from a library.
 """
 
-from hedgerow.controllers.cronjob.schedule.dialect import LIMIT, errors, parse
 from hedgerow.controllers.cronjob.schedule.errors import ScheduleError
+from hedgerow.controllers.cronjob.schedule.parser import LIMIT, errors, parse
 from hedgerow.controllers.cronjob.schedule.schedule import Every, Missed, Schedule
 from hedgerow.controllers.cronjob.schedule.zones import ZONE_FIELD, repeated, zone
 

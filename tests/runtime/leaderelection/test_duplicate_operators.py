@@ -9,7 +9,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from hedgerow.kube import errors
-from hedgerow.runtime.leaderelection.presence import FALLBACK, AnotherOperator, RosterEntry
+from hedgerow.runtime.leaderelection.duplicate_operators import (
+    FALLBACK,
+    AnotherOperator,
+    RosterEntry,
+)
 from hedgerow.runtime.leaderelection.record import LEASES, Timing
 from hedgerow.runtime.leaderelection.roster import Operator
 from model import kinds

@@ -1,4 +1,4 @@
-"""Owners page: the lines about an object's owners, before they are drawn in any format."""
+"""Owners report: the lines about an object's owners, before they are drawn in any format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policy: which contested fields a user leaves to others (`yield`) or takes back (`claim`).
+"""Yield and claim: which contested fields a user leaves to others, and which are taken back.
 
 The grammar of the resource's annotation:
 
@@ -161,7 +161,7 @@ NO_FIELD_POLICY: Final = FieldPolicy()
 
 
 def field_policy_of(annotations: Mapping[str, str]) -> FieldPolicy:
-    """Return the terms in a resource's annotations. Raises TermsError if they cannot be read."""
+    """Return the policy in a resource's annotations. Raises FieldPolicyError if it is malformed."""
     return FieldPolicy(_read(annotations, YIELD), _read(annotations, CLAIM))
 
 
@@ -238,7 +238,7 @@ def _read(annotations: Mapping[str, str], name: str) -> tuple[PolicyEntry, ...]:
 
 
 def parse(text: str) -> Iterator[PolicyEntry]:
-    """Yield the terms of a text. Raises TermsError, which names the invalid entry."""
+    """Yield the terms of a text. Raises FieldPolicyError, which names the invalid entry."""
     count = 0
     for entry in _split(text, ";\n"):
         if not entry.strip():
@@ -269,7 +269,7 @@ def parts(text: str) -> tuple[str, ...]:
 
 
 def _path(text: str, entry: str) -> re.Pattern[str]:
-    """Return a path as a regular expression. Raises TermsError."""
+    """Return a path as a regular expression. Raises FieldPolicyError."""
     rest, at, pattern, wants_step, wild = "." + text.removeprefix("."), 0, "", False, set[str]()
     while at < len(rest):
         token = _TOKEN.match(rest, at)

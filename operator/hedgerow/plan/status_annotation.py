@@ -1,4 +1,4 @@
-"""Annotation: what a built-in resource says of itself, where a custom one has a status.
+"""Status annotation: what a built-in resource says of itself, where a custom one has a status.
 
 It is one annotation with compact JSON: the conditions that are not usual, and the contested fields.
 It is there only while there is something to say. Like a status it is also the memory that survives

@@ -1,4 +1,4 @@
-"""Finalizers: what is given back once a resource is gone.
+"""Finalizer removal: our finalizers are removed from children whose resource is gone.
 
 Our finalizers are removed from its children, so that they can be deleted. What it claimed of other
 objects is given back.

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from cli.owned import LIVE, NOW, told
-from hedgerow.cli.owners.page import Page, age, printable, worded
+from hedgerow.cli.owners.report import Page, age, printable, worded
 from hedgerow.cli.owners.terminal import show
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hedgerow.plan.policy import CLAIM, YIELD, field_policy_of, unmatched
+from hedgerow.plan.yield_and_claim import CLAIM, YIELD, field_policy_of, unmatched
 from plan import scenery
 from plan.made import live
 

@@ -1,4 +1,4 @@
-"""Presence: an operator without leader election announces itself and sees the others."""
+"""Duplicate operators: an operator without leader election announces itself and sees the others."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class RosterEntry:
         """Wait until no other operator is, or may be, at work on the same resources.
 
         An operator on the roster has the time in its entry to prove that it still works. Raises
-        Company if it does, and KubeError.
+        AnotherOperator if it does, and KubeError.
         """
         readable = dict(self._rosters)
         while True:
@@ -97,7 +97,7 @@ class RosterEntry:
     async def join(self) -> None:
         """Add ourselves to the roster, if nobody else works on the same resources.
 
-        If we may not write it, log that and go on. Raises Company, KubeError.
+        If we may not write it, log that and go on. Raises AnotherOperator, KubeError.
         """
         for _ in range(_ATTEMPTS):
             await self.wait_until_alone()
@@ -109,7 +109,7 @@ class RosterEntry:
         self._unrecorded("the record changes all the time")
 
     async def keep(self) -> NoReturn:
-        """Renew our entry; raises Company if another operator started, as after a long sleep."""
+        """Renew our entry. Raises AnotherOperator if one started, as during a long sleep."""
         while True:
             await anyio.sleep(self._pause())
             try:

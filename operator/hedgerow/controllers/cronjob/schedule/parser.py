@@ -1,4 +1,4 @@
-"""Dialect: a schedule's text, read in the same way as by robfig/cron v3.0.1 `ParseStandard`."""
+"""Parser: a schedule's text, read in the same way as by robfig/cron v3.0.1 `ParseStandard`."""
 
 from __future__ import annotations
 

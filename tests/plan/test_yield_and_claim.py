@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.fields.paths import path_of
-from hedgerow.plan.policy import (
+from hedgerow.plan.yield_and_claim import (
     CLAIM,
     LONGEST,
     MOST,
