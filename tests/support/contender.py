@@ -20,6 +20,7 @@ import anyio
 
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.kube.errors import KubeError, NotLeading
+from hedgerow.kube.transport import PIECE
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, Timing
 from hedgerow.runtime.leaderelection.thread import own_thread
@@ -94,8 +95,9 @@ class Contender(Started):
 
     On SIGUSR1 it stops itself as by SIGSTOP, in its next write right after the fence was asked
     for the time of that number; 0 is between two writes. Where a signal of ours would hit, nobody
-    knows: after the last time there is nothing between the answer and the bytes that leave but a
-    turn of the loop, and no program can be sure not to be stopped there.
+    knows: after the last time there is nothing between the answer and the bytes that leave, and no
+    program can be sure not to be stopped there. From 2 on its writes are so large that they leave
+    in two pieces, and the fence is asked before each.
     """
 
     def __init__(
@@ -132,7 +134,8 @@ async def _contend(kubeconfig: str, namespace: str, name: str, stops_after: str)
             stopper = Stopper(lead.remaining, int(stops_after))
             tasks.start_soon(stopper.listen)
             fenced = cluster.fenced(stopper, lead.unanswered)
-            tasks.start_soon(_write, fenced, stopper, namespace, name)
+            padding = "x" * PIECE if int(stops_after) > 1 else ""
+            tasks.start_soon(_write, fenced, stopper, namespace, name, padding)
     return int(over)
 
 
@@ -181,13 +184,15 @@ class Stopper:
             os.kill(os.getpid(), signal.SIGSTOP)
 
 
-async def _write(fenced: Cluster, stopper: Stopper, namespace: str, name: str) -> None:
+async def _write(
+    fenced: Cluster, stopper: Stopper, namespace: str, name: str, padding: str
+) -> None:
     told: set[str] = set()
     for number in count(1):
         stopper.begin()
         body = {
             "metadata": {"name": "ledger", "namespace": namespace},
-            "data": {"by": name, "number": str(number)},
+            "data": {"by": name, "number": str(number), "padding": padding},
         }
         said = "at work"
         try:
