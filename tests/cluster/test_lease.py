@@ -402,7 +402,7 @@ class TestLeadership:
 
 
 class Expiring:
-    """A permit that is over when it is asked for the third time: between headers and body."""
+    """A permit that is over when it is asked for the third time: after the first piece."""
 
     def __init__(self) -> None:
         self.asked = 0
