@@ -343,12 +343,12 @@ class TestMeanwhile:
     ):
         sent, replace = [], Cluster.replace_managed_fields
 
-        async def late(self: Cluster, api: Any, live: Object, edits: Any) -> Object:
+        async def late(self: Cluster, api: Any, live: Object, edits: Any, **named: Any) -> Object:
             sent.append(live)
             if len(sent) == 1:
                 pause = {"spec": {"minReadySeconds": 9}}
                 contested.api.merge(contested.target, pause, "kubectl").must()
-            return await replace(self, api, live, edits)
+            return await replace(self, api, live, edits, **named)
 
         monkeypatch.setattr(Cluster, "replace_managed_fields", late)
 
@@ -364,9 +364,9 @@ class TestMeanwhile:
     ):
         replace = Cluster.replace_managed_fields
 
-        async def late(self: Cluster, api: Any, live: Object, edits: Any) -> Object:
+        async def late(self: Cluster, api: Any, live: Object, edits: Any, **named: Any) -> Object:
             contested.half()
-            return await replace(self, api, live, edits)
+            return await replace(self, api, live, edits, **named)
 
         monkeypatch.setattr(Cluster, "replace_managed_fields", late)
 
@@ -378,10 +378,10 @@ class TestMeanwhile:
     def test_an_object_that_is_made_anew_is_left_alone(self, contested, typed, monkeypatch):
         replace = Cluster.replace_managed_fields
 
-        async def late(self: Cluster, api: Any, live: Object, edits: Any) -> Object:
+        async def late(self: Cluster, api: Any, live: Object, edits: Any, **named: Any) -> Object:
             contested.api.delete(contested.target).must()
             contested.original()
-            return await replace(self, api, live, edits)
+            return await replace(self, api, live, edits, **named)
 
         monkeypatch.setattr(Cluster, "replace_managed_fields", late)
 
