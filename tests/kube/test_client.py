@@ -241,7 +241,7 @@ class TestTransport:
         ] * 2
 
     async def test_is_that_of_httpx_where_there_is_no_parser(self, monkeypatch, kubeconfig, httpxs):
-        monkeypatch.setattr(client, "find_spec", lambda _: None)
+        monkeypatch.setattr(client, "transports", None)
         async with connect(kubeconfig=str(kubeconfig)):
             pass
 

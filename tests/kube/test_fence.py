@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -100,6 +101,19 @@ class TestPermit:
                 tasks.cancel_scope.cancel()
 
         assert told == [1]
+
+    async def test_an_attempt_without_an_answer_is_told_whatever_comes_of_the_next(
+        self, server, connected
+    ):
+        lost, unsent = httpx.ReadError("lost"), httpx.ConnectError("refused")
+        for last, problem in ((reply(), None), (unsent, errors.Unreachable)):
+            server.answers, told = [lost, last], []
+            async with connected() as cluster:
+                fenced = cluster.fenced(Permit(5.0), lambda told=told: told.append(1))
+                with pytest.raises(problem) if problem else nullcontext():
+                    await fenced.apply(CONFIG_MAP, BODY, manager="m")
+
+            assert told == [1]
 
     @pytest.mark.parametrize("read", READS.values(), ids=READS)
     async def test_what_changes_nothing_needs_none(self, server, connected, read):
@@ -202,7 +216,7 @@ def asked(request, monkeypatch) -> int:
     """
     if request.param == "ours":
         return 1
-    monkeypatch.setattr(client, "find_spec", lambda _: None)
+    monkeypatch.setattr(client, "transports", None)
     return 2
 
 

@@ -10,6 +10,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -303,13 +304,15 @@ class TestConnections:
 
         assert len(met) == 2
 
-    async def test_what_nobody_asked_for_is_never_an_answer(self):
-        async with between(saying(OK + OK)) as (server, client):
-            await client.get("/")
+    @pytest.mark.parametrize("more", [b"OTHER", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1."])
+    async def test_what_nobody_asked_for_is_never_an_answer(self, more):
+        other = b"HTTP/1.1 500 Oh\r\nContent-Length: 3\r\n\r\nbad"
+        async with between(saying(OK + more.replace(b"OTHER", other))) as (server, client):
+            found = await client.get("/")
             server.talk = one_by_one
             await client.get("/")
 
-        assert server.met == 2
+        assert (found.status_code, found.content, server.met) == (200, b"hi", 2)
 
     async def test_one_that_says_close_is_closed(self):
         answer = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
@@ -394,6 +397,30 @@ class TestConnections:
 
 
 class TestConnecting:
+    async def test_nothing_is_sent_once_it_is_closed(self):
+        """Though the connection was on its way."""
+        async with between(one_by_one) as (server, client):
+            async with anyio.create_task_group() as tasks:
+
+                async def ask() -> None:
+                    with pytest.raises(httpx.ConnectError, match="closed"):
+                        await client.get("/")
+
+                tasks.start_soon(ask)
+                await anyio.lowlevel.checkpoint()
+                await client._transport.aclose()
+            assert client._transport._open == set()
+            assert server.asked == []
+
+    async def test_a_socket_that_takes_no_options_is_one_to_which_nothing_was_sent(self):
+        async with between(one_by_one) as (_, client):
+            client._transport._options = ((socket.SOL_SOCKET, 9999, 1),)
+            with pytest.raises(httpx.ConnectError):
+                await client.get("/")
+
+            assert client._transport._open == set()
+        gc.collect()
+
     async def test_where_nobody_listens_nothing_was_sent(self):
         with socket.create_server(("127.0.0.1", 0)) as gone:
             url = httpx.URL(f"http://127.0.0.1:{gone.getsockname()[1]}")
@@ -459,6 +486,36 @@ class TestConnecting:
         ) as client:
             with pytest.raises(httpx.UnsupportedProtocol):
                 await client._transport.handle_async_request(httpx.Request("GET", url))
+
+
+class TestBytesHeldBack:
+    async def test_the_last_ones_wait_until_the_others_have_left(self, tls):
+        """A server that reads slowly: what asyncio still holds would leave without any permit."""
+        asked: list[int] = []
+        reads = anyio.Event()
+
+        async def talk(peer: Peer) -> None:
+            await reads.wait()
+            server.asked.append(await peer.asked())
+            await peer.say(OK)
+
+        async with between(talk, tls=tls) as (server, client):
+
+            def permit() -> None:
+                [connection] = client._transport._open
+                asked.append(connection._raw.get_write_buffer_size())
+
+            async with anyio.create_task_group() as tasks:
+                more = {"permit": permit, "timeout": {}}
+                tasks.start_soon(partial(client.patch, "/", content=b"x" * 2**24, extensions=more))
+                with anyio.move_on_after(0.3):
+                    await anyio.sleep_forever()
+                held_back = len(asked) < 2**24 // PIECE
+                reads.set()
+
+        assert held_back
+        assert set(asked) == {0}
+        assert len(server.asked[0]) > 2**24
 
 
 class TestRequests:

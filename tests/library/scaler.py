@@ -62,4 +62,4 @@ def compose(workload: Workload, observed: Observed) -> Desired:
 SCALER = Controller("scaler", Workload, compose, owns=(), claims=(Claimable(Autoscaler, target),))
 
 if __name__ == "__main__":
-    main((SCALER,), program="scaler")
+    main((SCALER,))

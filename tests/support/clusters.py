@@ -37,8 +37,8 @@ def undefine(sandbox: Sandbox) -> None:
     for target in targets:
         api.delete(target)
     for target in targets:
-        eventually(lambda target=target: api.get(target).status == 404, 60, f"{target} is gone")
+        eventually(lambda target=target: api.get(target).status == 404, 180, f"{target} is gone")
     for resource in RESOURCES:
         path = f"/apis/{resource.api.group_version}/{resource.api.plural}"
-        eventually(lambda path=path: api.raw("GET", path).status == 404, 60, f"{path} is gone")
+        eventually(lambda path=path: api.raw("GET", path).status == 404, 180, f"{path} is gone")
     api.close()

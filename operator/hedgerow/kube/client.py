@@ -13,7 +13,6 @@ import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -30,6 +29,11 @@ from hedgerow.kube.retry import Timing
 from hedgerow.kube.session import READ, Session, unheard
 from hedgerow.kube.watch import Listing
 from hedgerow.kube.wire import JSON, Request
+
+try:
+    from hedgerow.kube import transport as transports
+except ImportError:  # without httptools, or where there is no poll(2)
+    transports = None
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -296,8 +300,10 @@ async def _bearer(terms: _Terms, access: Access, api: Api) -> Bearer:
 def _transport(terms: _Terms, api: Api, verify: ssl.SSLContext | bool) -> httpx.AsyncBaseTransport:
     """Return our own transport, or httpx's for a proxy and where there is no httptools."""
     options = sockets.options(terms.unacknowledged)
-    tls = verify if isinstance(verify, ssl.SSLContext) else httpx.create_ssl_context(verify=verify)
-    if api.auth.proxy or not find_spec("httptools"):
+    tls = verify
+    if not isinstance(tls, ssl.SSLContext):
+        tls = httpx.create_ssl_context(verify=tls, trust_env=False)
+    if api.auth.proxy or transports is None:
         limits = httpx.Limits(
             max_connections=None,
             max_keepalive_connections=terms.concurrency,
@@ -311,10 +317,8 @@ def _transport(terms: _Terms, api: Api, verify: ssl.SSLContext | bool) -> httpx.
             limits=limits,
             socket_options=options,
         )
-    from hedgerow.kube.transport import Transport  # noqa: PLC0415 - it needs httptools
-
     url = httpx.URL(api.auth.server)
-    return Transport(
+    return transports.Transport(
         url,
         tls=None if url.scheme == "http" else tls,
         keep=terms.concurrency,

@@ -144,6 +144,8 @@ class Session:
                 )
                 if wait is None:
                     raise
+                if request.unanswered and isinstance(error, Unreachable) and error.sent:
+                    request.unanswered()  # the next attempt may fail in a way that tells nothing
                 await self._timing.sleep(wait)
 
     async def _attempt(self, login: Login, request: Request, remaining: float) -> Answer:

@@ -8,8 +8,9 @@ here, and an answer that arrives at once is one wake-up. The parser is llhttp's.
 from __future__ import annotations
 
 import asyncio
-import select
 from collections import deque
+from select import POLLIN, poll
+from socket import SOCK_STREAM
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -19,7 +20,7 @@ import httpx
 if TYPE_CHECKING:
     import socket
     import ssl
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 
     from hedgerow.kube.sockets import Option
 
@@ -29,6 +30,15 @@ HEAD_LIMIT = 64 * 1024
 """Bytes of an answer's head."""
 PIECE = 64 * 1024
 """Bytes of a request that are written at once; the permit is asked again before the next ones."""
+SMALL = 8 * 1024
+"""Bytes of a request that the kernel takes at once on a connection without unsent bytes."""
+LAST = 1024
+"""Bytes of a larger request that are held back until all others have left this process. Nobody
+carries out a request without them, and the permit is asked right before."""
+DRAINED = 0.002
+"""Seconds between two looks at whether bytes have left this process."""
+STEP = 64 * 1024
+"""Bytes of a body that are handed out at once: whoever unpacks them knows how many there may be."""
 EYEBALLS = 0.25
 """Seconds after which the server's next address is tried beside the first one (RFC 8305)."""
 _FINAL = 200
@@ -58,8 +68,9 @@ class Transport(httpx.AsyncBaseTransport):
         expiry: float,
         options: Iterable[Option] = (),
     ) -> None:
-        self._host, self._port = url.host, url.port or (443 if tls else 80)
-        self._is_http = url.scheme in ("http", "https") and bool(url.host)
+        self._host = url.raw_host.decode("ascii")  # IDNA 2008, as in the Host header
+        self._port = url.port or (443 if tls else 80)
+        self._is_http = url.scheme in {"http", "https"} and bool(url.host)
         self._tls, self._keep, self._expiry = tls, keep, expiry
         self._options = tuple(options)
         self._idle = deque[Connection]()
@@ -86,7 +97,7 @@ class Transport(httpx.AsyncBaseTransport):
         self._closed = True
         for connection in tuple(self._open):
             connection.abort()
-            await connection.gone
+            await asyncio.wait([connection.gone])
 
     def release(self, connection: Connection) -> None:
         """Keep a connection whose exchange is over, if it may be used again; cut it otherwise."""
@@ -116,23 +127,36 @@ class Transport(httpx.AsyncBaseTransport):
         if self._closed:
             raise httpx.ConnectError("the transport is closed")
         name = request.extensions.get("sni_hostname") or self._host
-        loop = asyncio.get_running_loop()
         try:
             with anyio.fail_after(seconds):
-                _, connection = await loop.create_connection(
-                    lambda: Connection(loop, self.forget),
-                    self._host,
-                    self._port,
-                    ssl=self._tls,
-                    server_hostname=name if self._tls else None,
-                    happy_eyeballs_delay=EYEBALLS,
-                )
+                connection = await self._opened()
+                try:
+                    connection.set_options(self._options)
+                    if self._tls:
+                        await connection.secure(self._tls, name)
+                except BaseException:
+                    connection.abort()
+                    raise
         except TimeoutError as error:
             raise httpx.ConnectTimeout(f"no connection within {seconds} s") from error
         except (OSError, UnicodeError) as error:  # TLS errors and impossible names as well
             raise httpx.ConnectError(str(error)) from error
+        if self._closed or connection.gone.done():
+            connection.abort()
+            raise httpx.ConnectError("the connection is closed")
         self._open.add(connection)
-        connection.set_options(self._options)
+        return connection
+
+    async def _opened(self) -> Connection:
+        """Return a TCP connection. Raises OSError, UnicodeError."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(self._host, self._port, type=SOCK_STREAM)
+        several = len({address for *_, address in found}) > 1
+        # The race of addresses leaves its winner open if it is cancelled at its end.
+        race = {"happy_eyeballs_delay": EYEBALLS} if several else {}
+        _, connection = await loop.create_connection(
+            lambda: Connection(loop, self.forget), self._host, self._port, **race
+        )
         return connection
 
 
@@ -149,12 +173,11 @@ class Connection(asyncio.Protocol):
         self.status = 0
         self.headers: list[tuple[bytes, bytes]] = []
         self._loop, self._when_closed = loop, closed
-        self._poll = select.poll()
+        self._poll = poll()
         self._parser = httptools.HttpResponseParser(self)
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._idle_since = loop.time()
-        self._writable = True
         self._busy = False
         self._begin(None)
 
@@ -164,7 +187,7 @@ class Connection(asyncio.Protocol):
         self._head = self._done = self._surplus = self._keep = False
         self._error: Exception | None = None
         self._pieces: list[bytes] = []
-        self._held = self._head_size = 0
+        self._held = self._beside = 0
         self._paused = False
         self._read = read
         self._silent_from = self._loop.time()
@@ -176,21 +199,29 @@ class Connection(asyncio.Protocol):
     ) -> None:
         """Send a request, and wait for the head of its answer. Raises httpx's errors."""
         self._begin(read)
-        for start in range(0, len(content), PIECE):
+        for piece in _pieces(content):
+            await self._drained()
+            if self._head:  # the server has answered before all was sent, and reads no more
+                self._surplus = True
+                break
             if permit:
                 permit()
             if not self._busy and self._transport.is_closing():
                 raise httpx.ConnectError("the server closed the connection")
             self._busy = True
-            self._transport.write(content[start : start + PIECE])
+            self._transport.write(piece)
             self._watch_silence()
-            while not (self._writable or self._head):
-                await self._progress()
-            if self._head:  # the server has answered before all was sent, and reads no more
-                self._surplus = self._surplus or start + PIECE < len(content)
-                break
         while not self._head:
             await self._progress()
+
+    async def _drained(self) -> None:
+        """Wait until all bytes have left this process, or an answer has begun. Raises as `send`.
+
+        asyncio tells of the TLS layer's own buffer only.
+        """
+        while self._raw.get_write_buffer_size() and not self._head:
+            self._check()
+            await asyncio.sleep(DRAINED)
 
     async def read(self) -> bytes:
         """Return what has arrived of the body; empty at its end. Raises httpx's errors."""
@@ -227,18 +258,30 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def set_options(self, options: Iterable[Option]) -> None:
-        """Set socket options."""
+        """Set socket options. Raises OSError."""
         connected = cast("socket.socket", self._transport.get_extra_info("socket"))
         for option in options:
             connected.setsockopt(*option)
 
+    async def secure(self, tls: ssl.SSLContext, name: str) -> None:
+        """Begin TLS with the server of this name. Raises OSError."""
+        secured = await self._loop.start_tls(self._raw, self, tls, server_hostname=name)
+        if secured is None:
+            raise ConnectionError("the server closed the connection")
+        self._transport = secured
+
     async def _progress(self) -> None:
         """Wait until something has happened; raise the error if it is one."""
-        if not self._error and not self.gone.done():
-            self._waiter = self._loop.create_future()
-            await self._waiter
+        self._check()
+        self._waiter = self._loop.create_future()
+        await self._waiter
+
+    def _check(self) -> None:
+        """Raise the error of this exchange, if there is one or nothing can come any more."""
         if self._error:
             raise self._error
+        if self.gone.done():
+            raise httpx.RemoteProtocolError("the connection is closed")
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None
@@ -275,9 +318,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take in the connection."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(high=1)  # 0 would pause an empty one
-        self._poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+        self._raw = self._transport = cast("asyncio.Transport", transport)
+        self._poll.register(transport.get_extra_info("socket").fileno(), POLLIN)
 
     def data_received(self, data: bytes) -> None:
         """Take in bytes of an answer."""
@@ -286,15 +328,14 @@ class Connection(asyncio.Protocol):
             self._surplus = True
             return
         self._silent_from = self._loop.time()
+        self._beside += len(data)
         try:
             self._parser.feed_data(data)
         except _BROKEN as error:
             self._fail(httpx.RemoteProtocolError(f"no HTTP/1.1: {error}"))
             return
-        if not self._head:
-            self._head_size += len(data)
-            if self._head_size > HEAD_LIMIT:
-                self._fail(httpx.RemoteProtocolError("the answer's head has no end"))
+        if not self._done and self._beside > HEAD_LIMIT:
+            self._fail(httpx.RemoteProtocolError("the answer's head, or its trailers, have no end"))
         elif self._held > READ_AHEAD and not self._paused and not self._done:
             self._paused = True
             self._transport.pause_reading()
@@ -316,17 +357,9 @@ class Connection(asyncio.Protocol):
                 self._done = True
             else:
                 self._error = httpx.RemoteProtocolError("the server cut the answer")
-        self.gone.set_result(None)
+        if not self.gone.done():
+            self.gone.set_result(None)
         self._when_closed(self)
-        self._wake()
-
-    def pause_writing(self) -> None:
-        """Take in that the server does not read as fast as we write."""
-        self._writable = False
-
-    def resume_writing(self) -> None:
-        """Take in that all has been sent."""
-        self._writable = True
         self._wake()
 
     def _is_until_closed(self) -> bool:
@@ -342,11 +375,13 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take in a header; trailers are left out."""
-        if not self._head:
+        if not (self._head or self._surplus):
             self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Take in that the head is complete."""
+        if self._surplus:
+            return
         self.status = self._parser.get_status_code()
         self._head = self.status >= _FINAL
         if self._head:
@@ -354,6 +389,9 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, data: bytes) -> None:
         """Take in a piece of the body."""
+        if self._surplus:
+            return
+        self._beside = 0
         self._pieces.append(data)
         self._held += len(data)
         self._wake()
@@ -362,6 +400,8 @@ class Connection(asyncio.Protocol):
         """Take in that the answer is complete, or only an announcement of it."""
         if not self._head:
             self.headers = []
+            return
+        if self._surplus:
             return
         self._keep = self._parser.should_keep_alive()
         self._done = True
@@ -379,13 +419,22 @@ class _Body(httpx.AsyncByteStream):
         """Yield the pieces. Raises httpx's errors."""
         connection = self._connection
         while connection and (data := await connection.read()):
-            yield data
+            for start in range(0, len(data), STEP):
+                yield data[start : start + STEP]
 
     async def aclose(self) -> None:
         """Give the connection back; if the body has not been read to its end, cut it."""
         connection, self._connection = self._connection, None
         if connection:
             self._transport.release(connection)
+
+
+def _pieces(content: bytes) -> Iterator[bytes]:
+    """Yield the pieces in which a request is written; the last one of a larger request is small."""
+    end = len(content) - LAST if len(content) > SMALL else 0
+    for start in range(0, end, PIECE):
+        yield content[start : min(end, start + PIECE)]
+    yield content[end:]
 
 
 def encoded(request: httpx.Request) -> bytes:

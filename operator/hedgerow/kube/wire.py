@@ -34,8 +34,9 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 class Request:
     """One request; `repeatable`: sending it twice has the same effect as sending it once.
 
-    With a `permit` (see `hedgerow.kube.fence`), its bytes are sent only while the permit lasts. At
-    most `most` bytes of the answer are read; 0 means `ANSWER_LIMIT`.
+    With a `permit` (see `hedgerow.kube.fence`), its bytes are sent only while the permit lasts.
+    `unanswered` is called for each attempt that may have arrived, got no answer, and is followed by
+    another one. At most `most` bytes of the answer are read; 0 means `ANSWER_LIMIT`.
     """
 
     method: str
@@ -46,6 +47,7 @@ class Request:
     repeatable: bool = True
     most: int = 0
     permit: Callable[[], float] | None = field(default=None, compare=False)
+    unanswered: Callable[[], object] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         """Return method and path."""

@@ -14,8 +14,9 @@ from hedgerow.runtime.clock import SystemClock
 
 
 @pytest.fixture
-def typed(capsys):
+def typed(capsys, monkeypatch):
     """Type `hedgerow schedule next` and more; give exit code, standard output, standard error."""
+    monkeypatch.delenv("COLUMNS", raising=False)  # with it, lines are as long as it says
 
     def run(*words: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:

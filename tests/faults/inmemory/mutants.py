@@ -263,6 +263,7 @@ def _changes(mutant: Mutant) -> Iterator[tuple[FunctionType, CodeType]]:
         or _plain(code.co_consts) != _plain(before[name].co_consts)
         or code.co_names != before[name].co_names
     }
+    gc.unfreeze()  # what is frozen is not listed
     found = [
         (function, changed[function.__code__.co_qualname])
         for function in gc.get_objects()
