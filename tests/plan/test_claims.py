@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from hedgerow.contract import Claim, Desired
+from hedgerow.contract import Claim, Claimable, Desired
 from hedgerow.fields import managed, ownership
 from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.input import ChildHistory, Plan, PlanInput
 from hedgerow.plan.plan import plan, plan_own
-from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
 from hedgerow.plan.writes import ChildId, Write, judge_claim, normal_form, unguarded
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy, field_policy_of
-from hedgerow_schemas.base import View
+from hedgerow_schemas.base import Status, View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
 from model.server import Server
@@ -356,3 +356,21 @@ class TestBuiltIn:
         made = Stage(built_in=True).plan(Claim(Deployment, "other", {"spec": {"replicas": 1}}))
 
         assert [problem.reason for problem in made.problems] == ["InvalidClaim"]
+
+    def test_a_claim_on_itself_that_cannot_be_made_leaves_it_as_it_is(self):
+        stage = Stage(built_in=True)
+        stage.carry_out(replicas(3))
+        made = stage.plan(Claim(Deployment, "web", {"status": {}}))
+
+        assert [problem.reason for problem in made.problems] == ["InvalidClaim"]
+        assert made.requests == ()
+        assert stage.replicas == 3
+
+    def test_an_annotation_that_cannot_be_read_says_nothing(self):
+        live = {"metadata": {"annotations": {STATUS_ANNOTATION: "{"}}}
+
+        assert said(live) == Status()
+
+
+def test_the_resource_that_may_claim_is_the_one_of_the_same_name_unless_said_otherwise():
+    assert Claimable(Deployment).of(Deployment(TARGET)) == ("default", "web")

@@ -33,6 +33,7 @@ class TestSentence:
             ({}, "you declare 2, it is 3; held by kubectl (Update scale)"),
             ({"live": None}, "you declare 2, it is not there; held by kubectl (Update scale)"),
             ({"operation": None, "subresource": None}, "you declare 2, it is 3; held by kubectl"),
+            (ALONE, "you declare 2, it is 3; nobody holds it"),
             (
                 {"reason": None, "declared": None, "live": None},
                 "held by kubectl (Update scale) with another value",
