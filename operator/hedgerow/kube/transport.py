@@ -153,9 +153,11 @@ class Transport(httpx.AsyncBaseTransport):
         found = await loop.getaddrinfo(self._host, self._port, type=SOCK_STREAM)
         several = len({address for *_, address in found}) > 1
         # The race of addresses leaves its winner open if it is cancelled at its end.
-        race = {"happy_eyeballs_delay": EYEBALLS} if several else {}
         _, connection = await loop.create_connection(
-            lambda: Connection(loop, self.forget), self._host, self._port, **race
+            lambda: Connection(loop, self.forget),
+            self._host,
+            self._port,
+            happy_eyeballs_delay=EYEBALLS if several else None,
         )
         return connection
 
