@@ -42,7 +42,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 LONGEST = (
     NODE,
-    "tests/cluster/test_memory.py",
     "tests/cluster/test_remedies.py",
     "tests/cluster/test_demo.py",
     "tests/plan/test_complexity.py",
@@ -52,6 +51,7 @@ LONGEST = (
     "tests/cluster/test_lease.py",
     "tests/cluster/test_instances.py",
     "tests/cluster/test_conflicts.py",
+    "tests/cluster/test_memory.py",
     "tests/cluster/test_cli_errors.py",
     "tests/cluster/test_recovery.py",
     "tests/fields/test_ownership_on_model.py",

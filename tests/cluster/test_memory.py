@@ -213,7 +213,7 @@ def crowd_of_jobs(sandbox: Sandbox, api: Api, namespace: str) -> None:
 class TestConfined:
     """The operator in as much memory as the manifests give it."""
 
-    @pytest.mark.timeout(900)
+    @pytest.mark.timeout(1500)
     def test_no_tenant_has_it_killed(self, crowded: Sandbox, tmp_path: Path):
         api = Api(crowded.kubeconfig)
         prepare(api)
@@ -239,7 +239,7 @@ class TestConfined:
                 figures.tell("begun with objects as large as etcd stores")
 
                 crowd.cut()
-                eventually(crowd.is_observed, 400, "each status tells of it")
+                eventually(crowd.is_observed, 700, "each status tells of it")
                 eventually(crowd.is_managed, 60, "all are managed")
                 neighbour.goes_on()
                 figures.tell("each cut to one item")

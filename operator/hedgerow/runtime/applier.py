@@ -70,8 +70,13 @@ class Applier:
         return Applied(answer, action, mark if write.foreign else "")
 
     async def _apply(self, write: Write, is_heavy: bool) -> tuple[Object, str]:
+        timeout = PATIENT if is_heavy else USUAL
         applied = await self._cluster.apply(
-            write.ref.api, write.body, manager=self.field_manager, force=bool(write.claims)
+            write.ref.api,
+            write.body,
+            manager=self.field_manager,
+            force=bool(write.claims),
+            timeout=timeout,
         )
         answer = applied.object
         want = unguarded(write.body)
@@ -79,7 +84,9 @@ class Applier:
         if mark and not (write.once or write.foreign):
             guarded = {"metadata": {**want["metadata"], "uid": metadata(answer)["uid"]}}
             marked = with_normal_form({**want, **guarded}, mark)
-            again = await self._cluster.apply(write.ref.api, marked, manager=self.field_manager)
+            again = await self._cluster.apply(
+                write.ref.api, marked, manager=self.field_manager, timeout=timeout
+            )
             answer = again.object
         return answer, mark
 
