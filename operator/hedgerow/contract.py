@@ -60,11 +60,17 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Declare a child: `fields` is its complete manifest without the identity."""
+    """Declare a child: `fields` is its complete manifest without the identity.
+
+    Children are written at the same time, unless they are to be written `after` others: a child
+    waits while a write to a child of these kinds is to be made. One that the server refused does
+    not hold it up; `Observed.is_refused` tells of that.
+    """
 
     kind: type[View]
     name: str
     fields: Object
+    after: tuple[type[View], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +132,9 @@ class Notice:
 class Desired:
     """The result of one compose: what is not in it any more is pruned, or given back.
 
-    `children` are all owned objects, `claims` all fields held on other objects. The status of a
-    built-in resource is not written: of `status`, only the conditions count.
+    `children` are all owned objects, `claims` all fields held on other objects. Other children are
+    deleted once these are written. The status of a built-in resource is not written: of `status`,
+    only the conditions count.
     """
 
     children: tuple[Child, ...] = ()

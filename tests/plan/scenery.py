@@ -40,6 +40,7 @@ def plan_input(
     name_conflict: Object | None = None,
     reported: tuple[ContestedField, ...] = (),
     now: datetime = NOW,
+    content_version: int = 0,
     **others: Object,
 ) -> PlanInput:
     objects = {ID: there} if there else {}
@@ -53,6 +54,7 @@ def plan_input(
         name_conflicts={ID: name_conflict} if name_conflict else {},
         history={ID: history} if history else {},
         reported=reported,
+        content_versions={ID: content_version} if content_version else {},
     )
 
 
@@ -67,7 +69,7 @@ def only_write(made: Plan) -> Write:
 
 def settled_past(want: Object = WANT, seen: Object | None = None) -> ChildHistory:
     """What a pass remembers that found the child settled."""
-    return planned(plan_input(seen or live(want))).history[ID]
+    return planned(plan_input(seen or live(want), content_version=1)).history[ID]
 
 
 def nobodys(path: str = ".data.a") -> ContestedField:

@@ -253,6 +253,17 @@ GATE: dict[str, Function] = {
     "writes.judge_claim": lambda m, c: m.writes.judge_claim(c.want, c.live, MANAGER, "x"),
     "writes.claimed": lambda m, c: m.writes.claimed(deployed(m), c.child.fields),
     "writes.release": lambda m, c: m.writes.release(deployed(m).api, c.live, MANAGER),
+    "writes.content": lambda m, c: m.writes.content(c.live),
+    "writes.checksum": lambda m, c: m.writes.checksum(c.live),
+    "writes.wave": lambda m, c: m.writes.wave(
+        [
+            m.writes.Write(replace(deployed(m), name=str(n)), c.want, "", create=True)
+            for n in range(c.size)
+        ]
+    ),
+    "writes.settles": lambda m, c: m.writes.settles(
+        m.writes.Write(deployed(m), c.want, "", create=True), c.live, c.verdict
+    ),
     "plan.plan_own": lambda m, c: m.plan.plan_own(
         replace(c.scene, owner=deployed(m), is_custom=False),
         {("Deployment", "web"): c.child.fields},

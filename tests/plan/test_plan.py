@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +14,7 @@ from hedgerow.objects import controller_reference
 from hedgerow.plan.input import ChildHistory
 from hedgerow.plan.writes import declare, normal_form, with_normal_form
 from hedgerow_schemas.base import ContestedField
-from plan.made import MANAGER, entry, live, removed, taken
+from plan.made import MANAGER, live, removed, taken
 from plan.scenery import (
     CHILD,
     DATA,
@@ -125,14 +124,14 @@ class TestSettled:
             raise AssertionError("walked again")
 
         monkeypatch.setattr("hedgerow.plan.plan.judge", walked)
-        newer = copy.deepcopy(seen)
-        newer["metadata"]["resourceVersion"] = "8"
-        newer["status"] = {"replicas": 3}
-        status_entry = entry({"apiVersion": "v1", "status": {}}, "kcm", "Update")
-        newer["metadata"]["managedFields"].append({**status_entry, "subresource": "status"})
 
-        assert planned(plan_input(newer, history=history)).writes == ()
-        assert planned(plan_input(seen, history=history)).writes == ()
+        assert planned(plan_input(seen, history=history, content_version=1)).writes == ()
+
+    @pytest.mark.parametrize("version", [0, 2])
+    def test_it_is_walked_again_if_it_has_changed_or_nobody_knows(self, version):
+        history, lost = settled_past(), removed(WANT, "data", "a")
+
+        assert planned(plan_input(lost, history=history, content_version=version)).writes
 
     def test_a_change_of_the_child_is_seen_in_spite_of_the_memory(self):
         history = settled_past()

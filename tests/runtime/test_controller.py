@@ -127,7 +127,9 @@ class TestWall:
         async with shop.open():
             await quiet()
             add = shop.runner.queue.add
-            monkeypatch.setattr(shop.runner.queue, "add", lambda key: (seen.append(key), add(key)))
+            monkeypatch.setattr(
+                shop.runner.queue, "add", lambda key, *lane: (seen.append(key), add(key, *lane))
+            )
             await anyio.sleep(3 * WALL_CHECK)
             assert seen == []
 
@@ -271,7 +273,7 @@ class TestStopping:
             await shop.runner.run()
 
         assert shop.cluster.open == 0
-        assert len(shop.writes) == 1
+        assert len(shop.writes) == 2
         again = Shop()
         again.world.server = shop.world.server
         again.cluster.model = shop.world.server
@@ -290,7 +292,7 @@ class TestPods:
             seen: list[Any] = []
             queue = shop.runner.queue
             add = queue.add
-            queue.add = lambda key: (seen.append(key), add(key))[1]  # type: ignore[method-assign]
+            queue.add = lambda key, *lane: (seen.append(key), add(key, *lane))[1]  # type: ignore[method-assign]
             source = shop.runner._cache.related[0]
             labels = {"app.kubernetes.io/name": "demo"}
             meta = {"name": "p", "namespace": "default", "resourceVersion": "1", "labels": labels}

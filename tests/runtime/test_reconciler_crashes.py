@@ -167,7 +167,8 @@ class TestCrashes:
 
         assert len(world.server.list("apps", "Deployment").items) == 2
         assert len(world.server.list("", "Service").items) == 1
-        assert len(world.writes) == (5 if when == "before" else 4)
+        # Those of the two Deployments are sent at the same time: both may have to be sent again.
+        assert len(world.writes) in ((5, 6) if when == "before" else (4, 5))
 
     @pytest.mark.parametrize("number", range(3))
     async def test_a_crash_before_the_status_tells_of_no_conflict_twice(self, number):

@@ -8,7 +8,14 @@ import anyio
 import pytest
 
 from hedgerow.contract import Key
-from hedgerow.runtime.workqueue import FIRST_RETRY, LONGEST_RETRY, Closed, WorkQueue
+from hedgerow.runtime.workqueue import (
+    FAIR,
+    FIRST_RETRY,
+    LONGEST_RETRY,
+    Closed,
+    Lane,
+    WorkQueue,
+)
 from runtime.virtual import VirtualClock
 
 A, B, C = ("ns", "a"), ("ns", "b"), ("ns", "c")
@@ -410,3 +417,61 @@ class TestReviving:
         queue.revive()
 
         assert queue.retry(A) <= FIRST_RETRY
+
+
+class TestLanes:
+    """What is due comes first, then what has changed, then what is only looked through."""
+
+    async def test_the_first_lane_comes_first(self, queue):
+        queue.add(A, Lane.BACKLOG)
+        queue.add(B)
+        queue.add(C, Lane.DUE)
+
+        assert [await queue.get() for _ in range(3)] == [C, B, A]
+
+    async def test_a_key_moves_to_an_earlier_lane_and_never_to_a_later_one(self, queue):
+        queue.add(A, Lane.BACKLOG)
+        queue.add(B)
+        queue.add(A, Lane.DUE)
+        queue.add(A, Lane.BACKLOG)
+
+        assert len(queue) == 2
+        assert [await queue.get(), await queue.get()] == [A, B]
+        assert await soon(queue) is None
+
+    async def test_what_was_asked_for_by_the_clock_is_due_then(self, queue):
+        queue.add_after(B, 1, is_due=True)
+        await anyio.sleep(2)
+        queue.add(A)
+
+        assert queue.has_due
+        assert [await queue.get(), await queue.get()] == [B, A]
+        assert not queue.has_due
+
+    async def test_a_retry_is_not_due_before_others(self, queue):
+        queue.retry(B)
+        await anyio.sleep(1)
+        queue.add(A, Lane.DUE)
+
+        assert [await queue.get(), await queue.get()] == [A, B]
+
+    async def test_no_lane_waits_for_ever(self, queue):
+        many = [("ns", f"due-{number}") for number in range(2 * FAIR)]
+        queue.add(A, Lane.BACKLOG)
+        for key in many:
+            queue.add(key, Lane.DUE)
+
+        first = [await queue.get() for _ in range(FAIR)]
+
+        assert A in first
+
+    async def test_a_key_added_during_its_pass_keeps_the_lane_asked_for(self, queue):
+        queue.add(A)
+        await queue.get()
+        queue.add(A, Lane.BACKLOG)
+        queue.add(A, Lane.DUE)
+        queue.done(A)
+        queue.add(B)
+
+        assert queue.has_due
+        assert await queue.get() == A

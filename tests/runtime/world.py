@@ -149,6 +149,10 @@ class World:
             key = await queue.get()
             try:
                 await self.runner._pass(key)
+            except BaseExceptionGroup as group:
+                if group.subgroup(Crash) is None:
+                    raise
+                raise Crash from group  # in one of several writes at a time
             finally:
                 queue.done(key)
             passes += 1

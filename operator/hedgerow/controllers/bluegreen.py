@@ -65,7 +65,7 @@ def service(bg: BlueGreen, phase: Phase) -> Apply:
     """Return the Service, which selects one colour."""
     ports = [port.wire() for port in bg.spec.ports]
     fields = {"spec": {"ports": ports, "selector": labels(bg, phase)}}
-    return Apply(Service, bg.metadata.name, fields)
+    return Apply(Service, bg.metadata.name, fields, after=(Deployment,))
 
 
 def routed(bg: BlueGreen, observed: Observed) -> Phase | None:

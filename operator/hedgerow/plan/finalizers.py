@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hedgerow.fields.applyconfiguration import extract
-from hedgerow.objects import ObjectRef, digest, metadata
-from hedgerow.plan.writes import Write
+from hedgerow.objects import ObjectRef, metadata
+from hedgerow.plan.writes import Write, checksum
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -39,4 +39,4 @@ def finalization(
     ref = ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])
     guarded = {**body["metadata"], "resourceVersion": metadata(live)["resourceVersion"]}
     guarded_body = {**body, "metadata": guarded}
-    return Write(ref, guarded_body, digest(body), create=False, once=True)
+    return Write(ref, guarded_body, checksum(body), create=False, once=True)

@@ -10,7 +10,7 @@ from hedgerow.fields.redaction import both
 from hedgerow.plan.conflict_reports import OTHER_VALUE, REMOVED, SCALED_TO_ZERO
 from hedgerow.plan.writes import ChildId
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy
-from hedgerow_schemas.base import ContestedField, Object
+from hedgerow_schemas.base import ContestedField, Object, Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SettledChild:
-    """A child that was settled: digests of its declaration, and of the object without its status.
+    """A child that was settled: a digest of its declaration, and which content it had.
 
-    Digests, because whole objects would take memory besides those of the caches. No
-    resourceVersion, because a dry run does not change it. `contested` and `rewritten` are the
-    leaves that differed when it was settled.
+    `content_version` is that of `PlanInput`. `contested` and `rewritten` are the leaves that
+    differed when it was settled.
     """
 
     declared: str
-    content_digest: str
+    content_version: int
     contested: tuple[Leaf, ...] = ()
     rewritten: tuple[Leaf, ...] = ()
 
@@ -43,7 +42,7 @@ class ChildHistory:
     `settled`: the child when it was last settled. `restored`: when each vanished field was put
     back. `taken`: the name belongs to somebody else's object. `other_installation`: the other
     installation of hedgerow that has the object, if any. `field_policy`: what the user yielded and
-    claimed at that time. `fingerprint`: how the server respells a claim; a claimed object has no
+    claimed at that time. `mark`: how the server respells a claim; a claimed object has no
     annotation of ours.
     """
 
@@ -87,7 +86,10 @@ class PlanInput:
     built-in owner is one of these itself. `name_conflicts`: cached objects that have the name of
     a child but another owner. `reported`: the contested fields that the owner's status already
     lists. `field_policy`: what its annotations yield and claim. `spec_changed`: its status is about
-    an older spec. `is_custom`: the owner has a status of ours.
+    an older spec. `is_custom`: the owner has a status of ours. `content_versions`: a number for
+    each live child that changes with the object, but not with its status alone; without one, the
+    child is judged each time. `before` is what the owner says of itself, in its status or
+    its annotation.
     """
 
     owner: ObjectRef
@@ -101,6 +103,8 @@ class PlanInput:
     field_policy: FieldPolicy = NO_FIELD_POLICY
     spec_changed: bool = False
     is_custom: bool = True
+    before: Status | None = None
+    content_versions: Mapping[ChildId, int] = field(default_factory=dict[ChildId, int])
     _known: Mapping[tuple[str, str], ContestedField] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -97,12 +97,14 @@ def reporters(live: Object, controller: str, program: str = PROGRAM) -> tuple[In
     What another program writes there is contested as anybody's: a name alone does not tell what a
     field manager does.
     """
+    # Asked several times in each pass, so only the entries that matter are read.
+    known: list[dict[str, str]] = metadata(live).get("managedFields") or []
     found = {
         instance
-        for one in managers(live)
-        if (one.operation, one.subresource) == ("Apply", STATUS)
-        if one.manager.endswith(f"-{controller}")
-        if (instance := instance_of(one.manager, program)) is not None
+        for one in known
+        if one.get("subresource") == STATUS and one.get("operation") == "Apply"
+        if one.get("manager", "").endswith(f"-{controller}")
+        if (instance := instance_of(one["manager"], program)) is not None
     }
     return tuple(Installation(instance, program) for instance in sorted(found))
 

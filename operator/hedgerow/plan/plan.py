@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hedgerow.contract import Create, Desired, Finalized, Keep
 from hedgerow.fields import ownership
@@ -19,7 +19,7 @@ from hedgerow.fields.ownership import (
     without_yielded,
 )
 from hedgerow.fields.redaction import shown
-from hedgerow.objects import ObjectRef, controller_of, digest, is_terminating, metadata
+from hedgerow.objects import ObjectRef, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.conflict_reports import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.plan.finalizers import finalization
@@ -38,7 +38,9 @@ from hedgerow.plan.writes import (
     ChildId,
     Deletion,
     Write,
+    checksum,
     claimed,
+    content,
     declare,
     judge,
     judge_claim,
@@ -77,11 +79,15 @@ class ChildPlanner:
         live = plan_input.live.get((child.kind.api.kind, child.name), {})
         want = declare(child, plan_input.owner, label, live, key=key)
         self._begin(plan_input, child.kind.api, child.name, want)
-        self.once = isinstance(child, Create)
+        if isinstance(child, Create):
+            self.once = True
+        else:
+            self.after = frozenset(kind.api.kind for kind in child.after)
 
     def _begin(self, plan_input: PlanInput, api: ApiResource, name: str, want: Object) -> None:
         self.plan_input = plan_input
         self.once = False
+        self.after: frozenset[str] = frozenset()
         self.id: ChildId = (api.kind, name)
         self.history = plan_input.history.get(self.id, ChildHistory())
         self.ref = ObjectRef(api, plan_input.owner.namespace, name)
@@ -101,7 +107,7 @@ class ChildPlanner:
             if self.history.field_policy == self.plan_input.field_policy
             else None
         )
-        if settled is not None and self._unchanged(settled, live):
+        if settled is not None and self._unchanged(settled):
             found = self._found(settled.contested)
             return self._settled(settled.rewritten, found, self.history)
         return self._present(live)
@@ -118,15 +124,18 @@ class ChildPlanner:
             return self._foreign()
         body = {**self.want, "metadata": {**self.want["metadata"], "resourceVersion": "1"}}
         write = Write(
-            self.ref, body, digest(body), create=True, once=self.once, declared=self._declared
+            self.ref, body, checksum(body), create=True, once=self.once, declared=self._declared
         )
         return self._write(write, ())
 
     def _present(self, live: Object) -> Plan:
-        manager = self.plan_input.field_manager
-        declared = without_yielded(self.want, live, manager, self._is_yielded)
-        declared = respelled(declared, self._judge(declared, live))
+        manager, declared = self.plan_input.field_manager, self.want
+        if self.plan_input.field_policy.yields:
+            declared = without_yielded(declared, live, manager, self._is_yielded)
         verdict = self._judge(declared, live)
+        spelled = respelled(declared, verdict)
+        if spelled is not declared:
+            declared, verdict = spelled, self._judge(spelled, live)
         declared, shared = with_held_items(declared, live, manager, verdict)
         if shared:
             verdict = self._judge(declared, live)
@@ -141,10 +150,10 @@ class ChildPlanner:
             *self._found(shared, DECLARED_NO_MORE),
             *self._found(doubtful, UNKNOWN_OWNER),
         )
-        if self._judge(want, live).settled:
+        if (self._judge(want, live) if left_out else verdict).settled:
             history = replace(self.history, field_policy=self.plan_input.field_policy)
             if not (abandoned or shared or doubtful):
-                history = replace(history, settled=self._as_settled(verdict, live))
+                history = replace(history, settled=self._as_settled(verdict))
             return self._settled(verdict.rewritten, found, history)
         # We give up a contested field that we hold too. The write is for this exact version, so
         # that its other holder still holds it: otherwise the server would remove the field.
@@ -185,7 +194,8 @@ class ChildPlanner:
             **({"resourceVersion": meta["resourceVersion"]} if exactly else {}),
         }
         body = {**want, "metadata": {**want["metadata"], **guard}}
-        fingerprint = digest(want, ref.uid, _content(live), [leaf.path for leaf in claims])
+        seen = self._content_version or content(live)
+        fingerprint = checksum(want, ref.uid, seen, [leaf.path for leaf in claims])
         return Write(
             ref,
             body,
@@ -194,11 +204,12 @@ class ChildPlanner:
             restores=restores,
             claims=claims,
             declared=self._declared,
+            is_complete=want is self.want,
         )
 
     def _write(self, write: Write, found: Found) -> Plan:
         return Plan(
-            writes=(write,),
+            writes=(replace(write, after=self.after) if self.after else write,),
             contested=tuple(field for field, _ in found),
             ignored=tuple(self._ignored(found)),
             history={self.id: self.history},
@@ -207,17 +218,24 @@ class ChildPlanner:
     @cached_property
     def _declared(self) -> str:
         """A digest of the declaration."""
-        return digest(self.want)
+        return checksum(self.want)
 
-    def _as_settled(self, verdict: Verdict, live: Object) -> SettledChild:
+    @property
+    def _content_version(self) -> int:
+        return self.plan_input.content_versions.get(self.id, 0)
+
+    def _as_settled(self, verdict: Verdict) -> SettledChild:
         """Return what to remember of a settled child."""
-        content_digest = digest(_content(live))
-        return SettledChild(self._declared, content_digest, verdict.contested, verdict.rewritten)
+        return SettledChild(
+            self._declared, self._content_version, verdict.contested, verdict.rewritten
+        )
 
-    def _unchanged(self, settled: SettledChild, live: Object) -> bool:
+    def _unchanged(self, settled: SettledChild) -> bool:
         """Return whether nothing that the verdict depends on has changed since it was settled."""
-        return settled.declared == self._declared and settled.content_digest == digest(
-            _content(live)
+        known = self._content_version
+        return bool(known) and (settled.declared, settled.content_version) == (
+            self._declared,
+            known,
         )
 
     def _settled(self, rewritten: tuple[Leaf, ...], found: Found, history: ChildHistory) -> Plan:
@@ -331,17 +349,6 @@ def _parted(
     return failed, tuple(leaf for leaf, passed in tested if passed)
 
 
-def _content(live: Object) -> tuple[Any, ...]:
-    """Return an object without its status and what changes along with the status."""
-    meta = metadata(live)
-    entries: list[Mapping[str, Any]] = meta.get("managedFields") or []
-    return (
-        {k: v for k, v in live.items() if k not in ("status", "metadata")},
-        {k: v for k, v in meta.items() if k not in ("resourceVersion", "managedFields")},
-        [entry for entry in entries if entry.get("subresource") != "status"],
-    )
-
-
 __all__ = [
     "RESTORE_ONCE_IN", "ChildHistory", "Plan", "PlanInput", "claims_of", "has_no_holder", "plan",
     "plan_own",
@@ -358,7 +365,8 @@ def plan(
 
     Owned objects that `desired` does not name are pruned. Objects of the kinds `claims` are never
     created nor deleted; what we hold of those that `desired` does not claim is given back. The
-    writes are in the order of `desired.children`; those for claims follow.
+    writes are in the order of `desired.children`; those for claims follow. `writes.wave` tells
+    which of them are made at the same time.
     """
     parts = [_planned(plan_input, child) for child in desired.children]
     claimed_kinds = {kind.api.kind: kind.api for kind in claims}

@@ -9,10 +9,11 @@ from pydantic import ConfigDict, ValidationError
 
 from hedgerow.fields import ownership
 from hedgerow.fields.applyconfiguration import extract
-from hedgerow.objects import digest, identity, metadata
+from hedgerow.objects import identity, metadata
 from hedgerow.plan import status_annotation
 from hedgerow.plan.conditions import conclude, stamp
 from hedgerow.plan.conflict_reports import listed
+from hedgerow.plan.writes import checksum
 from hedgerow_schemas.base import Condition, ContestedField, Object, Status
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Report:
         If somebody else keeps changing a value, the status writes count as repeated writes of the
         same content, which are limited.
         """
-        return digest(_lasting((self.body or {}).get("status")))
+        return checksum(_lasting((self.body or {}).get("status")))
 
 
 def said(live: Object, *, custom: bool = True) -> Status:
@@ -95,7 +96,7 @@ def report(
     few times; those found after that are only counted.
     """
     told = {(field.object, field.path): field for field in contested}
-    before = said(live).contested
+    before = said(live) if plan_input.before is None else plan_input.before
     shown: tuple[ContestedField, ...] = ()
     listings = 0 if shortened else MOST_LISTINGS
     while True:
@@ -109,13 +110,14 @@ def report(
             ignored=ignored,
         )
         if listings:
-            shown = listed(everything, before)
+            shown = listed(everything, before.contested)
             listings -= 1
         counted = composed.model_copy(
             update={"contested": shown, "contested_count": len(everything) or None}
         )
-        want = _body(plan_input, live, counted, concluded)
-        taken = ownership.judge(want, live, plan_input.field_manager, "status").contested
+        want = _body(plan_input, live, counted, concluded, before)
+        verdict = ownership.judge(want, live, plan_input.field_manager, "status")
+        taken = verdict.contested
         fresh = [plan_input.report(plan_input.owner, leaf) for leaf in taken]
         fresh = [field for field in fresh if (field.object, field.path) not in told]
         if not fresh:
@@ -124,9 +126,10 @@ def report(
         # ends: once the list is fixed, a round changes only the count and the messages with it,
         # and each of these fields can be found contested only once.
         told |= {(field.object, field.path): field for field in fresh}
-    want = ownership.leave_out(want, taken)
-    settled = ownership.judge(want, live, plan_input.field_manager, "status").settled
-    return Report(None if settled else want, everything, shown)
+    if taken:
+        want = ownership.leave_out(want, taken)
+        verdict = ownership.judge(want, live, plan_input.field_manager, "status")
+    return Report(None if verdict.settled else want, everything, shown)
 
 
 def told(
@@ -165,12 +168,13 @@ def _body(
     live: Object,
     composed: Status,
     concluded: Sequence[Condition],
+    before: Status,
 ) -> Object:
     generation: int = metadata(live).get("generation", 0)
     full = composed.model_copy(
         update={
             "observed_generation": generation,
-            "conditions": stamp(concluded, said(live).conditions, generation, plan_input.now),
+            "conditions": stamp(concluded, before.conditions, generation, plan_input.now),
         }
     )
     # Nobody can own an empty granular list: declaring it would never settle.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from hedgerow.fields import managed, ownership
 from hedgerow.kube.errors import Conflict
 from hedgerow.objects import ObjectRef, metadata
-from hedgerow.plan.writes import normal_form, unguarded, with_normal_form
+from hedgerow.plan.writes import normal_form, settles, unguarded, with_normal_form
 from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.runtime.metrics import Meter, Meters
 
@@ -27,12 +27,14 @@ USUAL, PATIENT = 10.0, 50.0
 class Applied:
     """The response to an apply: the object, and whether it was created, configured or unchanged.
 
-    `fingerprint` is how the server respelled it, if the object does not carry that.
+    `mark` is how the server respelled it, if the object does not carry that. `settled`: nothing is
+    left to do about the object.
     """
 
     obj: Object
     action: str
     mark: str = ""
+    settled: bool = False
 
 
 class Applier:
@@ -54,7 +56,7 @@ class Applier:
         forced. Responses are worked on beside the loop if they are heavy. Raises KubeError.
         """
         try:
-            answer, mark = await self._apply(write, is_heavy)
+            answer, mark, settled = await self._apply(write, is_heavy)
         except Conflict as error:
             self._meter.wrote("conflicted")
             self._meter.conflicted(cause.manager for cause in error.causes)
@@ -67,9 +69,9 @@ class Applier:
         self._meter.wrote("released" if given_up else action)
         holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
         self._meter.claimed(holders)
-        return Applied(answer, action, mark if write.foreign else "")
+        return Applied(answer, action, mark if write.foreign else "", settled)
 
-    async def _apply(self, write: Write, is_heavy: bool) -> tuple[Object, str]:
+    async def _apply(self, write: Write, is_heavy: bool) -> tuple[Object, str, bool]:
         timeout = PATIENT if is_heavy else USUAL
         applied = await self._cluster.apply(
             write.ref.api,
@@ -80,7 +82,7 @@ class Applier:
         )
         answer = applied.object
         want = unguarded(write.body)
-        mark = await run_in_thread_if_large(is_heavy, self._mark, want, answer)
+        mark, settled = await run_in_thread_if_large(is_heavy, self._judge, write, want, answer)
         if mark and not (write.once or write.foreign):
             guarded = {"metadata": {**want["metadata"], "uid": metadata(answer)["uid"]}}
             marked = with_normal_form({**want, **guarded}, mark)
@@ -88,11 +90,12 @@ class Applier:
                 write.ref.api, marked, manager=self.field_manager, timeout=timeout
             )
             answer = again.object
-        return answer, mark
+        return answer, mark, settled
 
-    def _mark(self, want: Object, answer: Object) -> str:
-        """Return the normal-form mark that the server's response to a declaration shows."""
-        return normal_form(want, ownership.judge(want, answer, self.field_manager))
+    def _judge(self, write: Write, want: Object, answer: Object) -> tuple[str, bool]:
+        """Return the normal-form mark that the response shows, and whether it settles the write."""
+        verdict = ownership.judge(want, answer, self.field_manager)
+        return normal_form(want, verdict), settles(write, answer, verdict)
 
     async def apply_status(
         self, ref: ObjectRef, body: Object, version: str, *, is_large: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
@@ -18,6 +18,7 @@ from hedgerow.objects import metadata
 from hedgerow.plan.oversized import oversize_of
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache.caches import Source, concerned
+from hedgerow.runtime.cache.store import key_of
 from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Allowance, Recorder
@@ -25,6 +26,7 @@ from hedgerow.runtime.heavy import Lane, Lanes
 from hedgerow.runtime.metrics import Meters, watched
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.workqueue import Closed, WorkQueue
+from hedgerow.runtime.workqueue import Lane as QueueLane
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -90,6 +92,7 @@ class ControllerRunner:
                 self._meter,
             ),
             self._meter,
+            is_due_elsewhere=lambda: self.queue.has_due,
         )
         self._wall: Wall | None = None
         self._number = count(1)
@@ -152,7 +155,7 @@ class ControllerRunner:
         """Queue all resources of these namespaces; an empty collection means all namespaces."""
         for key in self._cache.resource_keys():
             if not namespaces or key[0] in namespaces:
-                self.queue.add(key)
+                self.queue.add(key, QueueLane.BACKLOG)
 
     async def _watch(self, number: int, source: Source) -> None:
         def trouble(error: KubeError) -> None:
@@ -203,7 +206,14 @@ class ControllerRunner:
 
     def _enqueue_listed(self, source: Source, obj: Object) -> None:
         change = source.store.meet(obj)
-        self._enqueue(source, (change,) if change else ())
+        lane = QueueLane.CHANGED if self._is_behind(source, obj) else QueueLane.BACKLOG
+        self._enqueue(source, (change,) if change else (), lane)
+
+    def _is_behind(self, source: Source, obj: Object) -> bool:
+        """Return whether a resource's status is about an older spec, which has changed since."""
+        status: Object = obj.get("status") or {}
+        seen = status.get("observedGeneration")
+        return source.kind is self.controller.resource and seen != metadata(obj).get("generation")
 
     def _take(
         self, source: Source, event: Snapshot | Changed | Bookmark
@@ -235,11 +245,16 @@ class ControllerRunner:
         self._reconciler.rewind()
         self.enqueue_all(())
 
-    def _enqueue(self, source: Source, changes: Iterable[Change]) -> None:
-        for change in changes:
-            for obj in change:
-                for key in concerned(self.controller, source, obj) if obj is not None else ():
-                    self.queue.add(key)
+    def _enqueue(
+        self,
+        source: Source,
+        changes: Iterable[Change],
+        lane: QueueLane = QueueLane.CHANGED,
+    ) -> None:
+        for obj in filter(None, chain.from_iterable(changes)):
+            for key in concerned(self.controller, source, obj):
+                if not self._reconciler.holds_back(source.api.kind, key_of(obj), key):
+                    self.queue.add(key, lane)
 
     def _watch_failed(self, number: int, source: Source, error: KubeError) -> None:
         now = self._clock.monotonic()
@@ -302,6 +317,8 @@ class ControllerRunner:
             try:
                 outcome = await self._reconcile(key)
             finally:
+                if self._reconciler.has_missed(key):
+                    self.queue.add(key)
                 self._meter.passed(outcome, self._clock.monotonic() - began)
                 self._check_wall_clock()  # it may have read a clock that was wrong for a moment
 
@@ -336,8 +353,11 @@ class ControllerRunner:
             self.queue.retry(key)
         else:
             self.queue.forget(key)
+        if outcome.unfinished:
+            self.queue.add(key)
         if outcome.requeue_after is not None:
-            self.queue.add_after(key, outcome.requeue_after.total_seconds())
+            seconds = outcome.requeue_after.total_seconds()
+            self.queue.add_after(key, seconds, is_due=outcome.is_due)
         return "retry" if outcome.retry or outcome.refused else "success"
 
 

@@ -25,9 +25,10 @@ from hedgerow.plan.yield_and_claim import (
 )
 from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.validation import in_a_line
+from hedgerow_schemas.base import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from hedgerow.plan.writes import ChildId
     from hedgerow.runtime.cache.caches import Cache
@@ -62,6 +63,7 @@ class _CachedObjects:
     related: list[View]
     claimable: list[tuple[type[View], Object]]
     refused: frozenset[ChildId]
+    content_versions: Mapping[ChildId, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,13 +150,7 @@ class ResourcePlanner:
             if field_policy is None:
                 return None
             refused = state.refusals.children
-            cached = _CachedObjects(
-                live,
-                self.cache.owned(state.uid, key[0]),
-                self.cache.concerning(key),
-                self.cache.claimable(key),
-                refused | failed,
-            )
+            cached = self._cached(live, key, state.uid, refused | failed)
             observation = await run_in_thread_if_large(
                 self.cache.is_heavy(key), self._plan_cached, cached, state, field_policy, hindrance
             )
@@ -172,6 +168,24 @@ class ResourcePlanner:
             # A refused write is no longer planned, but compose was told that it was refused.
         return None
 
+    def _cached(
+        self, live: Object, key: Key, uid: str, refused: frozenset[ChildId]
+    ) -> _CachedObjects:
+        """Return all cached objects of a resource, as they are at this instant."""
+        owned, claimable = self.cache.owned(uid, key[0]), self.cache.claimable(key)
+        versions = {
+            (kind.api.kind, name): self.cache.child_store(kind.api.kind, key[0]).content_version(
+                (key[0], name)
+            )
+            for kind, obj in (*owned, *claimable)
+            if (name := metadata(obj)["name"])
+        }
+        if not self.controller.is_custom:
+            version = self.cache.resource_store(key[0]).content_version(key)
+            versions[self.controller.resource.api.kind, key[1]] = version
+        related = self.cache.concerning(key)
+        return _CachedObjects(live, owned, related, claimable, refused, versions)
+
     def _plan_cached(
         self,
         cached: _CachedObjects,
@@ -180,15 +194,19 @@ class ResourcePlanner:
         hindrance: Problem | None,
     ) -> Observation:
         """Compose and plan; it changes nothing, so it may run in a thread."""
-        live = cached.live
-        plan_input = self._scene(live, state)
+        live, custom = cached.live, self.controller.is_custom
         if problems := tuple(self._size_problems(cached)):
             again = ROOM_AGAIN * (0.5 + self.clock.jitter())
+            plan_input = self._scene(live, state, said(live, custom=custom))
             return _unread(live, plan_input, problems, again)
         try:
             resource = self._read(live)
         except ValidationError as error:
+            plan_input = self._scene(live, state, said(live, custom=custom))
             return _unread(live, plan_input, (Problem("InvalidSpec", in_a_line(error)),))
+        own = getattr(resource, "status", None)
+        before = own if custom and isinstance(own, Status) else said(live, custom=custom)
+        plan_input = self._scene(live, state, before)
         observed = Observed(
             now=plan_input.now,
             children=tuple(kind(obj) for kind, obj in cached.owned),
@@ -202,6 +220,7 @@ class ResourcePlanner:
             plan_input,
             field_policy=field_policy,
             live=self._written(cached),
+            content_versions=cached.content_versions,
             name_conflicts=self._name_conflicts(desired, plan_input.owner.namespace),
         )
         kinds = tuple(claimable.kind for claimable in self.controller.claims)
@@ -274,10 +293,9 @@ class ResourcePlanner:
             return field_policy, None
         return replace(field_policy, claims=()), Problem("ClaimRefused", claims_refused(namespace))
 
-    def _scene(self, live: Object, state: ResourceState) -> PlanInput:
+    def _scene(self, live: Object, state: ResourceState, before: Status) -> PlanInput:
         meta = metadata(live)
         custom = self.controller.is_custom
-        before = said(live, custom=custom)
         # After a spec change, fields that were given up before are tried again. The spec of a
         # built-in resource is nobody's answer to what we report.
         spec_changed = custom and before.observed_generation != meta.get("generation")
@@ -291,6 +309,7 @@ class ResourcePlanner:
             spec_changed=spec_changed,
             reported=tuple(c for c in before.contested if not (spec_changed and has_no_holder(c))),
             is_custom=custom,
+            before=before,
         )
 
     def _name_conflicts(self, desired: Desired, namespace: str) -> dict[ChildId, Object]:

@@ -1,17 +1,18 @@
 """Reconciler: one pass over a resource, from the caches to writes, Events and a status.
 
-A pass makes one write, stores the response in the cache, and plans again, until nothing is left to
-do. So every decision takes the last write into account, and a crash between two writes loses no
-knowledge.
+A pass makes the writes that do not wait for each other at the same time, stores the responses in
+the cache, and plans again, until nothing is left to do. So every decision takes the last writes
+into account, and a crash between two writes loses no knowledge.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import anyio
 import structlog
 
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing
@@ -19,11 +20,11 @@ from hedgerow.objects import ObjectRef, annotation, metadata
 from hedgerow.plan import installations
 from hedgerow.plan import status as statuses
 from hedgerow.plan.conditions import Problem
-from hedgerow.plan.input import ChildHistory
+from hedgerow.plan.input import ChildHistory, SettledChild
 from hedgerow.plan.installations import managed_elsewhere
 from hedgerow.plan.plan import WAITING, claims_of, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from hedgerow.plan.writes import ChildId, Deletion, Write
+from hedgerow.plan.writes import ChildId, Deletion, Write, wave
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime import refusals
 from hedgerow.runtime.cache.caches import owner_key
@@ -36,6 +37,7 @@ from hedgerow.runtime.state import MOST_REPEATS, RECHECK_NAME, ResourceState
 from hedgerow_schemas.base import Object, Status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
     from datetime import timedelta
 
     from hedgerow.contract import Key
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from hedgerow.runtime.events.publisher import EventPublisher
     from hedgerow.runtime.observation import Observation, ResourcePlanner
 
+AT_ONCE = 8
+"""The most writes of one pass at a time."""
 MOST_READS = 8
 """The most reads of one object in one pass; if it changes faster, the next pass goes on."""
 
@@ -56,21 +60,24 @@ class Outcome:
     """How a pass ended: whether to retry it with backoff, and when the next one is due anyway.
 
     `refused`: a request was refused and has a backoff of its own, which `requeue_after` includes.
+    `is_due`: the controller asked for that time. `unfinished`: another pass must follow now.
     """
 
     retry: bool = False
     requeue_after: timedelta | None = None
     refused: bool = False
+    is_due: bool = False
+    unfinished: bool = False
 
 
 @dataclass(slots=True)
 class _ReconcilePass:
-    """One pass: the resource's key and state, the problems, and the children created."""
+    """One pass: the resource's key and state, the problems, and whether it has written."""
 
     key: Key
     state: ResourceState
     problems: dict[ChildId, Problem] = field(default_factory=dict[ChildId, Problem])
-    created: list[str] = field(default_factory=list[str])
+    has_written: bool = False
     reads: Counter[ChildId] = field(default_factory=Counter[ChildId])
 
     def may_read(self, target: ChildId) -> bool:
@@ -88,7 +95,12 @@ class Reconciler:
         applier: Applier,
         publisher: EventPublisher,
         meter: Meter | None = None,
+        is_due_elsewhere: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`is_due_elsewhere` tells if another resource waits for a pass whose time has come."""
+        self._is_due_elsewhere = is_due_elsewhere
+        self._in_flight: dict[tuple[str, Key], Key] = {}
+        self._held_back: set[Key] = set()
         self._meter = meter or Meters().of(planner.controller.name)
         self._planner = planner
         self._applier = applier
@@ -119,6 +131,32 @@ class Reconciler:
             return outcome
         again = _soonest(outcome.requeue_after, guarded_for)
         return replace(outcome, requeue_after=again, refused=True)
+
+    def holds_back(self, kind: str, target: Key, key: Key) -> bool:
+        """Return whether a change of an object needs no pass of this resource.
+
+        That is so while the running pass writes to the object: it looks again after the response,
+        and nearly always the change is our own write.
+        """
+        if self._in_flight.get((kind, target)) != key:
+            return False
+        self._held_back.add(key)
+        return True
+
+    def has_missed(self, key: Key) -> bool:
+        """Return whether a change was held back that no look has taken in; forget it."""
+        missed = key in self._held_back
+        self._held_back.discard(key)
+        return missed
+
+    @contextmanager
+    def _writing(self, ref: ObjectRef, key: Key) -> Generator[None]:
+        target = ref.api.kind, (ref.namespace, ref.name)
+        self._in_flight[target] = key
+        try:
+            yield
+        finally:
+            del self._in_flight[target]
 
     def rewind(self) -> None:
         """Forget which children were deleted and which Events were sent: a restore may undo both.
@@ -168,20 +206,27 @@ class Reconciler:
             self._cache.returned(current_pass.key)
 
     async def _plan_and_write(self, current_pass: _ReconcilePass) -> Outcome:
-        state = current_pass.state
-        while observation := await self._planner.observe(
-            current_pass.key, state, frozenset(current_pass.problems)
-        ):
-            step = self._next(observation, current_pass)
-            if step is None:
+        while observation := await self._look(current_pass):
+            steps = self._next(observation, current_pass)
+            wrote = current_pass.has_written and not current_pass.problems
+            if not steps and wrote and self._is_due_elsewhere():
+                # What is due there must not be late; this status may be.
+                return Outcome(unfinished=True)
+            if not steps:
                 custom = observation.plan_input.is_custom
                 conclude = self._conclude if custom else self._conclude_built_in
                 outcome = await conclude(observation, current_pass)
                 if outcome is None:
                     continue
                 return outcome
-            await self._carry_out(observation, step, current_pass)
+            await self._carry_out_all(observation, steps, current_pass)
         return self._leave_alone(current_pass.key)
+
+    async def _look(self, current_pass: _ReconcilePass) -> Observation | None:
+        """Return the plan from what is cached now, which includes what was held back."""
+        self._held_back.discard(current_pass.key)
+        failed = frozenset(current_pass.problems)
+        return await self._planner.observe(current_pass.key, current_pass.state, failed)
 
     def other_installation(self, key: Key) -> Installation | None:
         """Return the other installation that manages a resource, if a pass has found one."""
@@ -210,21 +255,49 @@ class Reconciler:
 
     def _next(
         self, observation: Observation, current_pass: _ReconcilePass
-    ) -> Write | Deletion | None:
-        """Return the next write or deletion that has not failed in this pass and is not waiting.
+    ) -> tuple[Write | Deletion, ...]:
+        """Return the next writes or deletions, which have not failed in this pass and do not wait.
 
         Children that were pruned before are skipped: they are being deleted already.
         """
         state, now = current_pass.state, observation.plan_input.now
-        for step in observation.plan.requests:
-            if isinstance(step, Deletion) and state.pruned.get(step.id) == step.ref.uid:
-                continue
-            if step.id in current_pass.problems or state.refusals.waiting(
-                step.id, step.fingerprint, now
-            ):
-                continue
-            return step
-        return None
+        due = [
+            step
+            for step in observation.plan.requests
+            if not (isinstance(step, Deletion) and state.pruned.get(step.id) == step.ref.uid)
+            if step.id not in current_pass.problems
+            if not state.refusals.waiting(step.id, step.fingerprint, now)
+        ]
+        # Each large object takes several times its size in memory while it is written.
+        return wave(due)[: 1 if self._cache.is_heavy(current_pass.key) else AT_ONCE]
+
+    async def _carry_out_all(
+        self,
+        observation: Observation,
+        steps: Sequence[Write | Deletion],
+        current_pass: _ReconcilePass,
+    ) -> None:
+        """Make writes or deletions at the same time; if any of them ends the pass, after all.
+
+        Raises the error of the first one.
+        """
+        if len(steps) == 1:
+            await self._carry_out(observation, steps[0], current_pass)
+            return
+        errors: dict[ChildId, Exception] = {}
+
+        async def carry_out(step: Write | Deletion) -> None:
+            try:
+                await self._carry_out(observation, step, current_pass)
+            except Exception as error:  # noqa: BLE001 - no other write must be cancelled half-way
+                errors[step.id] = error
+
+        async with anyio.create_task_group() as tasks:
+            for step in steps:
+                tasks.start_soon(carry_out, step)
+        for step in steps:
+            if step.id in errors:
+                raise errors[step.id]
 
     async def _carry_out(
         self, observation: Observation, step: Write | Deletion, current_pass: _ReconcilePass
@@ -253,21 +326,39 @@ class Reconciler:
             found = await self._read_child(write.ref, current_pass)
             if found is not None:
                 return
-        applied = await self._applier.apply(
-            write,
-            observation.plan_input.live.get(write.id),
-            is_heavy=self._cache.is_heavy(current_pass.key),
-        )
+        with self._writing(write.ref, current_pass.key):
+            applied = await self._applier.apply(
+                write,
+                observation.plan_input.live.get(write.id),
+                is_heavy=self._cache.is_heavy(current_pass.key),
+            )
+        current_pass.has_written = True
         self._absorb(write.ref, applied.obj)
-        state.accept(write, observation.plan_input.now, applied.mark)
+        settled = self._settled(write, applied.obj) if applied.settled else None
+        plan_input = observation.plan_input
+        state.accept(
+            write,
+            plan_input.now,
+            applied.mark,
+            settled=settled,
+            field_policy=plan_input.field_policy,
+        )
         state.note(write.id, write.intent_digest, observation.plan_input.now)
         if applied.action == "created":
             if write.once:
                 self._meter.created(applied.obj, self._clock.now())
             else:
-                current_pass.created.append(str(write.ref))
+                state.created.append(str(write.ref))
         self._tell("claimed" if write.claims else applied.action, write.ref)
         await self._publisher.publish_write(observation, write, state)
+
+    def _settled(self, write: Write, answer: Object) -> SettledChild | None:
+        """Return what to remember of a child that a write settled, if it is cached like that."""
+        store, key = self._store(write.ref), (write.ref.namespace, write.ref.name)
+        cached = store.get(key)
+        if cached is None or version_of(cached) != version_of(answer):
+            return None
+        return SettledChild(write.intent_digest, store.content_version(key))
 
     async def _refused(
         self,
@@ -418,11 +509,7 @@ class Reconciler:
         watch will not report them any more once the response is in the cache.
         """
         state, owner, live = current_pass.state, observation.plan_input.owner, observation.live
-        problems = list(
-            dict.fromkeys(
-                (*self._problems(observation, current_pass).values(), *observation.plan.problems)
-            )
-        )
+        problems = self._all_problems(observation, current_pass)
         rewritten = await self._publisher.rewritten(observation)
         is_heavy = self._cache.is_heavy(current_pass.key)
         report = await run_in_thread_if_large(
@@ -441,8 +528,7 @@ class Reconciler:
         self._meter.contest(current_pass.key, (field.manager or "" for field in report.contested))
         await self._publisher.resend(observation, state)
         if report.body is None:
-            await self._publisher.publish_created(observation, state, current_pass.created)
-            current_pass.created.clear()
+            await self._publisher.publish_created(observation, state)
             state.refusals.drop(STATUS)
             if not any(field.object == str(owner) for field in report.contested):
                 # If the status is contested, only this remembers them.
@@ -458,9 +544,10 @@ class Reconciler:
             state.refusals.drop(STATUS)
             return replace(self._outcome(observation, current_pass), retry=True)
         try:
-            answer = await self._applier.apply_status(
-                owner, report.body, version, is_large=is_heavy
-            )
+            with self._writing(owner, current_pass.key):
+                answer = await self._applier.apply_status(
+                    owner, report.body, version, is_large=is_heavy
+                )
         except KubeError as error:
             if isinstance(error, Invalid) and error.too_large and not state.status_too_large:
                 state.status_too_large = True  # still report the number of contested fields
@@ -483,11 +570,7 @@ class Reconciler:
     ) -> Outcome | None:
         """Write Events and the annotation of a built-in resource; return what `_conclude` does."""
         state, key, live = current_pass.state, current_pass.key, observation.live
-        problems = list(
-            dict.fromkeys(
-                (*self._problems(observation, current_pass).values(), *observation.plan.problems)
-            )
-        )
+        problems = self._all_problems(observation, current_pass)
         rewritten = await self._publisher.rewritten(observation)
         composed = observation.desired.status or Status()
         text, report = statuses.told(live, composed, observation.plan, problems, rewritten)
@@ -503,8 +586,7 @@ class Reconciler:
                 return self._outcome(observation, current_pass)
             state.refusals.drop(STATUS)
             return None
-        await self._publisher.publish_created(observation, state, current_pass.created)
-        current_pass.created.clear()
+        await self._publisher.publish_created(observation, state)
         await self._publisher.publish_normal(observation, state)
         return self._outcome(observation, current_pass)
 
@@ -555,6 +637,13 @@ class Reconciler:
         }
         return {target: problem for target, problem in found.items() if problem}
 
+    def _all_problems(
+        self, observation: Observation, current_pass: _ReconcilePass
+    ) -> list[Problem]:
+        """Return the problems of the writes and deletions, then those of the plan, each once."""
+        of_requests = self._problems(observation, current_pass).values()
+        return list(dict.fromkeys((*of_requests, *observation.plan.problems)))
+
     def _outcome(self, observation: Observation, current_pass: _ReconcilePass) -> Outcome:
         """Return how the pass ended, and when the next one is due at the latest."""
         known, now = current_pass.state.refusals, self._clock.now()
@@ -562,10 +651,13 @@ class Reconciler:
         waits = any(problem.reason == WAITING for problem in observation.plan.problems)
         to_read_again = waits or self._planner.to_read_again(current_pass.state, current_pass.key)
         recheck = RECHECK_NAME if to_read_again else None
+        asked = observation.desired.requeue_after
+        soonest = _soonest(asked, recheck, known.due_in(now))
         return Outcome(
             retry=any(target not in known for target in self._problems(observation, current_pass)),
-            requeue_after=_soonest(observation.desired.requeue_after, recheck, known.due_in(now)),
+            requeue_after=soonest,
             refused=bool(known),
+            is_due=asked is not None and soonest == asked,
         )
 
     def _absorb(self, ref: ObjectRef, answer: Object) -> None:

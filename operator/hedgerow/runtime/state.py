@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hedgerow.plan.input import ChildHistory
 from hedgerow.plan.status import said
 from hedgerow.plan.writes import ChildId, Write
+from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY
 from hedgerow.runtime.refusals import STATUS, Refusals
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Notice
     from hedgerow.objects import ObjectRef
+    from hedgerow.plan.input import SettledChild
+    from hedgerow.plan.yield_and_claim import FieldPolicy
     from hedgerow_schemas.base import Object
 
 RECHECK_NAME = timedelta(seconds=30)
@@ -53,6 +56,7 @@ class ResourceState:
     - `namespace_terminating`: its namespace is being deleted, so nothing can be created there.
     - `created_once`: children created once, not yet recorded in status. If they are deleted before
       that, only this remembers them.
+    - `created`: the children that were created since the last Event about them.
     - `history`: what earlier passes learned about each child.
     - `pruned`: the uids of children that were deleted.
     - `recent_writes`: the recent writes to each target.
@@ -70,6 +74,7 @@ class ResourceState:
     field_policy: str = ""
     namespace_terminating: bool = False
     created_once: dict[ChildId, None] = field(default_factory=dict[ChildId, None])
+    created: list[str] = field(default_factory=list[str])
     history: dict[ChildId, ChildHistory] = field(default_factory=dict[ChildId, ChildHistory])
     pruned: dict[ChildId, str] = field(default_factory=dict[ChildId, str])
     recent_writes: dict[ChildId, tuple[PastWrite, ...]] = field(
@@ -170,8 +175,16 @@ class ResourceState:
         }
         self.pruned = {child: uid for child, uid in self.pruned.items() if child in there}
 
-    def accept(self, write: Write, now: datetime, mark: str = "") -> None:
-        """Remember that a write was accepted, and what it restored or created.
+    def accept(
+        self,
+        write: Write,
+        now: datetime,
+        mark: str = "",
+        *,
+        settled: SettledChild | None = None,
+        field_policy: FieldPolicy = NO_FIELD_POLICY,
+    ) -> None:
+        """Remember that a write was accepted, and what it restored, created or settled.
 
         `mark` is a digest of how the server respelled a claim.
         """
@@ -182,7 +195,13 @@ class ResourceState:
         self.refusals.drop(write.id)
         history = self.history.get(write.id, ChildHistory())
         restored = {**history.restored, **{leaf.path: now for leaf in write.restores}}
-        self.history[write.id] = replace(history, restored=restored, mark=mark)
+        self.history[write.id] = replace(
+            history,
+            restored=restored,
+            mark=mark,
+            settled=settled or history.settled,
+            field_policy=field_policy if settled else history.field_policy,
+        )
 
 
 def _is_near(time: datetime, now: datetime, span: timedelta) -> bool:

@@ -1,5 +1,6 @@
 """WorkQueue: each key at most once, never two passes of one key at a time, backoff for failures.
 
+What is due by the clock comes before what has changed, and that before what is only looked through.
 Namespaces take turns: keys never wait for the long backlog of another namespace.
 """
 
@@ -8,6 +9,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
+from enum import IntEnum
+from itertools import count
 from typing import TYPE_CHECKING
 
 import anyio
@@ -21,6 +24,19 @@ if TYPE_CHECKING:
 
 FIRST_RETRY = 0.1
 LONGEST_RETRY = 300.0
+FAIR = 4
+"""Of so many turns, one goes to the last lane first: no lane waits for ever."""
+
+
+class Lane(IntEnum):
+    """How soon a ready key is handed out; the first lane comes first."""
+
+    DUE = 0
+    """Its time has come, such as that of a scheduled start."""
+    CHANGED = 1
+    """Something has changed."""
+    BACKLOG = 2
+    """It is looked through, as after a start, when most are settled already."""
 
 
 def _ignore(*_: object) -> None:
@@ -67,6 +83,15 @@ class _Turns:
             self._namespaces[namespace] = keys
         return key, since
 
+    def remove(self, key: Key) -> float:
+        """Remove a key; return the instant at which it became ready."""
+        keys = self._namespaces[key[0]]
+        since = keys.pop(key)
+        self._count -= 1
+        if not keys:
+            del self._namespaces[key[0]]
+        return since
+
     def clear(self) -> None:
         """Remove all keys."""
         self._namespaces.clear()
@@ -94,11 +119,14 @@ class WorkQueue:
         self._share = share
         self._on_wait = on_wait
         self._on_retry = on_retry
-        self._ready = _Turns()
+        self._lanes = {lane: _Turns() for lane in Lane}
+        self._lane_of: dict[Key, Lane] = {}
+        self._turns = count(1)
         self._active: set[Key] = set()
         self._passes: Counter[str] = Counter()
-        self._again: set[Key] = set()
+        self._again: dict[Key, Lane] = {}
         self._delayed: dict[Key, float] = {}
+        self._due: set[Key] = set()
         self._heap: list[tuple[float, Key]] = []
         self._failures: dict[Key, int] = {}
         self._barred: dict[Key, float] = {}
@@ -107,32 +135,51 @@ class WorkQueue:
 
     def __len__(self) -> int:
         """Return the number of keys that are ready."""
-        return len(self._ready)
+        return len(self._lane_of)
 
     @property
     def idle(self) -> bool:
         """Whether nothing is ready and no pass runs; delayed keys may remain."""
-        return not self._ready and not self._active
+        return not self._lane_of and not self._active
 
-    def add(self, key: Key) -> None:
-        """Request a pass now."""
+    @property
+    def has_due(self) -> bool:
+        """Whether a key waits whose time has come."""
+        self._mature()
+        return bool(self._lanes[Lane.DUE])
+
+    def add(self, key: Key, lane: Lane = Lane.CHANGED) -> None:
+        """Request a pass now; of several requests, the one for the first lane counts."""
         if self._closed:
             return
         barred = self._barred.get(key, 0.0) - self._clock.monotonic()
         if barred > 0:
             self.add_after(key, barred)
         elif key in self._active:
-            self._again.add(key)
+            self._again[key] = min(lane, self._again.get(key, lane))
         else:
-            self._ready.add(key, self._clock.monotonic())
+            self._enter(key, lane)
             self._rouse()
 
-    def add_after(self, key: Key, seconds: float) -> None:
-        """Request a pass in `seconds`; the earliest of several requests counts."""
+    def _enter(self, key: Key, lane: Lane) -> None:
+        before, since = self._lane_of.get(key), self._clock.monotonic()
+        if before is not None and before <= lane:
+            return
+        if before is not None:
+            since = self._lanes[before].remove(key)
+        self._lane_of[key] = lane
+        self._lanes[lane].add(key, since)
+
+    def add_after(self, key: Key, seconds: float, *, is_due: bool = False) -> None:
+        """Request a pass in `seconds`; the earliest of several requests counts.
+
+        `is_due`: the pass must not be late then, it goes to the first lane.
+        """
         due = self._clock.monotonic() + seconds
         if self._closed or (key in self._delayed and self._delayed[key] <= due):
             return
         self._delayed[key] = due
+        (self._due.add if is_due else self._due.discard)(key)
         heapq.heappush(self._heap, (due, key))
         if len(self._heap) > 2 * len(self._delayed):
             # Otherwise outdated entries would stay until they are due, however far off that is.
@@ -168,6 +215,7 @@ class WorkQueue:
         failed, self._failures = self._failures, {}
         for key in failed:
             self._delayed.pop(key, None)
+            self._due.discard(key)
             self.add(key)
 
     async def get(self) -> Key:
@@ -176,12 +224,14 @@ class WorkQueue:
         await anyio.lowlevel.checkpoint()
         while True:
             self._mature()
-            found = self._ready.pop(lambda namespace: self._passes[namespace] < self._share)
+            found = self._pop()
             if found:
                 key, since = found
+                del self._lane_of[key]
                 self._on_wait(self._clock.monotonic() - since)
                 # This pass decides again when the next one is due.
                 self._delayed.pop(key, None)
+                self._due.discard(key)
                 self._barred.pop(key, None)
                 self._active.add(key)
                 self._passes[key[0]] += 1
@@ -192,13 +242,21 @@ class WorkQueue:
             with anyio.move_on_after(self._until_next()):
                 await wake.wait()
 
+    def _pop(self) -> tuple[Key, float] | None:
+        """Take the next key that may have a pass."""
+        lanes = list(self._lanes.values())
+        if len(self._lane_of) > 1 and next(self._turns) % FAIR == 0:
+            lanes.reverse()
+        keys = (lane.pop(lambda namespace: self._passes[namespace] < self._share) for lane in lanes)
+        return next((found for found in keys if found), None)
+
     def done(self, key: Key) -> None:
         """End the key's pass; queue the key again if it was added during the pass."""
         self._active.discard(key)
         self._leave(key[0])
-        if key in self._again:
-            self._again.discard(key)
-            self.add(key)
+        lane = self._again.pop(key, None)
+        if lane is not None:
+            self.add(key, lane)
 
     def _leave(self, namespace: str) -> None:
         """Record that one of a namespace's passes has ended."""
@@ -207,13 +265,15 @@ class WorkQueue:
             self._passes[namespace] = left
         else:
             del self._passes[namespace]
-        if left == self._share - 1 and namespace in self._ready:
+        if left == self._share - 1 and any(namespace in lane for lane in self._lanes.values()):
             self._rouse()
 
     def close(self) -> None:
         """Take no more work; running passes may end, and waiting workers get Closed."""
         self._closed = True
-        self._ready.clear()
+        for lane in self._lanes.values():
+            lane.clear()
+        self._lane_of.clear()
         self._rouse()
 
     def _rouse(self) -> None:
@@ -226,7 +286,9 @@ class WorkQueue:
             due, key = heapq.heappop(self._heap)
             if self._delayed.get(key) == due:
                 del self._delayed[key]
-                self.add(key)
+                lane = Lane.DUE if key in self._due else Lane.CHANGED
+                self._due.discard(key)
+                self.add(key, lane)
 
     def _until_next(self) -> float | None:
         while self._heap and self._delayed.get(self._heap[0][1]) != self._heap[0][0]:

@@ -294,3 +294,38 @@ class TestParts:
         store.forget(A, thing()["metadata"]["uid"])
 
         assert [change for part in parts for change in part] == []
+
+
+class TestContentVersions:
+    """Numbers that change with an object, but not with its status alone."""
+
+    def test_an_object_that_is_not_there_has_none(self):
+        assert Store().content_version(A) == 0
+
+    def test_a_new_object_has_one(self):
+        assert stored(thing()).content_version(A) > 0
+
+    def test_a_change_of_the_status_alone_keeps_it(self):
+        store = stored(thing(version=1))
+        before = store.content_version(A)
+
+        store.put({**thing(version=2), "status": {"replicas": 1}})
+
+        assert store.content_version(A) == before
+
+    def test_any_other_change_makes_a_new_one(self):
+        store = stored(thing(version=1))
+        before = store.content_version(A)
+
+        store.put({**thing(version=2), "spec": {"replicas": 1}})
+
+        assert store.content_version(A) > before
+
+    def test_an_object_made_anew_never_has_an_old_one(self):
+        store = stored(thing(version=1))
+        before = store.content_version(A)
+        store.remove(thing(version=2))
+
+        assert store.content_version(A) == 0
+        store.put(thing(version=3))
+        assert store.content_version(A) > before

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+from itertools import count
 from typing import TYPE_CHECKING
 
 from hedgerow.objects import metadata
 from hedgerow.plan.oversized import Oversize, oversize_of
+from hedgerow.plan.writes import content
 from hedgerow_schemas.base import Object
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ class Store:
         self._indexed: dict[str, dict[Hashable, set[Key]]] = {name: {} for name in self._indices}
         self._older: dict[Key, Object] = {}
         """Objects of the current list that differ from the cached ones and are older."""
+        self._contents: dict[Key, int] = {}
+        self._changes = count(1)
         self.version = 0
         self.rewound = False
 
@@ -76,6 +80,14 @@ class Store:
     def get(self, key: Key) -> Object | None:
         """Return the cached object, or None."""
         return self._objects.get(key)
+
+    def content_version(self, key: Key) -> int:
+        """Return a number that changes with a cached object, but not with its status alone.
+
+        Unlike a resourceVersion it has never belonged to another content, not even after the API
+        server's store was restored from a backup. It is 0 if the object is not cached.
+        """
+        return self._contents.get(key, 0)
 
     def keys(self) -> tuple[Key, ...]:
         """Return the keys of all cached objects."""
@@ -215,7 +227,10 @@ class Store:
                 filed.setdefault(value, set()).add(key)
         if obj is None:
             del self._objects[key]
+            self._contents.pop(key, None)
         else:
             self._objects[key] = obj
+            if old is None or content(old) != content(obj):
+                self._contents[key] = next(self._changes)
         if self._scale is not None:
             self._scale.settle((self, key) if obj is None else None)

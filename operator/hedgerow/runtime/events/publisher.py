@@ -84,12 +84,11 @@ class EventPublisher:
             await self._publish(observation, state, notice, at)
             await self._publish(observation, state, notice, at, about=str(write.ref))
 
-    async def publish_created(
-        self, observation: Observation, state: ResourceState, created: Iterable[str]
-    ) -> None:
-        """Send one Event about all children that a pass created."""
-        children = ", ".join(created)
-        if children:
+    async def publish_created(self, observation: Observation, state: ResourceState) -> None:
+        """Send one Event about all children that were created since the last one."""
+        created, state.created = state.created, []
+        if created:
+            children = ", ".join(sorted(created))
             notice = Notice("Created", f"created {children}")
             await self._publish(observation, state, notice, observation.plan_input.now.isoformat())
 

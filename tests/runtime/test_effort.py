@@ -1,0 +1,181 @@
+"""What each step of the benchmark costs, counted: writes, round trips, looks and passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import pytest
+
+from hedgerow.fields import ownership
+from hedgerow.runtime.observation import ResourcePlanner
+from hedgerow.runtime.workqueue import Lane
+from model.cluster import Sent
+from runtime.scenes import CREATION, settled
+from runtime.shop import Shop, quiet
+from runtime.world import DEMO, World
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Effort:
+    """What was done since counting began."""
+
+    looks: int = 0
+    judged: int = 0
+
+
+@pytest.fixture
+def effort(monkeypatch) -> Effort:
+    counted = Effort()
+
+    def count(owner: Any, name: str, field: str) -> None:
+        counted_function = getattr(owner, name)
+
+        def counting(*args: Any, **named: Any) -> Any:
+            setattr(counted, field, getattr(counted, field) + 1)
+            return counted_function(*args, **named)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    count(ResourcePlanner, "_plan_cached", "looks")
+    count(ownership, "judge", "judged")
+    return counted
+
+
+def round_trips(world: World) -> Callable[[], list[int]]:
+    """Count how many writes are under way at the same time, in each round trip."""
+    waiting: list[anyio.Event] = []
+    trips: list[int] = []
+
+    async def hook(sent: Sent) -> None:
+        if not sent.writes or "Event" in str(sent):
+            return
+        if not waiting:
+            waiting.append(anyio.Event())
+            trips.append(0)
+        gate = waiting[0]
+        trips[-1] += 1
+        await anyio.sleep(0.05)
+        if waiting and waiting[0] is gate:
+            waiting.clear()
+            gate.set()
+        await gate.wait()
+
+    world.cluster.before = hook
+    return lambda: trips
+
+
+class TestRoundTrips:
+    async def test_a_bluegreen_is_made_in_three(self):
+        world = World()
+        world.apply()
+        trips = round_trips(world)
+        world.deliver()
+        await world.work()
+
+        assert world.writes[:4] == CREATION
+        assert trips() == [2, 1, 1]
+
+    async def test_it_is_flipped_in_two(self):
+        world = await settled()
+        trips = round_trips(world)
+        world.apply(routeTo="Green")
+        world.deliver()
+        await world.work()
+
+        assert trips() == [1, 1]
+
+
+class TestLooks:
+    async def test_one_for_each_round_trip_and_one_at_the_end(self, effort):
+        world = World()
+        world.apply()
+        world.deliver()
+        await world.work()
+
+        assert effort.looks == 4
+
+    async def test_a_new_child_is_judged_once(self, effort):
+        world = World()
+        world.apply()
+        world.deliver()
+        await world.work()
+
+        # Each answer, and the status before and after it is written.
+        assert effort.judged == 3 + 2
+
+    async def test_a_childs_status_alone_is_no_reason_to_judge_it(self, effort):
+        world = await settled()
+        before = effort.judged
+        world.edit("Deployment", "demoblue-deployment", {"status": {"replicas": 1}})
+        world.deliver()
+        await world.work()
+
+        assert effort.judged - before <= 1  # the status of the resource
+
+    async def test_our_own_writes_lead_to_no_pass_even_if_the_watch_is_faster(self):
+        shop = Shop()
+        asked: list[Any] = []
+
+        async def told_at_once(_sent: Sent) -> None:
+            await anyio.sleep(0.5)  # the event is here before the answer
+
+        shop.cluster.after = told_at_once
+        async with shop.open():
+            await quiet()
+            work = shop.runner._pass
+
+            async def counted(key: Any) -> None:
+                asked.append(key)
+                await work(key)
+
+            shop.runner._pass = counted  # type: ignore[method-assign]
+            shop.edit(shop.world.apply)
+            await anyio.sleep(30)
+
+        assert [write for write in shop.writes if "Event" not in write] == CREATION
+        assert asked == [DEMO]
+
+    async def test_what_others_change_meanwhile_is_seen_by_the_look_after_the_answer(self):
+        shop = Shop()
+
+        async def meanwhile(sent: Sent) -> None:
+            if sent.name == "demo" and "Service" in str(sent):
+                shop.cluster.after = _nothing
+                shop.edit(shop.world.edit, "Service", "demo", {"spec": {"sessionAffinity": "None"}})
+                shop.edit(shop.world.delete, "Service")
+                await anyio.sleep(0.5)
+
+        shop.cluster.after = meanwhile
+        shop.world.apply()
+        async with shop.open():
+            await anyio.sleep(30)
+
+        assert shop.world.selected() == "Blue"
+
+
+class TestDueFirst:
+    async def test_a_status_waits_while_something_else_is_due(self):
+        world = World()
+        world.apply()
+        world.apply("other")
+        world.deliver()
+        queue = world.runner.queue
+        assert await queue.get() == DEMO
+        queue.add(("default", "other"), Lane.DUE)
+
+        await world.runner._pass(DEMO)
+        queue.done(DEMO)
+
+        assert world.writes == CREATION[:3]
+        await world.work()
+        assert CREATION[3] in world.writes
+        assert world.runner._reconciler._states[DEMO].created == []  # told in one Event
+
+
+async def _nothing(_sent: Sent) -> None:
+    """Nothing happens."""
