@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from hedgerow import app
 from hedgerow.cli import main
 from hedgerow.kube.errors import Unreachable
-from hedgerow.process import leadership, preflight
+from hedgerow.process import leadership
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES
 from model.cluster import Cluster, Sent
@@ -253,10 +253,6 @@ class TestExitCodes:
 
     @pytest.fixture
     def hedgerow(self, monkeypatch, replica) -> Callable[[], int]:
-        async def look(_settings: Any, *, registry: Any) -> None:
-            return
-
-        monkeypatch.setattr(preflight, "look", look)
         monkeypatch.setattr(app, "configure", lambda *_, **__: None)
         monkeypatch.setattr(app, "tune_for_event_loop", lambda: None)
         virtual = partial(anyio.run, backend_options={"loop_factory": VirtualLoop})

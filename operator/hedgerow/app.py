@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import structlog
 
+from hedgerow.imports import structlog
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.plan.oversized import readable
 from hedgerow.process import preflight
@@ -30,7 +29,7 @@ from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.version import user_agent, version
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from anyio.abc import TaskStatus
 
@@ -43,9 +42,9 @@ log = structlog.get_logger(__name__)
 def serve(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
     """Run controllers until SIGTERM or SIGINT, in this process; a second signal stops at once.
 
-    First it logs what the cluster lacks for them. Raises what `run` raises. Raises ValueError if
-    there is no controller, if two have the same name or kind, and if the settings name a controller
-    that is not among them.
+    Meanwhile it logs what the cluster lacks for them. Raises what `run` raises. Raises ValueError
+    if there is no controller, if two have the same name or kind, and if the settings name a
+    controller that is not among them.
     """
     registry = Registry(tuple(controllers))
     unknown = [name for name in settings.controllers if name not in registry.names]
@@ -54,34 +53,27 @@ def serve(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
         raise ValueError(f"no controller is called {', '.join(unknown)}; there are: {there_are}")
     configure(settings.log_format, debug=settings.debug)
     tune_for_event_loop()
-    anyio.run(partial(run, settings, registry, first=partial(preflight.look, registry=registry)))
-
-
-async def _nothing(_settings: Settings) -> None:
-    """Do nothing: the default for `first`."""
+    anyio.run(run, settings, registry)
 
 
 async def run(
     settings: Settings,
     registry: Registry,
     *,
-    first: Callable[[Settings], Awaitable[None]] = _nothing,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Run the controllers that the settings name until SIGTERM or SIGINT; a second stops at once.
 
-    `first` runs before anything else. A signal cancels it, and every other step of the start.
-    Raises ConfigError, Unreachable or Unauthenticated if no cluster can be reached at the start,
-    ListenError if an address is taken, and AnotherOperatorError if another operator manages the
-    same resources. After the start, the operator waits for its API server as long as it takes.
+    A signal cancels every step of the start. Raises ConfigError, Unreachable or Unauthenticated if
+    no cluster can be reached at the start, ListenError if an address is taken, and
+    AnotherOperatorError if another operator manages the same resources. After the start, the
+    operator waits for its API server as long as it takes.
     Raises, in a group, LeadershipLost if another may lead, and AnotherOperatorError if another
     operator starts to manage the same resources.
     """
     meters, stop = Meters(version()), Stop(settings.grace_period)
     async with stop.on_signal(), AsyncExitStack() as stack:
-        await stop.unless_asked(partial(first, settings))
-        if not stop.asked.is_set():
-            await _run(settings, registry, meters, stop, stack=stack, task_status=task_status)
+        await _run(settings, registry, meters, stop, stack=stack, task_status=task_status)
     log.info("stopped")
 
 
@@ -139,6 +131,7 @@ async def _run(
             namespaces=list(settings.namespaces) or "all",
             **services.served,
         )
+        tasks.start_soon(preflight.look, cluster, settings, registry)
         task_status.started()
         live = services.health.live
         async with led(

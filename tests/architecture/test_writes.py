@@ -116,7 +116,8 @@ class TestWrites:
 
     def test_what_is_posted_is_a_review(self):
         assert reviews.REVIEWS.keys() == {
-            "SelfSubjectAccessReview", "SubjectAccessReview", "TokenReview"
+            "SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview",
+            "TokenReview",
         }  # fmt: skip
         with pytest.raises(KeyError):
             reviews.request("Pod", {})

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -15,7 +16,6 @@ import pytest
 from hedgerow import app
 from hedgerow.cli import main
 from hedgerow.cli.commands import Lazy
-from hedgerow.process import preflight
 from hedgerow.settings import Settings, default, flags
 
 
@@ -24,15 +24,10 @@ def began(monkeypatch):
     """Record the settings of each step instead of taking it."""
     steps: list[tuple[str, Settings]] = []
 
-    async def look(settings, *, registry):
+    async def operate(settings, registry):
         assert registry.names == ("bluegreen", "cronjob", "memcached")
-        steps.append(("look", settings))
-
-    async def operate(settings, _registry, *, first):
-        await first(settings)
         steps.append(("run", settings))
 
-    monkeypatch.setattr(preflight, "look", look)
     monkeypatch.setattr(app, "run", operate)
     monkeypatch.setattr(app, "configure", lambda *_, **__: None)
     monkeypatch.setattr(app, "tune_for_event_loop", lambda: None)
@@ -64,7 +59,7 @@ class TestFlags:
     )
     def test_they_become_settings_and_what_is_missing_is_said_first(self, began, words, settings):
         assert typed(*words) == 0
-        assert began == [("look", settings), ("run", settings)]
+        assert began == [("run", settings)]
 
     @pytest.mark.parametrize(
         ("words", "said"),
@@ -106,13 +101,13 @@ class TestEnvironment:
         monkeypatch.setenv(variable, value)
 
         assert typed() == 0
-        assert began[0] == ("look", settings)
+        assert began == [("run", settings)]
 
     def test_an_option_wins_over_it(self, began, monkeypatch):
         monkeypatch.setenv("HEDGEROW_INSTANCE", "two")
 
         assert typed("--instance", "three") == 0
-        assert began[0] == ("look", Settings(instance="three"))
+        assert began == [("run", Settings(instance="three"))]
 
     @pytest.mark.parametrize(
         ("variable", "value", "said"),
@@ -142,31 +137,29 @@ class TestEnvironment:
 
 class TestBeginning:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_a_signal_while_it_still_looks_around_ends_it_with_0(self, monkeypatch, capsys, number):
+    def test_a_signal_while_it_still_connects_ends_it_with_0(self, monkeypatch, capsys, number):
         left: list[str] = []
 
-        async def look(_settings, *, registry):
+        @asynccontextmanager
+        async def connect(**_how):
             try:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(anyio.sleep_forever)
                     signal.raise_signal(number)
             finally:
-                left.append("look")
-
-        def connect(**_how):
-            left.append("connect")
+                left.append("connect")
+            yield
 
         before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as for a container's first process
         try:
             monkeypatch.setattr(app, "configure", lambda *_, **__: None)
             monkeypatch.setattr(app, "tune_for_event_loop", lambda: None)
-            monkeypatch.setattr(preflight, "look", look)
             monkeypatch.setattr(app, "connect", connect)
             assert typed() == 0
             assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
         finally:
             signal.signal(signal.SIGTERM, before)
-        assert left == ["look"]
+        assert left == ["connect"]
         assert capsys.readouterr().err == ""
 
     def test_so_does_sigterm_while_the_command_is_imported(self, began, monkeypatch, capsys):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from hedgerow.kube.errors import Forbidden, Missing, Unreachable
-from hedgerow.process import preflight
-from hedgerow.process.preflight import tell
+from hedgerow.kube.reviews import NOWHERE, RULES
+from hedgerow.process.preflight import _needed, look, tell
 from hedgerow.settings import Settings
 from hedgerow_schemas.crd import crd_name
 from support.registered import REGISTRY, RESOURCES
@@ -28,10 +25,9 @@ class Cluster:
     namespaces: tuple[str, ...] = ()
     secretive: bool = False
     denied: frozenset[tuple[str, str]] = frozenset()
+    incomplete: bool = False
     asked: list[tuple[str, str, str]] = field(default_factory=list)
-
-    async def get(self, _path):
-        return {"gitVersion": "v1.36.3"}
+    reviewed: list[str] = field(default_factory=list)
 
     async def resource(self, _group_version, _kind):
         if not self.served:
@@ -41,6 +37,18 @@ class Cluster:
         if self.secretive:
             raise Forbidden("you may not")
         return {} if name in self.namespaces else None
+
+    async def review(self, kind, spec, **_):
+        assert kind == RULES
+        self.reviewed.append(spec["namespace"])
+        rules = [] if self.incomplete else list(self.rules())
+        return {"resourceRules": rules, "nonResourceRules": [], "incomplete": self.incomplete}
+
+    def rules(self):
+        for controller in REGISTRY.controllers:
+            for api, verbs in _needed(controller):
+                given = [verb for verb in verbs if (verb, api.plural) not in self.denied]
+                yield {"verbs": given, "apiGroups": [api.group], "resources": [api.plural]}
 
     async def allowed(self, verb, api, namespace):
         self.asked.append((verb, api.plural, namespace))
@@ -55,36 +63,17 @@ async def told(cluster: Cluster, **settings) -> list[dict]:
 
 
 class TestLooking:
-    @pytest.fixture
-    def connected(self, monkeypatch) -> list[dict[str, Any]]:
-        """Note how a cluster is connected to that serves nothing."""
-        asked: list[dict[str, Any]] = []
-
-        @asynccontextmanager
-        async def connect(**how: Any) -> AsyncGenerator[Cluster]:
-            asked.append(how)
-            yield Cluster(served=False)
-
-        monkeypatch.setattr(preflight, "connect", connect)
-        return asked
-
-    async def test_it_tells_of_the_cluster_that_the_settings_name(self, connected):
-        settings = Settings(kubeconfig="k", context="c", controllers=("bluegreen",))
-        with capture_logs() as logs:
-            await preflight.look(settings, REGISTRY)
-
-        assert [(how["kubeconfig"], how["context"]) for how in connected] == [("k", "c")]
-        assert [entry["log_level"] for entry in logs] == ["warning"]
-
-    async def test_a_cluster_that_does_not_answer_is_no_cluster_to_begin_with(
-        self, connected, monkeypatch
-    ):
-        async def away(_cluster: Cluster, _path: str) -> None:
+    async def test_a_cluster_that_does_not_answer_is_told_and_ends_nothing(self, monkeypatch):
+        async def away(*_: object) -> None:
             raise Unreachable("connection refused", sent=False)
 
-        monkeypatch.setattr(Cluster, "get", away)
-        with pytest.raises(Unreachable):
-            await preflight.look(Settings(), REGISTRY)
+        monkeypatch.setattr(Cluster, "resource", away)
+        with capture_logs() as logs:
+            await look(Cluster(), Settings(), REGISTRY)
+
+        [entry] = logs
+        assert entry["event"] == "what is missing in the cluster is not known"
+        assert "connection refused" in entry["error"]
 
 
 class TestPreflight:
@@ -124,10 +113,22 @@ class TestPreflight:
 
         assert [entry["resource"] for entry in entries] == [crd_name(r) for r in RESOURCES]
 
-    async def test_what_is_not_used_is_not_asked_for(self):
+    async def test_the_rights_take_one_request_a_namespace(self):
         cluster = Cluster(namespaces=("a", "b"))
         await told(cluster, namespaces=("a", "b"))
 
+        assert (cluster.reviewed, cluster.asked) == (["a", "b"], [])
+
+    async def test_rights_in_all_namespaces_are_those_in_one_that_cannot_be(self):
+        cluster = Cluster()
+        await told(cluster)
+
+        assert (cluster.reviewed, cluster.asked) == ([NOWHERE], [])
+
+    async def test_what_no_rule_allows_is_asked_for_if_the_rules_are_incomplete(self):
+        cluster = Cluster(namespaces=("a", "b"), incomplete=True)
+
+        assert await told(cluster, namespaces=("a", "b")) == []
         assert {namespace for _, _, namespace in cluster.asked} == {"a", "b"}
         assert "update" not in {verb for verb, _, _ in cluster.asked}
         assert ("list", "bluegreens", "a") in cluster.asked

@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 from hedgerow.process import services
-from hedgerow.process.services import Services, server_names
+from hedgerow.process.certificates import server_names
+from hedgerow.process.services import Services
 from hedgerow.process.stopping import Stop
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving.admission.configuration import MUTATING, VALIDATING

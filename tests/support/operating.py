@@ -58,7 +58,11 @@ class Process:
             finally:
                 self.closed = True
 
+        async def look(*_: Any) -> None:
+            """Look for nothing that is missing: the model knows no rights."""
+
         monkeypatch.setattr(app, "connect", connect)
+        monkeypatch.setattr(app.preflight, "look", look)
         monkeypatch.setattr(self.cluster, "get", _version, raising=False)
 
     @property

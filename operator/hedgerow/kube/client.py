@@ -1,10 +1,8 @@
-"""Client: a logged-in connection to one cluster; the only file that imports kr8s.
+"""Client: a logged-in connection to one cluster.
 
-kr8s provides the credentials. Requests go to transports of ours, one for requests and one for
-watches, without the layers of kr8s and `httpx.AsyncClient` in between, which take more CPU than the
-rest of a request (ADR 29). kr8s's session factory, its version check and its cache of instances are
-not used. Some of this relies on private attributes, so kr8s is pinned to an exact version and
-checked by `tests/kube/test_kr8s_contract.py`.
+Requests go to transports of ours, one for requests and one for watches, without the layers of kr8s
+and `httpx.AsyncClient` in between, which take more CPU than the rest of a request (ADR 29). kr8s
+provides the credentials that a plugin has to give (`plugins.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from urllib.parse import quote, urlencode
 
 import anyio
 import httpx
-from kr8s.asyncio import Api
 
 from hedgerow.kube import credentials, fence, sockets
 from hedgerow.kube import kubeconfig as kubeconfigs
@@ -38,6 +35,7 @@ except ImportError:  # without httptools, or where there is no poll(2)
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
+    from hedgerow.kube.credentials import Credentials
     from hedgerow.kube.kubeconfig import Access
 
 __all__ = ["Applied", "Cluster", "Listing", "connect"]
@@ -50,11 +48,6 @@ KEEP = 60.0
 """Seconds to keep an idle connection; the API server cuts it after 90."""
 CLOSE = 5.0
 """Seconds to close the connections."""
-_TEMPORARY = {
-    "client-key-data": ("_user", "client_key_file"),
-    "client-certificate-data": ("_user", "client_cert_file"),
-    "certificate-authority-data": ("_cluster", "server_ca_file"),
-}
 
 
 @asynccontextmanager
@@ -239,71 +232,52 @@ async def _log_in(terms: _Terms, context: str | None, server: str = "") -> Login
     With `server`, the kubeconfig must still point at this server.
     """
     access = await kubeconfigs.choose(terms.kubeconfig, context)
-    config, namespace = access.config, access.namespace
-    # Without an empty service account, kr8s would silently fall back to the pod's.
-    api = Api(bypass_factory=True, kubeconfig=config, namespace=namespace, serviceaccount="")
     try:
-        # Shielded, so that no private key is left in a file; not with a plugin, which may hang.
-        with anyio.fail_after(LOGIN, shield=not access.plugin):
-            trusted = await _authenticate(api)
-        bearer = await _bearer(terms, access, api)
+        login = credentials.written(access) or await _asked(access)
+        bearer = await _bearer(terms, access, login.token)
         requests, watches = [
             Channel(
-                terms.transport or _transport(terms, api, trust),
-                api.auth.server,
+                terms.transport or _transport(terms, login, trust),
+                login.server,
                 bearer,
                 terms.user_agent,
-                api.auth.tls_server_name,
+                login.server_name,
             )
-            for trust in trusted
+            for trust in (login.requests, login.watches)
         ]
     except TimeoutError as error:
         raise ConfigError(f"the credential plugin gave no answer in {LOGIN:.0f} s") from error
     except (ValueError, KeyError, RuntimeError, OSError, ImportError, httpx.InvalidURL) as error:
         raise _unusable(error, access) from error
-    found = Login(api.auth.server, access.context, namespace, requests, watches)
+    found = Login(login.server, access.context, access.namespace, requests, watches)
     if server and found.server != server:
         await found.aclose()
         raise ConfigError(f"context {found.context} now is {found.server}, no longer {server}")
     return found
 
 
-async def _authenticate(api: Api) -> list[ssl.SSLContext | bool]:
-    """Load the credentials; return a TLS context for each channel, as transports modify it."""
-    try:
-        await api.auth.reauthenticate()
-        contexts: list[ssl.SSLContext | bool] = [await api.auth.ssl_context() for _ in range(2)]
-    finally:
-        with anyio.CancelScope(shield=True):
-            await _sweep(api)
-    for context in contexts:
-        if isinstance(context, ssl.SSLContext) and not api.auth.server_ca_file:
-            context.load_default_certs()
-    return contexts
+async def _asked(access: Access) -> Credentials:
+    """Return the credentials that a plugin or a provider gives."""
+    from hedgerow.kube import plugins  # noqa: PLC0415 - kr8s takes long to import
+
+    return await plugins.asked(access, LOGIN)
 
 
-async def _sweep(api: Api) -> None:
-    """Delete the files to which kr8s wrote inline credentials, including private keys."""
-    for key, (section, attribute) in _TEMPORARY.items():
-        path = getattr(api.auth, attribute)
-        if path and key in getattr(api.auth, section):
-            await anyio.Path(path).unlink(missing_ok=True)
-
-
-async def _bearer(terms: _Terms, access: Access, api: Api) -> Bearer:
-    token = str(api.auth.token or "")
+async def _bearer(terms: _Terms, access: Access, token: str) -> Bearer:
     if access.token_file is not None:
         token = await credentials.read(access.token_file) or token
     return Bearer(token, access.token_file, now=terms.timing.now)
 
 
-def _transport(terms: _Terms, api: Api, verify: ssl.SSLContext | bool) -> httpx.AsyncBaseTransport:
+def _transport(
+    terms: _Terms, login: Credentials, verify: ssl.SSLContext | bool
+) -> httpx.AsyncBaseTransport:
     """Return our own transport, or httpx's for a proxy and where there is no httptools."""
     options = sockets.options(terms.unacknowledged)
     tls = verify
     if not isinstance(tls, ssl.SSLContext):
         tls = httpx.create_ssl_context(verify=tls, trust_env=False)
-    if api.auth.proxy or transports is None:
+    if login.proxy or transports is None:
         limits = httpx.Limits(
             max_connections=None,
             max_keepalive_connections=terms.concurrency,
@@ -313,11 +287,11 @@ def _transport(terms: _Terms, api: Api, verify: ssl.SSLContext | bool) -> httpx.
             verify=tls,
             http2=False,  # the API server sends GOAWAY with a 401, which ends every other stream
             trust_env=False,
-            proxy=api.auth.proxy,
+            proxy=login.proxy,
             limits=limits,
             socket_options=options,
         )
-    url = httpx.URL(api.auth.server)
+    url = httpx.URL(login.server)
     return transports.Transport(
         url,
         tls=None if url.scheme == "http" else tls,

@@ -1,13 +1,96 @@
-"""Credentials: the bearer token of each request, read again when its file is rotated."""
+"""Credentials: what a login needs, and the bearer token, read again when its file is rotated."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import base64
+import ssl
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import anyio
+
+    from hedgerow.kube.kubeconfig import Access
+    from hedgerow_schemas.base import Object
+
+GIVEN_BY_OTHERS = frozenset({"exec", "auth-provider", "username", "password"})
+"""Entries of a kubeconfig's user for which a plugin or a provider must be asked, or which are no
+longer supported."""
+
+
+class Credentials(NamedTuple):
+    """A server and how to log in there.
+
+    `server_name` is the name on the server's certificate, if it is not that of the URL. `requests`
+    and `watches` are the TLS of the two channels, or whether certificates are verified.
+    """
+
+    server: str
+    token: str
+    server_name: str | None
+    proxy: str | None
+    requests: ssl.SSLContext | bool
+    watches: ssl.SSLContext | bool
+
+
+def written(access: Access) -> Credentials | None:
+    """Return the credentials that are written in the kubeconfig; None if others must give them.
+
+    Raises OSError or ValueError if a certificate or a key cannot be used.
+    """
+    cluster: Object = access.config["clusters"][0]["cluster"]
+    user: Object = access.config["users"][0]["user"]
+    if GIVEN_BY_OTHERS & user.keys():
+        return None
+    return Credentials(
+        cluster["server"],
+        str(user.get("token") or ""),
+        cluster.get("tls-server-name"),
+        cluster.get("proxy-url"),
+        _tls(cluster, user),
+        _tls(cluster, user),
+    )
+
+
+def _tls(cluster: Object, user: Object) -> ssl.SSLContext | bool:
+    """Return the TLS context for a server, or True for the usual one."""
+    authority = _pem(cluster, "certificate-authority")
+    certificate, key = _pem(user, "client-certificate"), _pem(user, "client-key")
+    insecure = bool(cluster.get("insecure-skip-tls-verify"))
+    if not (authority or certificate or key or insecure):
+        return True
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if insecure:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if certificate and key:
+        _load(context, certificate, key)
+    if authority:
+        context.load_verify_locations(cadata=authority.decode("ascii"))
+    else:
+        context.load_default_certs()
+    return context
+
+
+def _pem(entry: Object, name: str) -> bytes:
+    """Return what an entry has inline, in PEM or as base64 of it, or in a file; else nothing."""
+    inline = entry.get(f"{name}-data")
+    if inline:
+        text = str(inline)
+        return text.encode() if "-----" in text else base64.b64decode(text)
+    return Path(entry[name]).read_bytes() if entry.get(name) else b""
+
+
+def _load(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Load a certificate and its key, which OpenSSL only reads from files."""
+    with TemporaryDirectory(prefix="hedgerow-") as directory:
+        files = Path(directory, "tls.crt"), Path(directory, "tls.key")
+        for file, content in zip(files, (certificate, key), strict=True):
+            file.write_bytes(content)
+        context.load_cert_chain(*files)
+
 
 EVERY = 60.0
 """Seconds between two reads of the file; the kubelet renews it well before a token expires."""

@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 SECONDS = 5.0
 """For all attempts at one review."""
 SELF, SUBJECT, TOKEN = "SelfSubjectAccessReview", "SubjectAccessReview", "TokenReview"
+RULES = "SelfSubjectRulesReview"
+NOWHERE: Final = "no.namespace"
+"""No namespace can have this name: in it, only rights in all namespaces are left."""
 REVIEWS: Final = {
     SELF: "authorization.k8s.io/v1",
+    RULES: "authorization.k8s.io/v1",
     SUBJECT: "authorization.k8s.io/v1",
     TOKEN: "authentication.k8s.io/v1",
 }
@@ -56,6 +60,54 @@ class _Status(BaseModel):
     user: _UserInfo = Field(default_factory=_UserInfo)
     allowed: bool = False
     denied: bool = False
+
+
+class _Rule(BaseModel):
+    model_config = ConfigDict(strict=True, populate_by_name=True)
+
+    verbs: list[str] = []
+    groups: list[str] = Field(default=[], alias="apiGroups")
+    resources: list[str] = []
+    names: list[str] = Field(default=[], alias="resourceNames")
+
+    def allows(self, verb: str, api: ApiResource) -> bool:
+        asked = ((verb, self.verbs), (api.group, self.groups), (api.plural, self.resources))
+        return not self.names and all({one, "*"} & set(given) for one, given in asked)
+
+
+class _Rules(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    rules: list[_Rule] = Field(default=[], alias="resourceRules")
+    incomplete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What we may do in one namespace, or in all; without names of single objects.
+
+    If they are `incomplete`, because an authorizer cannot list them, there may be more rights.
+    """
+
+    rules: tuple[_Rule, ...]
+    incomplete: bool
+
+    def allow(self, verb: str, api: ApiResource) -> bool:
+        """Return whether a rule allows to `verb` a kind."""
+        return any(rule.allows(verb, api) for rule in self.rules)
+
+
+async def own_rights(cluster: Cluster, namespace: str) -> Rights:
+    """Return our rights in a namespace; if it is empty, those in all namespaces. Raises KubeError.
+
+    It takes one request, where a SelfSubjectAccessReview takes one for each verb and kind.
+    """
+    status = await cluster.review(RULES, {"namespace": namespace or NOWHERE}, timeout=SECONDS)
+    try:
+        found = _Rules.model_validate(status)
+    except ValidationError as error:
+        raise Garbled(f"the answer is no {RULES}", request=f"POST {RULES.lower()}s") from error
+    return Rights(tuple(found.rules), found.incomplete)
 
 
 async def authenticate(cluster: Cluster, token: str) -> User | None:

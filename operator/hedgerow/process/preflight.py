@@ -1,4 +1,4 @@
-"""Preflight: reports what is missing in the cluster, before the operator starts to wait for it."""
+"""Preflight: reports what is missing in the cluster, while the operator waits for it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from hedgerow.kube.client import Cluster, connect
-from hedgerow.kube.errors import Forbidden, Missing
+from hedgerow.kube.errors import Forbidden, KubeError, Missing
+from hedgerow.kube.reviews import own_rights
 from hedgerow.runtime.namespaces import NAMESPACES
-from hedgerow.version import user_agent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hedgerow.contract import Controller
+    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.reviews import Rights
     from hedgerow.registry import Registry
     from hedgerow.settings import Settings
     from hedgerow_schemas.base import ApiResource, Resource
@@ -26,28 +27,28 @@ CLAIMS = ("get", "patch")
 log = structlog.get_logger(__name__)
 
 
-async def look(settings: Settings, registry: Registry) -> None:
-    """Log a warning, with the remedy, for each thing that is not there or not permitted.
-
-    Raises ConfigError, Unreachable or Unauthenticated if there is no usable cluster.
-    """
-    async with connect(
-        kubeconfig=settings.kubeconfig,
-        context=settings.context,
-        user_agent=user_agent(settings.program),
-    ) as cluster:
-        await cluster.get("/version")
+async def look(cluster: Cluster, settings: Settings, registry: Registry) -> None:
+    """Do what `tell` does; log a warning if the API server does not answer."""
+    try:
         await tell(cluster, settings, registry)
+    except KubeError as error:
+        log.warning("what is missing in the cluster is not known", error=str(error))
 
 
 async def tell(cluster: Cluster, settings: Settings, registry: Registry) -> None:
-    """Log a warning for each namespace, kind and permission that the settings need and lack."""
+    """Log a warning, with the remedy, for each thing that is not there or not permitted.
+
+    These are the namespaces, kinds and permissions that the settings need. Raises KubeError.
+    """
+    controllers = registry.chosen(settings.controllers)
     for name in settings.namespaces:
         await _namespace(cluster, name)
-    for controller in registry.chosen(settings.controllers):
+    for controller in controllers:
         await _served(cluster, controller.resource.api, settings.program)
-        for namespace in settings.namespaces or ("",):
-            await _permitted(cluster, controller, namespace)
+    for namespace in settings.namespaces or ("",):
+        rights = await own_rights(cluster, namespace)
+        for controller in controllers:
+            await _permitted(cluster, controller, namespace, rights)
 
 
 async def _namespace(cluster: Cluster, name: str) -> None:
@@ -70,9 +71,13 @@ async def _served(cluster: Cluster, api: ApiResource, program: str) -> None:
         log.warning("custom resource not installed", resource=resource, remedy=remedy)
 
 
-async def _permitted(cluster: Cluster, controller: Controller[Resource], namespace: str) -> None:
+async def _permitted(
+    cluster: Cluster, controller: Controller[Resource], namespace: str, rights: Rights
+) -> None:
     for api, verbs in _needed(controller):
-        lacking = [verb for verb in verbs if not await cluster.allowed(verb, api, namespace)]
+        lacking = [verb for verb in verbs if not rights.allow(verb, api)]
+        if rights.incomplete:
+            lacking = [verb for verb in lacking if not await cluster.allowed(verb, api, namespace)]
         if lacking:
             log.warning(
                 "permission missing",

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 import structlog
 
-from hedgerow.process.leadership import lease
-from hedgerow.serving.admission.configuration import webhook_names
-from hedgerow.serving.admission.handlers import webhook_app
-from hedgerow.serving.authorization import Access
-from hedgerow.serving.certificates.ca_bundles import Bundles
-from hedgerow.serving.certificates.issuing import UnusableError
-from hedgerow.serving.certificates.mounted import MountedCertificates
-from hedgerow.serving.certificates.rotation import Rules
-from hedgerow.serving.certificates.secret import SecretStore
-from hedgerow.serving.certificates.self_signed import SharedCertificates
-from hedgerow.serving.certificates.served import SelfSigned
 from hedgerow.serving.health import Health, health_app
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.httpserver.connections import ListenError, PortTakenError
@@ -42,11 +29,10 @@ if TYPE_CHECKING:
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.controller import ControllerRunner
     from hedgerow.runtime.metrics import Meters
+    from hedgerow.serving.authorization import Access
     from hedgerow.serving.certificates.served import Certificates
     from hedgerow.serving.httpserver.limits import Bounds
     from hedgerow.settings import Settings
-
-OWN_CERTIFICATE = "`--certificate-directory` with one that its caBundle signed"
 
 log = structlog.get_logger(__name__)
 
@@ -69,7 +55,7 @@ class Services:
         self._pulse = Pulse(clock, meters.beat)
         meters.stalls(self._pulse.longest)
         self._runners: list[ControllerRunner] = []
-        self._certificates = _certificates(settings, registry, cluster, clock)
+        self._certificates = self._shown()
         self._stop = stop
         self._parted = anyio.Event()
         self.served: dict[str, str] = {}
@@ -91,12 +77,13 @@ class Services:
         settings = self._settings
         await self._serve(tasks, "health_probe_bind_address", health_app(self.health), PROBES)
         secure = settings.metrics_secure
-        access = Access(self._cluster, self._clock) if secure else None
-        metrics = metrics_app(self._meters.registry, access)
+        metrics = metrics_app(self._meters.registry, self._access() if secure else None)
         tls = self._certificates.context if secure and self._certificates else None
         await self._serve(tasks, "metrics_bind_address", metrics, SCRAPES, tls=tls)
         if settings.webhooks:
             controllers = self._registry.chosen(settings.controllers)
+            from hedgerow.serving.admission.handlers import webhook_app  # noqa: PLC0415
+
             webhooks = Parting(webhook_app(controllers, self._cluster), self._stop.asked)
             tasks.start_soon(self._part, webhooks)
             tls = await self._for_api_servers()
@@ -159,11 +146,27 @@ class Services:
             return served and served.context
         try:
             return served.context_for(await anyio.Path(file).read_text("ascii"))
-        except (OSError, UnusableError, ValueError) as error:
+        except (OSError, ValueError) as error:
             said = error.strerror if isinstance(error, OSError) else "it holds no certificate"
             raise ListenError(
                 f"cannot serve webhooks: --webhook-client-ca {file}: {said}"
             ) from error
+
+    # Most processes serve neither webhooks nor metrics over TLS; what is only needed for that takes
+    # a tenth of a second to import.
+
+    def _shown(self) -> Certificates | None:
+        """Return what the servers show; nothing if nothing is served over TLS."""
+        if not (self._settings.webhooks or self._settings.metrics_secure):
+            return None
+        from hedgerow.process.certificates import certificates  # noqa: PLC0415
+
+        return certificates(self._settings, self._registry, self._cluster, self._clock)
+
+    def _access(self) -> Access:
+        from hedgerow.serving.authorization import Access  # noqa: PLC0415
+
+        return Access(self._cluster, self._clock)
 
     def _waiting(self) -> str:
         return "; ".join(filter(None, (runner.waiting() for runner in self._runners)))
@@ -173,43 +176,3 @@ class Services:
 
     def _standing(self) -> str:
         return "" if self._runners else "standing by"
-
-
-def _certificates(
-    settings: Settings, registry: Registry, cluster: Cluster, clock: Clock
-) -> Certificates | None:
-    """Return what the servers show: none where nothing is served over TLS."""
-    if not (settings.webhooks or settings.metrics_secure):
-        return None
-    if settings.certificate_directory:
-        return MountedCertificates(clock, Path(settings.certificate_directory))
-    installation = settings.installation
-    base, namespace = lease(settings)
-    rules = Rules(
-        server_names(base, namespace),
-        timedelta(seconds=settings.certificate_validity),
-        clock.jitter(),
-    )
-    if not (settings.leader_elect or (settings.webhooks and in_pod())):
-        # No other replica shares them, and no webhook configuration points here. So write nothing
-        # to the cluster, where it would stay after this process ends.
-        if settings.webhooks:
-            log.warning("no webhook configuration trusts this certificate", remedy=OWN_CERTIFICATE)
-        return SelfSigned(clock, rules)
-    manager = installation.field_manager("certificates")
-    store = SecretStore(cluster, name=f"{base}-serving", namespace=namespace, manager=manager)
-    webhooks = webhook_names(registry.controllers, installation.domain)
-    bundles = Bundles(
-        cluster,
-        clock,
-        name=base,
-        manager=manager,
-        webhooks=webhooks if settings.webhooks else frozenset(),
-    )
-    return SharedCertificates(clock, rules, store, bundles)
-
-
-def server_names(base: str, namespace: str) -> tuple[str, ...]:
-    """Return the DNS names by which clients reach the servers."""
-    services = [f"{base}-{port}.{namespace}.svc" for port in ("webhook", "metrics")]
-    return (*services, *(f"{name}.cluster.local" for name in services), "localhost")

@@ -163,8 +163,8 @@ MUTANTS = (
     Mutant(
         "what is new asks for no pass",
         "hedgerow.runtime.controller",
-        "for obj in change:",
-        "for obj in change[:1]:",
+        "for obj in filter(None, chain.from_iterable(changes)):",
+        "for obj in filter(None, next(zip(*changes), ())):",
         "bluegreen-names: refused with 503 at Lease write 6",
     ),
     Mutant(

@@ -1,0 +1,68 @@
+"""Certificates: which ones the servers of one operator process show."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from hedgerow.process.leadership import lease
+from hedgerow.serving.admission.configuration import webhook_names
+from hedgerow.serving.certificates.ca_bundles import Bundles
+from hedgerow.serving.certificates.mounted import MountedCertificates
+from hedgerow.serving.certificates.rotation import Rules
+from hedgerow.serving.certificates.secret import SecretStore
+from hedgerow.serving.certificates.self_signed import SharedCertificates
+from hedgerow.serving.certificates.served import SelfSigned
+from hedgerow.settings import in_pod
+
+if TYPE_CHECKING:
+    from hedgerow.kube.client import Cluster
+    from hedgerow.registry import Registry
+    from hedgerow.runtime.clock import Clock
+    from hedgerow.serving.certificates.served import Certificates
+    from hedgerow.settings import Settings
+
+OWN_CERTIFICATE = "`--certificate-directory` with one that its caBundle signed"
+
+log = structlog.get_logger(__name__)
+
+
+def certificates(
+    settings: Settings, registry: Registry, cluster: Cluster, clock: Clock
+) -> Certificates:
+    """Return what the servers show: mounted certificates, shared ones, or those of this process."""
+    if settings.certificate_directory:
+        return MountedCertificates(clock, Path(settings.certificate_directory))
+    installation = settings.installation
+    base, namespace = lease(settings)
+    rules = Rules(
+        server_names(base, namespace),
+        timedelta(seconds=settings.certificate_validity),
+        clock.jitter(),
+    )
+    if not (settings.leader_elect or (settings.webhooks and in_pod())):
+        # No other replica shares them, and no webhook configuration points here. So write nothing
+        # to the cluster, where it would stay after this process ends.
+        if settings.webhooks:
+            log.warning("no webhook configuration trusts this certificate", remedy=OWN_CERTIFICATE)
+        return SelfSigned(clock, rules)
+    manager = installation.field_manager("certificates")
+    store = SecretStore(cluster, name=f"{base}-serving", namespace=namespace, manager=manager)
+    webhooks = webhook_names(registry.controllers, installation.domain)
+    bundles = Bundles(
+        cluster,
+        clock,
+        name=base,
+        manager=manager,
+        webhooks=webhooks if settings.webhooks else frozenset(),
+    )
+    return SharedCertificates(clock, rules, store, bundles)
+
+
+def server_names(base: str, namespace: str) -> tuple[str, ...]:
+    """Return the DNS names by which clients reach the servers."""
+    services = [f"{base}-{port}.{namespace}.svc" for port in ("webhook", "metrics")]
+    return (*services, *(f"{name}.cluster.local" for name in services), "localhost")

@@ -1,0 +1,37 @@
+"""What an operator process imports: each library costs time at every start, and memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+COSTLY = ("kr8s", "rich", "cryptography", "httpx_ws", "pygments")
+
+
+def imported(statement: str) -> set[str]:
+    """Return the modules of a fresh process after a statement."""
+    program = f"import sys\n{statement}\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_an_operator_without_webhooks_and_plugins_does_without(name):
+    assert name not in _operator()
+
+
+def test_the_command_line_imports_no_command_before_it_is_called():
+    assert not {"pydantic", "httpx", "yaml", "anyio"} & imported("import hedgerow.cli")
+
+
+def _operator() -> set[str]:
+    if not _MODULES:
+        _MODULES.update(imported("import hedgerow.app"))
+    return _MODULES
+
+
+_MODULES: set[str] = set()
