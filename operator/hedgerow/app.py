@@ -51,7 +51,7 @@ def serve(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
     if unknown or not registry.names:
         there_are = ", ".join(registry.names) or "none"
         raise ValueError(f"no controller is called {', '.join(unknown)}; there are: {there_are}")
-    configure(settings.log_format, debug=settings.debug)
+    configure(settings.log_format, debug=settings.debug, for_good=True)
     tune_for_event_loop()
     anyio.run(run, settings, registry)
 

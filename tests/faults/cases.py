@@ -488,10 +488,13 @@ class Ended:
 
 
 def _of_replicas(known: Reference) -> Iterator[Case]:
-    for fault in ("killed", "frozen", "cut off", "silent", "refused its Lease"):
+    for fault in ("killed", "frozen", "cut off", "silent"):
         case = Replicas(known, fault)
-        name = f"two replicas, leader {fault}"
-        yield Case(name, known.scenario.name, "after a step", case)
+        yield Case(f"two replicas, leader {fault}", known.scenario.name, "after a step", case)
+    for code in REFUSALS:
+        case = Replicas(known, "refused its Lease", code)
+        name = "two replicas, leader refused its Lease"
+        yield Case(name, known.scenario.name, f"{code} after a step", case)
 
 
 @dataclass(frozen=True)
@@ -500,12 +503,13 @@ class Replicas:
 
     known: Reference
     fault: str
+    code: str = ""
 
     def __call__(self, world: World) -> Outcome:
         with prepared(world, self.known.scenario, replicas=2) as run:
             run.reference = self.known
             for operator in run.operators:
-                operator.line.trouble = troubles.Off(leases=self.fault == "refused its Lease")
+                operator.line.trouble = troubles.Off(leases=self.code)
             timers: list[threading.Timer] = []
 
             def between(run: Run, number: int) -> None:

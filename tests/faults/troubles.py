@@ -298,9 +298,12 @@ class Stale(Trouble):
 
 
 class Off(Trouble):
-    """Nothing passes for a while, or no Lease; `is_silent` when nothing is closed either."""
+    """Nothing passes for a while; `is_silent` when nothing is closed either.
 
-    def __init__(self, *, leases: bool = False) -> None:
+    With `leases`, a code of `REFUSALS`, only Leases do not pass and get that answer.
+    """
+
+    def __init__(self, *, leases: str = "") -> None:
         super().__init__()
         self.is_off = self.is_silent = False
         self._leases = leases
@@ -309,9 +312,10 @@ class Off(Trouble):
         if not self.is_off or (self._leases and not asked.of_lease):
             return None
         self.fired += 1
-        if self._leases:
-            return REFUSALS["500"]
-        raise Silence if self.is_silent else Drop
+        refused = REFUSALS.get(self._leases)
+        if refused is None:
+            raise Silence if self.is_silent else Drop
+        return refused
 
     def event(self, line: Line, asked: Exchange, event: bytes, tell: Tell) -> None:
         if not self.is_off or self._leases:

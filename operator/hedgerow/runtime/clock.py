@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 import uuid
 from datetime import UTC, datetime
 from typing import Protocol
-
-import anyio
 
 JUMP = 1.0
 
@@ -45,7 +44,7 @@ class SystemClock:
 
     def monotonic(self) -> float:
         """Return the event loop's time, in seconds."""
-        return anyio.current_time()
+        return asyncio.get_running_loop().time()  # anyio's takes ten times as long to find it
 
     def elapsed(self) -> float:
         """Return the seconds since the machine started; on Linux they include sleep."""

@@ -15,8 +15,11 @@ Format = Literal["auto", "human", "json"]
 IDENTIFIERS = frozenset({"uid", "pass_id"})
 
 
-def configure(form: Format = "auto", *, debug: bool = False) -> None:
-    """Send log events to standard error; `auto` means human if that is a terminal."""
+def configure(form: Format = "auto", *, debug: bool = False, for_good: bool = False) -> None:
+    """Send log events to standard error; `auto` means human if that is a terminal.
+
+    `for_good`: it is not configured again, so that loggers are made once.
+    """
     human = form == "human" or (form == "auto" and sys.stderr.isatty())
     renderer = (
         structlog.dev.ConsoleRenderer(
@@ -41,7 +44,7 @@ def configure(form: Format = "auto", *, debug: bool = False) -> None:
             logging.DEBUG if debug else logging.INFO
         ),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=False,
+        cache_logger_on_first_use=for_good,
     )
 
 

@@ -65,6 +65,9 @@ class Meters:
             "The longest recent time for which the event loop did not turn.",
         )
         self._lags: dict[str, Histogram] = {}
+        self._exchanges: dict[
+            tuple[str, int], tuple[Callable[[], None], Callable[[float], None]]
+        ] = {}
         self._of_passes()
         self._of_fields()
         self._of_caches()
@@ -152,8 +155,14 @@ class Meters:
 
     def exchanged(self, verb: str, code: int, seconds: float) -> None:
         """Count a request to the API server; code 0 means no response."""
-        self.api_requests.labels(verb, str(code) if code else LOST).inc()
-        self.api_duration.labels(verb).observe(seconds)
+        known = self._exchanges.get((verb, code))
+        if known is None:
+            counter = self.api_requests.labels(verb, str(code) if code else LOST)
+            known = counter.inc, self.api_duration.labels(verb).observe
+            self._exchanges[verb, code] = known
+        count, observe = known
+        count()
+        observe(seconds)
 
     def leads(self, leading: Callable[[], bool]) -> None:
         """Measure whether this replica leads, with this function."""

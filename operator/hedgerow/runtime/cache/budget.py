@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from pathlib import Path, PurePosixPath
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 import structlog
 from pydantic_core import to_json
@@ -31,6 +31,7 @@ _BEYOND_UCS2: Final = re.compile(rb"[\xf0-\xf4]")
 _EMPTY, _MAP, _LIST, _ITEM = 72, 208, 72, 104
 """Bytes that CPython 3.11 takes for `{}`, for a map of up to five fields, for a list, and for each
 further field or item."""
+_CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
 _COUNTED: Final = 2000
 """The most maps, lists and values that are counted one by one, in up to half a millisecond."""
 
@@ -62,22 +63,15 @@ def weight_of(obj: Mapping[str, Any]) -> int:
     waiting: list[Any] = [obj]
     while waiting:
         value = waiting.pop()
-        for inner in cast("Iterable[Any]", value.values() if _is_map(value) else value):
+        # Each object is weighed whenever it is cached, so this loop is kept short.
+        for inner in cast("Iterable[Any]", value.values() if type(value) is dict else value):
             size += getsizeof(inner)
-            if _is_map(inner) or _is_list(inner):
+            if type(inner) in _CONTAINERS:
                 left -= 1 + len(inner)
                 waiting.append(inner)
         if left < 0:
             return weight(to_json(obj))
     return size
-
-
-def _is_map(value: Any) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
-def _is_list(value: Any) -> TypeGuard[list[Any]]:
-    return isinstance(value, list)
 
 
 def _text(content: bytes) -> int:

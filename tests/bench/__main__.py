@@ -1,0 +1,276 @@
+"""`task bench`: hedgerow and the same operator in Go, side by side, and docs/performance.md.
+
+Each pair is two runs on fresh control planes, one after the other. Machines are shared and noisy,
+so what counts is the ratio within a pair, and of several pairs the median. `neutral/run.py`
+measures: it starts an operator by a command line and judges it by what the API server shows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import anyio
+
+from hedgerow.sandbox.binaries import Binaries
+from hedgerow.sandbox.cache import default_cache
+from hedgerow.sandbox.pins import pick
+from hedgerow.version import version
+
+HERE = Path(__file__).parent
+NEUTRAL = HERE / "neutral"
+DOCS = HERE.parents[1] / "docs"
+MARKS = "<!-- measured -->", "<!-- /measured -->"
+SAME = "go-same"
+WIDTH, BAR, LEFT = 720, 22, 250
+
+Result = dict[str, Any]
+
+
+class Row(NamedTuple):
+    """One row of the table: its title, where its figure is in a result, and what is to be reached.
+
+    `reach` is the ratio to go-same that is aimed for; 0 where none is.
+    """
+
+    title: str
+    place: str
+    reach: float = 0
+
+
+ROWS = (
+    Row("converge, s", "converge.s", 1.15),
+    Row("flip all, s", "flip.s", 1.15),
+    Row("one flip, p50, ms", "single.p50_ms", 1.2),
+    Row("one flip, p99, ms", "single.p99_ms"),
+    Row("status after a flip, p50, ms", "single.status_p50_ms", 1.2),
+    Row("backlog, s from spawn", "backlog.s", 1.15),
+    Row("restart until live, s", "restart.live_s", 2),
+    Row("start of a cron Job late, p50, ms", "cron.late_p50_ms", 1.2),
+    Row("start of a cron Job late, max, ms", "cron.late_max_ms", 1.2),
+    Row("operator CPU, converge, s", "converge.op_cpu_s"),
+    Row("operator CPU, noise, s", "noise.op_cpu_s", 2),
+    Row("operator CPU, whole run, s", "total.op_cpu_s", 2),
+    Row("API server CPU, converge, s", "converge.kube-apiserver_cpu_s", 1.05),
+    Row("peak resident memory, MiB", "total.op_rss_peak_mib"),
+    Row("writes per resource", "converge.writes_per_cr"),
+    Row("writes per flip", "flip.writes_per_cr"),
+    Row("writes after a restart", "restart.writes"),
+    Row("writes on irrelevant events", "noise.writes"),
+)
+
+
+def figure(result: Result, place: str) -> float | None:
+    """Return the figure at a place such as `converge.s`, or None."""
+    value: Any = result
+    for part in place.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
+def ratio(pair: tuple[Result, Result], place: str) -> float | None:
+    """Return ours divided by theirs, or None if either has no figure."""
+    ours, theirs = (figure(result, place) for result in pair)
+    return ours / theirs if ours is not None and theirs else None
+
+
+# --- what is run
+
+
+async def servers(kubernetes: str) -> Path:
+    """Return a directory with etcd and kube-apiserver, fetched or built if they are missing."""
+    found = await Binaries(pick(kubernetes), print).find(["etcd", "kube-apiserver"])
+    directory = Path(tempfile.mkdtemp(prefix="hedgerow-bench-"))
+    for name, path in found.items():
+        (directory / name).symlink_to(path)
+    return directory
+
+
+def cache(name: str, sources: Sequence[Path]) -> Path:
+    """Return where to keep what is built from these files."""
+    content = b"".join(path.read_bytes() for path in sorted(sources))
+    root = default_cache().root.parent / "bench"
+    return root / f"{name}-{hashlib.sha256(content).hexdigest()[:12]}"
+
+
+def go_peer() -> Path:
+    """Return the operators in Go, built once."""
+    sources = NEUTRAL / "peer-go"
+    built = cache("peer-go", [path for path in sources.iterdir() if path.is_file()])
+    if not built.exists():
+        if not shutil.which("go"):
+            sys.exit("bench: the peers are built with Go, which is not installed")
+        print("building the peers in Go, some minutes the first time", file=sys.stderr)
+        built.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["go", "build", "-o", built, "."], cwd=sources, check=True)
+    return built
+
+
+def kopf_python() -> Path:
+    """Return the Python of an environment with kopf, made once."""
+    wanted = NEUTRAL / "peer-kopf" / "requirements.txt"
+    made = cache("kopf", [wanted])
+    python = made / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", made], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", wanted], check=True)
+    return python
+
+
+def measured(names: Sequence[str], given: argparse.Namespace, cp: Path) -> list[Result]:
+    """Run these operators one after the other; return a result for each."""
+    own = f"hedgerow={Path(sys.executable).parent / 'hedgerow'} run"
+    commands = [own if name == "hedgerow" else name for name in names]
+    how = ["--pair", *commands] if len(commands) > 1 else ["--cmd", *commands]
+    env = {**os.environ, "BENCH_CP_BIN": str(cp), "PEER_GO": str(go_peer())}
+    if "kopf" in names:
+        env["PEER_KOPF_PYTHON"] = str(kopf_python())
+    with tempfile.TemporaryDirectory(prefix="hedgerow-bench-") as work:
+        output = Path(work, "results.jsonl")
+        command = [sys.executable, str(NEUTRAL / "run.py"), *how, "-n", str(given.n)]
+        command += ["--steady", str(given.steady), "--json", str(output), "--work", f"{work}/work"]
+        subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL)
+        return [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+
+
+# --- what is written
+
+
+def of_pairs(pairs: Sequence[tuple[Result, Result]]) -> Iterator[str]:
+    """Yield the lines of the table of hedgerow and go-same."""
+    yield f"| measure | hedgerow | {SAME} | ratio of each pair | median | to reach |"
+    yield "|---|--:|--:|---|--:|--:|"
+    for row in ROWS:
+        sides = [[figure(pair[side], row.place) for pair in pairs] for side in (0, 1)]
+        found = [value for pair in pairs if (value := ratio(pair, row.place)) is not None]
+        shown = ", ".join(f"{value:.2f}" for value in found)
+        middle = f"**{median(found):.2f}**" if found else ""
+        reach = f"{row.reach:g}" if row.reach else ""
+        ours, theirs = (_middle(side) for side in sides)
+        yield f"| {row.title} | {ours} | {theirs} | {shown} | {middle} | {reach} |"
+
+
+def of_peers(results: Mapping[str, Result]) -> Iterator[str]:
+    """Yield the lines of the table of all peers, one run each."""
+    yield f"| measure | {' | '.join(results)} |"
+    yield f"|---|{'--:|' * len(results)}"
+    for row in ROWS:
+        cells = [_middle([figure(result, row.place)]) for result in results.values()]
+        yield f"| {row.title} | {' | '.join(cells)} |"
+
+
+def _middle(values: Sequence[float | None]) -> str:
+    found = [value for value in values if value is not None]
+    return f"{median(found):.4g}" if found else "-"
+
+
+def plot(pairs: Sequence[tuple[Result, Result]]) -> str:
+    """Return an SVG with a bar for the median ratio of each row; what is left of the line wins."""
+    rows = [
+        (row, median(found))
+        for row in ROWS
+        if (found := [v for pair in pairs if (v := ratio(pair, row.place)) is not None])
+    ]
+    most = max(2.0, *(value for _, value in rows))
+    scale = (WIDTH - LEFT - 60) / most
+    height = BAR * len(rows) + 50
+    line = LEFT + scale
+    size, font = f'viewBox="0 0 {WIDTH} {height}"', 'font-size="12" font-family="sans-serif"'
+    title = f"hedgerow / {SAME}, median of {len(pairs)} pairs: less is better"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>',
+        f'<text x="8" y="18">{title}</text>',
+    ]
+    for number, (row, value) in enumerate(rows):
+        y = 30 + BAR * number
+        colour = "#2a7f3f" if value <= max(1, row.reach) else "#b5651d"
+        bar = f'width="{scale * value:.1f}" height="{BAR - 6}" fill="{colour}"'
+        parts += [
+            f'<text x="{LEFT - 8}" y="{y + 14}" text-anchor="end">{row.title}</text>',
+            f'<rect x="{LEFT}" y="{y + 3}" {bar}/>',
+            f'<text x="{LEFT + scale * value + 6:.1f}" y="{y + 14}">{value:.2f}</text>',
+        ]
+    parts.append(
+        f'<line x1="{line:.1f}" y1="26" x2="{line:.1f}" y2="{height - 16}" stroke="#333"'
+        ' stroke-dasharray="4 3"/>'
+    )
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def report(results: Mapping[str, Any], page: Path) -> None:
+    """Write the tables and the plot of these results between the marks of a page."""
+    pairs = [(one[0], one[1]) for one in results["pairs"]]
+    how = f"{results['n']} resources of each kind, {results['machine']}"
+    lines = [
+        MARKS[0],
+        f"Measured on {results['day']} with hedgerow {results['version']}: {how}.",
+        "",
+        *of_pairs(pairs),
+        "",
+        "![The ratios as bars](performance.svg)",
+    ]
+    if results["peers"]:
+        lines += ["", "One run of each peer, in the same hour:", "", *of_peers(results["peers"])]
+    text = page.read_text("utf-8")
+    pattern = re.compile(f"{re.escape(MARKS[0])}.*{re.escape(MARKS[1])}", re.DOTALL)
+    filled = pattern.sub(lambda _: "\n".join([*lines, MARKS[1]]), text)
+    page.write_text(filled, "utf-8")
+    page.with_name("performance.svg").write_text(plot(pairs), "utf-8")
+
+
+def machine() -> str:
+    """Return what the figures depend on: processors and their model."""
+    found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text("utf-8"))
+    return f"{os.cpu_count()} cores ({found[1] if found else 'unknown'})"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, or only write the page from an earlier measurement."""
+    parser = argparse.ArgumentParser(prog="task bench --", description=__doc__)
+    parser.add_argument("-n", type=int, default=300, help="resources of each kind")
+    parser.add_argument("--pairs", type=int, default=3, help=f"pairs of hedgerow and {SAME}")
+    parser.add_argument("--peers", nargs="*", default=[], help="go-default, go-tuned, kopf, ...")
+    parser.add_argument("--steady", type=float, default=60, help="seconds of rest in each run")
+    parser.add_argument("--kubernetes", default="", help="a pinned version")
+    parser.add_argument("--output", type=Path, help="keep the figures in this file, as JSON")
+    parser.add_argument("--report", type=Path, help="only write the page from such a file")
+    parser.add_argument("--page", type=Path, default=DOCS / "performance.md")
+    given = parser.parse_args(argv)
+    if given.report:
+        report(json.loads(given.report.read_text("utf-8")), given.page)
+        return 0
+    cp = anyio.run(servers, given.kubernetes)
+    try:
+        pairs = [measured(["hedgerow", SAME], given, cp) for _ in range(given.pairs)]
+        peers = {name: measured([name], given, cp)[0] for name in given.peers}
+    finally:
+        shutil.rmtree(cp)
+    results = {
+        "day": time.strftime("%Y-%m-%d", time.gmtime()),
+        "version": version(),
+        "n": given.n,
+        "machine": machine(),
+        "pairs": pairs,
+        "peers": peers,
+    }
+    if given.output:
+        given.output.write_text(json.dumps(results, indent=1), "utf-8")
+    report(results, given.page)
+    print("\n".join(of_pairs([(one[0], one[1]) for one in pairs])))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
