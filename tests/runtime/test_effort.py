@@ -159,7 +159,7 @@ class TestLooks:
 
 
 class TestDueFirst:
-    async def test_a_status_waits_while_something_else_is_due(self):
+    async def test_what_is_left_waits_while_something_else_is_due(self, effort):
         world = World()
         world.apply()
         world.apply("other")
@@ -171,7 +171,8 @@ class TestDueFirst:
         await world.runner._pass(DEMO)
         queue.done(DEMO)
 
-        assert world.writes == CREATION[:3]
+        assert world.writes == CREATION[:2]
+        assert effort.looks == 1
         await world.work()
         assert CREATION[3] in world.writes
         assert world.runner._reconciler._states[DEMO].created == []  # told in one Event

@@ -208,10 +208,6 @@ class Reconciler:
     async def _plan_and_write(self, current_pass: _ReconcilePass) -> Outcome:
         while observation := await self._look(current_pass):
             steps = self._next(observation, current_pass)
-            wrote = current_pass.has_written and not current_pass.problems
-            if not steps and wrote and self._is_due_elsewhere():
-                # What is due there must not be late; this status may be.
-                return Outcome(unfinished=True)
             if not steps:
                 custom = observation.plan_input.is_custom
                 conclude = self._conclude if custom else self._conclude_built_in
@@ -220,6 +216,10 @@ class Reconciler:
                     continue
                 return outcome
             await self._carry_out_all(observation, steps, current_pass)
+            wrote = current_pass.has_written and not current_pass.problems
+            if wrote and self._is_due_elsewhere():
+                # What is due there must not be late; what is left to do here may be.
+                return Outcome(unfinished=True)
         return self._leave_alone(current_pass.key)
 
     async def _look(self, current_pass: _ReconcilePass) -> Observation | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
@@ -88,7 +89,12 @@ def _unprefixed(expression: str) -> tuple[str, tzinfo | None]:
     return rest.strip(_SPACE), load(name) if name else UTC
 
 
+@lru_cache(maxsize=64)  # with every minute as a start, one takes 120 kB
 def _fields(text: str) -> Fields:
+    """Return the fields of an expression; they remember what is derived from them.
+
+    Many resources have one schedule, and each is read again in every pass.
+    """
     if text.startswith("@"):
         if text not in _MACROS:
             known = ", ".join((*_MACROS, "@every 1h30m"))
