@@ -414,10 +414,13 @@ class RemadeAt:
         wanted = self.remade.ending(world)
         scenario = self.remade.known.scenario
         with prepared(world, scenario) as run:
-            trouble = troubles.Before(
-                self.target, lambda: make_anew(run, scenario.resource), arrives=True
-            )
-            run.line.trouble = trouble
+
+            def remake() -> None:
+                # A write of the step before may come as this one begins, before what it changes.
+                eventually(lambda: run.acted >= min(self.target.step, self.remade.step), 30)
+                make_anew(run, scenario.resource)
+
+            trouble = run.line.trouble = troubles.Before(self.target, remake, arrives=True)
             run.operator.start()
 
             def act() -> list[str]:

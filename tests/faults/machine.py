@@ -163,6 +163,8 @@ class Run:
     endings: list[Object] = field(default_factory=list[Object])
     told: list[tuple[tuple[str, str, str], ...]] = field(default_factory=list[Any])
     longest: float = 0.0
+    acted: int = -1
+    """The last step of which the change was made."""
     unheard: frozenset[str] = frozenset()
     """Reasons of Events that this run need not tell."""
     _over: Callable[[], bool] = bool
@@ -204,6 +206,7 @@ class Run:
         """Take a step, and wait until it is answered."""
         began = time.monotonic()
         step.act(self.people)
+        self.acted = number
         self.settle(number, step)
         self.longest = max(self.longest, time.monotonic() - began)
 

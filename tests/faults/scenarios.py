@@ -558,12 +558,14 @@ def _cronjob_guarded() -> Iterator[Step]:
     yield Step("created, suspended", apply(CRON, **spec), observed(CRON, Ready="True/Suspended"))
     yield Step("resumed", _edit(suspend=False), running, moving=True)
     yield Step("replaced", _mark, _replaced, moving=True)
-    # Between a deletion and the start that it makes room for, nothing runs.
-    one = both(observed(CRON), count(running, 1), _told)
-    yield Step("not replaced any more", _edit(concurrencyPolicy="Forbid"), one, moving=True)
 
+    # Between a deletion and the start that it makes room for, nothing runs.
     def unguarded(people: People) -> bool:
         return not any("finalizers" in job["metadata"] for job in people.every(JOBS))
+
+    # With the guard off, for its removal would come in this step or in the next one.
+    one = both(observed(CRON), count(running, 1), _told, unguarded)
+    yield Step("not replaced any more", _edit(concurrencyPolicy="Forbid"), one, moving=True)
 
     yield Step(
         "suspended",
