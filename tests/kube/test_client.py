@@ -10,7 +10,7 @@ import anyio
 import httpx
 import pytest
 
-from hedgerow.kube import client, errors
+from hedgerow.kube import client, credentials, errors
 from hedgerow.kube import kubeconfig as kubeconfigs
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import ConfigError
@@ -246,3 +246,44 @@ class TestTransport:
             pass
 
         assert len(httpxs) == 2
+
+
+class TestWritten:
+    """Credentials that are written in the kubeconfig."""
+
+    async def test_an_authority_may_have_text_of_any_language_around_it(self, tmp_path):
+        authority, _ = certificate()
+        file = tmp_path / "ca.crt"
+        file.write_bytes("# Főtanúsítvány\n".encode() + authority)
+        path = write_kubeconfig(tmp_path / "k", cluster={"certificate-authority": str(file)})
+
+        async with connect(kubeconfig=str(path)) as cluster:
+            assert cluster.server == "https://server"
+
+    @pytest.mark.parametrize("name", ["certificate-authority", "client-certificate", "client-key"])
+    async def test_an_empty_file_is_told_and_trusts_nobody_else(self, tmp_path, name):
+        pair = dict(zip(("client-certificate", "client-key"), certificate(), strict=True))
+        files = {key: tmp_path / key for key in ("certificate-authority", *pair)}
+        for key, file in files.items():
+            file.write_bytes(b"" if key == name else pair.get(key) or certificate()[0])
+        user = {key: str(files[key]) for key in pair}
+        cluster = {"certificate-authority": str(files["certificate-authority"])}
+        path = write_kubeconfig(tmp_path / "k", user=user, cluster=cluster)
+
+        with pytest.raises(ConfigError, match="cannot be used"):
+            async with connect(kubeconfig=str(path)):
+                pass
+
+    async def test_a_key_in_a_file_is_copied_nowhere(self, tmp_path, monkeypatch):
+        pair = dict(zip(("client-certificate", "client-key"), certificate(), strict=True))
+        for key, content in pair.items():
+            (tmp_path / key).write_bytes(content)
+        user = {key: str(tmp_path / key) for key in pair}
+        path = write_kubeconfig(tmp_path / "k", user=user)
+
+        def refuse(**_: Any) -> Any:
+            raise AssertionError("written anew")
+
+        monkeypatch.setattr(credentials, "NamedTemporaryFile", refuse)
+        async with connect(kubeconfig=str(path)):
+            pass

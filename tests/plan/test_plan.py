@@ -133,6 +133,15 @@ class TestSettled:
 
         assert planned(plan_input(lost, history=history, content_version=version)).writes
 
+    def test_a_write_is_the_same_for_the_same_content_whatever_its_version(self):
+        # A refused one waits longer each time, also if the object was read anew in between.
+        lost = removed(WANT, "data", "a")
+        one, other = (
+            only_write(planned(plan_input(lost, content_version=version))) for version in (1, 2)
+        )
+
+        assert one.fingerprint == other.fingerprint
+
     def test_a_change_of_the_child_is_seen_in_spite_of_the_memory(self):
         history = settled_past()
 

@@ -75,6 +75,26 @@ class TestLooking:
         assert entry["event"] == "what is missing in the cluster is not known"
         assert "connection refused" in entry["error"]
 
+    async def test_an_answer_that_makes_no_sense_ends_nothing(self, monkeypatch):
+        async def odd(*_: object) -> None:
+            raise KeyError("namespaced")
+
+        monkeypatch.setattr(Cluster, "resource", odd)
+        with capture_logs() as logs:
+            await look(Cluster(), Settings(), REGISTRY)
+
+        assert [entry["log_level"] for entry in logs] == ["error"]
+
+    async def test_rules_that_cannot_be_read_are_asked_for_one_by_one(self, monkeypatch):
+        async def odd(*_: object, **__: object) -> dict:
+            return {"resourceRules": None, "incomplete": False}
+
+        monkeypatch.setattr(Cluster, "review", odd)
+        cluster = Cluster()
+
+        assert await told(cluster) == []
+        assert ("patch", "deployments", "") in cluster.asked
+
 
 class TestPreflight:
     async def test_where_nothing_is_missing_it_says_nothing(self):

@@ -273,7 +273,7 @@ class TestStopping:
             await shop.runner.run()
 
         assert shop.cluster.open == 0
-        assert len(shop.writes) == 2
+        assert len(shop.writes) == 1
         again = Shop()
         again.world.server = shop.world.server
         again.cluster.model = shop.world.server

@@ -167,7 +167,7 @@ class TestCrashes:
 
         assert len(world.server.list("apps", "Deployment").items) == 2
         assert len(world.server.list("", "Service").items) == 1
-        # Those of the two Deployments are sent at the same time: both may have to be sent again.
+        # The second Deployment and the Service at the same time: both may have to be sent again.
         assert len(world.writes) in ((5, 6) if when == "before" else (4, 5))
 
     @pytest.mark.parametrize("number", range(3))

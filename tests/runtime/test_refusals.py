@@ -370,8 +370,7 @@ class TestPatience:
 
         gaps = [later - earlier for earlier, later in pairwise(sent)]
         assert len(sent) > 1
-        assert all(gap == 0 or gap >= 30 for gap in gaps)  # both Deployments at the same time
-        assert gaps.count(0) == len(sent) // 2
+        assert min(gaps) >= 30
 
 
 class TestEvents:

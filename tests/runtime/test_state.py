@@ -269,3 +269,13 @@ def test_only_the_newest_of_what_was_made_once_are_remembered():
 
     assert len(known.created_once) == MOST_ONCE
     assert "job-4" not in {name for _, name in known.created_once}
+
+
+def test_no_more_children_are_remembered_for_an_event_than_fit_in_one():
+    known = ResourceState("u", read_before_create=False)
+    for number in range(2 * MOST_ONCE):
+        known.note_created(ObjectRef(Service.api, "ns", f"d{number}"))
+        known.note_created(ObjectRef(Service.api, "ns", f"d{number}"))
+
+    assert len(known.created) == MOST_ONCE
+    assert f"Service/d{2 * MOST_ONCE - 1}" in known.created

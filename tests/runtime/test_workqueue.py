@@ -461,9 +461,30 @@ class TestLanes:
         for key in many:
             queue.add(key, Lane.DUE)
 
+        queue.add(B)
+
         first = [await queue.get() for _ in range(FAIR)]
 
-        assert A in first
+        assert {A, B} < set(first)
+
+    async def test_a_key_that_the_server_asked_to_wait_is_due_afterwards(self, queue):
+        queue.retry(B, least=5)
+        queue.add(B, Lane.DUE)
+        await anyio.sleep(10)
+        queue.add(A)
+
+        assert await queue.get() == B
+        assert queue.lane(B) == Lane.DUE
+
+    async def test_what_may_have_no_pass_is_not_due(self):
+        queue = WorkQueue(VirtualClock(), share=1)
+        queue.add(A)
+        await queue.get()
+        queue.add(B, Lane.DUE)
+
+        assert not queue.has_due
+        queue.done(A)
+        assert queue.has_due
 
     async def test_a_key_added_during_its_pass_keeps_the_lane_asked_for(self, queue):
         queue.add(A)

@@ -24,7 +24,7 @@ SELECTED = f"app.kubernetes.io/managed-by={MANAGED_BY}"
 
 
 def compose(bg: BlueGreen, observed: Observed) -> Desired:
-    """Return a Deployment per colour, then the Service: it switches after its new target exists."""
+    """Return a Deployment per colour, and the Service: it switches after its new target exists."""
     selected = routed(bg, observed)
     specs = dict(bg.spec.phases())
     children: list[Apply | Keep] = [deployment(bg, phase, spec) for phase, spec in specs.items()]
@@ -34,7 +34,7 @@ def compose(bg: BlueGreen, observed: Observed) -> Desired:
         for phase in PHASES
         if phase not in specs and selected in (None, phase)
     ]
-    children.append(service(bg, destination(bg, observed)))
+    children.append(service(bg, destination(bg, observed), moves=selected is not None))
     status = BlueGreenStatus(route_to=selected, conditions=health(bg, observed))
     return Desired(tuple(children), status, tuple(remarks(bg, selected)))
 
@@ -61,11 +61,11 @@ def deployment(bg: BlueGreen, phase: Phase, pod_spec: Object) -> Apply:
     return Apply(Deployment, deployment_name(bg, phase), fields)
 
 
-def service(bg: BlueGreen, phase: Phase) -> Apply:
-    """Return the Service, which selects one colour."""
+def service(bg: BlueGreen, phase: Phase, *, moves: bool = True) -> Apply:
+    """Return the Service, which selects one colour; it `moves` only after the Deployments."""
     ports = [port.wire() for port in bg.spec.ports]
     fields = {"spec": {"ports": ports, "selector": labels(bg, phase)}}
-    return Apply(Service, bg.metadata.name, fields, after=(Deployment,))
+    return Apply(Service, bg.metadata.name, fields, after=(Deployment,) if moves else ())
 
 
 def routed(bg: BlueGreen, observed: Observed) -> Phase | None:

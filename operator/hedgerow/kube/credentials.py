@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import ssl
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from contextlib import ExitStack
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -56,40 +56,41 @@ def written(access: Access) -> Credentials | None:
 
 
 def _tls(cluster: Object, user: Object) -> ssl.SSLContext | bool:
-    """Return the TLS context for a server, or True for the usual one."""
-    authority = _pem(cluster, "certificate-authority")
-    certificate, key = _pem(user, "client-certificate"), _pem(user, "client-key")
+    """Return the TLS context for a server, or True for the usual one.
+
+    OpenSSL reads files: what is in files stays there, what is inline is written to one meanwhile.
+    """
     insecure = bool(cluster.get("insecure-skip-tls-verify"))
-    if not (authority or certificate or key or insecure):
-        return True
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if insecure:
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    if certificate and key:
-        _load(context, certificate, key)
-    if authority:
-        context.load_verify_locations(cadata=authority.decode("ascii"))
-    else:
-        context.load_default_certs()
+    with ExitStack() as stack:
+        authority = _file(stack, cluster, "certificate-authority")
+        certificate = _file(stack, user, "client-certificate")
+        key = _file(stack, user, "client-key")
+        if not (authority or certificate or key or insecure):
+            return True
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if insecure:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if certificate and key:
+            context.load_cert_chain(certificate, key)
+        if authority:
+            context.load_verify_locations(cafile=authority)
+        else:
+            context.load_default_certs()
     return context
 
 
-def _pem(entry: Object, name: str) -> bytes:
-    """Return what an entry has inline, in PEM or as base64 of it, or in a file; else nothing."""
-    inline = entry.get(f"{name}-data")
-    if inline:
-        text = str(inline)
-        return text.encode() if "-----" in text else base64.b64decode(text)
-    return Path(entry[name]).read_bytes() if entry.get(name) else b""
+def _file(stack: ExitStack, entry: Object, name: str) -> str:
+    """Return the file with what an entry has; for inline data one that nobody else may read.
 
-
-def _load(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a certificate and its key, which OpenSSL only reads from files."""
-    with TemporaryDirectory(prefix="hedgerow-") as directory:
-        files = Path(directory, "tls.crt"), Path(directory, "tls.key")
-        for file, content in zip(files, (certificate, key), strict=True):
-            file.write_bytes(content)
-        context.load_cert_chain(*files)
+    It is deleted with the stack. Inline data is PEM, or base64 of it.
+    """
+    inline = str(entry.get(f"{name}-data") or "")
+    if not inline:
+        return str(entry.get(name) or "")
+    file = stack.enter_context(NamedTemporaryFile(prefix="hedgerow-"))  # noqa: SIM115 - the stack does
+    file.write(inline.encode() if "-----" in inline else base64.b64decode(inline))
+    file.flush()
+    return file.name
 
 
 EVERY = 60.0

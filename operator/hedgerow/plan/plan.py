@@ -194,8 +194,8 @@ class ChildPlanner:
             **({"resourceVersion": meta["resourceVersion"]} if exactly else {}),
         }
         body = {**want, "metadata": {**want["metadata"], **guard}}
-        seen = self._content_version or content(live)
-        fingerprint = checksum(want, ref.uid, seen, [leaf.path for leaf in claims])
+        # Not the content version: a part of a large object and the whole have different ones.
+        fingerprint = checksum(want, ref.uid, content(live), [leaf.path for leaf in claims])
         return Write(
             ref,
             body,

@@ -28,11 +28,14 @@ log = structlog.get_logger(__name__)
 
 
 async def look(cluster: Cluster, settings: Settings, registry: Registry) -> None:
-    """Do what `tell` does; log a warning if the API server does not answer."""
+    """Do what `tell` does; log a warning if the API server gives no usable answer."""
     try:
         await tell(cluster, settings, registry)
     except KubeError as error:
         log.warning("what is missing in the cluster is not known", error=str(error))
+    except Exception as error:
+        # It runs beside the work, which must not end by it.
+        log.exception("what is missing in the cluster is not known", error=repr(error))
 
 
 async def tell(cluster: Cluster, settings: Settings, registry: Registry) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from functools import partial
-from itertools import chain, count
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
@@ -16,6 +16,7 @@ from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing, Unauthe
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import metadata
 from hedgerow.plan.oversized import oversize_of
+from hedgerow.plan.writes import content
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache.caches import Source, concerned
 from hedgerow.runtime.cache.store import key_of
@@ -251,10 +252,18 @@ class ControllerRunner:
         changes: Iterable[Change],
         lane: QueueLane = QueueLane.CHANGED,
     ) -> None:
-        for obj in filter(None, chain.from_iterable(changes)):
-            for key in concerned(self.controller, source, obj):
-                if not self._reconciler.holds_back(source.api.kind, key_of(obj), key):
-                    self.queue.add(key, lane)
+        for change in changes:
+            may_hold = source.kind is not self.controller.resource or _is_of_status(change)
+            for obj in filter(None, change):
+                self._enqueue_concerned(source, obj, lane, may_hold=may_hold)
+
+    def _enqueue_concerned(
+        self, source: Source, obj: Object, lane: QueueLane, *, may_hold: bool
+    ) -> None:
+        for key in concerned(self.controller, source, obj):
+            if may_hold and self._reconciler.holds_back(source.api.kind, key_of(obj), key):
+                continue
+            self.queue.add(key, lane)
 
     def _watch_failed(self, number: int, source: Source, error: KubeError) -> None:
         now = self._clock.monotonic()
@@ -292,7 +301,8 @@ class ControllerRunner:
             except Closed:
                 return
             lane = self._lane(key)
-            if lane and not lane.enter(partial(self.queue.add, key), (self, key)):
+            again = partial(self.queue.add, key, self.queue.lane(key))
+            if lane and not lane.enter(again, (self, key)):
                 self.queue.done(key)
                 continue
             try:
@@ -359,6 +369,12 @@ class ControllerRunner:
             seconds = outcome.requeue_after.total_seconds()
             self.queue.add_after(key, seconds, is_due=outcome.is_due)
         return "retry" if outcome.retry or outcome.refused else "success"
+
+
+def _is_of_status(change: Change) -> bool:
+    """Return whether nothing but an object's status has changed."""
+    old, new = change
+    return old is not None and new is not None and content(old) == content(new)
 
 
 def _size(stores: Iterable[Store]) -> int:

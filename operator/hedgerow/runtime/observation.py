@@ -121,6 +121,14 @@ class ResourcePlanner:
             None,
         )
 
+    def is_new(self, live: Object, state: ResourceState) -> bool:
+        """Return whether nothing shows yet that this installation manages a resource."""
+        namespace = metadata(live).get("namespace", "")
+        return not (
+            self.cache.owned(state.uid, namespace)
+            or reporters(live, self.controller.name, self.installation.program)
+        )
+
     def to_read_again(self, state: ResourceState, key: Key) -> list[ObjectRef]:
         """Return objects that no watch shows: taken names, and children without our label."""
         kinds = {kind.api.kind: kind.api for kind in self.controller.owns}

@@ -37,7 +37,7 @@ from hedgerow.runtime.state import MOST_REPEATS, RECHECK_NAME, ResourceState
 from hedgerow_schemas.base import Object, Status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
     from datetime import timedelta
 
     from hedgerow.contract import Key
@@ -99,7 +99,8 @@ class Reconciler:
     ) -> None:
         """`is_due_elsewhere` tells if another resource waits for a pass whose time has come."""
         self._is_due_elsewhere = is_due_elsewhere
-        self._in_flight: dict[tuple[str, Key], Key] = {}
+        self._in_flight: set[tuple[str, Key, Key]] = set()
+        self._at_once = anyio.CapacityLimiter(AT_ONCE)
         self._held_back: set[Key] = set()
         self._meter = meter or Meters().of(planner.controller.name)
         self._planner = planner
@@ -138,7 +139,7 @@ class Reconciler:
         That is so while the running pass writes to the object: it looks again after the response,
         and nearly always the change is our own write.
         """
-        if self._in_flight.get((kind, target)) != key:
+        if (kind, target, key) not in self._in_flight:
             return False
         self._held_back.add(key)
         return True
@@ -151,12 +152,12 @@ class Reconciler:
 
     @contextmanager
     def _writing(self, ref: ObjectRef, key: Key) -> Generator[None]:
-        target = ref.api.kind, (ref.namespace, ref.name)
-        self._in_flight[target] = key
+        write = ref.api.kind, (ref.namespace, ref.name), key
+        self._in_flight.add(write)
         try:
             yield
         finally:
-            del self._in_flight[target]
+            self._in_flight.discard(write)
 
     def rewind(self) -> None:
         """Forget which children were deleted and which Events were sent: a restore may undo both.
@@ -216,17 +217,43 @@ class Reconciler:
                     continue
                 return outcome
             await self._carry_out_all(observation, steps, current_pass)
-            wrote = current_pass.has_written and not current_pass.problems
-            if wrote and self._is_due_elsewhere():
+            if self._may_wait(observation, steps, current_pass) and self._is_due_elsewhere():
                 # What is due there must not be late; what is left to do here may be.
-                return Outcome(unfinished=True)
+                asked = observation.desired.requeue_after
+                return Outcome(unfinished=True, requeue_after=asked, is_due=asked is not None)
         return self._leave_alone(current_pass.key)
 
+    def _may_wait(
+        self,
+        observation: Observation,
+        steps: Sequence[Write | Deletion],
+        current_pass: _ReconcilePass,
+    ) -> bool:
+        """Return whether a pass that has made these writes may be finished by a later one.
+
+        It may not if it could not do everything, or has a child yet to create once, such as a Job.
+        """
+        made = {step.id for step in steps}
+        starts = (
+            step.id not in made
+            for step in observation.plan.requests
+            if isinstance(step, Write) and step.create and step.once
+        )
+        return current_pass.has_written and not current_pass.problems and not any(starts)
+
     async def _look(self, current_pass: _ReconcilePass) -> Observation | None:
-        """Return the plan from what is cached now, which includes what was held back."""
-        self._held_back.discard(current_pass.key)
+        """Return the plan from what is cached now, which includes what was held back.
+
+        If there is none, because the resource is gone or was made anew, only another pass can take
+        that in.
+        """
+        key, was_held_back = current_pass.key, current_pass.key in self._held_back
+        self._held_back.discard(key)
         failed = frozenset(current_pass.problems)
-        return await self._planner.observe(current_pass.key, current_pass.state, failed)
+        found = await self._planner.observe(key, current_pass.state, failed)
+        if found is None and was_held_back:
+            self._held_back.add(key)
+        return found
 
     def other_installation(self, key: Key) -> Installation | None:
         """Return the other installation that manages a resource, if a pass has found one."""
@@ -268,8 +295,11 @@ class Reconciler:
             if step.id not in current_pass.problems
             if not state.refusals.waiting(step.id, step.fingerprint, now)
         ]
+        found = wave(due)
+        # The first child decides which of two installations has the resource with all children.
+        alone = _creates(found) and self._planner.is_new(observation.live, state)
         # Each large object takes several times its size in memory while it is written.
-        return wave(due)[: 1 if self._cache.is_heavy(current_pass.key) else AT_ONCE]
+        return found[: 1 if alone or self._cache.is_heavy(current_pass.key) else AT_ONCE]
 
     async def _carry_out_all(
         self,
@@ -279,7 +309,8 @@ class Reconciler:
     ) -> None:
         """Make writes or deletions at the same time; if any of them ends the pass, after all.
 
-        Raises the error of the first one.
+        All passes together make at most `AT_ONCE` of them besides one each: a request would wait
+        for its turn on its own time. Raises the error that matters most.
         """
         if len(steps) == 1:
             await self._carry_out(observation, steps[0], current_pass)
@@ -288,16 +319,16 @@ class Reconciler:
 
         async def carry_out(step: Write | Deletion) -> None:
             try:
-                await self._carry_out(observation, step, current_pass)
+                async with self._at_once:
+                    await self._carry_out(observation, step, current_pass)
             except Exception as error:  # noqa: BLE001 - no other write must be cancelled half-way
                 errors[step.id] = error
 
         async with anyio.create_task_group() as tasks:
             for step in steps:
                 tasks.start_soon(carry_out, step)
-        for step in steps:
-            if step.id in errors:
-                raise errors[step.id]
+        if errors:
+            raise max(errors.values(), key=_urgency)
 
     async def _carry_out(
         self, observation: Observation, step: Write | Deletion, current_pass: _ReconcilePass
@@ -334,8 +365,10 @@ class Reconciler:
             )
         current_pass.has_written = True
         self._absorb(write.ref, applied.obj)
-        settled = self._settled(write, applied.obj) if applied.settled else None
         plan_input = observation.plan_input
+        # With yielded fields the next look decides: we may hold one together with its other holder.
+        may_settle = applied.settled and not plan_input.field_policy.yields
+        settled = self._settled(write, applied.obj) if may_settle else None
         state.accept(
             write,
             plan_input.now,
@@ -348,7 +381,7 @@ class Reconciler:
             if write.once:
                 self._meter.created(applied.obj, self._clock.now())
             else:
-                state.created.append(str(write.ref))
+                state.note_created(write.ref)
         self._tell("claimed" if write.claims else applied.action, write.ref)
         await self._publisher.publish_write(observation, write, state)
 
@@ -657,7 +690,7 @@ class Reconciler:
             retry=any(target not in known for target in self._problems(observation, current_pass)),
             requeue_after=soonest,
             refused=bool(known),
-            is_due=asked is not None and soonest == asked,
+            is_due=observation.is_readable and asked is not None and soonest == asked,
         )
 
     def _absorb(self, ref: ObjectRef, answer: Object) -> None:
@@ -680,6 +713,15 @@ class Reconciler:
             state = ResourceState.of(uid, live, custom=self._controller.is_custom)
             self._states[key] = state
         return state
+
+
+def _creates(steps: Iterable[Write | Deletion]) -> bool:
+    return any(isinstance(step, Write) and step.create for step in steps)
+
+
+def _urgency(error: Exception) -> tuple[bool, float]:
+    """Return how much an error matters: a defect first, then who asks us to wait longest."""
+    return not isinstance(error, KubeError), getattr(error, "after", 0.0)
 
 
 def _request(step: Write | Deletion) -> Request:

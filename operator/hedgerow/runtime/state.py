@@ -74,7 +74,7 @@ class ResourceState:
     field_policy: str = ""
     namespace_terminating: bool = False
     created_once: dict[ChildId, None] = field(default_factory=dict[ChildId, None])
-    created: list[str] = field(default_factory=list[str])
+    created: dict[str, None] = field(default_factory=dict[str, None])
     history: dict[ChildId, ChildHistory] = field(default_factory=dict[ChildId, ChildHistory])
     pruned: dict[ChildId, str] = field(default_factory=dict[ChildId, str])
     recent_writes: dict[ChildId, tuple[PastWrite, ...]] = field(
@@ -96,6 +96,12 @@ class ResourceState:
         taken = any(condition.reason == "NameTaken" for condition in before.conditions)
         unlabelled = any(field.path.startswith(".metadata.labels") for field in before.contested)
         return cls(uid, read_before_create=taken or unlabelled)
+
+    def note_created(self, child: ObjectRef) -> None:
+        """Remember a child for the Event about those that were created."""
+        self.created[str(child)] = None
+        while len(self.created) > MOST_ONCE:
+            del self.created[next(iter(self.created))]
 
     @property
     def taken(self) -> tuple[ChildId, ...]:

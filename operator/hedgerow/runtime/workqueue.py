@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FIRST_RETRY = 0.1
 LONGEST_RETRY = 300.0
 FAIR = 4
-"""Of so many turns, one goes to the last lane first: no lane waits for ever."""
+"""Of so many turns, one each goes to the second and the last lane first: none waits for ever."""
 
 
 class Lane(IntEnum):
@@ -69,6 +69,10 @@ class _Turns:
         if key not in keys:
             keys[key] = now
             self._count += 1
+
+    def has(self, may: Callable[[str], bool]) -> bool:
+        """Return whether there is a key of a namespace that `may` have a pass."""
+        return any(map(may, self._namespaces))
 
     def pop(self, may: Callable[[str], bool]) -> tuple[Key, float] | None:
         """Take the first key of the next namespace that `may` have a pass, or None."""
@@ -122,7 +126,7 @@ class WorkQueue:
         self._lanes = {lane: _Turns() for lane in Lane}
         self._lane_of: dict[Key, Lane] = {}
         self._turns = count(1)
-        self._active: set[Key] = set()
+        self._active: dict[Key, Lane] = {}
         self._passes: Counter[str] = Counter()
         self._again: dict[Key, Lane] = {}
         self._delayed: dict[Key, float] = {}
@@ -144,9 +148,13 @@ class WorkQueue:
 
     @property
     def has_due(self) -> bool:
-        """Whether a key waits whose time has come."""
+        """Whether a key waits whose time has come, and it may have a pass."""
         self._mature()
-        return bool(self._lanes[Lane.DUE])
+        return self._lanes[Lane.DUE].has(self._may)
+
+    def lane(self, key: Key) -> Lane:
+        """Return the lane that a key whose pass runs came from."""
+        return self._active[key]
 
     def add(self, key: Key, lane: Lane = Lane.CHANGED) -> None:
         """Request a pass now; of several requests, the one for the first lane counts."""
@@ -154,7 +162,7 @@ class WorkQueue:
             return
         barred = self._barred.get(key, 0.0) - self._clock.monotonic()
         if barred > 0:
-            self.add_after(key, barred)
+            self.add_after(key, barred, is_due=lane is Lane.DUE)
         elif key in self._active:
             self._again[key] = min(lane, self._again.get(key, lane))
         else:
@@ -227,13 +235,13 @@ class WorkQueue:
             found = self._pop()
             if found:
                 key, since = found
-                del self._lane_of[key]
+                lane = self._lane_of.pop(key)
                 self._on_wait(self._clock.monotonic() - since)
                 # This pass decides again when the next one is due.
                 self._delayed.pop(key, None)
                 self._due.discard(key)
                 self._barred.pop(key, None)
-                self._active.add(key)
+                self._active[key] = lane
                 self._passes[key[0]] += 1
                 return key
             if self._closed:
@@ -244,15 +252,21 @@ class WorkQueue:
 
     def _pop(self) -> tuple[Key, float] | None:
         """Take the next key that may have a pass."""
-        lanes = list(self._lanes.values())
-        if len(self._lane_of) > 1 and next(self._turns) % FAIR == 0:
-            lanes.reverse()
-        keys = (lane.pop(lambda namespace: self._passes[namespace] < self._share) for lane in lanes)
+        first = Lane.DUE
+        if len(self._lane_of) > 1:
+            turn = next(self._turns) % FAIR
+            first = {0: Lane.BACKLOG, FAIR // 2: Lane.CHANGED}.get(turn, first)
+        lanes = sorted(self._lanes, key=lambda lane: lane != first)
+        keys = (self._lanes[lane].pop(self._may) for lane in lanes)
         return next((found for found in keys if found), None)
+
+    def _may(self, namespace: str) -> bool:
+        """Return whether a namespace may have one more pass at a time."""
+        return self._passes[namespace] < self._share
 
     def done(self, key: Key) -> None:
         """End the key's pass; queue the key again if it was added during the pass."""
-        self._active.discard(key)
+        self._active.pop(key, None)
         self._leave(key[0])
         lane = self._again.pop(key, None)
         if lane is not None:

@@ -86,7 +86,7 @@ class EventPublisher:
 
     async def publish_created(self, observation: Observation, state: ResourceState) -> None:
         """Send one Event about all children that were created since the last one."""
-        created, state.created = state.created, []
+        created, state.created = state.created, {}
         if created:
             children = ", ".join(sorted(created))
             notice = Notice("Created", f"created {children}")
