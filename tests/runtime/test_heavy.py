@@ -92,5 +92,6 @@ async def test_favouring_the_loop_collects_seldom_and_has_threads_give_way(
     heavy.tune_for_event_loop()
 
     assert [name for name, _ in told] == ["collect", "freeze", "set_threshold", "switch"]
-    assert dict(told)["set_threshold"] > gc.get_threshold()
-    assert 0 < float(str(dict(told)["switch"])) < sys.getswitchinterval()
+    # Than the interpreter's own, which another test may have changed in this process.
+    assert dict(told)["set_threshold"] > (700, 10, 10)
+    assert 0 < float(str(dict(told)["switch"])) < 0.005
