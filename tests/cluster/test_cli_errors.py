@@ -173,6 +173,8 @@ class TestPermissions:
     def test_the_operator_says_each_thing_once_and_waits(self, nobody, tmp_path):
         with Running(nobody, tmp_path / "log") as running:
             eventually(lambda: running.entries("started"))
+            # What is missing is looked for beside the work.
+            eventually(lambda: len(running.entries("permission missing")) == 4)
             missing = running.entries("permission missing")
             eventually(lambda: len(running.entries("watch in trouble")) == 4)
             code = running.stop()

@@ -163,8 +163,8 @@ MUTANTS = (
     Mutant(
         "what is new asks for no pass",
         "hedgerow.runtime.controller",
-        "for obj in filter(None, chain.from_iterable(changes)):",
-        "for obj in filter(None, next(zip(*changes), ())):",
+        "for obj in filter(None, change):",
+        "for obj in filter(None, change[:1]):",
         "bluegreen-names: refused with 503 at Lease write 6",
     ),
     Mutant(
