@@ -40,7 +40,11 @@ class Following:
         def said() -> object:
             return re.search(pattern, self.text, re.MULTILINE)
 
-        eventually(said, within, what=f"{pattern} in\n{self.text}\n{self.errors}")
+        try:
+            eventually(said, within, what=pattern)
+        except AssertionError as error:
+            error.add_note(f"{self.text}\n{self.errors}")
+            raise
 
     @contextmanager
     def frozen(self) -> Iterator[None]:

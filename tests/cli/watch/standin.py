@@ -38,6 +38,8 @@ class StandIn:
         self.on_asked: Step = int
         self.streams = True
         """Whether the server knows WatchLists."""
+        self.refused_live: KubeError | None = None
+        """What answers a watch from a version on."""
         self._cut: KubeError | None = None
         self._down = 0
         self._oldest = 0
@@ -96,6 +98,8 @@ class StandIn:
         await self._answer(api)
         if initial and not self.streams:
             raise Invalid("sendInitialEvents is forbidden", code=422)
+        if not initial and self.refused_live:
+            raise self.refused_live
         if not initial and int(since) < self._oldest:
             raise Gone("too old resource version", code=410)
         position = int(since or 0)

@@ -131,6 +131,12 @@ class TestRemovals:
 
         assert told(before, after, one_write=False)[1] == "removed .spec.x held a"
 
+    def test_several_entries_of_one_write_name_nobody(self):
+        """The server makes two at the first apply of an object without managed fields."""
+        after = pod(entry("before-first-apply", "spec.y"), entry("b/Apply"), spec={"y": 1})
+
+        assert told(pod(spec={"x": 1, "y": 1}), after)[0] == "removed .spec.x nobody"
+
     def test_an_update_that_only_removes_is_recorded_nowhere(self):
         before = pod(entry("a/Apply", "spec.x"), spec={"x": 1, "y": 1})
 

@@ -128,6 +128,24 @@ class TestPrinted:
             "",
         )
 
+    def test_after_a_gap_nobody_is_named_who_may_not_have_done_it(self, typed, cluster):
+        cluster.put("a", x="1", y="1")
+        cluster.model.now += 1
+        edit = partial(cluster.model.merge, config("a"))
+        cluster.steps = [
+            all_of(
+                cluster.cut,
+                partial(edit, {"data": {"y": None}}, "somebody"),
+                partial(edit, {"data": {"x": "2"}}, "editor"),
+                cluster.compact,
+            )
+        ]
+
+        assert typed("configmaps")[1][1] == (
+            "updated default/a  -  changed by editor: .data.x; removed by unknown, held before by"
+            " user: .data.y  (during a gap of the watch)"
+        )
+
     def test_an_outage_is_told_once_and_its_end_too(self, typed, cluster):
         cluster.steps = [partial(cluster.go_down, 9)]
 
@@ -259,6 +277,15 @@ class TestWrongInput:
         assert (ended, out) == (code, [])
         assert said in err
         assert err.count("\n") == 1
+
+    def test_a_kind_that_can_be_listed_and_not_watched_ends_it(self, typed, cluster):
+        cluster.streams = False
+        cluster.refused_live = Invalid("watch is not supported", code=405)
+
+        code, _, err = typed("configmaps")
+
+        assert (code, err.count("\n")) == (1, 1)
+        assert err.startswith("hedgerow: watch is not supported; ")
 
     def test_a_server_that_has_only_too_much_to_do_is_waited_for(self, typed, cluster):
         cluster.refusals["Pod"] = Unavailable("starting", code=503)

@@ -23,6 +23,7 @@ class Heard:
     """A listener that writes everything down."""
 
     def __init__(self) -> None:
+        self.memory = Memory("key")
         self.notices: list[Notice] = []
         self.told: list[str] = []
         self.problems: list[KubeError] = []
@@ -48,7 +49,7 @@ class Heard:
 def informed(cluster: StandIn, heard: Heard | None = None) -> Heard:
     """Let all steps of the cluster happen, and return what was heard."""
     heard = heard or Heard()
-    memory, timing = Memory("key"), impatient()
+    timing = impatient()
     where = (cluster, CONFIG_MAP, "default")
 
     async def run() -> None:
@@ -59,7 +60,7 @@ def informed(cluster: StandIn, heard: Heard | None = None) -> Heard:
                 await anyio.lowlevel.checkpoint()
 
             cluster.end = end
-            await inform(*where, labels="", memory=memory, listener=heard, timing=timing)
+            await inform(*where, labels="", memory=heard.memory, listener=heard, timing=timing)
 
     anyio.run(run)
     return heard
@@ -247,9 +248,11 @@ class TestAnyHistory:
         heard = informed(cluster)
 
         there: dict[str, str] = {}
+        weights: dict[str, int] = {}
         for notice in heard.notices:
             kept = notice.new or notice.old
             name, uid = kept["metadata"]["name"], kept["metadata"]["uid"]
+            weights[name] = len(notice.new["state"]) if notice.new else 0
             if notice.type == "DELETED":
                 assert there.pop(name) == uid
                 gone.append(uid)
@@ -262,6 +265,7 @@ class TestAnyHistory:
                 seen.add(uid)
         live = cluster.model.list("", "ConfigMap", "default").items
         assert there == {each["metadata"]["name"]: each["metadata"]["uid"] for each in live}
+        assert heard.memory.weight == sum(weights.values())
         assert len(gone) == len(set(gone))
         assert set(gone) == seen - set(there.values())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import typer
@@ -24,7 +25,8 @@ class Printer:
     """Prints each notice when it comes; `existing`: also those of objects that are there already.
 
     Problems go to standard error, each once. Before the first list is complete, a refusal is
-    raised instead: it is the answer to the command. Later, rights may be given back.
+    raised instead: it is the answer to the command. Later, rights may be given back; but a kind
+    that can be listed and not watched ends it.
     """
 
     def __init__(self, lines: Lines, memory: Memory, clock: Clock, *, existing: bool) -> None:
@@ -58,8 +60,8 @@ class Printer:
 
     def failed(self, error: KubeError) -> None:
         """Print a problem, unless it was the last one; raise what waiting does not help with."""
-        passes = isinstance(error, (Throttled, Unavailable))
-        if error.permanent or not (self._is_synced or passes):
+        passes = self._is_synced or isinstance(error, (Throttled, Unavailable))
+        if not passes or error.code == HTTPStatus.METHOD_NOT_ALLOWED:
             raise error
         if self._problem is not type(error):
             self._problem = type(error)
