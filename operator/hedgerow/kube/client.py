@@ -120,7 +120,6 @@ class Channel:
         self._headers = [
             (b"Host", httpx.URL(server).netloc),
             (b"User-Agent", user_agent.encode("ascii", "replace")),
-            (b"Accept", JSON.encode()),
             (b"Accept-Encoding", b"gzip"),
         ]
         self._busy = 0
@@ -149,7 +148,7 @@ class Channel:
 
     def _built(self, request: Request, token: str, read: float) -> httpx.Request:
         """Return a request as httpx's transports take it."""
-        headers = self._headers
+        headers = [*self._headers, (b"Accept", request.accept.encode())]
         if token:
             headers = [*headers, (b"Authorization", b"Bearer " + token.encode())]
         if request.content:
