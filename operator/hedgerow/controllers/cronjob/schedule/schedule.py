@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from hedgerow.controllers.cronjob.schedule.fields import Fields
 
 
+_LOOKS_BACK = (1, 8, 64, YEARS * 366)
+"""Days in which to look for the latest start: mostly there is one in the last day or week."""
+
+
 @dataclass(frozen=True, slots=True)
 class Missed:
     """How many starts there were, and the latest one, in UTC."""
@@ -49,6 +53,19 @@ class Schedule(ABC):
         """
         found = self.next(zones.to_seconds(instant))
         return None if found is None else zones.to_datetime(found)
+
+    def before(self, instant: datetime) -> datetime | None:
+        """Return the latest start that is not later than an instant, in UTC; None means never.
+
+        Never means: no start in the five years before. Raises ValueError for an instant without a
+        zone.
+        """
+        until = zones.to_seconds(instant)
+        for days in _LOOKS_BACK:
+            _, latest = self.count(until - days * DAY, until)
+            if latest is not None:
+                return zones.to_datetime(latest)
+        return None
 
     def has(self, instant: datetime) -> bool:
         """Return whether there is a start in the second of an instant.
