@@ -326,7 +326,7 @@ class TestBuiltIn:
     def test_the_annotation_and_the_claim_are_one_declaration(self):
         stage = Stage(built_in=True)
         stage.carry_out(replicas(3))
-        made = plan_own(stage.plan_input(), {ID: {"spec": {"replicas": 3}}}, '{"a":1}')
+        made = plan_own(stage.plan_input(), {ID: replicas(3)}, '{"a":1}')
         (write,) = made.writes
         stage.server.apply(write.body, MANAGER)
 

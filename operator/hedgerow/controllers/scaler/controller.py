@@ -323,10 +323,9 @@ def _controller(resource: type[Resource], kind: type[View]) -> Controller[Any]:
     )
 
 
-CONTROLLER = (
-    _controller(ScaledDeployment, Deployment),
-    _controller(ScaledStatefulSet, StatefulSet),
-)
+DEPLOYMENTS: Final = _controller(ScaledDeployment, Deployment)
+STATEFUL_SETS: Final = _controller(ScaledStatefulSet, StatefulSet)
+CONTROLLER: Final = (DEPLOYMENTS, STATEFUL_SETS)
 
 
 def planned(workload: Resource) -> Plan | None:
