@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from hedgerow.controllers.scaler.windows import (
     SCALE_IN,
     SCALE_OUT,
 )
+from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.settings import Settings
 from support.api import Api
@@ -51,7 +52,7 @@ NOW, HOUR = timedelta(), timedelta(hours=1)
 
 def schedule(ahead: timedelta) -> str:
     """Return the schedule of each day at this time from now on."""
-    at = datetime.now(UTC) + ahead
+    at = SystemClock().now() + ahead
     return f"{at.minute} {at.hour} * * *"
 
 
@@ -118,9 +119,7 @@ def operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
     admin = Api(sandbox.kubeconfig)
     settings = Settings(controllers=("scaler",))
     made = [
-        one
-        for one in printed("none", "no-webhook", settings, crds=True)
-        if one["kind"] in ACCESS
+        one for one in printed("none", "no-webhook", settings, crds=True) if one["kind"] in ACCESS
     ]
     for manifest in made:
         admin.apply(manifest, "kubectl").must()
@@ -150,8 +149,10 @@ def shop(sandbox: Sandbox, namespace: str, operator: Operator, audit: Audit) -> 
         uri, code = entry["requestURI"], entry["responseStatus"]["code"]
         assert (entry["verb"], code < 300) == ("patch", True), (uri, code)
         assert f"fieldManager={MANAGER}" in uri
-        assert "force" not in uri or "claim" in str(entry["requestObject"]) or BEFORE in str(
-            entry["requestObject"]
+        assert (
+            "force" not in uri
+            or "claim" in str(entry["requestObject"])
+            or BEFORE in str(entry["requestObject"])
         )
     read = {e["objectRef"].get("name") for e in asked if e["verb"] == "get" and e.get("objectRef")}
     assert "foreign" not in read

@@ -84,7 +84,10 @@ class TestWatch:
     async def test_a_picked_object_comes_in_whole_with_the_version_of_the_event(
         self, server, connected
     ):
-        server.answers = [events(("MODIFIED", partial("b", 4, mine=True))), reply(200, whole("b", 6))]
+        server.answers = [
+            events(("MODIFIED", partial("b", 4, mine=True))),
+            reply(200, whole("b", 6)),
+        ]
 
         async with connected() as cluster:
             assert await heard(cluster) == [Changed("MODIFIED", whole("b", 6), "4")]
@@ -102,9 +105,7 @@ class TestWatch:
         assert len(server.requests) == 1
 
     async def test_a_read_that_fails_ends_the_watch(self, server, connected):
-        server.answers = [
-            events(("ADDED", partial("b", 4, mine=True))), status(403, "Forbidden")
-        ]
+        server.answers = [events(("ADDED", partial("b", 4, mine=True))), status(403, "Forbidden")]
 
         async with connected() as cluster:
             with pytest.raises(errors.Forbidden):

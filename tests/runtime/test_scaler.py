@@ -24,7 +24,7 @@ from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import Object
 from model import kinds, scaled
 from model.cluster import Cluster
-from runtime.world import ModelClock, World
+from runtime.world import Crash, ModelClock, World
 
 pytestmark = pytest.mark.anyio
 
@@ -319,7 +319,10 @@ class TestClaimed:
     async def test_it_is_held_until_somebody_else_takes_it(self, number):
         scene = await self.scene()
         await scene.go(2, 18)
-        body = {**scene.object("Deployment", **WINDOWS, **CLAIM), "spec": SPEC | {"replicas": number}}
+        body = {
+            **scene.object("Deployment", **WINDOWS, **CLAIM),
+            "spec": SPEC | {"replicas": number},
+        }
         scene.server.apply(body, "helm", force=True)
         await scene.go(2, 19)
 
@@ -408,24 +411,32 @@ class TestClaimed:
         assert [one["type"] for one in scene.told()["conditions"]] == ["FormerValueLost"]
         assert "FormerValueLost" in scene.events()
 
-    async def test_a_crash_at_any_write_loses_no_former_number(self):
-        for number in range(4):
-            scene = Scene()
+    @pytest.mark.parametrize("when", ["before", "after"])
+    @pytest.mark.parametrize(("kind", "number"), [*(("Deployment", n) for n in range(2)),
+                                                  *((HPA, n) for n in range(3))])  # fmt: skip
+    async def test_a_crash_at_any_request_loses_no_former_number(self, kind, number, when):
+        scene = Scene()
+        if kind == HPA:
+            scene.deploy(WINDOWS | CLAIM_LEAST)
+            scene.autoscale(minReplicas=3)
+        else:
             scene.deploy(WINDOWS | CLAIM, replicas=3)
 
-            def crash() -> None:
-                raise KeyboardInterrupt
+        def crash() -> None:
+            raise Crash
 
-            scene.during(number, crash)
-            try:
-                await scene.go(2, 9)
-            except BaseException as error:  # noqa: BLE001 - the end of the process
-                assert "KeyboardInterrupt" in repr(error)
-            scene.restart()
-            await scene.go(2, 10)
-            assert scene.value() == 10
+        scene.during(number, crash, when=when)
+        with pytest.raises(Crash):
+            await scene.go(2, 9)
+        scene.restart()
+        await scene.go(2, 10)
+        assert scene.value(kind) == 10
+        scene.during(0, crash, when=when)
+        with pytest.raises(Crash):
             await scene.go(2, 18)
-            assert scene.value() == 3
+        scene.restart()
+        await scene.go(2, 19)
+        assert (scene.value(kind), scene.held(kind) & {BEFORE}) == (3, {BEFORE})
 
 
 class TestMalformed:

@@ -25,7 +25,6 @@ from hedgerow.kube.errors import ConfigError, Unreachable, one_line
 from hedgerow.kube.retry import Timing
 from hedgerow.kube.session import READ, Session, unheard
 from hedgerow.kube.watch import Listing
-from hedgerow.kube.wire import JSON, Request
 
 try:
     from hedgerow.kube import transport as transports
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from hedgerow.kube.credentials import Credentials
     from hedgerow.kube.kubeconfig import Access
+    from hedgerow.kube.wire import Request
 
 __all__ = ["Applied", "Cluster", "Listing", "connect"]
 

@@ -328,7 +328,7 @@ class ClaimPlanner(ChildPlanner):
     def __init__(
         self, plan_input: PlanInput, api: ApiResource, name: str, fields: Object, waits: str = ""
     ) -> None:
-        """`waits`: why nothing is taken by force now, even if the user allows it."""
+        """Plan a claim; `waits`: why nothing is taken by force now, even if the user allows it."""
         self._waits = waits
         self._begin(
             plan_input, api, name, claimed(ObjectRef(api, plan_input.owner.namespace, name), fields)

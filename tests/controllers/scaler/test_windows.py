@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -58,7 +59,10 @@ class TestPhase:
         phase = plan.at(at(now, "Europe/Berlin"))
 
         assert (phase.in_force, phase.replicas) == (in_force, 10 if in_force else None)
-        assert (phase.since, phase.until) == (at(since, "Europe/Berlin"), at(until, "Europe/Berlin"))
+        assert (phase.since, phase.until) == (
+            at(since, "Europe/Berlin"),
+            at(until, "Europe/Berlin"),
+        )
 
     def test_a_start_within_a_window_neither_begins_nor_renews_one(self):
         plan = read(asked("0 8,9,10 * * *", "0 18,19 * * *", scale_in_replicas="2"), CREATED)
@@ -137,7 +141,7 @@ class TestBruteForce:
         assert plan is not None
         phases = list(plan.phases(at(begins), at(begins) + timedelta(days=7)))
 
-        for one, after in zip(phases, phases[1:], strict=False):
+        for one, after in pairwise(phases):
             assert one.until is not None
             assert plan.at(one.until) == after
             assert one.in_force != after.in_force or after.since == one.until

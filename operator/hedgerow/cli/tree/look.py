@@ -65,9 +65,9 @@ class WatchedTrees:
     async def read(self) -> None:
         """Read once; afterwards `families` has only those that could be read.
 
-        Raises Missing if none of our kinds is served, Forbidden if none may be read, KubeError. Kinds
-        that Kubernetes has built in are served anyway: they count only if there are resources of
-        ours, and nobody misses one that may not be read.
+        Raises Missing if none of our kinds is served, Forbidden if none may be read, KubeError.
+        Kinds that Kubernetes has built in are served anyway: they count only if there are resources
+        of ours, and nobody misses one that may not be read.
         """
         unserved: list[KubeError] = []
         async with anyio.create_task_group() as group:

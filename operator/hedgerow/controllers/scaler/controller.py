@@ -238,9 +238,7 @@ def frozen(
     return Desired(status=status, claims=tuple(found))
 
 
-def remarks(
-    target: Target, hold: Hold | None
-) -> tuple[tuple[Notice, ...], tuple[Condition, ...]]:
+def remarks(target: Target, hold: Hold | None) -> tuple[tuple[Notice, ...], tuple[Condition, ...]]:
     """Return the Event and the condition of a field whose former value is not known any more."""
     if hold is None or hold.record is None or hold.record.taken_from != UNKNOWN:
         return (), ()
