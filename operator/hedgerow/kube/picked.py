@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource, Object
 
 
+def _unreduced(item: Object) -> Object:
+    return item
+
+
 class Picked:
     """The part of a cluster that `reflect` uses, which shows picked objects only.
 
@@ -38,7 +42,7 @@ class Picked:
         namespace: str = "",
         *,
         labels: str = "",
-        reduce: Callable[[Object], Object],
+        reduce: Callable[[Object], Object] = _unreduced,
     ) -> Listing:
         """Return the picked objects, each reduced when it was read."""
 

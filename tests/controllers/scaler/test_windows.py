@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -180,6 +182,19 @@ class TestAnnotations:
     def test_an_object_is_picked_by_any_annotation_of_the_domain(self):
         assert is_picked({DOMAIN + "scaleout": "x"})
         assert not is_picked({"other.example.com/scale-out": "x"})
+
+
+class TestSample:
+    def test_it_is_the_guides_and_asks_for_windows(self):
+        root = Path(__file__).parents[3]
+        sample = (root / "manifests/samples/scaler/web.yaml").read_text("utf-8")
+        guide = (root / "docs/guides/scaler.md").read_text("utf-8")
+        shown = guide.partition("<!-- sample -->")[2].partition("```yaml\n")[2]
+        assert shown.partition("```\n")[0] == sample
+
+        plan = read(yaml.safe_load(sample)["metadata"]["annotations"], CREATED)
+        assert plan is not None
+        assert plan.at(at("2026-03-02 12:00", "Europe/Berlin")).replicas == 10
 
 
 class TestBefore:
