@@ -179,6 +179,15 @@ def test_a_window_that_nobody_contests(shop: Shop, kind: str):
     eventually(lambda: not shop.held(kind), what="given back")
 
 
+def test_a_number_that_nobody_was_recorded_for_comes_back(shop: Shop):
+    shop.deploy({})
+    shop.api.merge(shop.object("Deployment"), {"spec": {"replicas": 5}}, "kubectl", "scale").must()
+    shop.deploy(windows())
+    shop.soon(10)
+    shop.deploy(windows(-HOUR, -HOUR / 2))
+    shop.soon(5)
+
+
 def test_the_clock_begins_a_window(shop: Shop):
     shop.deploy(windows(timedelta(minutes=1), 2 * HOUR))
     assert shop.value() == 1

@@ -269,6 +269,16 @@ class TestContested:
         assert scene.held() == set()
         assert scene.contested() == [("Deployment/web", ".spec.replicas", None)]
 
+    async def test_a_number_that_nobody_was_recorded_for_comes_back(self):
+        scene = Scene()
+        scene.deploy()
+        scene.server.scale(scene.object("Deployment"), 5, "kubectl")
+        await scene.go(2, 9)
+        assert (scene.value(), scene.record()) == (10, Record(replicas=5))
+
+        await scene.go(2, 18)
+        assert (scene.value(), scene.held()) == (5, {"replicas", BEFORE})
+
     async def test_a_number_that_others_hold_too_is_held_with_them(self):
         scene = Scene()
         scene.deploy(replicas=10)

@@ -93,7 +93,7 @@ class TestWeek:
                 assert bool(desired.claims) == in_force
                 assert due is None or before == in_force or due == now
                 due = now + desired.requeue_after
-            now += timedelta(minutes=5)
+            now += timedelta(minutes=15)
 
         assert changes >= 10
 

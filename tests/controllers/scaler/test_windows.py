@@ -111,29 +111,39 @@ BEGINS = st.sampled_from([
 ])  # fmt: skip
 
 
+def starts(text: str, zone: str, now: datetime) -> set[datetime]:
+    """Return the starts of weeks around an instant, each searched from the one before it."""
+    schedule, found = timetable(text, zone, CREATED), now - timedelta(days=45)
+    there_are: set[datetime] = set()
+    while (following := schedule.after(found)) and following < now + timedelta(days=8):
+        found = following
+        there_are.add(found)
+    return there_are
+
+
 class TestBruteForce:
     @settings(max_examples=15, deadline=None)
     @given(out=SCHEDULES, back=SCHEDULES, zone=ZONES, begins=BEGINS, offset=st.integers(0, 600))
     def test_windows_are_those_of_a_walk_by_minutes(self, out, back, zone, begins, offset):
         plan = read(asked(out, back, time_zone=zone), CREATED)
         assert plan is not None
-        outs, backs = (timetable(one, zone, CREATED) for one in (out, back))
         now = at(begins) + offset * MINUTE
+        outs, backs = (starts(one, zone, now) for one in (out, back))
         phase = plan.at(now)
         in_force, since = phase.in_force, phase.since
         for _ in range(30 * 60):
             now += MINUTE
             before = since
-            if in_force and backs.has(now):
+            if in_force and now in backs:
                 in_force, since = False, now
-            if not in_force and outs.has(now):
+            if not in_force and now in outs:
                 in_force, since = True, now
             if since == before and now.minute % 17:
                 continue  # there is no need to ask at each minute between two transitions
             found = plan.at(now)
             assert found.in_force == in_force
             if in_force or since > phase.since:
-                assert found.since == (since if backs.before(now) else outs.before(now))
+                assert found.since == since
             assert found.until is None or found.until > now
 
     @settings(max_examples=20, deadline=None)
@@ -201,13 +211,23 @@ class TestBefore:
     @settings(max_examples=60, deadline=None)
     @given(text=SCHEDULES, zone=ZONES, begins=BEGINS, offset=st.integers(0, 5000))
     def test_the_latest_start_is_the_one_that_after_leads_to(self, text, zone, begins, offset):
-        schedule = timetable(text, zone, CREATED)
         now = at(begins) + offset * MINUTE
-        found = schedule.before(now)
+        known, schedule = starts(text, zone, now), timetable(text, zone, CREATED)
 
-        if found is None:
-            assert schedule.missed(now - timedelta(days=5 * 366), now).latest is None
-        else:
-            assert schedule.has(found)
-            following = schedule.after(found)
-            assert following is None or following > now
+        assert schedule.before(now) == max((one for one in known if one <= now), default=None)
+        assert schedule.following(now) == min(one for one in known if one > now)
+
+    def test_one_that_a_search_from_there_alone_would_find_is_none(self):
+        schedule = timetable("0 8 * * *", "Australia/Lord_Howe", CREATED)
+        now = at("2026-04-04 16:00")
+
+        assert schedule.after(now) == at("2026-04-04 21:30")
+        assert schedule.following(now) == at("2026-04-05 21:30")
+        for hours in range(29):
+            assert schedule.before(now + timedelta(hours=hours)) == at("2026-04-03 21:00")
+
+    def test_never_is_five_years(self):
+        schedule = timetable("0 0 31 2 *", None, None)
+
+        assert schedule.before(at("2026-04-04 16:00")) is None
+        assert schedule.following(at("2026-04-04 16:00")) is None
