@@ -543,6 +543,20 @@ class TestAutoscaler:
         await scene.go(2, 11)
         assert (scene.value(), scene.held(), scene.contested()) == (12, {HOLDS}, [])
 
+    async def test_what_is_held_of_it_is_held_on_while_the_annotations_cannot_be_read(self):
+        scene = Scene()
+        scene.deploy()
+        scene.autoscale()
+        await scene.go(2, 9)
+        scene.annotate(**{SCALE_IN: "whenever"})
+        await scene.go(2, 19)
+        assert (scene.value(HPA), scene.held(HPA)) == (10, {"minReplicas", BEFORE})
+        assert scene.held() == {HOLDS}
+
+        scene.annotate(**{SCALE_IN: "0 18 * * *"})
+        await scene.go(2, 20)
+        assert (scene.value(HPA), scene.held()) == (1, set())
+
     async def test_two_that_target_one_object_are_both_left(self):
         scene = Scene()
         scene.deploy()

@@ -92,6 +92,13 @@ class TestPhase:
         phase = never.at(at("2026-03-02 08:00"))
         assert (phase.in_force, phase.since, phase.until) == (False, NEVER, None)
 
+    def test_the_phases_of_a_time_end_with_it(self):
+        plan = read(OFFICE, CREATED)
+        assert plan is not None
+        since, until = at("2026-03-06 12:00", "Europe/Berlin"), at("2026-03-09 09:00")
+
+        assert [phase.in_force for phase in plan.phases(since, until)] == [True, False, True]
+
     def test_every_counts_from_the_creation(self):
         plan = read(asked("@every 2h", "@every 3h"), CREATED)
         assert plan is not None
@@ -115,7 +122,7 @@ def starts(text: str, zone: str, now: datetime) -> set[datetime]:
     """Return the starts of weeks around an instant, each searched from the one before it."""
     schedule, found = timetable(text, zone, CREATED), now - timedelta(days=45)
     there_are: set[datetime] = set()
-    while (following := schedule.after(found)) and following < now + timedelta(days=8):
+    while (following := schedule.after(found)) and following < now + timedelta(days=16):
         found = following
         there_are.add(found)
     return there_are
