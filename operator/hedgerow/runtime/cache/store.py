@@ -169,9 +169,12 @@ class Store:
             yield [change for change in dropped if change]
         self.version = max(self.version, told)
 
-    def put(self, obj: Object) -> Change | None:
-        """Store the object of an ADDED or MODIFIED event; return the change, None if it is old."""
-        self.version = max(self.version, version_of(obj))
+    def put(self, obj: Object, version: str = "") -> Change | None:
+        """Store the object of an ADDED or MODIFIED event; return the change, None if it is old.
+
+        `version` is that of the event, if the object may be newer: it was read after the event.
+        """
+        self.version = max(self.version, int(version) if version else version_of(obj))
         return self._take(obj)
 
     def remove(self, obj: Object) -> Change | None:
