@@ -106,7 +106,13 @@ class Converger:
     def __init__(self, subject: Subject, resource: Object) -> None:
         self.subject = subject
         self.server = Server(
-            (*kinds.BUILTIN, kinds.bluegreen(), kinds.cronjob(), kinds.memcached())
+            (
+                *kinds.BUILTIN,
+                kinds.bluegreen(),
+                kinds.cronjob(),
+                kinds.guestbook(),
+                kinds.memcached(),
+            )
         )
         body = {k: v for k, v in resource.items() if k != "status"}
         identity = {k: v for k, v in body["metadata"].items() if k != "uid"}

@@ -11,6 +11,7 @@ from hedgerow_schemas import crd
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob
+from hedgerow_schemas.guestbook import Guestbook
 from hedgerow_schemas.memcached import Memcached
 from model import podspec
 from model.jobs import JOB
@@ -277,6 +278,12 @@ def memcached() -> Kind:
     """Return Memcached as its own CRD describes it."""
     document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
     return custom(crd.render(Memcached, document, describe=False))
+
+
+def guestbook() -> Kind:
+    """Return Guestbook as its own CRD describes it."""
+    document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
+    return custom(crd.render(Guestbook, document, describe=False))
 
 
 def _untimely(cronjob: Object) -> Wrong:
