@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import psutil
 
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 
 PORTLESS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
 """Any number of operators run side by side: none of them may want a port."""
