@@ -95,8 +95,9 @@ class OperatorProcess:
     def kill(self) -> None:
         """End it and its children at once; nothing happens if they have ended."""
         if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            if self.running:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(10)
             end(self._mark)
         if self._leash is not None:

@@ -25,7 +25,7 @@ from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.cluster import selects
 from hedgerow.testing.memory.kind import Kind
-from hedgerow.testing.memory.podspec import ANY, POD_SPEC
+from hedgerow.testing.memory.podspec import ANY
 from hedgerow.testing.memory.schema import Atomic, Object, Struct
 from hedgerow.testing.memory.server import Key, Server
 from hedgerow_schemas.base import ApiResource
@@ -45,11 +45,6 @@ SYNCED = {"k8s.io/initial-events-end": "true"}
 NAMESPACE = Kind(
     ApiResource("v1", "Namespace", "namespaces", namespaced=False),
     {"spec": Struct({"finalizers": Atomic()}), "status": Struct({"phase": ANY})},
-)
-POD = Kind(
-    ApiResource("v1", "Pod", "pods"),
-    {"spec": POD_SPEC, "status": Struct({"phase": ANY, "conditions": Atomic()})},
-    status=True,
 )
 
 
@@ -72,7 +67,7 @@ class Store(Server):
         self._wall = wall
         self.log: list[Entry] = []
         self.on_entry: Callable[[Entry], None] = lambda _entry: None
-        super().__init__((*kinds.BUILTIN, NAMESPACE, POD, *custom), namespaces=("",))
+        super().__init__((*kinds.BUILTIN, NAMESPACE, kinds.POD, *custom), namespaces=("",))
         self.kinds = {kind.api.plural: kind for kind in self._kinds.values()}
         self.past: list[tuple[int, dict[Key, Object]]] = [(self.version, {})]
         """Every version, and all there was at it."""

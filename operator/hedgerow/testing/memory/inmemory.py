@@ -16,7 +16,7 @@ from hedgerow.runtime.events.recorder import Allowance
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.testing.audit import shown
 from hedgerow.testing.memory.kind import Kind, custom
-from hedgerow.testing.memory.kinds import BUILTIN, custom_resource
+from hedgerow.testing.memory.kinds import BUILTIN, POD, custom_resource
 from hedgerow.testing.memory.requests import MemoryApi, MemoryAudit, Recorded
 from hedgerow.testing.memory.server import Server
 from hedgerow.testing.somebody import SomebodyElse
@@ -84,8 +84,8 @@ class _Timed(Server):
 class InMemory:
     """A cluster in memory that knows field ownership, and the controllers that run on it.
 
-    It knows the built-in kinds `BUILTIN`, the custom resources of the controllers, and the `kinds`
-    that are given: a custom resource's class or a CustomResourceDefinition. It has the
+    It knows the built-in kinds `BUILTIN`, Pods, the custom resources of the controllers, and the
+    `kinds` that are given: a custom resource's class or a CustomResourceDefinition. It has the
     namespace `default`; a test opens others. docs/guides/testing.md says what it leaves out.
     """
 
@@ -96,27 +96,20 @@ class InMemory:
         program: str = PROGRAM,
     ) -> None:
         given = (*kinds, *(controller.resource for controller in controllers))
-        custom_kinds = [kind for kind in map(_kind, given) if kind is not None]
+        known = [*BUILTIN, POD, *filter(None, map(_kind, given))]
+        _check(controllers, known)
         self._controllers = controllers
         self._installation = Installation(program=program)
         self._loop = VirtualLoop()
         self._operator: asyncio.Task[None] | None = None
         self._clusters: list[Recorded] = []
         self.clock = InMemoryClock(self._loop)
-        self.server = _Timed((*BUILTIN, *custom_kinds), ["default"], self.clock)
+        self.server = _Timed(known, ["default"], self.clock)
         self.audit = MemoryAudit()
         self.user = program
         """The user as which the controllers write, in `audit`."""
         self.kube = self._api("administrator")
         self.somebody_else = SomebodyElse(self._api("somebody-else"))
-        unknown = [
-            kind.api.kind
-            for controller in controllers
-            for kind in controller.owns
-            if self.server.api(kind.api.group_version, kind.api.kind) is None
-        ]
-        if unknown:
-            raise ValueError(f"the cluster in memory does not know {', '.join(unknown)}: see kinds")
 
     # --- the operator
 
@@ -255,6 +248,17 @@ class InMemory:
     def _collect(self) -> None:
         if self.server.collect():
             self._tell()
+
+
+def _check(controllers: Iterable[Controller[Any]], known: Iterable[Kind]) -> None:
+    """Raise ValueError if a controller reads or writes a kind that is not known."""
+    there = {kind.key for kind in known}
+    for controller in controllers:
+        declared = (*controller.relates, *controller.claims)
+        kinds = [controller.resource, *controller.owns, *(one.kind for one in declared)]
+        unknown = [k.api.kind for k in kinds if (k.api.group, k.api.kind) not in there]
+        if unknown:
+            raise ValueError(f"the cluster in memory does not know {', '.join(unknown)}: see kinds")
 
 
 def _kind(given: type[Any] | Kind | Object) -> Kind | None:

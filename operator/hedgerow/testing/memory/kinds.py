@@ -276,4 +276,10 @@ def custom_resource(
     return custom(crd.render(resource, document, describe=False), refuses=refuses)
 
 
+POD = Kind(
+    ApiResource("v1", "Pod", "pods"),
+    {"spec": POD_SPEC, "status": Struct({"phase": ANY, "conditions": Atomic()})},
+    status=True,
+)
+"""Enough to be listed and watched; it is not compared with the real server."""
 BUILTIN = (SERVICE, DEPLOYMENT, POD_DISRUPTION_BUDGET, JOB, CONFIG_MAP, SECRET, EVENT, LEASE)

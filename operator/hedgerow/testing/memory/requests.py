@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from hedgerow.kube.cluster import Applied
 from hedgerow.kube.errors import KubeError
 from hedgerow.testing.api import Reply
 from hedgerow.testing.audit import Entry, Requests
@@ -85,7 +84,8 @@ class Recorded(Watched):
         code = _UNANSWERED
         try:
             answer = await super()._ask(sent, act)
-            code = _CREATED if isinstance(answer, Applied) and answer.created else _OK
+            is_new = sent.verb == "apply" and answer[1]
+            code = _CREATED if is_new else _OK
         except KubeError as error:
             code = error.code
             raise
