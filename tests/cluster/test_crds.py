@@ -17,13 +17,13 @@ import pytest
 
 from hedgerow.cli.install.definitions import packaged_document, size
 from hedgerow.generate import sandbox_document
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name, render
 from hedgerow_schemas.editor import needed_types
 from hedgerow_schemas.openapi import DOCUMENT_PATH, excerpt
-from support.api import Api
-from support.eventually import eventually
 from support.registered import ALL
 from support.specimen import paths, specimen
 

@@ -16,16 +16,16 @@ from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import parts
 from hedgerow.generate import CRDS, crd_file
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.silence import Silence
+from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.guestbook import Guestbook
 from support import bluegreens
-from support.api import Api, Object
-from support.audit import Audit, must_be_unforced_applies
 from support.bluegreens import ROOT
-from support.eventually import eventually
 from support.granted import denied, requests
 from support.registered import ALL
 from support.running import Operator
-from support.silence import Silence
 
 pytestmark = pytest.mark.cluster
 
@@ -164,7 +164,9 @@ class TestConverging:
 
         world.delete("Guestbook", "book")
 
-        eventually(lambda: not world.get("ConfigMap", "pages") and not world.pods(), what="gone")
+        # The garbage collector reads every half minute which kinds there are.
+        gone = lambda: not world.get("ConfigMap", "pages") and not world.pods()  # noqa: E731
+        eventually(gone, 90, "gone")
 
 
 class TestConfigMap:

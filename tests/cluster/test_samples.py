@@ -11,9 +11,9 @@ import yaml
 
 from hedgerow.generate import CRDS, crd_file
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import CustomResource
-from support.api import Api
-from support.eventually import eventually
 from support.registered import ALL
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]

@@ -20,9 +20,11 @@ from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.input import ChildHistory, PlanInput
 from hedgerow.plan.plan import plan
 from hedgerow.plan.writes import Write, normal_form, with_normal_form
+from hedgerow.testing.memory import kinds
+from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import CustomResource
-from model import kinds
-from model.server import Server
+from hedgerow_schemas.guestbook import Guestbook
+from model import ours
 
 Object = dict[str, Any]
 
@@ -108,10 +110,10 @@ class Converger:
         self.server = Server(
             (
                 *kinds.BUILTIN,
-                kinds.bluegreen(),
-                kinds.cronjob(),
-                kinds.guestbook(),
-                kinds.memcached(),
+                ours.bluegreen(),
+                ours.cronjob(),
+                kinds.custom_resource(Guestbook),
+                ours.memcached(),
             )
         )
         body = {k: v for k, v in resource.items() if k != "status"}

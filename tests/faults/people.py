@@ -13,7 +13,7 @@ import httpx
 import yaml
 
 from faults.scenarios import Object
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 
 PLURALS = {
     "BlueGreen": "bluegreens",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
+from hedgerow.testing.api import Api, Object, Reply
 from hedgerow_schemas import crd
 from model.programs import Outcome, refused
-from support.api import Api, Object, Reply
 from support.registered import RESOURCES
 
 

@@ -38,7 +38,7 @@ from hedgerow.runtime.leaderelection import elector, thread
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving import loop_latency
 from hedgerow.settings import Settings
-from runtime.virtual import run as virtually
+from hedgerow.testing.virtual import run as virtually
 from support.inline import inline
 from support.registered import REGISTRY
 

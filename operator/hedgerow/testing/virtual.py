@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
 
 T = TypeVar("T")
 
@@ -23,6 +25,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.elapsed = 0.0
 
     def time(self) -> float:
+        """Return the seconds since the loop was made, all of them virtual."""
         return self.elapsed
 
 
@@ -47,15 +50,19 @@ class VirtualClock:
         self._jitter = jitter
 
     def now(self) -> datetime:
+        """Return the time on the wall, in UTC."""
         return EPOCH + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
+        """Return the loop's time, in seconds."""
         return anyio.current_time()
 
     def elapsed(self) -> float:
+        """Return the loop's time, in seconds: nothing sleeps here."""
         return anyio.current_time()
 
     def jitter(self) -> float:
+        """Return the next number that was given, or 0.5."""
         return next(self._jitter) if self._jitter else 0.5
 
 

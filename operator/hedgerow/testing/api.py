@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import ssl
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 import httpx
 import yaml
 
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 
 Object = dict[str, Any]
 _SOON = 60.0
@@ -28,10 +29,12 @@ class Reply:
 
     @property
     def ok(self) -> bool:
-        return self.status < 300
+        """Whether the request was carried out."""
+        return self.status < HTTPStatus.MULTIPLE_CHOICES
 
     @property
     def causes(self) -> list[Object]:
+        """The causes in the details of a Status."""
         return self.body.get("details", {}).get("causes", [])
 
     @property
@@ -41,29 +44,34 @@ class Reply:
 
     @property
     def version(self) -> str:
+        """The object's resource version."""
         return self.body["metadata"]["resourceVersion"]
 
     def must(self) -> Object:
-        assert self.ok, self.body
+        """Return the body. Raises AssertionError if the request was refused."""
+        if not self.ok:
+            raise AssertionError(self.body)
         return self.body
 
 
 class Api:
-    """One connection as the kubeconfig's current user."""
+    """One connection as the kubeconfig's current user, with a token or a client certificate."""
 
     def __init__(self, kubeconfig: str | Path) -> None:
-        config = yaml.safe_load(Path(kubeconfig).read_text("utf-8"))
+        config: Object = yaml.safe_load(Path(kubeconfig).read_text("utf-8"))
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        authorized = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
         self._http = httpx.Client(
             base_url=cluster["server"],
-            headers={"Authorization": f"Bearer {user['token']}"},
-            verify=_trust(Path(kubeconfig).parent, cluster),
+            headers=authorized,
+            verify=_trust(Path(kubeconfig).parent, cluster, user),
             timeout=30,
             trust_env=False,
         )
         self._plural = cache(self._discover)
 
     def close(self) -> None:
+        """Close the connection."""
         self._http.close()
 
     def apply(
@@ -75,6 +83,7 @@ class Api:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Reply:
+        """Apply a manifest (server-side apply)."""
         params = {"fieldManager": manager, "fieldValidation": "Strict"}
         if force:
             params["force"] = "true"
@@ -85,25 +94,31 @@ class Api:
     def merge(
         self, target: Object, patch: Any, manager: str, subresource: str = "", kind: str = "merge"
     ) -> Reply:
+        """Send a JSON merge patch, or another `kind` of patch, as most clients do to edit."""
         params = {"fieldManager": manager}
         return self._patch(target, f"{kind}-patch+json", patch, params, subresource)
 
     def put(self, body: Object, manager: str, subresource: str = "") -> Reply:
+        """Replace an object."""
         params = {"fieldManager": manager}
         return self._send("PUT", self.path(body, subresource), params=params, json=body)
 
     def create(self, body: Object, manager: str) -> Reply:
+        """Create an object by POST."""
         collection = self.path(body).rpartition("/")[0]
         return self._send("POST", collection, params={"fieldManager": manager}, json=body)
 
     def get(self, target: Object) -> Reply:
+        """Read an object."""
         return self._send("GET", self.path(target))
 
     def delete(self, target: Object, **preconditions: str) -> Reply:
+        """Delete an object, if the preconditions `uid` and `resourceVersion` hold."""
         options = {"preconditions": preconditions, "propagationPolicy": "Background"}
         return self._send("DELETE", self.path(target), json=options)
 
     def namespace(self, name: str) -> str:
+        """Make a namespace and return its name."""
         manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         self.apply(manifest, "test").must()
         return name
@@ -117,6 +132,7 @@ class Api:
         return f"{root}{scope}/{plural}/{target['metadata']['name']}{tail}"
 
     def raw(self, method: str, path: str, **more: Any) -> Reply:
+        """Send any request; `more` is what `httpx.Client.request` takes."""
         return self._send(method, path, **more)
 
     def served(self, api_version: str) -> None:
@@ -129,7 +145,7 @@ class Api:
         root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
         def listed() -> list[Object]:
-            found = self._send("GET", root).body.get("resources", ())
+            found: list[Object] = self._send("GET", root).body.get("resources", [])
             return [one for one in found if one["kind"] == kind and "/" not in one["name"]]
 
         one = eventually(listed, _SOON, f"{kind} of {api_version} is listed")[0]
@@ -159,10 +175,12 @@ class Api:
         return None if is_early and "Retry-After" in response.headers else response
 
 
-def _trust(root: Path, cluster: Object) -> ssl.SSLContext:
+def _trust(root: Path, cluster: Object, user: Object) -> ssl.SSLContext:
     if "certificate-authority-data" in cluster:
-        import base64
-
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-        return ssl.create_default_context(cadata=authority)
-    return ssl.create_default_context(cafile=str(root / cluster["certificate-authority"]))
+        trust = ssl.create_default_context(cadata=authority)
+    else:
+        trust = ssl.create_default_context(cafile=str(root / cluster["certificate-authority"]))
+    if "client-certificate" in user:
+        trust.load_cert_chain(root / user["client-certificate"], root / user["client-key"])
+    return trust

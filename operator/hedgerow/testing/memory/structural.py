@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from model.schema import Atomic, Items, Keyed, Map, Object, Scalar, Schema, SetOf, Struct
+from hedgerow.testing.memory.schema import (
+    Atomic,
+    Items,
+    Keyed,
+    Map,
+    Object,
+    Scalar,
+    Schema,
+    SetOf,
+    Struct,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
@@ -30,16 +42,18 @@ def wrong(schema: Object, value: Any, path: str = "") -> Iterator[tuple[str, str
     if isinstance(value, dict | list) and schema.get("type") in _SCALARS:
         yield path.removeprefix("."), "Invalid value"
     elif isinstance(value, dict):
+        fields = cast("Object", value)
         for name in schema.get("required", ()):
-            if value.get(name) is None:
+            if fields.get(name) is None:
                 yield f"{path}.{name}".removeprefix("."), "Required value"
-        for name, inner in value.items():
+        for name, inner in fields.items():
             below = schema.get("properties", {}).get(name) or schema.get("additionalProperties", {})
             yield from wrong(below, inner, f"{path}.{name}")
     elif isinstance(value, list):
-        for index, inner in enumerate(value):
+        items = cast("list[Any]", value)
+        for index, inner in enumerate(items):
             yield from wrong(schema.get("items", {}), inner, f"{path}[{index}]")
-        if len(value) < schema.get("minItems", 0):
+        if len(items) < schema.get("minItems", 0):
             yield path.removeprefix("."), "Too few items"
     elif "enum" in schema and value not in schema["enum"]:
         yield path.removeprefix("."), "Unsupported value"

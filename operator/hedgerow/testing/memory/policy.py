@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from hedgerow.testing.memory.kind import Kind, Wrong
+from hedgerow.testing.memory.podspec import ANY
+from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, Struct
 from hedgerow_schemas.builtin import PodDisruptionBudget
-from model.kind import Kind, Wrong
-from model.podspec import ANY
-from model.schema import Atomic, Keyed, Map, Object, Struct
 
 COUNTS: Final = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
 BUDGET_FIELDS: Final = ("minAvailable", "maxUnavailable", "unhealthyPodEvictionPolicy")

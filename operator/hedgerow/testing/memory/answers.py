@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from model.typed import path_of
-from model.updater import Conflicts
+from hedgerow.testing.memory.typed import path_of
+
+if TYPE_CHECKING:
+    from hedgerow.testing.memory.updater import Conflicts
 
 Object = dict[str, Any]
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818 - what the server says, as in kube.errors
     """A request that the server would not carry out; `status` is its Status object."""
 
     def __init__(
@@ -36,27 +38,33 @@ class Refused(Exception):
 
 
 def missing(name: str) -> Refused:
+    """Return a 404."""
     return Refused(404, "NotFound", f'"{name}" not found', name=name)
 
 
 def bad_request(message: str) -> Refused:
+    """Return a 400."""
     return Refused(400, "BadRequest", message)
 
 
 def untyped(message: str) -> Refused:
+    """Return the 500 of a body that does not fit its schema."""
     text = f"failed to create typed patch object: {message}"
     return Refused(500, "InternalError", text)
 
 
 def stale(message: str, name: str = "") -> Refused:
+    """Return the 409 of a precondition that does not hold."""
     return Refused(409, "Conflict", f"Operation cannot be fulfilled: {message}", name=name)
 
 
 def exists(name: str) -> Refused:
+    """Return the 409 of a create."""
     return Refused(409, "AlreadyExists", f'"{name}" already exists', name=name)
 
 
 def terminating(namespace: str) -> Refused:
+    """Return the 403 of a namespace that is being deleted."""
     message = (
         f"unable to create new content in namespace {namespace} because it is being terminated"
     )
@@ -65,6 +73,7 @@ def terminating(namespace: str) -> Refused:
 
 
 def invalid(wrong: dict[str, str]) -> Refused:
+    """Return the 422 with these fields and messages as causes."""
     causes = [
         {"reason": "FieldValueInvalid", "message": message, "field": path}
         for path, message in wrong.items()
@@ -73,6 +82,7 @@ def invalid(wrong: dict[str, str]) -> Refused:
 
 
 def conflict(conflicts: Conflicts) -> Refused:
+    """Return the 409 with each field that another manager holds as a cause."""
     causes = [
         {
             "reason": "FieldManagerConflict",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from hedgerow.testing.memory import podspec
+from hedgerow.testing.memory.kind import META, Kind, Wrong
+from hedgerow.testing.memory.podspec import ANY, NUMBER, POD_SPEC
+from hedgerow.testing.memory.schema import Atomic, Object, Struct
 from hedgerow_schemas.base import ApiResource
-from model import podspec
-from model.kind import META, Kind, Wrong
-from model.podspec import ANY, NUMBER, POD_SPEC
-from model.schema import Atomic, Object, Struct
 
 FIXED = ("template", "selector", "completions", "completionMode")
 
@@ -20,8 +20,8 @@ def _counts(spec: Object) -> Object:
     return {**(both if not given else {"parallelism": 1}), **spec}
 
 
-def _identified(body: Object, number: int) -> Object:
-    """The pods carry the Job's uid and name, and are selected by the uid."""
+def _identified(body: Object, _number: int) -> Object:
+    """Let the pods carry the Job's uid and name, and select them by the uid."""
     meta, spec = body["metadata"], body["spec"]
     by_uid = {"batch.kubernetes.io/controller-uid": meta["uid"]}
     marks = {**by_uid, "batch.kubernetes.io/job-name": meta["name"]}
@@ -34,7 +34,7 @@ def _identified(body: Object, number: int) -> Object:
 
 
 def _labelled(body: Object) -> Object:
-    """A Job without labels gets those of its pods."""
+    """Give a Job without labels those of its pods."""
     pods: Object = body.get("spec", {}).get("template", {}).get("metadata", {})
     if body["metadata"].get("labels") or not pods.get("labels"):
         return body

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from model import answers
-from model.kind import Kind
-from model.schema import Object
+from hedgerow.testing.memory import answers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from hedgerow.testing.memory.kind import Kind
+    from hedgerow.testing.memory.schema import Object
 
 KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -15,8 +19,13 @@ KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSec
 def created(kind: Kind, body: Object, *, uid: str, stamp: str, number: int) -> Object:
     """Return the object that a create stores, without managed fields; raises Refused."""
     _refuse(_nulls(kind, body))
-    new = {**kind.schema.normal(body), "kind": kind.api.kind, "apiVersion": kind.api.group_version}
-    metadata = {k: v for k, v in new["metadata"].items() if k not in {"resourceVersion", *KEPT}}
+    new: Object = {
+        **kind.schema.normal(body),
+        "kind": kind.api.kind,
+        "apiVersion": kind.api.group_version,
+    }
+    given: Object = new["metadata"]
+    metadata = {k: v for k, v in given.items() if k not in {"resourceVersion", *KEPT}}
     new["metadata"] = {**metadata, "uid": uid, "creationTimestamp": stamp}
     if kind.generations:
         new["metadata"]["generation"] = 1
@@ -58,11 +67,12 @@ def updated(kind: Kind, live: Object, body: Object, subresource: str) -> Object:
 
 
 def patched(live: Any, patch: Any) -> Any:
-    """JSON merge patch, RFC 7386."""
+    """Return what a JSON merge patch makes of a value (RFC 7386)."""
     if not isinstance(patch, dict):
         return patch
-    found = dict(live) if isinstance(live, dict) else {}
-    for name, value in patch.items():
+    found: Object = {**live} if isinstance(live, dict) else {}
+    changes = cast("Object", patch)
+    for name, value in changes.items():
         if value is None:
             found.pop(name, None)
         else:
@@ -97,7 +107,7 @@ def _copy(old: Object, new: Object, path: list[str]) -> None:
 
 
 def _changed(kind: Kind, old: Object, new: Object) -> int:
-    parts = {
+    parts: dict[str, Callable[[Object], Any]] = {
         "spec": lambda body: body.get("spec"),
         "annotations": lambda body: body["metadata"].get("annotations"),
     }
@@ -105,16 +115,16 @@ def _changed(kind: Kind, old: Object, new: Object) -> int:
 
 
 def _nulls(kind: Kind, body: Any, path: str = "") -> dict[str, str]:
-    """A custom resource's fields are not nullable; a merge that empties a map leaves a null."""
+    """Return the nulls of a custom resource: a merge that empties a map leaves one."""
     if kind.builtin or path == "metadata":
         return {}
     if body is None:
         return {path: "Invalid value: null"}
-    inner = (
-        body.items()
-        if isinstance(body, dict)
-        else enumerate(body if isinstance(body, list) else ())
-    )
+    inner: Iterable[tuple[Any, Any]] = ()
+    if isinstance(body, dict):
+        inner = cast("Object", body).items()
+    elif isinstance(body, list):
+        inner = enumerate(cast("list[Any]", body))
     found: dict[str, str] = {}
     for name, value in inner:
         found |= _nulls(kind, value, f"{path}.{name}".removeprefix("."))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from hedgerow.testing.memory.podspec import ANY
+from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, Schema, SetOf, Struct
+from hedgerow.testing.memory.structural import shape, wrong
 from hedgerow_schemas.base import ApiResource
-from model.podspec import ANY
-from model.schema import Atomic, Keyed, Map, Object, Schema, SetOf, Struct
-from model.structural import shape, wrong
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 Wrong = dict[str, str]
 """Field to message, as the causes of a 422."""
@@ -58,7 +60,7 @@ class Kind:
     status_keeps: tuple[tuple[str, ...], ...] = (("f:spec",),)
     generations: tuple[str, ...] = ()
     builtin: bool = True
-    empty: Mapping[str, Any] = field(default_factory=dict)
+    empty: Mapping[str, Any] = field(default_factory=dict[str, Any])
     derive: Callable[[Object], Object] | None = None
     validate: Callable[[Object, Object | None], Wrong] = _valid
     server_sets: Callable[[Object, int], Object] = lambda body, _number: body
@@ -66,11 +68,13 @@ class Kind:
 
     @cached_property
     def schema(self) -> Struct:
+        """The shape of the whole object."""
         identity = {"apiVersion": ANY, "kind": ANY, "metadata": META}
         return Struct({**identity, **self.parts}, derive=self.derive)
 
     @property
     def key(self) -> tuple[str, str]:
+        """Group and kind."""
         return self.api.group, self.api.kind
 
     def unwritten(self, subresource: str) -> frozenset[tuple[str, ...]]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from model.schema import Object, Schema
-from model.typed import (
+from hedgerow.testing.memory.typed import (
     Fields,
     Path,
     compare,
@@ -17,18 +16,28 @@ from model.typed import (
     to_tree,
     with_named,
     without,
-)  # fmt: skip
+)
+
+if TYPE_CHECKING:
+    from hedgerow.testing.memory.schema import Object, Schema
 
 UNOWNED: Fields = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
     | {
         ("f:metadata", "f:" + name)
         for name in (
-            "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName",
-            "generation", "managedFields", "resourceVersion",
+            "name",
+            "namespace",
+            "creationTimestamp",
+            "selfLink",
+            "uid",
+            "clusterName",
+            "generation",
+            "managedFields",
+            "resourceVersion",
         )
     }
-)  # fmt: skip
+)
 MOST_UPDATERS = 10
 ANCIENT = "ancient-changes"
 BEFORE_FIRST_APPLY = "before-first-apply"
@@ -70,7 +79,7 @@ Identity = tuple[str, str, str, str]
 Entries = Mapping[Identity, Entry]
 
 
-class Conflicts(Exception):
+class Conflicts(Exception):  # noqa: N818 - upstream's word
     """Fields that an unforced apply would take from other managers."""
 
     def __init__(self, found: list[tuple[Manager, Path]]) -> None:
@@ -173,7 +182,7 @@ def _pruned(schema: Schema, merged: Any, last: Fields, entries: Entries) -> Any:
     named_last = with_named(schema, last)
     bare = without(schema, merged, named_last)
     everything = with_named(schema, fields_of(schema, merged))
-    owned = frozenset().union(*(entry.fields for entry in entries.values()))
+    owned = frozenset[Path]().union(*(entry.fields for entry in entries.values()))
     held = with_named(schema, fields_of(schema, bare)) | with_named(schema, owned)
     kept = without(schema, merged, everything - held)
     left = with_named(schema, fields_of(schema, kept))
@@ -196,7 +205,7 @@ def _capped(entries: dict[Identity, Entry]) -> dict[Identity, Entry]:
         return entries
     oldest = sorted(updaters, key=lambda entry: (entry.time or 0, entry.manager))[: surplus + 1]
     bucket = Manager("Update", ANCIENT, oldest[0].manager.version)
-    fields = frozenset().union(*(entry.fields for entry in oldest))
+    fields = frozenset[Path]().union(*(entry.fields for entry in oldest))
     kept = {key: entry for key, entry in entries.items() if entry not in oldest}
     return {
         **kept,

@@ -1,24 +1,24 @@
-"""Kinds: the built-in kinds that the model knows, and ours as their own CRDs describe them."""
+"""Kinds: the built-in kinds that the model knows, and custom resources by their models."""
 
 from __future__ import annotations
 
 import json
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from hedgerow.fields.canonical import time
+from hedgerow.testing.memory import podspec
+from hedgerow.testing.memory.jobs import JOB
+from hedgerow.testing.memory.kind import META, Kind, Wrong, custom
+from hedgerow.testing.memory.podspec import ANY, FLAG, NUMBER, POD_SPEC, TCP, TEXT
+from hedgerow.testing.memory.policy import POD_DISRUPTION_BUDGET
+from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, Scalar, Struct
 from hedgerow_schemas import crd
-from hedgerow_schemas.base import ApiResource
-from hedgerow_schemas.bluegreen import BlueGreen
-from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob
-from hedgerow_schemas.guestbook import Guestbook
-from hedgerow_schemas.memcached import Memcached
-from model import podspec
-from model.jobs import JOB
-from model.kind import META, Kind, Wrong, custom
-from model.podspec import ANY, FLAG, NUMBER, POD_SPEC, TCP, TEXT
-from model.policy import POD_DISRUPTION_BUDGET
-from model.schema import Atomic, Keyed, Map, Object, Scalar, Struct
+from hedgerow_schemas.base import ApiResource, CustomResource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def _service_ports(spec: Object) -> Object:
@@ -38,7 +38,7 @@ def _allocated(body: Object, number: int) -> Object:
 
 
 def _keeps_address(old: Object, new: Object) -> Object:
-    """An update that leaves the allocated address out keeps it."""
+    """Keep the allocated address in an update that leaves it out."""
     given = {name: old["spec"][name] for name in ("clusterIP", "clusterIPs")}
     spec = new.get("spec", {})
     return new if "clusterIP" in spec else {**new, "spec": {**spec, **given}}
@@ -136,8 +136,8 @@ def _rolling(strategy: Object) -> Object:
 def _deployment_wrong(new: Object, old: Object | None) -> Wrong:
     spec = new.get("spec", {})
     wrong = podspec.wrong(spec.get("template", {}).get("spec", {}))
-    wanted = spec.get("selector", {}).get("matchLabels") or {}
-    labels = spec.get("template", {}).get("metadata", {}).get("labels") or {}
+    wanted: Object = spec.get("selector", {}).get("matchLabels") or {}
+    labels: Object = spec.get("template", {}).get("metadata", {}).get("labels") or {}
     if not wanted:
         wrong["spec.selector"] = "Required value"
     if any(labels.get(name) != value for name, value in wanted.items()):
@@ -260,46 +260,26 @@ LEASE = Kind(
 )
 
 
-def _unroutable(bluegreen: Object) -> Wrong:
-    spec = bluegreen["spec"]
-    field = f"{spec['routeTo'].lower()}Spec"
-    return {} if field in spec else {f"spec.{field}": "Required value"}
+def _allow(_body: Object) -> Wrong:
+    return {}
 
 
 @cache
-def bluegreen() -> Kind:
-    """Return BlueGreen as its own CRD describes it."""
+def custom_resource(
+    resource: type[CustomResource], *, refuses: Callable[[Object], Wrong] = _allow
+) -> Kind:
+    """Return the kind of a custom resource, as the definition that is installed describes it.
+
+    `refuses` stands for its CEL rules: fields to messages, as the causes of a 422.
+    """
     document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
-    return custom(crd.render(BlueGreen, document, describe=False), refuses=_unroutable)
+    return custom(crd.render(resource, document, describe=False), refuses=refuses)
 
 
-@cache
-def memcached() -> Kind:
-    """Return Memcached as its own CRD describes it."""
-    document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
-    return custom(crd.render(Memcached, document, describe=False))
-
-
-def guestbook() -> Kind:
-    """Return Guestbook as its own CRD describes it."""
-    document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
-    return custom(crd.render(Guestbook, document, describe=False))
-
-
-def _untimely(cronjob: Object) -> Wrong:
-    spec, wrong = cronjob["spec"], {}
-    if "timeZone" in spec and "TZ=" in spec["schedule"]:
-        wrong["spec.timeZone"] = "the zone is given twice"
-    if len(cronjob["metadata"]["name"]) > LONGEST_NAME:
-        wrong["metadata.name"] = "too long"
-    return wrong
-
-
-@cache
-def cronjob() -> Kind:
-    """Return CronJob as its own CRD describes it."""
-    document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
-    return custom(crd.render(CronJob, document, describe=False), refuses=_untimely)
-
-
+POD = Kind(
+    ApiResource("v1", "Pod", "pods"),
+    {"spec": POD_SPEC, "status": Struct({"phase": ANY, "conditions": Atomic()})},
+    status=True,
+)
+"""Enough to be listed and watched; it is not compared with the real server."""
 BUILTIN = (SERVICE, DEPLOYMENT, POD_DISRUPTION_BUDGET, JOB, CONFIG_MAP, SECRET, EVENT, LEASE)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from hedgerow.kube.errors import KubeError
 from hedgerow.kube.watch import Bookmark, Changed, WatchEvent
-from hedgerow.runtime.cache.caches import Source
-from hedgerow_schemas.base import ApiResource
-from model.cluster import Cluster
-from model.server import Server
-from runtime.world import Feed
+from hedgerow.testing.memory.cluster import Cluster
+from hedgerow.testing.memory.feed import Feed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from hedgerow.kube.errors import KubeError
+    from hedgerow.runtime.cache.caches import Source
+    from hedgerow.testing.memory.schema import Object
+    from hedgerow.testing.memory.server import Server
+    from hedgerow_schemas.base import ApiResource
+
+
+def _whole(obj: Object) -> Object:
+    return obj
 
 
 class Watched(Cluster):
@@ -26,7 +34,7 @@ class Watched(Cluster):
         self.held: set[str] = set()
         self.broken: dict[str, KubeError] = {}
         self.tried: list[str] = []
-        self._feeds: dict[tuple[str, str], Feed] = {}
+        self._feeds: dict[tuple[str, str, str], Feed] = {}
         self._news = anyio.Event()
 
     def tell(self) -> None:
@@ -49,10 +57,11 @@ class Watched(Cluster):
         initial: bool = False,
         **_how: Any,
     ) -> AsyncGenerator[WatchEvent, None]:
+        """Yield what happens to the objects, with `initial` the present ones first."""
         self.tried.append(api.plural)
-        source = SimpleNamespace(api=api, namespace=namespace, labels=labels, reduce=lambda o: o)
+        source = SimpleNamespace(api=api, namespace=namespace, labels=labels, reduce=_whole)
         feed = self._feeds.setdefault(
-            (api.plural, namespace), Feed(self.model, cast("Source", source))
+            (api.plural, namespace, labels), Feed(self.model, cast("Source", source))
         )
         self.open += 1
         try:

@@ -7,11 +7,13 @@ is owned: the ancestors of a path are not, unless they are in it themselves.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from model.schema import Atomic, Keyed, Map, Object, Scalar, Schema, SetOf, Struct
+from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, Scalar, Schema, SetOf, Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 Path = tuple[str, ...]
 Fields = frozenset[Path]
@@ -21,13 +23,14 @@ class Absent:
     """What is not there, as opposed to null."""
 
     def __repr__(self) -> str:
+        """Return what a failed comparison shows."""
         return "ABSENT"
 
 
 ABSENT: Final = Absent()
 
 
-class Untyped(Exception):
+class Untyped(Exception):  # noqa: N818 - upstream's word
     """A value that does not fit its schema: an unknown field, a list item doubled or keyless."""
 
 
@@ -72,7 +75,7 @@ def element_of(schema: Keyed | SetOf, item: Any) -> str:
         return "v:" + json.dumps(item, ensure_ascii=False)
     if not isinstance(item, dict):
         raise Untyped("a keyed list has an item that is no map")
-    filled = {**schema.defaults, **item}
+    filled: Object = {**schema.defaults, **item}
     keys = {key: filled[key] for key in sorted(schema.keys) if key in filled}
     if not keys:
         raise Untyped("a list item leaves out all its keys")
@@ -86,16 +89,18 @@ def check(schema: Schema, value: Any, *, doubles: bool = False) -> None:
     if isinstance(schema, Keyed | SetOf) and not isinstance(value, list | None):
         raise Untyped(f"expected list, got {value!r}")
     if isinstance(schema, Struct | Map) and isinstance(value, dict):
-        for name, inner in value.items():
+        fields = cast("Object", value)
+        for name, inner in fields.items():
             below = child(schema, "f:" + name)
             if below is None:
                 raise Untyped(f"{name}: field not declared in schema")
             check(below, inner, doubles=doubles)
     if isinstance(schema, Keyed | SetOf) and isinstance(value, list):
-        elements = [element_of(schema, item) for item in value]
+        items = cast("list[Any]", value)
+        elements = [element_of(schema, item) for item in items]
         if not doubles and len(set(elements)) < len(elements):
             raise Untyped("duplicate entries for key")
-        for element, item in zip(elements, value, strict=True):
+        for element, item in zip(elements, items, strict=True):
             check(child(schema, element) or Scalar(), item, doubles=doubles)
 
 
@@ -117,11 +122,12 @@ def fields_of(schema: Schema, value: Any, path: Path = ()) -> Fields:
 class Difference:
     """What a write removed, modified and added (`Compare`)."""
 
-    removed: set[Path] = field(default_factory=set)
-    modified: set[Path] = field(default_factory=set)
-    added: set[Path] = field(default_factory=set)
+    removed: set[Path] = field(default_factory=set[Path])
+    modified: set[Path] = field(default_factory=set[Path])
+    added: set[Path] = field(default_factory=set[Path])
 
     def keep(self, wanted: Callable[[Path], bool]) -> Difference:
+        """Return the part of it whose paths are wanted."""
         return Difference(
             set(filter(wanted, self.removed)),
             set(filter(wanted, self.modified)),
@@ -157,16 +163,17 @@ def _compare(schema: Schema, old: Any, new: Any, path: Path, found: Difference) 
 def same(left: Any, right: Any) -> bool:
     """Compare JSON values; 1 is 1.0 but true is not 1."""
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same(v, right[k]) for k, v in left.items())
+        one, other = cast("Object", left), cast("Object", right)
+        return one.keys() == other.keys() and all(same(v, other[k]) for k, v in one.items())
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(same, left, right))
+        ones, others = cast("list[Any]", left), cast("list[Any]", right)
+        return len(ones) == len(others) and all(map(same, ones, others))
     return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
 
 
 def merge(schema: Schema, old: Any, new: Any) -> Any:
     """Lay an applied configuration over the live object (`Merge`)."""
-    leaf = isinstance(schema, Scalar | Atomic) or (not _filled(old) and not _filled(new))
-    if leaf:
+    if isinstance(schema, Scalar | Atomic) or (not _filled(old) and not _filled(new)):
         return old if new is ABSENT else new
     if isinstance(schema, Struct | Map):
         olds, news = _pairs(old), _pairs(new)
@@ -257,14 +264,14 @@ def _filled(value: Any) -> bool:
 
 
 def _pairs(value: Any) -> Object:
-    return value if isinstance(value, dict) else {}
+    return cast("Object", value) if isinstance(value, dict) else {}
 
 
 def _members(schema: Schema, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(schema, Struct | Map) and isinstance(value, dict):
-        yield from (("f:" + name, inner) for name, inner in value.items())
+        yield from (("f:" + name, inner) for name, inner in _pairs(value).items())
     elif isinstance(schema, Keyed | SetOf) and isinstance(value, list):
-        yield from ((element_of(schema, item), item) for item in value)
+        yield from ((element_of(schema, item), item) for item in cast("list[Any]", value))
 
 
 def _collapsed(tree: Object) -> Object:

@@ -1,25 +1,31 @@
-"""Audit: what the API server itself says was asked of it."""
+"""Audit: what was asked of an API server, as its own audit log tells it."""
 
-from collections.abc import Collection
-from pathlib import Path
-from typing import Any
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from pathlib import Path
 
 Entry = dict[str, Any]
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
-class Audit:
-    """Reads the audit log of a sandbox; the server writes an entry before its answer ends."""
+class Requests(ABC):
+    """A record of requests, each an audit.k8s.io Event: who asked what, and what the answer was."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
+    @abstractmethod
     def mark(self) -> int:
-        """Return the present end of the log, to ask later what came `since`."""
-        return self.path.stat().st_size if self.path.exists() else 0
+        """Return the present end of the record, to ask later what came `since`."""
+
+    @abstractmethod
+    def entries(self, mark: int = 0) -> list[Entry]:
+        """Return all entries that were begun after a mark, those of watches under way included."""
 
     def since(
         self,
@@ -49,8 +55,24 @@ class Audit:
         found = self.since(mark, verbs=WRITES, **filters)
         return [entry for entry in found if not _is_exempt(_reference(entry))]
 
+    def refused(self, mark: int = 0, **filters: str) -> list[Entry]:
+        """Return the requests after a mark that were answered with 401 or 403."""
+        found = self.since(mark, **filters)
+        return [entry for entry in found if entry["responseStatus"]["code"] in {401, 403}]
+
+
+class Audit(Requests):
+    """The audit log of a sandbox; the server writes an entry before its answer ends."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def mark(self) -> int:
+        """Return the size of the log."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
     def entries(self, mark: int = 0) -> list[Entry]:
-        """Return all entries that were begun after a mark, those of watches under way included."""
+        """Return the entries after so many bytes."""
         with self.path.open("rb") as file:
             file.seek(max(mark - 1, 0))
             whole = file.read().rpartition(b"\n")[0]
@@ -59,18 +81,30 @@ class Audit:
         return [from_json(line) for line in begun.split(b"\n") if line]
 
 
+def shown(entries: Iterable[Entry]) -> list[str]:
+    """Return each request in a line: user, verb and address."""
+    return [f"{e['user']['username']}: {e['verb']} {e['requestURI']}" for e in entries]
+
+
 def must_be_unforced_applies(writes: list[Entry], field_manager: str) -> None:
-    """Fail where a write is neither that field manager's unforced apply nor a guarded delete."""
-    assert writes
-    for entry in writes:
-        uri = entry["requestURI"]
-        assert entry["verb"] in ("patch", "delete"), uri
-        assert "force" not in uri
-        if entry["verb"] == "patch":
-            assert f"fieldManager={field_manager}" in uri
-        else:
-            assert entry["requestObject"]["preconditions"]["uid"]
-            assert entry["requestObject"]["propagationPolicy"] == "Background"
+    """Raise AssertionError unless there are writes, all of them unforced applies or safe deletes.
+
+    An apply is by that field manager; a delete names the uid and propagates in the background.
+    """
+    odd = [entry for entry in writes if not _is_unforced(entry, field_manager)]
+    if odd or not writes:
+        raise AssertionError(f"not applied unforced by {field_manager}: {shown(odd) or 'nothing'}")
+
+
+def _is_unforced(entry: Entry, field_manager: str) -> bool:
+    uri = entry["requestURI"]
+    if entry["verb"] == "patch":
+        return "force" not in uri and f"fieldManager={field_manager}" in uri
+    options: Entry = entry.get("requestObject") or {}
+    guards: Entry = options.get("preconditions") or {}
+    is_guarded = bool(guards.get("uid"))
+    in_background = options.get("propagationPolicy") == "Background"
+    return entry["verb"] == "delete" and "force" not in uri and is_guarded and in_background
 
 
 def _matches(entry: Entry, wanted: dict[str, str], verbs: Collection[str]) -> bool:

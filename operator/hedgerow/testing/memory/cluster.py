@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hedgerow.kube import errors
 from hedgerow.kube.cluster import Applied
 from hedgerow.kube.watch import Listing
-from hedgerow_schemas.base import ApiResource
-from model.answers import Refused
-from model.schema import Object
-from model.server import Server
+from hedgerow.testing.memory.answers import Refused
+
+if TYPE_CHECKING:
+    from hedgerow.testing.memory.schema import Object
+    from hedgerow.testing.memory.server import Server
+    from hedgerow_schemas.base import ApiResource
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,11 @@ class Sent:
 
     @property
     def writes(self) -> bool:
+        """Whether it changes what is stored, unless it is refused."""
         return self.verb in {"apply", "delete"} and not self.dry_run
 
     def __str__(self) -> str:
+        """Return verb, kind and object, for messages."""
         tail = f"/{self.subresource}" if self.subresource else ""
         return f"{self.verb} {self.api.kind} {self.namespace}/{self.name}{tail}"
 
@@ -92,7 +96,7 @@ class Cluster:
         timeout: float = 10.0,
     ) -> Applied:
         """Apply; raises Conflict, Stale, Missing, Forbidden, Invalid."""
-        whole = {"apiVersion": api.group_version, "kind": api.kind, **body}
+        whole: Object = {"apiVersion": api.group_version, "kind": api.kind, **body}
         name, namespace = whole["metadata"]["name"], whole["metadata"].get("namespace", "")
         sent = Sent("apply", api, namespace, name, whole, manager, subresource, force, dry_run)
         live, created = await self._ask(

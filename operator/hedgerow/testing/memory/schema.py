@@ -22,9 +22,11 @@ class Scalar:
     spell: Derive | None = None
 
     def normal(self, value: Any) -> Any:
+        """Return the value as the server stores it."""
         return self.spell(value) if self.spell else value
 
     def omits(self, value: Any) -> bool:
+        """Return whether the server leaves the value out."""
         return self.zero is not None and type(value) is type(self.zero) and value == self.zero
 
 
@@ -36,9 +38,11 @@ class Atomic:
     omitempty: bool = False
 
     def normal(self, value: Any) -> Any:
+        """Return the value as the server stores it."""
         return self.within.normal(value) if self.within else value
 
     def omits(self, value: Any) -> bool:
+        """Return whether the server leaves the value out."""
         return self.omitempty and value in ({}, [])
 
 
@@ -47,10 +51,11 @@ class Struct:
     """A map of named fields; `defaults` fills what is absent, `derive` what depends on the rest."""
 
     fields: Mapping[str, Schema]
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
     derive: Derive | None = None
 
     def normal(self, value: Object) -> Object:
+        """Return the value as the server stores it."""
         given = {name: inner for name, inner in value.items() if inner is not None}
         filled = {**{k: v for k, v in self.defaults.items() if k not in given}, **given}
         kept = {
@@ -62,6 +67,7 @@ class Struct:
         return self.derive(kept) if self.derive else kept
 
     def omits(self, _value: Any) -> bool:
+        """Return whether the server leaves the value out."""
         return False
 
 
@@ -73,9 +79,11 @@ class Map:
     omitempty: bool = True
 
     def normal(self, value: Object) -> Object:
+        """Return the value as the server stores it."""
         return {name: self.values.normal(inner) for name, inner in value.items()}
 
     def omits(self, value: Any) -> bool:
+        """Return whether the server leaves the value out."""
         return self.omitempty and value == {}
 
 
@@ -86,6 +94,7 @@ class Items:
     item: Schema
 
     def normal(self, value: list[Any]) -> list[Any]:
+        """Return the value as the server stores it."""
         return [self.item.normal(inner) for inner in value]
 
 
@@ -95,13 +104,15 @@ class Keyed:
 
     keys: tuple[str, ...]
     item: Struct | Atomic
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
     omitempty: bool = True
 
     def normal(self, value: list[Any]) -> list[Any]:
+        """Return the value as the server stores it."""
         return [self.item.normal(inner) for inner in value]
 
     def omits(self, value: Any) -> bool:
+        """Return whether the server leaves the value out."""
         return self.omitempty and value == []
 
 
@@ -112,9 +123,11 @@ class SetOf:
     omitempty: bool = True
 
     def normal(self, value: list[Any]) -> list[Any]:
+        """Return the value as the server stores it."""
         return value
 
     def omits(self, value: Any) -> bool:
+        """Return whether the server leaves the value out."""
         return self.omitempty and value == []
 
 

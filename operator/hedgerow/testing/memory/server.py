@@ -7,17 +7,21 @@ real server's. Time is `now`, in seconds, and moves only when a test moves it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hedgerow.kube.watch import Changed, Listing
-from model import admission, answers, updater
-from model.kind import Kind
-from model.kinds import BUILTIN
-from model.schema import Object
-from model.typed import Untyped, check, same
-from model.updater import BEFORE_FIRST_APPLY, Conflicts, Entry, Identity, Manager
+from hedgerow.testing.memory import admission, answers, updater
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.typed import Untyped, check, same
+from hedgerow.testing.memory.updater import BEFORE_FIRST_APPLY, Conflicts, Entry, Identity, Manager
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hedgerow.testing.memory.kind import Kind
+    from hedgerow.testing.memory.schema import Object
+    from hedgerow_schemas.base import ApiResource
 
 Key = tuple[str, str, str, str]
 REPLICAS = ("f:spec", "f:replicas")
@@ -133,8 +137,9 @@ class Server:
     def fork(self) -> Server:
         """Return a copy that goes its own way from here, to ask what would happen."""
         other = copy.copy(self)
-        other._objects, other._events = dict(self._objects), list(self._events)
-        other._namespaces = dict(self._namespaces)
+        other._objects = dict(self._objects)  # noqa: SLF001 - of its own kind
+        other._events = list(self._events)  # noqa: SLF001
+        other._namespaces = dict(self._namespaces)  # noqa: SLF001
         return other
 
     def open_namespace(self, name: str) -> None:
@@ -146,6 +151,15 @@ class Server:
         self._namespaces[namespace] = "Terminating"
 
     # --- reads --------------------------------------------------------------------------------
+
+    def is_terminating(self, namespace: str) -> bool:
+        """Return whether a namespace is being deleted."""
+        return self._namespaces.get(namespace) == "Terminating"
+
+    def api(self, api_version: str, kind: str) -> ApiResource | None:
+        """Return what discovery lists of a kind, or None if the model does not know it."""
+        found = [known.api for known in self._kinds.values() if known.api.kind == kind]
+        return next((api for api in found if api.group_version == api_version), None)
 
     def get(self, target: Object) -> Object | None:
         """Return the object of the target's kind, namespace and name."""

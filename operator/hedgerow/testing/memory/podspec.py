@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hedgerow.fields.canonical import quantity
-from model.schema import Atomic, Items, Keyed, Map, Object, Scalar, Struct
+from hedgerow.testing.memory.schema import Atomic, Items, Keyed, Map, Object, Scalar, Struct
 
 QUANTITY: Final = Scalar(spell=quantity)
 TEXT: Final = Scalar(zero="")
@@ -18,7 +18,7 @@ FILES_MODE: Final = {"defaultMode": 420}
 
 
 def _pull_policy(container: Object) -> Object:
-    """An image without tag, or with `latest`, is pulled always."""
+    """Pull an image without tag, or with `latest`, always."""
     if "imagePullPolicy" in container or "image" not in container:
         return {"imagePullPolicy": "Always", **container}
     tag = container["image"].rpartition("/")[2].partition(":")[2]
@@ -27,7 +27,7 @@ def _pull_policy(container: Object) -> Object:
 
 
 def _source(volume: Object) -> Object:
-    """A volume without a source is an `emptyDir`."""
+    """Make a volume without a source an `emptyDir`."""
     return volume if len(volume) > 1 else {**volume, "emptyDir": {}}
 
 
@@ -167,7 +167,7 @@ def wrong(spec: Object) -> dict[str, str]:
     for container in spec.get("containers", ()):
         found |= _wrong_container(container, volumes)
     for volume in spec.get("volumes", ()):
-        if len(volume) > 2:
+        if len(volume) > len(("name", "source")):
             found[f"volumes[{volume['name']}]"] = "may not specify more than 1 volume type"
     return found
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hedgerow.contract import Key
 from hedgerow.kube.watch import Changed, Snapshot
-from hedgerow.runtime.cache.caches import Source
 from hedgerow.runtime.cache.store import key_of
-from model.cluster import selects
-from model.server import Server
+from hedgerow.testing.memory.cluster import selects
+
+if TYPE_CHECKING:
+    from hedgerow.contract import Key
+    from hedgerow.runtime.cache.caches import Source
+    from hedgerow.testing.memory.server import Server
 
 Object = dict[str, Any]
 
@@ -24,6 +26,7 @@ class Feed:
         self._shown: dict[Key, Object] = {}
 
     def relist(self) -> Snapshot:
+        """Return what there is, and go on from there."""
         api = self._source.api
         found = self._server.list(api.group, api.kind, self._source.namespace)
         items = [item for item in found.items if selects(self._source.labels, item)]
