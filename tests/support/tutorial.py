@@ -109,7 +109,9 @@ class Terminal:
         """Type a command and do not wait for its end."""
         assert self._shell.stdin
         # In braces it is the shell's own: what it exports stays. Its input is not ours.
-        self._shell.stdin.write(f"{{ {command}\n}} </dev/null; echo; echo '{_DONE}' $?\n")
+        self._shell.stdin.write(
+            f"{{ {command}\n}} </dev/null; code=$?; echo\necho '{_DONE}' $code\n"
+        )
         self._shell.stdin.flush()
 
     def run(self, command: str, within: float = 240.0) -> str:

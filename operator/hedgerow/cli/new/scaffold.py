@@ -33,6 +33,8 @@ _TEMPLATES = {
     "controller.py": "{name}/controller.py",
     "py.typed": "{name}/py.typed",
     "sample.yaml": "manifests/sample.yaml",
+    "conftest.py": "tests/conftest.py",
+    "test_cluster.py": "tests/test_cluster.py",
     "test_controller.py": "tests/test_controller.py",
     "test_manifests.py": "tests/test_manifests.py",
 }
