@@ -23,7 +23,6 @@ from hedgerow.plan.writes import Write, normal_form, with_normal_form
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import CustomResource
-from hedgerow_schemas.guestbook import Guestbook
 from model import ours
 
 Object = dict[str, Any]
@@ -112,7 +111,7 @@ class Converger:
                 *kinds.BUILTIN,
                 ours.bluegreen(),
                 ours.cronjob(),
-                kinds.custom_resource(Guestbook),
+                ours.guestbook(),
                 ours.memcached(),
             )
         )

@@ -17,9 +17,11 @@ from hedgerow.testing.waiting import eventually
 
 PLURALS = {
     "BlueGreen": "bluegreens",
+    "ConfigMap": "configmaps",
     "CronJob": "cronjobs",
     "Deployment": "deployments",
     "Event": "events",
+    "Guestbook": "guestbooks",
     "Job": "jobs",
     "Lease": "leases",
     "Memcached": "memcacheds",

@@ -7,6 +7,7 @@ from hedgerow.testing.memory.kinds import custom_resource
 from hedgerow.testing.memory.schema import Object
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob
+from hedgerow_schemas.guestbook import Guestbook
 from hedgerow_schemas.memcached import Memcached
 
 
@@ -31,6 +32,10 @@ def bluegreen() -> Kind:
 
 def memcached() -> Kind:
     return custom_resource(Memcached)
+
+
+def guestbook() -> Kind:
+    return custom_resource(Guestbook)
 
 
 def cronjob() -> Kind:

@@ -63,7 +63,7 @@ class Store(Server):
     """The model's server with a log, a history and a clock that goes by itself."""
 
     def __init__(self, wall: Callable[[], float]) -> None:
-        custom = (ours.bluegreen(), ours.cronjob(), ours.memcached())
+        custom = (ours.bluegreen(), ours.cronjob(), ours.guestbook(), ours.memcached())
         self._wall = wall
         self.log: list[Entry] = []
         self.on_entry: Callable[[Entry], None] = lambda _entry: None
