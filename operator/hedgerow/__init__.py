@@ -54,7 +54,17 @@ if TYPE_CHECKING:
         Time,
         View,
     )
-    from hedgerow_schemas.builtin import Deployment, Pod, PodDisruptionBudget, Service
+    from hedgerow_schemas.builtin import (
+        ConfigMap,
+        Deployment,
+        HorizontalPodAutoscaler,
+        Namespace,
+        Pod,
+        PodDisruptionBudget,
+        Secret,
+        Service,
+        StatefulSet,
+    )
     from hedgerow_schemas.definition import (
         Column,
         Definition,
@@ -69,12 +79,13 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "Controller", "Create",
-    "CustomResource", "Definition", "Deployment", "Desired", "FieldError", "Finalized", "Job",
-    "Keep", "Key", "Lag", "Model", "Notice", "Object", "ObjectMeta", "Observed", "Pod",
-    "PodDisruptionBudget", "Relation", "Resource", "Rule", "Scale", "Service", "Settings", "Status",
-    "Time", "View", "__version__", "condition", "list_map", "main", "named_after", "ready", "rules",
-    "run", "stalled",
+    "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap", "Controller",
+    "Create", "CustomResource", "Definition", "Deployment", "Desired", "FieldError", "Finalized",
+    "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace", "Notice",
+    "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget", "Relation", "Resource",
+    "Rule", "Scale", "Secret", "Service", "Settings", "StatefulSet", "Status", "Time", "View",
+    "__version__", "condition", "list_map", "main", "named_after", "ready", "rules", "run",
+    "stalled",
 ]  # fmt: skip
 
 _PLACES = {
@@ -89,7 +100,10 @@ _PLACES = {
         "ApiResource", "Condition", "CustomResource", "Model", "Object", "ObjectMeta", "Resource",
         "Status", "Time", "View",
     ),
-    "hedgerow_schemas.builtin": ("Deployment", "Pod", "PodDisruptionBudget", "Service"),
+    "hedgerow_schemas.builtin": (
+        "ConfigMap", "Deployment", "HorizontalPodAutoscaler", "Namespace", "Pod",
+        "PodDisruptionBudget", "Secret", "Service", "StatefulSet",
+    ),
     "hedgerow_schemas.definition": (
         "Column", "Definition", "Rule", "Scale", "list_map", "named_after", "rules",
     ),

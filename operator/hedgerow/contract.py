@@ -197,7 +197,8 @@ class Controller(Generic[R]):
     they are removed once the resource itself is gone. `child_names` are the name patterns of
     children whose name is not the resource's own; the admission policy enforces them. `lag` makes
     the runtime measure how late children are created. `claims` are the objects on which it holds
-    fields without owning them; a built-in resource is claimed without being listed there.
+    fields without owning them; a built-in resource is claimed without being listed there. One
+    that is `opt_in` runs, is installed and has rights only where it is chosen by name.
 
     Two functions are for admission, before a resource is stored; like `compose` they are pure and
     total. `validate` yields every error of a resource: at least all for which compose would report
@@ -218,6 +219,7 @@ class Controller(Generic[R]):
     default: Callable[[Object], Object] | None = None
     lag: Lag | None = None
     claims: tuple[Claimable, ...] = ()
+    opt_in: bool = False
 
     @property
     def is_custom(self) -> bool:

@@ -87,8 +87,21 @@ class Registry:
         return kinds.get((group_version, kind))
 
     def chosen(self, names: Iterable[str]) -> tuple[Controller[Any], ...]:
-        """Return the controllers with these names, each once; without names, return all."""
-        return tuple(self[name] for name in dict.fromkeys(names or self.names))
+        """Return the controllers with these names, each once; without names, those not opt-in."""
+        if given := tuple(dict.fromkeys(names)):
+            return tuple(self[name] for name in given)
+        return tuple(one for one in self.controllers if not one.opt_in)
+
+    def limited(self, names: Iterable[str] = ()) -> Registry:
+        """Return a registry of the `chosen` controllers alone."""
+        return Registry(self.chosen(names))
+
+    def unknown(self, names: Iterable[str]) -> str:
+        """Return what is wrong with controllers' names; empty if there is one for each."""
+        name = next((name for name in names if name not in self.names), None)
+        if name is None:
+            return ""
+        return f"no controller is called {name!r}; there are: {', '.join(self.names)}"
 
 
 def _check(controller: Controller[Any]) -> None:
