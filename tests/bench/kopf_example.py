@@ -181,14 +181,14 @@ class Run:
         return f"in its status and an Event: {', '.join(lines)}" if lines else "nowhere"
 
     def _settle(self) -> None:
-        assert_settled(self._audit, for_=QUIET, within=300, user=USER)
+        assert_settled(self._audit, for_=QUIET, within=90, user=USER)
 
     def _watches(self) -> bool:
         begun = self._audit.entries(self._mark)
         return any(e["verb"] == "watch" and e["user"]["username"] == USER for e in begun)
 
     def _wait(self, fact: Callable[[], object]) -> None:
-        self._operator.wait_for(fact, within=300)
+        self._operator.wait_for(fact, within=90)
 
     def _apply(self, name: str, **labels: str) -> None:
         body = target("kopf.dev/v1", "EphemeralVolumeClaim", name, NAMESPACE)

@@ -98,6 +98,27 @@ class TestAnOperatorOfKopf:
             must_be_unforced_applies(audit.writes(mark, user=kopf.user), "kopf")
         assert_settled(user=kopf.user, for_=1)
 
+    def test_what_it_made_goes_over_to_one_of_hedgerow_without_a_conflict(
+        self, python_with_kopf, operator_process, kube, hello, namespace, audit, assert_settled
+    ):
+        command = [python_with_kopf, "-m", "kopf", "run", "--standalone", "-A", OF_KOPF]
+        kopf = operator_process(command)
+        kube.apply(hello, "user").must()
+        child = target("v1", "ConfigMap", "hello", namespace)
+        eventually(lambda: kube.get(child).ok, what="the greeting")
+        kopf.stop()
+
+        command = [sys.executable, GREETER, "run", "-n", namespace, *PORTLESS]
+        greeter = operator_process(command, until="caches are filled")
+        eventually(lambda: kube.get(hello).must().get("status", {}).get("text"), what="the status")
+        assert_settled(user=greeter.user)
+
+        text = holders(kube.get(child).must(), "data", "text")
+        assert text == ["OpenAPI-Generator", "greeter-greeter"]
+        status = kube.get(hello).must()["status"]
+        assert [c["status"] for c in status["conditions"] if c["type"] == "Ready"] == ["True"]
+        assert "contested" not in status
+
 
 class TestAnOperatorOfHedgerow:
     def test_leaves_the_field_and_says_so(

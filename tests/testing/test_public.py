@@ -12,8 +12,8 @@ import hedgerow.testing
 from support.sources import ROOT
 
 LISTED = {
-    "Api", "Audit", "InMemory", "OperatorProcess", "Reply", "SomebodyElse", "VirtualClock",
-    "VirtualLoop", "assert_no_writes", "assert_settled", "eventually", "holders",
+    "Api", "Audit", "InMemory", "OperatorProcess", "Reply", "SomebodyElse", "StartOperator",
+    "VirtualClock", "VirtualLoop", "assert_no_writes", "assert_settled", "eventually", "holders",
     "must_be_unforced_applies", "target",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
@@ -31,6 +31,15 @@ class TestNames:
     def test_another_one_is_not(self):
         with pytest.raises(AttributeError, match="nonsense"):
             _ = hedgerow.testing.nonsense
+
+
+class TestImage:
+    def test_it_has_neither_the_kit_nor_what_the_kit_needs(self):
+        left_out = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+
+        assert {f"operator/hedgerow/{name}" for name in ("demo", "sandbox", "testing")} <= set(
+            left_out
+        )
 
 
 class TestPlugin:

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from hedgerow.testing.api import Api, Reply
     from hedgerow.testing.audit import Audit, must_be_unforced_applies
     from hedgerow.testing.memory.inmemory import InMemory
-    from hedgerow.testing.process import OperatorProcess
+    from hedgerow.testing.process import OperatorProcess, StartOperator
     from hedgerow.testing.silence import assert_no_writes, assert_settled
     from hedgerow.testing.somebody import SomebodyElse, holders, target
     from hedgerow.testing.virtual import VirtualClock, VirtualLoop
     from hedgerow.testing.waiting import eventually
 
 __all__ = [
-    "Api", "Audit", "InMemory", "OperatorProcess", "Reply", "SomebodyElse", "VirtualClock",
-    "VirtualLoop", "assert_no_writes", "assert_settled", "eventually", "holders",
+    "Api", "Audit", "InMemory", "OperatorProcess", "Reply", "SomebodyElse", "StartOperator",
+    "VirtualClock", "VirtualLoop", "assert_no_writes", "assert_settled", "eventually", "holders",
     "must_be_unforced_applies", "target",
 ]  # fmt: skip
 
@@ -29,7 +29,7 @@ _PLACES = {
     "api": ("Api", "Reply"),
     "audit": ("Audit", "must_be_unforced_applies"),
     "memory.inmemory": ("InMemory",),
-    "process": ("OperatorProcess",),
+    "process": ("OperatorProcess", "StartOperator"),
     "silence": ("assert_no_writes", "assert_settled"),
     "somebody": ("SomebodyElse", "holders", "target"),
     "virtual": ("VirtualClock", "VirtualLoop"),

@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hedgerow.testing.api import Api, Object
     from hedgerow.testing.audit import Audit
     from hedgerow.testing.memory.inmemory import InMemory
-    from hedgerow.testing.process import OperatorProcess
+    from hedgerow.testing.process import OperatorProcess, StartOperator
     from hedgerow.testing.somebody import SomebodyElse
 
 ADMINISTRATORS = ("system:masters",)
@@ -140,34 +140,11 @@ def in_memory() -> Iterator[Callable[..., InMemory]]:
         cluster.close()
 
 
-class StartOperator(Protocol):
-    """What the fixture `operator_process` is."""
-
-    def __call__(
-        self,
-        command: Sequence[str | Path],
-        *,
-        until: Callable[[], object] | str | None = None,
-        within: float = 60.0,
-        user: str = "",
-        rules: Sequence[Object] | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-    ) -> OperatorProcess:
-        """Start an operator as a user of its own, and return it once it is ready.
-
-        It is ready when its output has the text `until`, when that condition holds, or, without
-        one, when it has opened a watch. It finds the sandbox by KUBECONFIG, and may do all there,
-        or only what the `rules` of a ClusterRole grant. It ends with the test.
-        """
-        ...
-
-
 @pytest.fixture
 def operator_process(
     sandbox: Sandbox, audit: Audit, kube: Api, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[StartOperator]:
-    """Start operators of any language: see `StartOperator`."""
+    """Start operators of any language: see `hedgerow.testing.StartOperator`."""
     import anyio  # noqa: PLC0415
 
     from hedgerow.testing.process import OperatorProcess  # noqa: PLC0415

@@ -8,13 +8,15 @@ import secrets
 import signal
 from pathlib import Path
 from subprocess import DEVNULL, STDOUT, Popen
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from hedgerow.sandbox.leash import MARK, Leash, end
 from hedgerow.testing.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from hedgerow.testing.api import Object
 
 _KIB = 1024
 
@@ -143,3 +145,26 @@ class OperatorProcess:
 
     def _text(self) -> str:
         return self.log.read_text("utf-8", errors="replace") if self.log.exists() else ""
+
+
+class StartOperator(Protocol):
+    """The type of the fixture `operator_process`."""
+
+    def __call__(
+        self,
+        command: Sequence[str | Path],
+        *,
+        until: Callable[[], object] | str | None = None,
+        within: float = 60.0,
+        user: str = "",
+        rules: Sequence[Object] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> OperatorProcess:
+        """Start an operator as a user of its own, and return it once it is ready.
+
+        It is ready when its output has the text `until`, when that condition holds, or, without
+        one, when it has opened a watch. It finds the sandbox by KUBECONFIG, and may do all there,
+        or only what the `rules` of a ClusterRole grant. It ends with the test.
+        """
+        ...

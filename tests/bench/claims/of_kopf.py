@@ -38,9 +38,9 @@ def resized(new, namespace, status, **_):
 
 
 @kopf.on.field("ephemeralvolumeclaims", field="metadata.labels")
-def relabelled(diff, namespace, status, **_):
+def relabelled(old, new, namespace, status, **_):
     if "created" in status:  # at first, the labels are those of `created`
-        labels = {path[0]: new for _, path, _, new in diff}
+        labels = dict.fromkeys(old or ()) | (new or {})  # null removes one
         change(namespace, status, {"metadata": {"labels": labels}})
 
 

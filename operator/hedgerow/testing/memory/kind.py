@@ -85,10 +85,14 @@ class Kind:
 
 
 def custom(definition: Object, *, refuses: Callable[[Object], Wrong] = lambda _: {}) -> Kind:
-    """Read a kind from its CustomResourceDefinition; `refuses` stands for its CEL rules."""
+    """Read a kind from its CustomResourceDefinition; `refuses` stands for its CEL rules.
+
+    A built-in kind can be described so too; the core group is empty.
+    """
     spec, version = definition["spec"], definition["spec"]["versions"][0]
     root = version["schema"]["openAPIV3Schema"]
     names = spec["names"]
+    group_version = "/".join(filter(None, (spec["group"], version["name"])))
     parts = {
         name: shape(inner)
         for name, inner in root["properties"].items()
@@ -99,7 +103,7 @@ def custom(definition: Object, *, refuses: Callable[[Object], Wrong] = lambda _:
         return dict(wrong(root, new)) or refuses(new)
 
     return Kind(
-        ApiResource(f"{spec['group']}/{version['name']}", names["kind"], names["plural"]),
+        ApiResource(group_version, names["kind"], names["plural"]),
         parts,
         status="status" in version.get("subresources", {}),
         status_keeps=(("f:spec",), ("f:metadata",)),
