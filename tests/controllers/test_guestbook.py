@@ -11,6 +11,8 @@ import pytest
 from hedgerow.contract import Apply, Desired, Keep, Observed
 from hedgerow.controllers import guestbook
 from hedgerow.controllers.guestbook import CONTROLLER, LISTED, NAMED_BY, compose
+from hedgerow.deploy import confinement
+from hedgerow.deploy.names import Names
 from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import ConfigMap, Deployment, Pod
 from hedgerow_schemas.guestbook import Guestbook
@@ -189,6 +191,15 @@ class TestStatus:
 class TestController:
     def test_it_runs_only_where_it_is_chosen(self):
         assert CONTROLLER.opt_in
+
+    def test_the_policy_goes_by_the_name_of_the_deployment_and_not_of_the_configmap(self):
+        (policy, _) = confinement.policy(Names(), [CONTROLLER])
+        (child,) = (v for v in policy["spec"]["variables"] if v["name"] == "child")
+        configmaps, deployments = child["expression"].split(") || (request")
+
+        assert '"configmaps"' in configmaps
+        assert "variables.name ==" not in configmaps
+        assert "variables.name == r.name" in deployments
 
     def test_it_imports_the_public_library_alone(self):
         lines = Path(guestbook.__file__).read_text("utf-8").splitlines()

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from hedgerow.cli import main
-from hedgerow.cli.new import names
+from hedgerow.cli.new import names, scaffold
 from hedgerow.objects import LONGEST_PROGRAM
 
 Typed = Callable[..., tuple[int, str, str]]
@@ -105,6 +105,13 @@ class TestMade:
     )
     def test_the_plural_is_what_english_mostly_has(self, kind, plural):
         assert names.plural(kind) == plural
+
+    @pytest.mark.parametrize(
+        ("version", "asked"),
+        [("0.1.0", ">=0.1.0,<0.2"), ("1.4.2", ">=1.4.2,<2"), ("0.9.0rc1", ">=0.9.0rc1,<0.10")],
+    )
+    def test_it_asks_for_versions_that_have_what_this_one_has(self, version, asked):
+        assert scaffold.compatible(version) == asked
 
 
 class TestRefused:

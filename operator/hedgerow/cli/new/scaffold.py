@@ -67,7 +67,7 @@ class Operator:
             "owns": "".join(f"{kind}, " for kind in self.children).removesuffix(
                 " " if len(self.children) == 1 else ", "
             ),
-            "hedgerow": _compatible(version()),
+            "hedgerow": compatible(version()),
         }
 
 
@@ -102,7 +102,7 @@ def _is_met(word: str, children: tuple[str, ...]) -> bool:
     return (word.removeprefix("!") in children) != word.startswith("!")
 
 
-def _compatible(version: str) -> str:
+def compatible(version: str) -> str:
     """Return the versions of the library that have what this one has: `>=0.1.0,<0.2`."""
     major, minor, *_ = version.split(".")
     following = f"0.{int(minor) + 1}" if major == "0" else f"{int(major) + 1}"
