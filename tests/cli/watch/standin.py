@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-from model.kinds import BUILTIN
-from model.server import Server
 
 from hedgerow.kube.errors import Dropped, Gone, Invalid, KubeError, Unreachable
 from hedgerow.kube.retry import Timing
 from hedgerow.kube.watch import Bookmark, Changed, Listing
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import ApiResource
 
 Object = dict[str, Any]

@@ -6,11 +6,11 @@ import copy
 from typing import Any
 
 import pytest
-from model.kinds import BUILTIN
-from model.server import Server
 
 from cli.watch.standin import config
 from hedgerow.cli.watch.changes import changes
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
 
 Object = dict[str, Any]
 
