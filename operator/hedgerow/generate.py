@@ -74,9 +74,10 @@ def generated(document: Object) -> dict[Path, str]:
         files[SCHEMAS / editor_file(resource)] = _json(schema)
         crd = render(resource, types, describe=False)
         files[CRDS / crd_file(resource)] = f"# {NOTE}\n{to_yaml(crd)}"
-    crds = kustomize.kustomization(sorted(crd_file(resource) for resource in registry.resources))
+    installed = registry.limited()
+    crds = kustomize.kustomization(sorted(crd_file(resource) for resource in installed.resources))
     files[CRDS / "kustomization.yaml"] = f"# {NOTE}\n{to_yaml(crds)}"
-    return files | kustomize.files(version(), registry)
+    return files | kustomize.files(version(), installed)
 
 
 def crd_file(resource: type[CustomResource]) -> str:

@@ -147,7 +147,7 @@ class Settings(BaseModel):
             "--controllers",
             "Run these controllers only; commas or repeated.",
             metavar="NAME,…",
-            default="all",
+            default="those that are not opt-in",
         ),
     ] = ()
     namespaces: Annotated[

@@ -113,6 +113,79 @@ class Deployment(WithConditions):
         return self.number("status", "availableReplicas")
 
 
+class StatefulSet(WithConditions):
+    """A StatefulSet: how many pods are wanted."""
+
+    api: ClassVar[ApiResource] = ApiResource("apps/v1", "StatefulSet", "statefulsets")
+    __slots__ = ()
+
+    @property
+    def replicas(self) -> int:
+        """`spec.replicas`: how many pods are wanted."""
+        return self.number("spec", "replicas")
+
+
+class HorizontalPodAutoscaler(View):
+    """A HorizontalPodAutoscaler: what it scales."""
+
+    api: ClassVar[ApiResource] = ApiResource(
+        "autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"
+    )
+    __slots__ = ()
+
+    @property
+    def target(self) -> tuple[str, str]:
+        """`spec.scaleTargetRef`: kind and name of the object that it scales."""
+        reference = View(self.mapping("spec", "scaleTargetRef"))
+        return reference.text("kind"), reference.text("name")
+
+
+class ConfigMap(View):
+    """A ConfigMap: its text."""
+
+    api: ClassVar[ApiResource] = ApiResource("v1", "ConfigMap", "configmaps")
+    __slots__ = ()
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """`data`: text by key."""
+        return self.mapping("data")
+
+
+class Secret(View):
+    """A Secret: its type and values."""
+
+    api: ClassVar[ApiResource] = ApiResource("v1", "Secret", "secrets")
+    __slots__ = ()
+
+    @property
+    def type(self) -> str:
+        """`type`: what the values are for; it is immutable."""
+        return self.text("type")
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """`data`: values by key, in base64."""
+        return self.mapping("data")
+
+    @property
+    def immutable(self) -> bool:
+        """`immutable`: whether the API server refuses every change of the values."""
+        return self.at("immutable") is True
+
+
+class Namespace(View):
+    """A Namespace: whether objects can be created in it."""
+
+    api: ClassVar[ApiResource] = ApiResource("v1", "Namespace", "namespaces", namespaced=False)
+    __slots__ = ()
+
+    @property
+    def terminating(self) -> bool:
+        """Whether it is being deleted; the API server creates nothing in it any more."""
+        return bool(self.at("metadata", "deletionTimestamp"))
+
+
 class Pod(WithConditions):
     """A Pod: whether it is ready, and otherwise what it waits for."""
 

@@ -76,6 +76,15 @@ class TestManifests:
         ]
         assert leases == [["hedgerow-x"]]
 
+    def test_only_the_controllers_that_are_named_are_installed_and_run(self, printed):
+        objects = printed("--controllers", "memcached", "--controllers", "cronjob,memcached")
+        definitions = [o for o in objects if o["kind"] == "CustomResourceDefinition"]
+
+        assert [crd["spec"]["names"]["kind"] for crd in definitions] == ["Memcached", "CronJob"]
+        given = [arg for arg in program(objects)["args"] if arg.startswith("--controllers")]
+        assert given == ["--controllers=memcached", "--controllers=cronjob"]
+        assert "bluegreens" not in yaml.dump_all(objects)
+
     @pytest.mark.parametrize(
         ("words", "told"),
         [
@@ -84,6 +93,7 @@ class TestManifests:
             (("--overlay", "namespaced", "-n", "A"), "--namespace takes"),
             (("--instance", "X"), "--instance takes"),
             (("--overlay", "other"), "'other'"),
+            (("--controllers", "nope"), "there are: bluegreen"),
             (("--image", ""), "is no image's name"),
             (("--image", "a b"), "is no image's name"),
             (("--image", "a\nb: c"), "is no image's name"),

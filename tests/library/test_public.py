@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -12,18 +13,22 @@ import pytest
 import hedgerow
 from hedgerow.registry import Registry, installed, reference, referred
 from library import greeter
-from library.greeter import GREETER
+from library.greeter import GREETER, Greeting
 from support.registered import CONTROLLERS, REGISTRY
 
 LISTED = {
-    "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "Controller", "Create",
-    "CustomResource", "Definition", "Deployment", "Desired", "FieldError", "Finalized", "Job",
-    "Keep", "Key", "Lag", "Model", "Notice", "Object", "ObjectMeta", "Observed", "Pod",
-    "PodDisruptionBudget", "Relation", "Resource", "Rule", "Scale", "Service", "Settings", "Status",
-    "Time", "View", "__version__", "condition", "list_map", "main", "named_after", "ready", "rules",
-    "run", "stalled",
+    "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap", "Controller",
+    "Create", "CustomResource", "Definition", "Deployment", "Desired", "FieldError", "Finalized",
+    "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace",
+    "Notice", "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget", "Relation",
+    "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret", "Service", "Settings",
+    "StatefulSet", "Status", "Time", "View", "Word", "__version__", "condition", "holders",
+    "list_map", "main", "named_after", "ready", "rules", "run", "stalled", "timetable",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
+
+
+ASKED = hedgerow.ApiResource("greeter.example.com/v1", "Asked", "askeds")
 
 
 class TestGuide:
@@ -81,7 +86,7 @@ def others(monkeypatch) -> list[Entry]:
 
 class TestInstalled:
     def test_ours_are_found_by_their_modules(self):
-        assert REGISTRY.names == ("bluegreen", "cronjob", "memcached")
+        assert REGISTRY.names == ("bluegreen", "cronjob", "memcached", "scaler")
 
     def test_so_are_those_that_other_packages_name(self, others):
         others.append(Entry("greeter", GREETER))
@@ -149,6 +154,16 @@ class TestRegistry:
     def test_a_name_that_there_is_not_is_an_error(self):
         with pytest.raises(KeyError):
             REGISTRY.chosen(["nobody"])
+
+    def test_one_that_is_opt_in_is_chosen_by_its_name_alone(self):
+        asked = replace(GREETER, name="asked", resource=type("Asked", (Greeting,), {"api": ASKED}))
+        asked = replace(asked, opt_in=True)
+        known = Registry((asked, GREETER))
+
+        assert known.chosen(()) == (GREETER,)
+        assert known.chosen(("asked",)) == (asked,)
+        assert known.limited().resources == (Greeting,)
+        assert known.limited(("asked",)).resources == (asked.resource,)
 
     def test_another_process_finds_it_by_its_module(self):
         for controller in REGISTRY.controllers:

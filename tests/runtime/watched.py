@@ -50,7 +50,9 @@ class Watched(Cluster):
         **_how: Any,
     ) -> AsyncGenerator[WatchEvent, None]:
         self.tried.append(api.plural)
-        source = SimpleNamespace(api=api, namespace=namespace, labels=labels, reduce=lambda o: o)
+        source = SimpleNamespace(
+            api=api, namespace=namespace, labels=labels, reduce=lambda o: o, picks=None
+        )
         feed = self._feeds.setdefault(
             (api.plural, namespace), Feed(self.model, cast("Source", source))
         )

@@ -2,7 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from hedgerow_schemas.builtin import Deployment, Pod, Service
+from hedgerow_schemas.builtin import (
+    ConfigMap,
+    Deployment,
+    HorizontalPodAutoscaler,
+    Namespace,
+    Pod,
+    Secret,
+    Service,
+    StatefulSet,
+)
 
 HASH = "6b474476c4"
 
@@ -188,3 +197,30 @@ class TestPod:
         reduced = Pod(Pod.reduced({}))
 
         assert (reduced.name, reduced.ready, reduced.deployment) == ("", False, "")
+
+
+class TestSmallViews:
+    def test_a_stateful_set_has_a_number_of_replicas(self):
+        assert StatefulSet({"spec": {"replicas": 3}}).replicas == 3
+        assert StatefulSet({}).replicas == 0
+
+    def test_an_autoscaler_tells_what_it_scales(self):
+        reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+        autoscaler = HorizontalPodAutoscaler({"spec": {"scaleTargetRef": reference}})
+
+        assert autoscaler.target == ("Deployment", "web")
+        assert HorizontalPodAutoscaler({}).target == ("", "")
+
+    @pytest.mark.parametrize("kind", [ConfigMap, Secret])
+    def test_data_is_read_by_key(self, kind):
+        assert kind({"data": {"a": "b"}}).data == {"a": "b"}
+        assert kind({}).data == {}
+
+    def test_a_secret_has_a_type_and_may_be_immutable(self):
+        assert Secret({"type": "Opaque", "immutable": True}).type == "Opaque"
+        assert Secret({"immutable": True}).immutable
+        assert not Secret({}).immutable
+
+    def test_a_namespace_that_is_being_deleted_is_terminating(self):
+        assert Namespace({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}).terminating
+        assert not Namespace({"metadata": {}}).terminating

@@ -16,8 +16,9 @@ from hedgerow.settings import Settings
 from hedgerow.version import version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
+    from hedgerow.registry import Registry
     from hedgerow_schemas.base import Object
 
 IMAGE = f"{PROGRAM}:{version()}"
@@ -54,6 +55,15 @@ Instance = Annotated[
         show_default="none",
     ),
 ]
+WhichControllers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--controllers",
+        metavar="NAME,…",
+        help="Install these controllers only; commas or repeated.",
+        show_default="those that are not opt-in",
+    ),
+]
 WithCrds = Annotated[
     bool,
     typer.Option("--crds/--no-crds", help="Print the custom resources' definitions too."),
@@ -66,6 +76,7 @@ def manifests_command(
     overlay: Chosen = "cluster",
     namespace: Namespaces = None,
     instance: Instance = "",
+    controllers: WhichControllers = None,
     crds: WithCrds = True,
 ) -> None:
     """Print the manifests of an installation: definitions, rights, the operator itself.
@@ -76,8 +87,13 @@ def manifests_command(
     - `hedgerow manifests | kubectl apply --server-side --field-manager=hedgerow-install -f -`
     - `hedgerow manifests --image registry.example/hedgerow:0.1.0 --overlay no-webhook`
     - `hedgerow manifests --overlay namespaced -n shop -n shop-test --no-crds`
+    - `hedgerow manifests --controllers bluegreen,memcached`
     """
-    settings = Settings(namespaces=tuple(namespace or ()), instance=instance)
+    settings = Settings(
+        namespaces=tuple(namespace or ()), instance=instance, controllers=tuple(controllers or ())
+    )
+    if told := registry().unknown(settings.controllers):
+        raise typer.BadParameter(f"--controllers: {told}")
     if (overlay == "namespaced") != bool(settings.namespaces):
         raise typer.BadParameter("--overlay namespaced and --namespace need each other")
     image = _image() if image is None else image
@@ -85,8 +101,7 @@ def manifests_command(
         raise typer.BadParameter(f"--image: {image!r} is no image's name")
     if clashes(instance):
         raise typer.BadParameter(f"an instance called {instance!r} would take names of the other's")
-    namespaces = tuple(dict.fromkeys(settings.namespaces))
-    objects = printed(image, overlay, namespaces, settings.instance, crds=crds)
+    objects = printed(image, overlay, settings, crds=crds)
     typer.echo(to_yaml(*objects), nl=False)
 
 
@@ -99,21 +114,21 @@ def _image() -> str:
     )
 
 
-def printed(
-    image: str, overlay: Overlay, namespaces: Sequence[str], instance: str, *, crds: bool
-) -> list[Object]:
+def printed(image: str, overlay: Overlay, settings: Settings, *, crds: bool) -> list[Object]:
     """Return what is printed, in the order in which it is to be applied."""
+    installed = registry().limited(settings.controllers)
     made = parts(
         overlay,
         image,
-        registry(),
-        names=Names(instance, program_name()),
-        namespaces=tuple(namespaces),
+        installed,
+        names=Names(settings.instance, program_name()),
+        namespaces=tuple(dict.fromkeys(settings.namespaces)),
+        chosen=tuple(dict.fromkeys(settings.controllers)),
     )
     objects = [obj for part in made for obj in part.objects]
-    return [*(definitions() if crds else ()), *objects]
+    return [*(definitions(installed) if crds else ()), *objects]
 
 
-def definitions() -> Iterable[Object]:
+def definitions(installed: Registry) -> Iterable[Object]:
     """Return the CustomResourceDefinitions, without descriptions of Kubernetes's own types."""
-    return rendered(registry().resources, program_name(), say).values()
+    return rendered(installed.resources, program_name(), say).values()

@@ -29,7 +29,7 @@ def run(settings: Settings) -> None:
     granted yet. If no API server answers at the start, it exits with code 4; one that goes away
     later is waited for.
 
-    - `hedgerow run` runs all controllers in all namespaces
+    - `hedgerow run` runs the controllers that run by default, in all namespaces
     - `hedgerow run -n shop -n shop-test` looks at two namespaces and no other
     - `hedgerow run --context kind-dev --debug` runs on another cluster, and logs every detail
     - `hedgerow run --metrics-bind-address 0 --health-probe-bind-address 0` opens no port
@@ -44,10 +44,7 @@ def run(settings: Settings) -> None:
 def _check(controllers: Iterable[str]) -> None:
     """Raise BadParameter for a name that is no controller's."""
     flag = flags()["controllers"][1]
-    for name in controllers:
-        if name not in registry().names:
-            there_are = ", ".join(registry().names)
-            told = f"no controller is called {name!r}; there are: {there_are}"
-            raise typer.BadParameter(
-                told + environment(flag.variable(program_name())), param_hint=flag.long
-            )
+    if told := registry().unknown(controllers):
+        raise typer.BadParameter(
+            told + environment(flag.variable(program_name())), param_hint=flag.long
+        )

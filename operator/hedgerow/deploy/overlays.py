@@ -52,10 +52,12 @@ def parts(
     *,
     names: Names | None = None,
     namespaces: tuple[str, ...] = (),
+    chosen: tuple[str, ...] = (),
 ) -> list[Part]:
-    """Return an overlay's files but for the CustomResourceDefinitions; no controller is left out.
+    """Return an overlay's files but for the CustomResourceDefinitions, for every controller.
 
-    `namespaces` are those of the `namespaced` overlay; the others have none.
+    `namespaces` are those of the `namespaced` overlay; the others have none. `chosen` are the names
+    by which the pods choose these controllers; none if they run by default.
     """
     given, controllers = names or Names(), registry.controllers
     return [
@@ -74,7 +76,9 @@ def parts(
         ),
         *(_policy(given) if overlay == "cluster" else ()),
         *(_webhook(given, controllers) if overlay == "cluster" else ()),
-        _workload(overlay, workload.Program(given, image, namespaces, overlay == "cluster")),
+        _workload(
+            overlay, workload.Program(given, image, namespaces, overlay == "cluster", chosen)
+        ),
     ]
 
 

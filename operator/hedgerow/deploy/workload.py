@@ -29,11 +29,13 @@ class Program:
     image: str
     namespaces: tuple[str, ...] = ()
     webhooks: bool = True
+    controllers: tuple[str, ...] = ()
     arguments: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
         """Turn the settings into arguments."""
         given = ["run", "--leader-elect", "--metrics-secure"]
+        given += [f"--controllers={name}" for name in self.controllers]
         given += [f"--namespace={name}" for name in self.namespaces]
         given += [f"--instance={self.names.instance}"] if self.names.instance else []
         object.__setattr__(self, "arguments", given)

@@ -51,7 +51,7 @@ def certificates(
         return SelfSigned(clock, rules)
     manager = installation.field_manager("certificates")
     store = SecretStore(cluster, name=f"{base}-serving", namespace=namespace, manager=manager)
-    webhooks = webhook_names(registry.controllers, installation.domain)
+    webhooks = webhook_names(registry.chosen(settings.controllers), installation.domain)
     bundles = Bundles(
         cluster,
         clock,

@@ -14,6 +14,7 @@ from hedgerow.cli.install import definitions
 from hedgerow.cli.install.definitions import Change, field_manager
 from hedgerow.cli.program import program_name, registry, say
 from hedgerow.manifest import to_yaml
+from hedgerow.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,10 +48,22 @@ DeleteResources = Annotated[
 ]
 
 
+WhichControllers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--controllers",
+        metavar="NAME,…",
+        help="Only the custom resources of these controllers; commas or repeated.",
+        show_default="those that are not opt-in",
+    ),
+]
+
+
 def install_command(
     *,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
+    controllers: WhichControllers = None,
     plain: Plain = False,
     dry_run: DryRun = False,
 ) -> None:
@@ -62,7 +75,11 @@ def install_command(
     By hand: hedgerow install --dry-run | kubectl apply --server-side
     --field-manager=hedgerow-install -f -
     """
-    resources = tuple(definitions.rendered(registry().resources, program_name(), say))
+    names = Settings(controllers=tuple(controllers or ())).controllers
+    if told := registry().unknown(names):
+        raise typer.BadParameter(f"--controllers: {told}")
+    installed = registry().limited(names).resources
+    resources = tuple(definitions.rendered(installed, program_name(), say))
 
     async def carry_out() -> int:
         async with connected(kubeconfig, context) as cluster:
@@ -78,6 +95,8 @@ def uninstall_command(
     delete_resources: DeleteResources = False,
 ) -> None:
     """Remove the custom resources' definitions, and wait until they are gone.
+
+    Those of opt-in controllers go too.
 
     Refused, with nothing deleted, while any custom resource exists or when a definition was not
     installed by hedgerow. The definitions refuse new resources before that is looked at for the

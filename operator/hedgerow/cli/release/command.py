@@ -227,11 +227,9 @@ def _instance(name: str) -> str:
 
 def _controllers(names: Iterable[str]) -> tuple[Controller[Resource], ...]:
     known = registry()
-    unknown = next((name for name in names if name not in known.names), None)
-    if unknown is not None:
-        there_are = ", ".join(known.names)
-        raise typer.BadParameter(f"no controller is called {unknown!r}; there are: {there_are}")
-    return known.chosen(names)
+    if told := known.unknown(names):
+        raise typer.BadParameter(told)
+    return known.chosen(names or known.names)
 
 
 async def _planned(
