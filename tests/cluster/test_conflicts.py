@@ -122,7 +122,6 @@ def world(still: Silence, api: Api, nodes_sandbox: Sandbox, nodes_namespace: str
     return Looks(api, nodes_namespace, nodes_sandbox)
 
 
-@pytest.mark.oldest
 @pytest.mark.parametrize("situation", SITUATIONS, ids=str)
 class TestSituations:
     def test_the_status_says_who_holds_which_field(self, upset: Looks, situation: Situation):

@@ -77,7 +77,6 @@ def every_minute(operator: Operator, nodes_sandbox: Sandbox) -> Iterator[World]:
     api.close()
 
 
-@pytest.mark.oldest
 class TestStarting:
     def test_every_start_gets_one_job_named_after_its_second(self, world: World):
         # Of starts that are missed only the latest is made up for: the pace leaves room for none.

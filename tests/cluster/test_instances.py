@@ -224,7 +224,6 @@ class Polluted:
         world.api.apply(body, TWO, subresource="status").must()
 
 
-@pytest.mark.oldest
 class TestGivingUpAll:
     @pytest.fixture
     def polluted(self, start, world) -> World:
