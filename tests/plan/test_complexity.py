@@ -278,6 +278,8 @@ GATE: dict[str, Function] = {
     ),
     "resources.is_ours": lambda m, c: m.resources.is_ours(c.live, "bluegreen"),
     "diff.difference": lambda m, c: m.diff.difference(c.live, c.after, MANAGER),
+    "diff.leaves": lambda m, c: m.diff.leaves(c.live, c.after, whole=True),
+    "watch_changes.changes": lambda m, c: m.watch_changes.changes(c.live, c.after),
     "applyconfiguration.extract": lambda m, c: m.applyconfiguration.extract(c.live, MANAGER),
     "applyconfiguration.item": lambda m, c: m.applyconfiguration.item(
         c.live["spec"], "f:spec", tree(c)["f:spec"]
@@ -381,6 +383,9 @@ GATE: dict[str, Function] = {
     ),
     "workloads.matches": lambda m, c: m.workloads.matches(selector(c), {}),
     "workloads.text": lambda m, c: m.workloads.text(selector(c)),
+    "redaction.concealed": lambda m, c: m.redaction.concealed(
+        {"kind": "Secret", "data": dict.fromkeys(elements(c), "x")}, str
+    ),
     "redaction.both": lambda m, c: m.redaction.both("Deployment", ("f:spec",), c.live, c.after),
     "redaction.shown": lambda m, c: m.redaction.shown("Deployment", ("f:spec",), c.live),
     "redaction.worded": lambda m, c: m.redaction.worded(c.live),
@@ -455,6 +460,7 @@ MORE: dict[str, tuple[str, ...]] = {
     "policy.FieldPolicy.yielded": ("leave", "many_terms"),
     "policy.unmatched": ("many_terms",),
     "ownership.items_of_unknown_owner": ("emptied",),
+    "watch_changes.changes": ("add", "drop", "contest", "crowd", "reorder"),
 }
 """The situations in which there is most to do; for the others one is as good as another."""
 EXCEPT: dict[str, str] = {

@@ -101,6 +101,11 @@ LAZY: Mapping[str, Lazy] = {
         "hedgerow.cli.owners.command", "owners_command", "Show who holds each field of an object."
     ),
     "tree": Lazy("hedgerow.cli.tree.command", "tree_command", "Show resources and their children."),
+    "watch": Lazy(
+        "hedgerow.cli.watch.command",
+        "watch_command",
+        "Print what is added, updated and deleted, and by whom.",
+    ),
     "release": Lazy(
         "hedgerow.cli.release.command",
         "release_command",
