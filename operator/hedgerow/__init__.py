@@ -7,7 +7,9 @@ The author of a controller needs what is listed in `__all__` and nothing else:
 - `Observed` is what the caches show; `Desired` holds the children (`Apply`, `Create`, `Keep`,
   `Finalized`), the `Status` and the Events (`Notice`).
 - `Claim` holds fields of an object that is not owned; `Claimable` says which objects these may be.
-- `Resource` is the model of a built-in kind that a controller is for.
+- `Resource` is the model of a built-in kind that a controller is for; `holders` tells who holds a
+  field (`Holder`), and `Observed.word` (`Word`) what its author says of it.
+- `timetable` reads the schedules of a CronJob (`Schedule`, `ScheduleError`).
 - `CustomResource`, `Model`, `Status`, `Condition` and `Definition` declare the custom resource.
 - `run(settings, controllers)` runs them, `main(controllers)` is a command line with everything
   that `hedgerow` has. Controllers of a package that names them in the entry point group
@@ -38,7 +40,11 @@ if TYPE_CHECKING:
         Notice,
         Observed,
         Relation,
+        Word,
     )
+    from hedgerow.controllers.cronjob.missed import timetable
+    from hedgerow.controllers.cronjob.schedule import Schedule, ScheduleError
+    from hedgerow.fields.managed import Holder, holders
     from hedgerow.plan.conditions import condition, ready, stalled
     from hedgerow.settings import Settings
     from hedgerow.validation import FieldError
@@ -81,18 +87,21 @@ if TYPE_CHECKING:
 __all__ = [
     "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap", "Controller",
     "Create", "CustomResource", "Definition", "Deployment", "Desired", "FieldError", "Finalized",
-    "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace", "Notice",
-    "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget", "Relation", "Resource",
-    "Rule", "Scale", "Secret", "Service", "Settings", "StatefulSet", "Status", "Time", "View",
-    "__version__", "condition", "list_map", "main", "named_after", "ready", "rules", "run",
-    "stalled",
+    "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace",
+    "Notice", "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget", "Relation",
+    "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret", "Service", "Settings",
+    "StatefulSet", "Status", "Time", "View", "Word", "__version__", "condition", "holders",
+    "list_map", "main", "named_after", "ready", "rules", "run", "stalled", "timetable",
 ]  # fmt: skip
 
 _PLACES = {
     "hedgerow.contract": (
         "Apply", "Claim", "Claimable", "Controller", "Create", "Desired", "Finalized", "Keep",
-        "Key", "Lag", "Notice", "Observed", "Relation",
+        "Key", "Lag", "Notice", "Observed", "Relation", "Word",
     ),
+    "hedgerow.controllers.cronjob.missed": ("timetable",),
+    "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),
+    "hedgerow.fields.managed": ("Holder", "holders"),
     "hedgerow.plan.conditions": ("condition", "ready", "stalled"),
     "hedgerow.settings": ("Settings",),
     "hedgerow.validation": ("FieldError",),

@@ -19,11 +19,11 @@ from support.registered import CONTROLLERS, REGISTRY
 LISTED = {
     "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap", "Controller",
     "Create", "CustomResource", "Definition", "Deployment", "Desired", "FieldError", "Finalized",
-    "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace", "Notice",
-    "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget", "Relation", "Resource",
-    "Rule", "Scale", "Secret", "Service", "Settings", "StatefulSet", "Status", "Time", "View",
-    "__version__", "condition", "list_map", "main", "named_after", "ready", "rules", "run",
-    "stalled",
+    "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace",
+    "Notice", "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget", "Relation",
+    "Resource", "Rule", "Scale", "Schedule", "ScheduleError", "Secret", "Service", "Settings",
+    "StatefulSet", "Status", "Time", "View", "Word", "__version__", "condition", "holders",
+    "list_map", "main", "named_after", "ready", "rules", "run", "stalled", "timetable",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
 
@@ -86,7 +86,7 @@ def others(monkeypatch) -> list[Entry]:
 
 class TestInstalled:
     def test_ours_are_found_by_their_modules(self):
-        assert REGISTRY.names == ("bluegreen", "cronjob", "memcached")
+        assert REGISTRY.names == ("bluegreen", "cronjob", "memcached", "scaler")
 
     def test_so_are_those_that_other_packages_name(self, others):
         others.append(Entry("greeter", GREETER))
