@@ -9,7 +9,9 @@ The author of a controller needs what is listed in `__all__` and nothing else:
 - `Claim` holds fields of an object that is not owned; `Claimable` says which objects these may be.
 - `waits_for` says what a Deployment still lacks, `replicas_of` which pods are its own, `named_by`
   finds a resource by a label; `unprivileged`, `CONFINED` and `answers` are parts of a pod template.
-- `Resource` is the model of a built-in kind that a controller is for.
+- `Resource` is the model of a built-in kind that a controller is for; `holders` tells who holds a
+  field (`Holder`), and `Observed.word` (`Word`) what its author says of it.
+- `timetable` reads the schedules of a CronJob (`Schedule`, `ScheduleError`).
 - `CustomResource`, `Model`, `Field`, `Status`, `Condition` and `Definition` declare the custom
   resource.
 - `run(settings, controllers)` runs them, `main(controllers)` is a command line with everything
@@ -43,7 +45,10 @@ if TYPE_CHECKING:
         Notice,
         Observed,
         Relation,
+        Word,
     )
+    from hedgerow.controllers.cronjob.missed import timetable
+    from hedgerow.controllers.cronjob.schedule import Schedule, ScheduleError
     from hedgerow.controllers.workloads import (
         CONFINED,
         answers,
@@ -52,6 +57,7 @@ if TYPE_CHECKING:
         unprivileged,
         waits_for,
     )
+    from hedgerow.fields.managed import Holder, holders
     from hedgerow.plan.conditions import condition, ready, stalled
     from hedgerow.settings import Settings
     from hedgerow.validation import FieldError
@@ -94,22 +100,25 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFINED", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap",
     "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired", "Field",
-    "FieldError", "Finalized", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model",
-    "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget",
-    "Relation", "Resource", "Rule", "Scale", "Secret", "Service", "Settings", "StatefulSet",
-    "Status", "Time", "View", "__version__", "answers", "condition", "list_map", "main",
-    "named_after", "named_by", "ready", "replicas_of", "rules", "run", "stalled", "unprivileged",
-    "waits_for",
+    "FieldError", "Finalized", "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag",
+    "Model", "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Pod",
+    "PodDisruptionBudget", "Relation", "Resource", "Rule", "Scale", "Schedule", "ScheduleError",
+    "Secret", "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
+    "answers", "condition", "holders", "list_map", "main", "named_after", "named_by", "ready",
+    "replicas_of", "rules", "run", "stalled", "timetable", "unprivileged", "waits_for",
 ]  # fmt: skip
 
 _PLACES = {
     "hedgerow.contract": (
         "Apply", "Claim", "Claimable", "Controller", "Create", "Desired", "Finalized", "Keep",
-        "Key", "Lag", "Notice", "Observed", "Relation",
+        "Key", "Lag", "Notice", "Observed", "Relation", "Word",
     ),
     "hedgerow.controllers.workloads": (
         "CONFINED", "answers", "named_by", "replicas_of", "unprivileged", "waits_for",
     ),
+    "hedgerow.controllers.cronjob.missed": ("timetable",),
+    "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),
+    "hedgerow.fields.managed": ("Holder", "holders"),
     "hedgerow.plan.conditions": ("condition", "ready", "stalled"),
     "hedgerow.settings": ("Settings",),
     "hedgerow.validation": ("FieldError",),

@@ -19,12 +19,12 @@ from support.registered import ALL, CONTROLLERS
 LISTED = {
     "CONFINED", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap",
     "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired", "Field",
-    "FieldError", "Finalized", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model",
-    "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget",
-    "Relation", "Resource", "Rule", "Scale", "Secret", "Service", "Settings", "StatefulSet",
-    "Status", "Time", "View", "__version__", "answers", "condition", "list_map", "main",
-    "named_after", "named_by", "ready", "replicas_of", "rules", "run", "stalled", "unprivileged",
-    "waits_for",
+    "FieldError", "Finalized", "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag",
+    "Model", "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Pod",
+    "PodDisruptionBudget", "Relation", "Resource", "Rule", "Scale", "Schedule", "ScheduleError",
+    "Secret", "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
+    "answers", "condition", "holders", "list_map", "main", "named_after", "named_by", "ready",
+    "replicas_of", "rules", "run", "stalled", "timetable", "unprivileged", "waits_for",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
 
@@ -87,7 +87,7 @@ def others(monkeypatch) -> list[Entry]:
 
 class TestInstalled:
     def test_ours_are_found_by_their_modules(self):
-        assert ALL.names == ("bluegreen", "cronjob", "guestbook", "memcached")
+        assert ALL.names == ("bluegreen", "cronjob", "guestbook", "memcached", "scaler")
 
     def test_so_are_those_that_other_packages_name(self, others):
         others.append(Entry("greeter", GREETER))

@@ -12,7 +12,8 @@ from pydantic_core import to_json
 from hedgerow.objects import digest, metadata
 from hedgerow.plan.oversized import Family
 from hedgerow.runtime.cache.budget import DECODED, HEAVY, OVERHEAD, Budget, Scale
-from hedgerow.runtime.cache.store import Packing, Store
+from hedgerow.runtime.cache.packing import Packing
+from hedgerow.runtime.cache.store import Store
 from runtime.things import contents, owners, thing
 from runtime.world import World
 

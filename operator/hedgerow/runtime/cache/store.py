@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Final
-
-from pydantic_core import from_json, to_json
+from typing import TYPE_CHECKING
 
 from hedgerow.objects import metadata
 from hedgerow.plan.oversized import Oversize, oversize_of
 from hedgerow.plan.writes import content
+from hedgerow.runtime.cache.packing import Packing
 from hedgerow_schemas.base import Object
 
 if TYPE_CHECKING:
@@ -39,31 +37,6 @@ def version_of(obj: Object) -> int:
     """
     text = str(metadata(obj).get("resourceVersion", ""))
     return int(text) if text.isdecimal() else 0
-
-
-class Packing:
-    """Packs the objects of one kind into few bytes: JSON, compressed with one of them as example.
-
-    Objects of one kind have most of their text in common, so the example halves what is left.
-    """
-
-    _LEVEL: Final = 1
-    _RAW: Final = -zlib.MAX_WBITS
-
-    def __init__(self) -> None:
-        self._example = b""
-
-    def pack(self, obj: Object) -> bytes:
-        """Return an object as bytes; the first one becomes the example."""
-        text = to_json(obj)
-        self._example = self._example or text
-        deflater = zlib.compressobj(self._LEVEL, wbits=self._RAW, zdict=self._example)
-        return deflater.compress(text) + deflater.flush()
-
-    def unpack(self, packed: bytes) -> Object:
-        """Return the object that was packed."""
-        inflater = zlib.decompressobj(self._RAW, zdict=self._example)
-        return from_json(inflater.decompress(packed))
 
 
 class _Entry:
@@ -196,9 +169,12 @@ class Store:
             yield [change for change in dropped if change]
         self.version = max(self.version, told)
 
-    def put(self, obj: Object) -> Change | None:
-        """Store the object of an ADDED or MODIFIED event; return the change, None if it is old."""
-        self.version = max(self.version, version_of(obj))
+    def put(self, obj: Object, version: str = "") -> Change | None:
+        """Store the object of an ADDED or MODIFIED event; return the change, None if it is old.
+
+        `version` is that of the event, if the object may be newer: it was read after the event.
+        """
+        self.version = max(self.version, int(version) if version else version_of(obj))
         return self._take(obj)
 
     def remove(self, obj: Object) -> Change | None:

@@ -29,7 +29,7 @@ class Feed:
         """Return what there is, and go on from there."""
         api = self._source.api
         found = self._server.list(api.group, api.kind, self._source.namespace)
-        items = [item for item in found.items if selects(self._source.labels, item)]
+        items = [item for item in found.items if self._selects(item)]
         self._shown = {key_of(item): item for item in items}
         self._position = int(found.version)
         return Snapshot(tuple(map(self._source.reduce, items)), found.version)
@@ -43,11 +43,16 @@ class Feed:
                 return told
         return None
 
+    def _selects(self, item: Object) -> bool:
+        """Return whether the watch shows an object: by its labels, or as it was picked."""
+        picks = self._source.picks
+        return selects(self._source.labels, item) and (picks is None or picks(item))
+
     def _through(self, event: Changed) -> Changed | None:
         key, before = key_of(event.object), self._shown.get(key_of(event.object))
         if self._source.namespace not in ("", key[0]):
             return None
-        if event.type != "DELETED" and selects(self._source.labels, event.object):
+        if event.type != "DELETED" and self._selects(event.object):
             self._shown[key] = event.object
             kind = "MODIFIED" if before else "ADDED"
             return Changed(kind, self._source.reduce(event.object), event.version)

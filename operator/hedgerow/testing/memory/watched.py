@@ -59,7 +59,9 @@ class Watched(Cluster):
     ) -> AsyncGenerator[WatchEvent, None]:
         """Yield what happens to the objects, with `initial` the present ones first."""
         self.tried.append(api.plural)
-        source = SimpleNamespace(api=api, namespace=namespace, labels=labels, reduce=_whole)
+        source = SimpleNamespace(
+            api=api, namespace=namespace, labels=labels, reduce=_whole, picks=None
+        )
         feed = self._feeds.setdefault(
             (api.plural, namespace, labels), Feed(self.model, cast("Source", source))
         )
