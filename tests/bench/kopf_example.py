@@ -45,6 +45,8 @@ ADMINISTRATORS = ("system:masters",)
 QUIET = 3.0
 """Seconds without a write after which an operator counts as settled."""
 PORTLESS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+QUIETLY = ("--events", "warnings")
+"""As `--quiet` does for kopf: Events of what went well are no part of the comparison."""
 
 
 @dataclass
@@ -78,7 +80,7 @@ class Peer:
         if self.name == "kopf":
             flags = ["--standalone", "--all-namespaces", "--quiet"]
             return [kopf_python(), "-m", "kopf", "run", *flags, HERE / "of_kopf.py"]
-        return [sys.executable, HERE / "of_hedgerow.py", "run", *PORTLESS]
+        return [sys.executable, HERE / "of_hedgerow.py", "run", *PORTLESS, *QUIETLY]
 
     def lines(self) -> dict[str, int]:
         return {name: lines_of(HERE / name) for name in self.sources}
@@ -178,7 +180,7 @@ class Run:
             f"`{one['path']}` of {one['object']} is held by `{one['manager']}`"
             for one in status.get("contested", ())
         ]
-        return f"in its status and an Event: {', '.join(lines)}" if lines else "nowhere"
+        return f"in its status: {', '.join(lines)}" if lines else "nowhere"
 
     def _settle(self) -> None:
         assert_settled(self._audit, for_=QUIET, within=90, user=USER)

@@ -99,7 +99,7 @@ class TestAnOperatorOfKopf:
         assert_settled(user=kopf.user, for_=1)
 
     def test_what_it_made_goes_over_to_one_of_hedgerow_without_a_conflict(
-        self, python_with_kopf, operator_process, kube, hello, namespace, audit, assert_settled
+        self, python_with_kopf, sandbox, operator_process, kube, hello, namespace, assert_settled
     ):
         command = [python_with_kopf, "-m", "kopf", "run", "--standalone", "-A", OF_KOPF]
         kopf = operator_process(command)
@@ -118,6 +118,12 @@ class TestAnOperatorOfKopf:
         status = kube.get(hello).must()["status"]
         assert [c["status"] for c in status["conditions"] if c["type"] == "Ready"] == ["True"]
         assert "contested" not in status
+
+        words = ["adopt", "configmap/hello", "--from", "OpenAPI-Generator", "-n", namespace]
+        adopt = [sys.executable, GREETER, *words, "--kubeconfig", sandbox.kubeconfig]
+        subprocess.run(adopt, check=True)
+        text = holders(kube.get(child).must(), "data", "text")
+        assert text == ["greeter-greeter"]
 
 
 class TestAnOperatorOfHedgerow:
