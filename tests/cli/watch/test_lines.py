@@ -33,6 +33,11 @@ def change(path: str, *managers: str, kind: Any = "changed", record: Any = "wrot
     return FieldChange(kind, tuple(f"f:{name}" for name in path.split(".")), record, holders)
 
 
+def nobody(path: str, *more: str) -> FieldChange:
+    place = change(path).field_path
+    return FieldChange("added", (*place, *more), "nobody")
+
+
 ADDED_BY_NOBODY = change("c", kind="added", record="nobody")
 UPDATED = Notice("UPDATED", kept(), kept())
 
@@ -251,10 +256,22 @@ class TestGuide:
 
     def test_its_lines_are_those_of_the_command(self):
         forms = (Sentences(Scope(ApiResource("v1", "Pod", "pods"), "demo")), SeedLines())
-        pod = kept("web-6f59c5cfd9-k7gv2", "demo", "Pending")
+        name = "web-5d88c5c7fb-tktzj"
+        pending, running = (kept(name, "demo", phase) for phase in ("Pending", "Running"))
+        bound = nobody("spec.nodeName"), nobody("status.conditions", "i:0")
+        kwok = (
+            change("status.phase", "kwok"),
+            change("status.hostIP", "kwok", kind="added"),
+            change("status.podIP", "kwok", kind="added"),
+        )
+        ending = (nobody("metadata.deletionTimestamp"),)
         printed = [
             *forms[0].synced(2, NOW, again=False),
-            forms[0].notice(Notice("ADDED", None, pod), (), NOW),
+            forms[0].notice(Notice("ADDED", None, pending), (), NOW),
+            forms[0].notice(Notice("UPDATED", pending, pending), bound, NOW),
+            forms[0].notice(Notice("UPDATED", pending, running), kwok, NOW),
+            forms[0].notice(Notice("UPDATED", running, running), ending, NOW),
+            forms[0].notice(Notice("DELETED", running, None), (), NOW),
             *forms[1].begun(NOW),
             *forms[1].synced(1, NOW, again=False),
             *(
@@ -264,5 +281,5 @@ class TestGuide:
         ]
         shown = re.findall(r"^(?:2026-\S+|2026/\S+ \S+) (.*)$", self.GUIDE, re.MULTILINE)
 
-        assert len(shown) == 8
+        assert len(shown) == 12
         assert set(shown) == {re.sub(r"^(2026-\S+|2026/\S+ \S+) ", "", line) for line in printed}
