@@ -28,17 +28,19 @@ def kept(name: str = "web", namespace: str = "ns", phase: str = "Running") -> di
     return {"metadata": meta, "phase": phase, "state": b""}
 
 
-def change(path: str, *managers: str, kind: Any = "changed", record: Any = "wrote") -> FieldChange:
-    holders = tuple(Holder(name, "Update", "status") for name in managers)
-    return FieldChange(kind, tuple(f"f:{name}" for name in path.split(".")), record, holders)
+def change(
+    path: str, *managers: str, kind: Any = "changed", record: Any = "wrote", item: str = ""
+) -> FieldChange:
+    """Return a change of a field, or of an item of it."""
+    place = (*(f"f:{name}" for name in path.split(".")), *([item] if item else []))
+    return FieldChange(kind, place, record, tuple(Holder(m, "Update", "status") for m in managers))
 
 
-def nobody(path: str, *more: str) -> FieldChange:
-    place = change(path).field_path
-    return FieldChange("added", (*place, *more), "nobody")
+def nobody(path: str, item: str = "") -> FieldChange:
+    return change(path, kind="added", record="nobody", item=item)
 
 
-ADDED_BY_NOBODY = change("c", kind="added", record="nobody")
+ADDED_BY_NOBODY = nobody("c")
 UPDATED = Notice("UPDATED", kept(), kept())
 
 
@@ -256,17 +258,21 @@ class TestGuide:
 
     def test_its_lines_are_those_of_the_command(self):
         forms = (Sentences(Scope(ApiResource("v1", "Pod", "pods"), "demo")), SeedLines())
-        name = "web-5d88c5c7fb-tktzj"
+        name = "web-5d88c5c7fb-z7thl"
         pending, running = (kept(name, "demo", phase) for phase in ("Pending", "Running"))
-        bound = nobody("spec.nodeName"), nobody("status.conditions", "i:0")
+        bound = nobody("spec.nodeName"), nobody("status.conditions", item="i:0")
         kwok = (
             change("status.phase", "kwok"),
-            change("status.hostIP", "kwok", kind="added"),
-            change("status.podIP", "kwok", kind="added"),
+            *(
+                change("status.conditions", "kwok", kind="added", item=f'k:{{"type":"{name}"}}')
+                for name in ("Initialized", "ContainersReady", "Ready")
+            ),
+            *(change("status.hostIP", "kwok", kind="added") for _ in range(6)),
         )
-        ending = (nobody("metadata.deletionTimestamp"),)
+        marks = ("deletionTimestamp", "deletionGracePeriodSeconds")
+        ending = tuple(nobody(f"metadata.{mark}") for mark in marks)
         printed = [
-            *forms[0].synced(2, NOW, again=False),
+            *forms[0].synced(0, NOW, again=False),
             forms[0].notice(Notice("ADDED", None, pending), (), NOW),
             forms[0].notice(Notice("UPDATED", pending, pending), bound, NOW),
             forms[0].notice(Notice("UPDATED", pending, running), kwok, NOW),
