@@ -78,11 +78,11 @@ def _rules(controllers: Iterable[Controller[Resource]]) -> Iterable[Object]:
 def _variables(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
     finalizers = sorted({name for controller in controllers for name in controller.finalizers})
     ours = [_is_child(controller, kind) for controller in controllers for kind in controller.owns]
-    claims = [
+    claims = dict.fromkeys(
         _is_claim(names, controller, api)
         for controller in controllers
         for api in _claimed(controller)
-    ]
+    )
     return {
         "name": "object == null ? oldObject.metadata.name : object.metadata.name",
         "before": f"oldObject == null ? [] : oldObject.{_CONTROLLER}",
@@ -146,6 +146,8 @@ def _is_child(controller: Controller[Resource], kind: type[View]) -> str:
 
 def _is_named(pattern: str) -> str:
     """Return the CEL expression: the name is the owner's name, put into this pattern."""
+    if pattern == "*":
+        return "true"
     before, after = pattern.split("{}")
     start = f"{json.dumps(before)} + r.name" if before else "r.name"
     if after.endswith("*"):

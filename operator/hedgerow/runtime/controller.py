@@ -13,6 +13,7 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing, Unauthenticated
+from hedgerow.kube.picked import Picked
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import metadata
 from hedgerow.plan.oversized import oversize_of
@@ -103,7 +104,7 @@ class ControllerRunner:
         self._logged_at: dict[int, float] = {}
         self._refused: dict[int, _Refused] = {}
         if self._cache.budget is not None:
-            self._cache.budget.on_room[self.controller.name] = self.queue.add
+            self._cache.budget.on_room[self.controller.title] = self.queue.add
         self._measure()
 
     def _measure(self) -> None:
@@ -163,7 +164,7 @@ class ControllerRunner:
             self._watch_failed(number, source, error)
 
         events = reflect(
-            self._cluster,
+            Picked(self._cluster, source.picks) if source.picks else self._cluster,
             source.api,
             source.namespace,
             labels=source.labels,
@@ -229,7 +230,7 @@ class ControllerRunner:
             case Changed(type="DELETED", object=obj):
                 change = store.remove(obj)
             case _:
-                change = store.put(event.object)
+                change = store.put(event.object, event.version if source.picks else "")
         return ((change,),) if change else ()
 
     def _rewind(self, source: Source) -> None:

@@ -1,32 +1,28 @@
 """Memory: what is kept of each watched object, so that its next update can be compared with it.
 
-An object is kept as compressed JSON. All of a Secret's values and all long texts are kept only as
-digests: they are compared, but never shown. The first object serves as zlib's dictionary for all
-others, because objects of one kind share most of their text.
+An object is kept packed. All of a Secret's values and all long texts are kept only as digests:
+they are compared, but never shown.
 """
 
 from __future__ import annotations
 
-import zlib
 from hashlib import blake2b
 from sys import intern
 from typing import Any, Final
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from hedgerow.cli.tree.readiness import readiness
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.fields.redaction import concealed
 from hedgerow.objects import metadata
+from hedgerow.runtime.cache.packing import Packing
 from hedgerow_schemas.base import Object, View
 
 MOST: Final = 64 * 1024 * 1024
 """Bytes of compressed objects. Of objects beyond it, only identity and phase are kept."""
 LONG: Final = 256
 """Characters: a longer text is kept as a digest."""
-_DICTIONARY: Final = 32 * 1024
-"""Bytes: zlib looks no further back."""
-_FASTEST: Final = 1
 _STATE, _PHASE = "state", "phase"
 _UNTOLD: Final = "there"
 """What readiness says of an object whose status says nothing."""
@@ -42,7 +38,7 @@ class Memory:
     def __init__(self, unique: str, most: int = MOST) -> None:
         self._key = unique.encode()[:64]
         self.most = most
-        self._alike = b""
+        self._packing = Packing()
         self.weight = 0
         self.forgotten = 0
         """The number of objects that did not fit, each time that they were reduced."""
@@ -71,14 +67,10 @@ class Memory:
         packed: bytes = kept[_STATE]
         if not packed:
             return None
-        return from_json(zlib.decompressobj(zdict=self._alike).decompress(packed))
+        return self._packing.unpack(packed)
 
     def _packed(self, obj: Object) -> bytes:
-        written = to_json(self._digested(concealed(obj, self._digest)))
-        if not self._alike:
-            self._alike = written[-_DICTIONARY:]
-        packing = zlib.compressobj(_FASTEST, zdict=self._alike)
-        return packing.compress(written) + packing.flush()
+        return self._packing.pack(self._digested(concealed(obj, self._digest)))
 
     def _digested(self, value: Any) -> Any:
         """Return a value with digests for long texts; list items may be keys, and stay."""
