@@ -267,7 +267,7 @@ GATE: dict[str, Function] = {
     ),
     "plan.plan_own": lambda m, c: m.plan.plan_own(
         replace(c.scene, owner=deployed(m), is_custom=False),
-        {("Deployment", "web"): c.child.fields},
+        {("Deployment", "web"): m.contract.Claim(c.child.kind, "web", c.child.fields)},
         "x",
     ),
     "plan.claims_of": lambda m, c: m.plan.claims_of(c.scene, claiming(m, c), ()),
