@@ -285,6 +285,6 @@ class Controller(Generic[R]):
     def names_of(self, kind: type[View]) -> tuple[str, ...]:
         """Return the name patterns of a kind; `{}` is the resource's name, and also the default.
 
-        A `*` at the end stands for any text.
+        A `*` at the end stands for any text; alone it is for names that the spec gives.
         """
         return self.child_names.get(kind, ("{}",))

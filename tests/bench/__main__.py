@@ -8,7 +8,6 @@ measures: it starts an operator by a command line and judges it by what the API 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import re
@@ -26,9 +25,9 @@ import anyio
 
 from bench.scale import SCALE_MARKS, curve, scaled, table
 from hedgerow.sandbox.binaries import Binaries
-from hedgerow.sandbox.cache import default_cache
 from hedgerow.sandbox.pins import pick
 from hedgerow.version import version
+from support.kopf import cache, kopf_python
 
 HERE = Path(__file__).parent
 NEUTRAL = HERE / "neutral"
@@ -99,13 +98,6 @@ async def servers(kubernetes: str) -> Path:
     return directory
 
 
-def cache(name: str, sources: Sequence[Path]) -> Path:
-    """Return where to keep what is built from these files."""
-    content = b"".join(path.read_bytes() for path in sorted(sources))
-    root = default_cache().root.parent / "bench"
-    return root / f"{name}-{hashlib.sha256(content).hexdigest()[:12]}"
-
-
 def go_peer() -> Path:
     """Return the operators in Go, built once."""
     sources = NEUTRAL / "peer-go"
@@ -117,17 +109,6 @@ def go_peer() -> Path:
         built.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["go", "build", "-o", built, "."], cwd=sources, check=True)
     return built
-
-
-def kopf_python() -> Path:
-    """Return the Python of an environment with kopf, made once."""
-    wanted = NEUTRAL / "peer-kopf" / "requirements.txt"
-    made = cache("kopf", [wanted])
-    python = made / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", made], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", wanted], check=True)
-    return python
 
 
 def measured(names: Sequence[str], given: argparse.Namespace, cp: Path) -> list[Result]:

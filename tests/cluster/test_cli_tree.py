@@ -15,11 +15,11 @@ import anyio
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit import Audit
+from hedgerow.testing.waiting import eventually
 from support import cronjobs, memcacheds
-from support.api import Api, Object
-from support.audit import Audit
 from support.bluegreens import World
-from support.eventually import eventually
 from support.following import Following
 from support.rights import grant
 from support.running import Operator

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
 from model.bodies import NAMESPACE
-from model.kinds import BUILTIN, bluegreen, memcached
+from model.ours import bluegreen, memcached
 from model.programs import ModelWorld, Request, World, programs
-from model.server import Server
 from model.subjects import SUBJECTS
-from support.api import Api, Object
 from support.worlds import RealWorld, with_custom_resources
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]

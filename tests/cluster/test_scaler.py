@@ -23,9 +23,9 @@ from hedgerow.controllers.scaler.windows import (
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.settings import Settings
-from support.api import Api
-from support.audit import Audit
-from support.eventually import eventually
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import Audit
+from hedgerow.testing.waiting import eventually
 from support.granted import denied, requests
 from support.running import Operator
 

@@ -17,11 +17,11 @@ import anyio
 import pytest
 
 from hedgerow.sandbox.cluster import Options, Sandbox
-from support.api import Api, Object
-from support.audit import Audit
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit import Audit
+from hedgerow.testing.sandboxes import running as cluster
+from hedgerow.testing.waiting import eventually
 from support.bluegreens import bluegreen, prepare
-from support.clusters import cluster
-from support.eventually import eventually
 from support.following import Following
 from support.rights import grant
 from support.typed import Answer, answer

@@ -20,9 +20,10 @@ from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.input import ChildHistory, PlanInput
 from hedgerow.plan.plan import plan
 from hedgerow.plan.writes import Write, normal_form, with_normal_form
+from hedgerow.testing.memory import kinds
+from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import CustomResource
-from model import kinds
-from model.server import Server
+from model import ours
 
 Object = dict[str, Any]
 
@@ -118,7 +119,13 @@ class Converger:
     def __init__(self, subject: Subject, resource: Object) -> None:
         self.subject = subject
         self.server = Server(
-            (*kinds.BUILTIN, kinds.bluegreen(), kinds.cronjob(), kinds.memcached())
+            (
+                *kinds.BUILTIN,
+                ours.bluegreen(),
+                ours.cronjob(),
+                ours.guestbook(),
+                ours.memcached(),
+            )
         )
         body = {k: v for k, v in resource.items() if k != "status"}
         identity = {k: v for k, v in body["metadata"].items() if k != "uid"}

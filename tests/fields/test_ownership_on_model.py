@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from hedgerow.fields.ownership import judge, leave_out, residual
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
 from model.bodies import NAMESPACE
-from model.kinds import BUILTIN, bluegreen, memcached
+from model.ours import bluegreen, memcached
 from model.programs import APPLIERS, Apply, ModelWorld, Outcome, laid, programs, requests
-from model.server import Server
 from model.subjects import SUBJECTS
 from support.judged import Object
 

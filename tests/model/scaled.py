@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from hedgerow.testing.memory.kind import Kind, Wrong
+from hedgerow.testing.memory.podspec import ANY
+from hedgerow.testing.memory.schema import Atomic, Object, Struct
 from hedgerow_schemas.builtin import HorizontalPodAutoscaler, StatefulSet
-from model.kind import Kind, Wrong
-from model.podspec import ANY
-from model.schema import Atomic, Object, Struct
 
 
 def _autoscaler_wrong(new: Object, _old: Object | None) -> Wrong:

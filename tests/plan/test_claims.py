@@ -16,10 +16,10 @@ from hedgerow.plan.plan import plan, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
 from hedgerow.plan.writes import ChildId, Write, judge_claim, normal_form, unguarded
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy, field_policy_of
+from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Status, View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
-from model.server import Server
 
 Object = dict[str, Any]
 

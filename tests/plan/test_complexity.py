@@ -472,7 +472,7 @@ EXCEPT: dict[str, str] = {
             "canonical.builtin", "canonical.quantity", "canonical.time",
             "paths.is_list", "paths.is_map", "paths.parse", "paths.remembered",
             "paths.show", "validation.annotation_path", "validation.cut", "validation.quoted",
-            "validation.FieldError.cause", "managed.Holder.is_applier", "workloads.names",
+            "validation.FieldError.cause", "managed.Holder.is_applier", "workloads.named_by",
             "starts.name_of", "starts.named", "starts.start_of", "policy.is_fixed",
             "policy.is_ours", "policy.joined", "policy.PolicyEntry.covers",
             "policy.PolicyEntry.names",

@@ -21,9 +21,10 @@ from hedgerow.controllers.scaler.windows import (
 )
 from hedgerow.fields import managed
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow.testing.memory import kinds
+from hedgerow.testing.memory.cluster import Cluster
 from hedgerow_schemas.base import Object
-from model import kinds, scaled
-from model.cluster import Cluster
+from model import scaled
 from runtime.world import Crash, ModelClock, World
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 
 
 class Following:

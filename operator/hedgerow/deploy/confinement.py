@@ -146,6 +146,8 @@ def _is_child(controller: Controller[Resource], kind: type[View]) -> str:
 
 def _is_named(pattern: str) -> str:
     """Return the CEL expression: the name is the owner's name, put into this pattern."""
+    if pattern == "*":
+        return "true"
     before, after = pattern.split("{}")
     start = f"{json.dumps(before)} + r.name" if before else "r.name"
     if after.endswith("*"):

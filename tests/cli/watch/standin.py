@@ -11,9 +11,9 @@ import anyio
 from hedgerow.kube.errors import Dropped, Gone, Invalid, KubeError, Unreachable
 from hedgerow.kube.retry import Timing
 from hedgerow.kube.watch import Bookmark, Changed, Listing
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import ApiResource
-from model.kinds import BUILTIN
-from model.server import Server
 
 Object = dict[str, Any]
 CONFIG_MAP = ApiResource("v1", "ConfigMap", "configmaps")

@@ -9,8 +9,8 @@ import pytest
 
 from cli.watch.standin import config
 from hedgerow.cli.watch.changes import changes
-from model.kinds import BUILTIN
-from model.server import Server
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
 
 Object = dict[str, Any]
 
