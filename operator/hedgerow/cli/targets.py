@@ -9,6 +9,7 @@ import typer
 
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.program import installation, program_name, registry, say
+from hedgerow.fields import managed
 from hedgerow.kube.discovery import find, spelled
 from hedgerow.objects import controller_of, metadata
 from hedgerow.plan.installations import installation_of
@@ -111,17 +112,22 @@ async def read(cluster: Cluster, place: Place) -> Object:
 async def managing_resource(
     cluster: Cluster, live: Object, instance: str | None
 ) -> ManagingResource | None:
-    """Find the resource that answers for an object: its controller, or the object itself."""
-    own = {one.resource.api: one.name for one in registry().controllers}
+    """Find the resource that answers for an object: its controller, or the object itself.
+
+    An object of a built-in kind is a resource only if its controller holds a field of it.
+    """
     owner = controller_of(live)
-    for api, controller in own.items():
+    for controller in registry().controllers:
+        api = controller.resource.api
         ours = (
-            installation_of(live, controller, program_name())
+            installation_of(live, controller.name, program_name())
             if instance is None
             else installation(instance)
         )
-        manager = ours.field_manager(controller)
-        if (live["apiVersion"], live["kind"]) == (api.group_version, api.kind):
+        manager = ours.field_manager(controller.name)
+        if (live["apiVersion"], live["kind"]) == (api.group_version, api.kind) and (
+            controller.is_custom or managed.entry(live, manager)
+        ):
             return ManagingResource(api, live, manager, itself=True)
         if (owner.get("apiVersion"), owner.get("kind")) == (api.group_version, api.kind):
             namespace: str = metadata(live).get("namespace", "")

@@ -138,7 +138,7 @@ class TestKinds:
     @pytest.mark.parametrize(
         ("word", "names"),
         [
-            ("", ["bluegreen", "cronjob", "memcached"]),
+            ("", ["bluegreen", "cronjob", "guestbook", "memcached"]),
             ("bg", ["bluegreen"]),
             ("BlueGreens", ["bluegreen"]),
             ("bluegreen.app.demo.kakao.com", ["bluegreen"]),

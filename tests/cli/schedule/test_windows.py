@@ -71,7 +71,9 @@ def cluster(monkeypatch) -> Cluster:
 
     async def find(_: Any, word: str) -> Any:
         apis = (Deployment.api, StatefulSet.api, Service.api)
-        return SimpleNamespace(api=next(a for a in apis if a.kind.lower() == word), others=())
+        return SimpleNamespace(
+            api=next(a for a in apis if a.kind.lower() == word), others=(), failed=()
+        )
 
     monkeypatch.setattr(client, "connect", connect)
     monkeypatch.setattr("hedgerow.cli.targets.find", find)

@@ -20,6 +20,7 @@ from hedgerow.cli import main
 from hedgerow.cli.tree import live as tree_live
 from hedgerow.kube import client
 from hedgerow.kube.errors import Forbidden, Missing, Unavailable
+from support.registered import ALL
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ class TestWrongInput:
             (("/demo",), 2, "'/demo' is neither"),
             (("bg/",), 2, "'bg/' is neither"),
             (("bg/..",), 2, "'bg/..' is neither"),
-            (("deploy/web",), 2, "'deploy' is no kind of hedgerow's: bluegreen, cronjob, memca"),
+            (("deploy/web",), 2, "'deploy' is no kind of hedgerow's: bluegreen, cronjob, guestb"),
             (("bg.apps/demo",), 2, "'bg.apps' is no kind of hedgerow's"),
             (("demo", "-A", "-n", "x"), 2, "--namespace and --all-namespaces exclude each other"),
             (("none",), 1, "a resource named none does not exist in namespace ns; name another"),
@@ -176,7 +177,7 @@ class TestRights:
 
     @pytest.mark.parametrize("error", [Forbidden("you may not"), Missing("no such kind")])
     def test_when_nothing_of_ours_can_be_read_it_fails(self, typed, cluster, error):
-        cluster.refusals |= dict.fromkeys(("BlueGreen", "Memcached", "CronJob"), error)
+        cluster.refusals |= {resource.api.kind: error for resource in ALL.resources}
 
         code, out, err = typed()
 

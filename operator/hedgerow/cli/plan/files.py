@@ -135,6 +135,7 @@ def controllers_of(word: str) -> tuple[Controller[CustomResource], ...]:
     return tuple(
         controller
         for controller in registry().controllers
+        if controller.is_custom
         if not word or (name in _names(controller) and rest in _places(controller))
     )
 

@@ -144,12 +144,15 @@ def show(found: Explained, now: datetime) -> None:
     """Print the phases as a table, with the field before it and who holds that."""
     console = Console(width=None if is_limited() else ENDLESS, highlight=False, markup=False)
     target = found.target
-    console.print(f"{found.object}: windows in {found.zone}, which set {_field(found)}")
+    console.print(
+        f"{found.object}: windows in {found.zone}, which set {_field(found)}", soft_wrap=True
+    )
     if target.others:
         holders = ", ".join(map(printable, target.others))
         console.print(
             f"{_field(found)} is {target.value}, held by {holders}: another number is contested,"
-            " and set only where hedgerow.dev/claim allows it"
+            " and set only where hedgerow.dev/claim allows it",
+            soft_wrap=True,
         )
     table = Table(box=None, pad_edge=False)
     for title in (f"from ({found.zone})", "UTC", "what", "sets"):
@@ -163,9 +166,9 @@ def show(found: Explained, now: datetime) -> None:
         table.add_row(since, at, f"{words}{begun}", number)
     console.print(table)
     if found.more:
-        console.print("There are more: see --limit.")
+        console.print("There are more: see --limit.", soft_wrap=True)
     elif found.phases[-1].until is None:
-        console.print("Nothing changes after that.")
+        console.print("Nothing changes after that.", soft_wrap=True)
 
 
 def _field(found: Explained) -> str:
