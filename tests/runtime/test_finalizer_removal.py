@@ -81,7 +81,7 @@ class TestWhose:
         part = oversized.reduced(
             before, Oversize(2, 1, "object"), "hedgerow-cronjob", [START_GUARD]
         )
-        store._scale, store._objects[key] = scale, part
+        store._scale, store._entries[key].obj = scale, part
         world.delete("CronJob")
         world.deliver(kind="CronJob")
 
@@ -98,7 +98,7 @@ class TestWhose:
         part = oversized.reduced(
             before, Oversize(2, 1, "object"), "hedgerow-cronjob", [START_GUARD]
         )
-        world.cache.child_store("Job", "default")._objects[key] = part
+        world.cache.child_store("Job", "default")._entries[key].obj = part
         world.delete("CronJob")
         world.deliver(kind="CronJob")
         world.edit("Job", world.job(1), {"metadata": {"finalizers": None}})
