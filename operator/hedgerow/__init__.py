@@ -32,12 +32,17 @@ if TYPE_CHECKING:
         Create,
         Desired,
         Finalized,
+        Informs,
         Keep,
         Key,
         Lag,
         Notice,
         Observed,
+        Option,
         Relation,
+        Report,
+        Shared,
+        Watch,
     )
     from hedgerow.plan.conditions import condition, ready, stalled
     from hedgerow.settings import Settings
@@ -81,17 +86,18 @@ if TYPE_CHECKING:
 __all__ = [
     "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap", "Controller",
     "Create", "CustomResource", "Definition", "Deployment", "Desired", "FieldError", "Finalized",
-    "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace", "Notice",
-    "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget", "Relation", "Resource",
-    "Rule", "Scale", "Secret", "Service", "Settings", "StatefulSet", "Status", "Time", "View",
-    "__version__", "condition", "list_map", "main", "named_after", "ready", "rules", "run",
-    "stalled",
+    "HorizontalPodAutoscaler", "Informs", "Job", "Keep", "Key", "Lag", "Model", "Namespace",
+    "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget",
+    "Relation", "Report", "Resource", "Rule", "Scale", "Secret", "Service", "Settings", "Shared",
+    "StatefulSet", "Status", "Time", "View", "Watch", "__version__", "condition", "list_map",
+    "main", "named_after", "ready", "rules", "run", "stalled",
 ]  # fmt: skip
 
 _PLACES = {
     "hedgerow.contract": (
-        "Apply", "Claim", "Claimable", "Controller", "Create", "Desired", "Finalized", "Keep",
-        "Key", "Lag", "Notice", "Observed", "Relation",
+        "Apply", "Claim", "Claimable", "Controller", "Create", "Desired", "Finalized", "Informs",
+        "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation", "Report", "Shared",
+        "Watch",
     ),
     "hedgerow.plan.conditions": ("condition", "ready", "stalled"),
     "hedgerow.settings": ("Settings",),

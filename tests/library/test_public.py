@@ -14,16 +14,16 @@ import hedgerow
 from hedgerow.registry import Registry, installed, reference, referred
 from library import greeter
 from library.greeter import GREETER, Greeting
-from support.registered import CONTROLLERS, REGISTRY
+from support.registered import ALL, CONTROLLERS
 
 LISTED = {
     "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap", "Controller",
     "Create", "CustomResource", "Definition", "Deployment", "Desired", "FieldError", "Finalized",
-    "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag", "Model", "Namespace", "Notice",
-    "Object", "ObjectMeta", "Observed", "Pod", "PodDisruptionBudget", "Relation", "Resource",
-    "Rule", "Scale", "Secret", "Service", "Settings", "StatefulSet", "Status", "Time", "View",
-    "__version__", "condition", "list_map", "main", "named_after", "ready", "rules", "run",
-    "stalled",
+    "HorizontalPodAutoscaler", "Informs", "Job", "Keep", "Key", "Lag", "Model", "Namespace",
+    "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget",
+    "Relation", "Report", "Resource", "Rule", "Scale", "Secret", "Service", "Settings", "Shared",
+    "StatefulSet", "Status", "Time", "View", "Watch", "__version__", "condition", "list_map",
+    "main", "named_after", "ready", "rules", "run", "stalled",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
 
@@ -86,12 +86,12 @@ def others(monkeypatch) -> list[Entry]:
 
 class TestInstalled:
     def test_ours_are_found_by_their_modules(self):
-        assert REGISTRY.names == ("bluegreen", "cronjob", "memcached")
+        assert ALL.names == ("bluegreen", "cronjob", "memcached", "secretsync", "secretsource")
 
     def test_so_are_those_that_other_packages_name(self, others):
         others.append(Entry("greeter", GREETER))
 
-        assert installed().names == (*REGISTRY.names, "greeter")
+        assert installed().names == (*ALL.names, "greeter")
 
     @pytest.mark.parametrize(
         ("loaded", "why"),
@@ -114,7 +114,7 @@ class TestInstalled:
         others += [Entry("broken", loaded), Entry("greeter", GREETER, package="")]
         told: list[str] = []
 
-        assert installed(told.append).names == (*REGISTRY.names, "greeter")
+        assert installed(told.append).names == (*ALL.names, "greeter")
         (line,) = told
         assert line.startswith("controller broken of greeter cannot be loaded: ")
         assert why in line
@@ -148,12 +148,12 @@ class TestRegistry:
             hedgerow.run(hedgerow.Settings(controllers=chosen), controllers)
 
     def test_a_controller_is_found_by_its_resource(self):
-        assert REGISTRY.of("batch.tutorial.kubebuilder.io/v1", "CronJob") is CONTROLLERS["cronjob"]
-        assert REGISTRY.of("greeter.example.com/v1", "Greeting") is None
+        assert ALL.of("batch.tutorial.kubebuilder.io/v1", "CronJob") is CONTROLLERS["cronjob"]
+        assert ALL.of("greeter.example.com/v1", "Greeting") is None
 
     def test_a_name_that_there_is_not_is_an_error(self):
         with pytest.raises(KeyError):
-            REGISTRY.chosen(["nobody"])
+            ALL.chosen(["nobody"])
 
     def test_one_that_is_opt_in_is_chosen_by_its_name_alone(self):
         asked = replace(GREETER, name="asked", resource=type("Asked", (Greeting,), {"api": ASKED}))
@@ -166,7 +166,7 @@ class TestRegistry:
         assert known.limited(("asked",)).resources == (asked.resource,)
 
     def test_another_process_finds_it_by_its_module(self):
-        for controller in REGISTRY.controllers:
+        for controller in ALL.controllers:
             assert referred(reference(controller)) is controller
 
     def test_so_it_does_for_a_program_that_is_a_file(self, monkeypatch):

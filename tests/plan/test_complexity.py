@@ -253,6 +253,8 @@ GATE: dict[str, Function] = {
     "writes.judge_claim": lambda m, c: m.writes.judge_claim(c.want, c.live, MANAGER, "x"),
     "writes.claimed": lambda m, c: m.writes.claimed(deployed(m), c.child.fields),
     "writes.release": lambda m, c: m.writes.release(deployed(m).api, c.live, MANAGER),
+    "writes.given_back": lambda m, c: m.writes.given_back(deployed(m).api, c.live, ("spec",)),
+    "writes.others_hold_a_part": lambda m, c: m.writes.others_hold_a_part(c.live, MANAGER),
     "writes.content": lambda m, c: m.writes.content(c.live),
     "writes.checksum": lambda m, c: m.writes.checksum(c.live),
     "writes.wave": lambda m, c: m.writes.wave(
@@ -485,6 +487,8 @@ EXCEPT: dict[str, str] = {
             "starts.is_ahead", "starts.is_made_here", "policy.allows_claims",
             "policy.claims_refused", "policy.place_of", "validation.path", "withdraw.is_mark",
             "claims.refusal", "contract.Controller.names_of",
+            "contract.Controller.home", "contract.unreduced", "objects.home_of",
+            "input.PlanInput.ref",
         ),
         "looks at one value, name or place",
     ),

@@ -9,7 +9,7 @@ from hedgerow.contract import Key
 from hedgerow.kube.watch import Changed, Snapshot
 from hedgerow.runtime.cache.caches import Source
 from hedgerow.runtime.cache.store import key_of
-from model.cluster import selects
+from model.cluster import has_fields, selects
 from model.server import Server
 
 Object = dict[str, Any]
@@ -26,7 +26,7 @@ class Feed:
     def relist(self) -> Snapshot:
         api = self._source.api
         found = self._server.list(api.group, api.kind, self._source.namespace)
-        items = [item for item in found.items if selects(self._source.labels, item)]
+        items = [item for item in found.items if self._selects(item)]
         self._shown = {key_of(item): item for item in items}
         self._position = int(found.version)
         return Snapshot(tuple(map(self._source.reduce, items)), found.version)
@@ -40,11 +40,15 @@ class Feed:
                 return told
         return None
 
+    def _selects(self, item: Object) -> bool:
+        source = self._source
+        return selects(source.labels, item) and has_fields(source.fields, item)
+
     def _through(self, event: Changed) -> Changed | None:
         key, before = key_of(event.object), self._shown.get(key_of(event.object))
         if self._source.namespace not in ("", key[0]):
             return None
-        if event.type != "DELETED" and selects(self._source.labels, event.object):
+        if event.type != "DELETED" and self._selects(event.object):
             self._shown[key] = event.object
             kind = "MODIFIED" if before else "ADDED"
             return Changed(kind, self._source.reduce(event.object), event.version)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hedgerow.registry import ours
 
-REGISTRY = ours()
+ALL = ours()
+"""The opt-in ones as well."""
+REGISTRY = ALL.limited()
 CONTROLLERS = {controller.name: controller for controller in REGISTRY.controllers}
 RESOURCES = REGISTRY.resources

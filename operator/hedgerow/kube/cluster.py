@@ -215,6 +215,7 @@ class Cluster:
         namespace: str = "",
         *,
         labels: str = "",
+        fields: str = "",
         since: str = "",
         initial: bool = False,
         seconds: int = 290,
@@ -226,7 +227,7 @@ class Cluster:
         WatchList). Raises Gone if `since` is too old, Dropped if the stream is cut or silent for
         `idle` seconds (bookmarks come each minute), and Garbled if a line is not an event.
         """
-        params = _selected(labels, "")
+        params = _selected(labels, fields)
         params |= {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
         if initial:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from hedgerow.fields.redaction import both
+from hedgerow.objects import ObjectRef
 from hedgerow.plan.conflict_reports import OTHER_VALUE, REMOVED, SCALED_TO_ZERO
 from hedgerow.plan.writes import ChildId
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hedgerow.fields.ownership import Leaf
-    from hedgerow.objects import Installation, ObjectRef
+    from hedgerow.objects import Installation
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.writes import Deletion, Write
+    from hedgerow_schemas.base import ApiResource
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class PlanInput:
     an older spec. `is_custom`: the owner has a status of ours. `content_versions`: a number for
     each live child that changes with the object, but not with its status alone; without one, the
     child is judged each time. `before` is what the owner says of itself, in its status or
-    its annotation.
+    its annotation. `finalizer` is ours, if it is to be on a built-in owner.
     """
 
     owner: ObjectRef
@@ -105,6 +107,7 @@ class PlanInput:
     is_custom: bool = True
     before: Status | None = None
     content_versions: Mapping[ChildId, int] = field(default_factory=dict[ChildId, int])
+    finalizer: str = ""
     _known: Mapping[tuple[str, str], ContestedField] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -116,6 +119,10 @@ class PlanInput:
     def field_manager(self) -> str:
         """The one field manager of this controller in this installation."""
         return self.installation.field_manager(self.controller)
+
+    def ref(self, api: ApiResource, name: str) -> ObjectRef:
+        """Return the reference of a child, or of an object that fields are claimed of."""
+        return ObjectRef(api, self.owner.home if api.namespaced else "", name)
 
     def report(self, target: ObjectRef, leaf: Leaf, reason: str = "") -> ContestedField:
         """Return the status entry of a contested leaf.

@@ -96,7 +96,7 @@ def _needed(
 ) -> Iterator[tuple[ApiResource, tuple[str, ...]]]:
     for kind in (controller.resource, *(relation.kind for relation in controller.relates)):
         yield kind.api, READS
-    if not controller.is_custom:
+    if not controller.is_custom and controller.informs is None:
         yield controller.resource.api, CLAIMS
     for kind in controller.owns:
         yield kind.api, (*READS, *WRITES)

@@ -26,6 +26,7 @@ from hedgerow.runtime.events.recorder import Allowance, Recorder
 from hedgerow.runtime.heavy import Lane, Lanes
 from hedgerow.runtime.metrics import Meters, watched
 from hedgerow.runtime.reconciler import Reconciler
+from hedgerow.runtime.reports import ALL
 from hedgerow.runtime.workqueue import Closed, WorkQueue
 from hedgerow.runtime.workqueue import Lane as QueueLane
 
@@ -104,6 +105,9 @@ class ControllerRunner:
         self._refused: dict[int, _Refused] = {}
         if self._cache.budget is not None:
             self._cache.budget.on_room[self.controller.name] = self.queue.add
+        planner.reports.on_news(self.controller.name, self._add_informed)
+        if self.controller.informs is not None:
+            planner.reports.expect(self.controller.informs.controller.name, self._known_keys)
         self._measure()
 
     def _measure(self) -> None:
@@ -158,6 +162,17 @@ class ControllerRunner:
             if not namespaces or key[0] in namespaces:
                 self.queue.add(key, QueueLane.BACKLOG)
 
+    def _add_informed(self, key: Key) -> None:
+        """Queue a resource that there are other reports about; it may be gone already."""
+        if key == ALL:
+            self.enqueue_all(())
+        elif self._cache.resource(key) is not None:
+            self.queue.add(key)
+
+    def _known_keys(self) -> tuple[Key, ...] | None:
+        """Return the keys of all resources, or None until all caches are filled."""
+        return None if self._unsynced else self._cache.resource_keys()
+
     async def _watch(self, number: int, source: Source) -> None:
         def trouble(error: KubeError) -> None:
             self._watch_failed(number, source, error)
@@ -167,6 +182,7 @@ class ControllerRunner:
             source.api,
             source.namespace,
             labels=source.labels,
+            fields=source.fields,
             reduce=source.reduce,
             on_problem=trouble,
             on_restart=partial(self._meter.rewatched, source.api),
@@ -260,7 +276,8 @@ class ControllerRunner:
     def _enqueue_concerned(
         self, source: Source, obj: Object, lane: QueueLane, *, may_hold: bool
     ) -> None:
-        for key in concerned(self.controller, source, obj):
+        everyone = self._cache.resource_keys() if source.concerns_all else None
+        for key in everyone or concerned(self.controller, source, obj):
             if may_hold and self._reconciler.holds_back(source.api.kind, key_of(obj), key):
                 continue
             self.queue.add(key, lane)

@@ -33,6 +33,7 @@ from hedgerow.runtime.finalizer_removal import Finalizers
 from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.refusals import STATUS, Backoff, Follow, Request
+from hedgerow.runtime.reports import reports_of
 from hedgerow.runtime.state import MOST_REPEATS, RECHECK_NAME, ResourceState
 from hedgerow_schemas.base import Object, Status
 
@@ -125,6 +126,7 @@ class Reconciler:
         if live is None:
             self._states.pop(key, None)
             self._meter.contest(key, ())
+            self._forget_reports(key)
             outcome = await self._after_deletion(key)
         else:
             outcome = await self._pass(key, live)
@@ -209,6 +211,8 @@ class Reconciler:
     async def _plan_and_write(self, current_pass: _ReconcilePass) -> Outcome:
         while observation := await self._look(current_pass):
             steps = self._next(observation, current_pass)
+            if not steps or not current_pass.has_written:
+                self._inform(observation, current_pass)
             if not steps:
                 custom = observation.plan_input.is_custom
                 conclude = self._conclude if custom else self._conclude_built_in
@@ -221,7 +225,21 @@ class Reconciler:
                 # What is due there must not be late; what is left to do here may be.
                 asked = observation.desired.requeue_after
                 return Outcome(unfinished=True, requeue_after=asked, is_due=asked is not None)
+        self._forget_reports(current_pass.key)
         return self._leave_alone(current_pass.key)
+
+    def _inform(self, observation: Observation, current_pass: _ReconcilePass) -> None:
+        """Report to the resources that children are made from, before they are and after."""
+        informs = self._controller.informs
+        if informs is None:
+            return
+        problems = self._problems(observation, current_pass)
+        found = reports_of(self._controller, informs, observation, problems)
+        self._planner.reports.tell(informs.controller.name, current_pass.key, found)
+
+    def _forget_reports(self, key: Key) -> None:
+        if self._controller.informs is not None:
+            self._planner.reports.forget(self._controller.informs.controller.name, key)
 
     def _may_wait(
         self,
@@ -337,7 +355,7 @@ class Reconciler:
         state = current_pass.state
         if state.is_undone_too_often(step.id, step.intent_digest, observation.plan_input.now):
             message = f"{step.ref}: written {MOST_REPEATS} times, and undone each time"
-            current_pass.problems[step.id] = Problem("NotSettling", message)
+            current_pass.problems[step.id] = Problem("NotSettling", message, about=step.id)
             state.refusals.drop(step.id)
             return
         try:
@@ -413,7 +431,8 @@ class Reconciler:
             if isinstance(step, Write) and step.create:
                 current_pass.state.maybe_created[step.id] = step.ref
             raise error
-        problem = Problem(rule.reason, f"{step.ref}: {error.message}", stalled=rule.stalled)
+        told = f"{step.ref}: {error.message}"
+        problem = Problem(rule.reason, told, stalled=rule.stalled, about=step.id)
         current_pass.problems[step.id] = problem
         self._backoff.wait(
             current_pass.state.refusals,
@@ -634,6 +653,8 @@ class Reconciler:
         state, plan_input = current_pass.state, observation.plan_input
         if not observation.is_readable or self._planner.writable(current_pass.key, state) is None:
             return None
+        if self._controller.informs is not None:
+            return None  # it is reported elsewhere
         kinds = tuple(claimable.kind for claimable in self._controller.claims)
         own = plan_own(plan_input, claims_of(plan_input, observation.desired, kinds), text)
         for write in own.writes:
@@ -695,6 +716,10 @@ class Reconciler:
 
     def _absorb(self, ref: ObjectRef, answer: Object) -> None:
         foreign = self._is_foreign(ref)
+        if not foreign and not owner_key(self._controller, answer):
+            # A child that was given back is not ours any more, and no watch shows it.
+            self._store(ref).forget((ref.namespace, ref.name), ref.uid)
+            return
         store, watched = self._store(ref), foreign or self._planner.is_watched(answer)
         (store.absorb if watched else store.adopt)(answer)
 

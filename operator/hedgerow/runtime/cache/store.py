@@ -93,6 +93,10 @@ class Store:
         """Return the keys of all cached objects."""
         return tuple(self._objects)
 
+    def all(self) -> list[Object]:
+        """Return all objects, ordered by key."""
+        return [self._objects[key] for key in sorted(self._objects)]
+
     def by(self, index: str, value: Hashable) -> list[Object]:
         """Return the objects that an index has under `value`, ordered by key."""
         return [self._objects[key] for key in sorted(self._indexed[index].get(value, ()))]
