@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hedgerow.app import serve as run
     from hedgerow.cli import operate as main
     from hedgerow.contract import (
+        Absent,
         Apply,
         Claim,
         Claimable,
@@ -84,18 +85,19 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap", "Controller",
-    "Create", "CustomResource", "Definition", "Deployment", "Desired", "FieldError", "Finalized",
-    "HorizontalPodAutoscaler", "Informs", "Job", "Keep", "Key", "Lag", "Model", "Namespace",
-    "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget",
-    "Relation", "Report", "Resource", "Rule", "Scale", "Secret", "Service", "Settings", "Shared",
-    "StatefulSet", "Status", "Time", "View", "Watch", "__version__", "condition", "list_map",
-    "main", "named_after", "ready", "rules", "run", "stalled",
+    "Absent", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap",
+    "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired", "FieldError",
+    "Finalized", "HorizontalPodAutoscaler", "Informs", "Job", "Keep", "Key", "Lag", "Model",
+    "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod",
+    "PodDisruptionBudget", "Relation", "Report", "Resource", "Rule", "Scale", "Secret", "Service",
+    "Settings", "Shared", "StatefulSet", "Status", "Time", "View", "Watch", "__version__",
+    "condition", "list_map", "main", "named_after", "ready", "rules", "run", "stalled",
 ]  # fmt: skip
 
 _PLACES = {
     "hedgerow.contract": (
-        "Apply", "Claim", "Claimable", "Controller", "Create", "Desired", "Finalized", "Informs",
+        "Absent", "Apply", "Claim", "Claimable", "Controller", "Create", "Desired", "Finalized",
+        "Informs",
         "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation", "Report", "Shared",
         "Watch",
     ),

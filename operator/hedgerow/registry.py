@@ -162,6 +162,8 @@ def _check(controller: Controller[Any]) -> None:
             f"the controller {name} is for {api.kind}, which is custom: it watches all of them, and"
             " has no finalizer on them, since their children are in their namespace"
         )
+    if controller.blind is not None and not controller.is_for_namespaces:
+        raise ValueError(f"the controller {name} is blind, which only one for Namespaces can be")
     if not controller.is_custom and (controller.validate or controller.default):
         raise ValueError(
             f"the controller {name} is for {api.kind}, which is built in: it has no webhooks"

@@ -17,13 +17,13 @@ from library.greeter import GREETER, Greeting
 from support.registered import ALL, CONTROLLERS
 
 LISTED = {
-    "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap", "Controller",
-    "Create", "CustomResource", "Definition", "Deployment", "Desired", "FieldError", "Finalized",
-    "HorizontalPodAutoscaler", "Informs", "Job", "Keep", "Key", "Lag", "Model", "Namespace",
-    "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod", "PodDisruptionBudget",
-    "Relation", "Report", "Resource", "Rule", "Scale", "Secret", "Service", "Settings", "Shared",
-    "StatefulSet", "Status", "Time", "View", "Watch", "__version__", "condition", "list_map",
-    "main", "named_after", "ready", "rules", "run", "stalled",
+    "Absent", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap",
+    "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired", "FieldError",
+    "Finalized", "HorizontalPodAutoscaler", "Informs", "Job", "Keep", "Key", "Lag", "Model",
+    "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod",
+    "PodDisruptionBudget", "Relation", "Report", "Resource", "Rule", "Scale", "Secret", "Service",
+    "Settings", "Shared", "StatefulSet", "Status", "Time", "View", "Watch", "__version__",
+    "condition", "list_map", "main", "named_after", "ready", "rules", "run", "stalled",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
 

@@ -25,7 +25,6 @@ from hedgerow.kube.errors import ConfigError, Unreachable, one_line
 from hedgerow.kube.retry import Timing
 from hedgerow.kube.session import READ, Session, unheard
 from hedgerow.kube.watch import Listing
-from hedgerow.kube.wire import JSON, Request
 
 try:
     from hedgerow.kube import transport as transports
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from hedgerow.kube.credentials import Credentials
     from hedgerow.kube.kubeconfig import Access
+    from hedgerow.kube.wire import Request
 
 __all__ = ["Applied", "Cluster", "Listing", "connect"]
 
@@ -120,7 +120,6 @@ class Channel:
         self._headers = [
             (b"Host", httpx.URL(server).netloc),
             (b"User-Agent", user_agent.encode("ascii", "replace")),
-            (b"Accept", JSON.encode()),
             (b"Accept-Encoding", b"gzip"),
         ]
         self._busy = 0
@@ -149,7 +148,7 @@ class Channel:
 
     def _built(self, request: Request, token: str, read: float) -> httpx.Request:
         """Return a request as httpx's transports take it."""
-        headers = self._headers
+        headers = [*self._headers, (b"Accept", request.accept.encode())]
         if token:
             headers = [*headers, (b"Authorization", b"Bearer " + token.encode())]
         if request.content:

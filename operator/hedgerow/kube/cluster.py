@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hedgerow.kube import adoption, bodies, clientside, fence, reviews, wire
 from hedgerow.kube.errors import Gone, Invalid, Missing, Oversized, Stale
 from hedgerow.kube.watch import Listing, WatchEvent
-from hedgerow.kube.wire import APPLY, JSON, Request
+from hedgerow.kube.wire import APPLY, JSON, METADATA, Request
 from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:
@@ -69,9 +69,12 @@ class Cluster:
         subresource: str = "",
         force: bool = False,
         dry_run: bool = False,
+        partial: bool = False,
         timeout: float = 10.0,  # noqa: ASYNC109 - a budget, over several attempts
     ) -> Applied:
         """Apply `body`, all that `manager` declares, and return the result.
+
+        A `partial` result has nothing but metadata.
 
         Raises Conflict if other managers hold fields with other values, unless `force` is set. A
         body with `metadata.resourceVersion` is sent again only if the first attempt certainly did
@@ -91,6 +94,7 @@ class Cluster:
             bodies.whole(api, body),
             APPLY,
             repeatable=dry_run or not metadata.get("resourceVersion"),
+            accept=METADATA if partial else JSON,
         )
         sender = self._session if dry_run else self._writes
         answer = await sender.send(request, seconds=timeout)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 APPLY = "application/apply-patch+yaml"
 JSON = "application/json"
+METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+"""The answer that has nothing of an object but its metadata."""
+METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 BODY_LIMIT = 3 * 1024 * 1024
 """Bytes of a body; for more, the API server answers 413 and cuts the connection meanwhile."""
 LINE_LIMIT = 16 * 1024 * 1024
@@ -36,7 +39,8 @@ class Request:
 
     With a `permit` (see `hedgerow.kube.fence`), its bytes are sent only while the permit lasts.
     `unanswered` is called for each attempt that may have arrived, got no answer, and is followed by
-    another one. At most `most` bytes of the answer are read; 0 means `ANSWER_LIMIT`.
+    another one. At most `most` bytes of the answer are read; 0 means `ANSWER_LIMIT`. `accept` is
+    the form of the answer.
     """
 
     method: str
@@ -46,6 +50,7 @@ class Request:
     content_type: str = ""
     repeatable: bool = True
     most: int = 0
+    accept: str = JSON
     permit: Callable[[], float] | None = field(default=None, compare=False)
     unanswered: Callable[[], object] | None = field(default=None, compare=False)
 

@@ -45,7 +45,7 @@ class ChildHistory:
     back. `taken`: the name belongs to somebody else's object. `other_installation`: the other
     installation of hedgerow that has the object, if any. `field_policy`: what the user yielded and
     claimed at that time. `mark`: how the server respells a claim; a claimed object has no
-    annotation of ours.
+    annotation of ours. `missing`: there is none, as a blind controller has found.
     """
 
     settled: SettledChild | None = None
@@ -54,6 +54,7 @@ class ChildHistory:
     other_installation: Installation | None = None
     field_policy: FieldPolicy = NO_FIELD_POLICY
     mark: str = ""
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,8 @@ class PlanInput:
     an older spec. `is_custom`: the owner has a status of ours. `content_versions`: a number for
     each live child that changes with the object, but not with its status alone; without one, the
     child is judged each time. `before` is what the owner says of itself, in its status or
-    its annotation. `finalizer` is ours, if it is to be on a built-in owner.
+    its annotation. `finalizer` is ours, if it is to be on a built-in owner. `blind`:
+    children can be neither read nor deleted; those that are `expired` are to be applied again.
     """
 
     owner: ObjectRef
@@ -108,6 +110,8 @@ class PlanInput:
     before: Status | None = None
     content_versions: Mapping[ChildId, int] = field(default_factory=dict[ChildId, int])
     finalizer: str = ""
+    blind: bool = False
+    expired: frozenset[ChildId] = frozenset()
     _known: Mapping[tuple[str, str], ContestedField] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

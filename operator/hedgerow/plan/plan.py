@@ -10,8 +10,8 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.contract import Create, Desired, Finalized, Keep
-from hedgerow.fields import ownership
+from hedgerow.contract import Absent, Apply, Create, Desired, Finalized, Keep
+from hedgerow.fields import managed, ownership
 from hedgerow.fields.ownership import (
     items_of_unknown_owner,
     respelled,
@@ -53,7 +53,7 @@ from hedgerow.plan.yield_and_claim import CLAIM, YIELD, unmatched
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from hedgerow.contract import Apply, Child, Claim, Shared
+    from hedgerow.contract import Child, Claim, Shared
     from hedgerow.fields.ownership import Leaf, Verdict
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import ApiResource, ContestedField, Object, View
@@ -116,7 +116,8 @@ class ChildPlanner:
             if self.history.field_policy == self.plan_input.field_policy
             else None
         )
-        if settled is not None and self._unchanged(settled):
+        is_expired = self.id in self.plan_input.expired
+        if settled is not None and self._unchanged(settled) and not is_expired:
             found = self._found(settled.contested)
             return self._settled(settled.rewritten, found, self.history)
         return self._present(live)
@@ -159,7 +160,10 @@ class ChildPlanner:
             *self._found(shared, DECLARED_NO_MORE),
             *self._found(doubtful, UNKNOWN_OWNER),
         )
-        if (self._judge(want, live) if left_out else verdict).settled:
+        is_settled = (self._judge(want, live) if left_out else verdict).settled
+        if is_settled and self.id in self.plan_input.expired:
+            return self._write(self._change(want, live, (), (), exactly=False), found)
+        if is_settled:
             history = replace(self.history, field_policy=self.plan_input.field_policy)
             if not (abandoned or shared or doubtful):
                 history = replace(history, settled=self._as_settled(verdict))
@@ -282,9 +286,25 @@ class ChildPlanner:
             history={self.id: ChildHistory(taken=True)},
         )
 
+    def emptied(self) -> Plan:
+        """Return the plan to take everything back of a child that cannot be deleted."""
+        live = self.plan_input.live.get(self.id)
+        if live is None and self.history.missing:
+            return Plan(history={self.id: self.history})
+        if live is None:
+            body = {**self.want, "metadata": {**self.want["metadata"], "resourceVersion": "1"}}
+            write = Write(self.ref, body, checksum(body, "absent"), create=True, absent=True)
+            return self._write(write, ())
+        if is_terminating(live) or _is_empty(live, self.want, self.plan_input.field_manager):
+            return Plan(history={self.id: self.history})
+        return self._present(live)
+
     def _made_anew(self, live: Object) -> Plan:
         """Return the deletion of a child that cannot be changed; once it is gone, it is missing."""
         meta = metadata(live)
+        if self.plan_input.blind:
+            message = f"{self.ref} cannot be changed; without the right to delete it, it is kept"
+            return Plan(problems=(Problem(IMMUTABLE, message, about=self.id),))
         if others_hold_a_part(live, self.plan_input.field_manager):
             message = (
                 f"{self.ref} cannot be changed, and is not made anew while others hold a part of it"
@@ -367,6 +387,12 @@ class _OwnPlanner(ClaimPlanner):
         return self._present(self.plan_input.live[self.id])
 
 
+def _is_empty(live: Object, want: Object, manager: str) -> bool:
+    """Return whether a field manager holds nothing of an object but metadata and what it keeps."""
+    held = managed.entry(live, manager) or {}
+    return held.keys() <= {"f:metadata", *(f"f:{name}" for name in want)}
+
+
 def _parted(
     leaves: Iterable[Leaf], test: Callable[[Leaf], bool]
 ) -> tuple[tuple[Leaf, ...], tuple[Leaf, ...]]:
@@ -401,7 +427,11 @@ def plan(
     claimed_kinds = {kind.api.kind: kind.api for kind in claims}
     claims_by_id, problems = _claims(plan_input, desired, claimed_kinds)
     parts += [*_claimed(plan_input, claims_by_id, claimed_kinds), Plan(problems=problems)]
-    named = {(child.kind.api.kind, child.name) for child in desired.children}
+    named = {
+        (child.kind.api.kind, child.name)
+        for child in desired.children
+        if plan_input.blind or not isinstance(child, Absent)
+    }
     kinds = {kind.api.kind: kind for kind in owns}
     declared = named | claims_by_id.keys()
     surplus = tuple(_surplus(plan_input, named, kinds, {one.kind.api.kind: one for one in shared}))
@@ -426,6 +456,10 @@ def _planned(plan_input: PlanInput, child: Child) -> Plan:
     match child:
         case Keep():
             return Plan()
+        case Absent():
+            if not plan_input.blind:
+                return Plan()
+            return ChildPlanner(plan_input, Apply(child.kind, child.name, child.fields)).emptied()
         case Finalized():
             given_up = {child.finalizer}
             write = (
@@ -450,7 +484,12 @@ def _surplus(
             continue
         meta = metadata(live)
         ref = replace(plan_input.ref(kinds[kind].api, name), uid=meta["uid"])
-        if kind in shared and others_hold_a_part(live, manager):
+        if plan_input.blind:
+            keeps = shared[kind].keeps if kind in shared else ()
+            kept = {field: live[field] for field in keeps if field in live}
+            empty = ChildPlanner(plan_input, Apply(kinds[kind], name, kept)).emptied()
+            yield from empty.writes
+        elif kind in shared and others_hold_a_part(live, manager):
             yield given_back(kinds[kind].api, live, shared[kind].keeps)
         else:
             yield Deletion(ref, meta.get("resourceVersion", ""))

@@ -182,7 +182,8 @@ class Write:
     force: `body` then has no other contested leaf, and has the observed version. `declared` is a
     digest of what compose declares; `body` leaves out the fields that others keep. A `foreign`
     object is not ours: nothing but `body` is ever written to it. `after` are the kinds whose writes
-    come first. It `is_complete` if `body` leaves out nothing that compose declares.
+    come first. It `is_complete` if `body` leaves out nothing that compose declares. One
+    that is `absent` is only read before it is created, and then not created.
     """
 
     ref: ObjectRef
@@ -196,6 +197,7 @@ class Write:
     foreign: bool = False
     after: frozenset[str] = frozenset()
     is_complete: bool = True
+    absent: bool = False
 
     @property
     def id(self) -> ChildId:

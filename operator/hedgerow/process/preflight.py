@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource, Resource
 
 READS = ("list", "watch")
+APPLIES = ("create", "patch")
 WRITES = ("get", "create", "patch", "delete")
 CLAIMS = ("get", "patch")
 
@@ -99,6 +100,6 @@ def _needed(
     if not controller.is_custom and controller.informs is None:
         yield controller.resource.api, CLAIMS
     for kind in controller.owns:
-        yield kind.api, (*READS, *WRITES)
+        yield kind.api, APPLIES if controller.blind else (*READS, *WRITES)
     for claimable in controller.claims:
         yield claimable.kind.api, (*READS, *CLAIMS)

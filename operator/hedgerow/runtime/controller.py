@@ -15,9 +15,11 @@ from structlog.contextvars import bound_contextvars
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing, Unauthenticated
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import metadata
+from hedgerow.plan.installations import PROBE
 from hedgerow.plan.oversized import oversize_of
 from hedgerow.plan.writes import content
 from hedgerow.runtime.applier import Applier
+from hedgerow.runtime.blind import BlindApplier
 from hedgerow.runtime.cache.caches import Source, concerned
 from hedgerow.runtime.cache.store import key_of
 from hedgerow.runtime.clock import Wall
@@ -80,7 +82,7 @@ class ControllerRunner:
         field_manager = planner.installation.field_manager(self.controller.name)
         self._reconciler = Reconciler(
             planner,
-            Applier(cluster, field_manager, self._meter),
+            self._applier(planner, field_manager),
             EventPublisher(
                 cluster,
                 planner,
@@ -109,6 +111,12 @@ class ControllerRunner:
         if self.controller.informs is not None:
             planner.reports.expect(self.controller.informs.controller.name, self._known_keys)
         self._measure()
+
+    def _applier(self, planner: ResourcePlanner, field_manager: str) -> Applier:
+        if self.controller.blind is None:
+            return Applier(self._cluster, field_manager, self._meter)
+        probe = planner.installation.common_manager(PROBE)
+        return BlindApplier(self._cluster, field_manager, planner.owner_in, probe, self._meter)
 
     def _measure(self) -> None:
         self._meter.queue(self.queue.__len__)

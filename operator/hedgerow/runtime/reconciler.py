@@ -16,10 +16,11 @@ import anyio
 import structlog
 
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing
-from hedgerow.objects import ObjectRef, annotation, metadata
+from hedgerow.objects import ObjectRef, annotation, is_terminating, metadata
 from hedgerow.plan import installations
 from hedgerow.plan import status as statuses
 from hedgerow.plan.conditions import Problem
+from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import ChildHistory, SettledChild
 from hedgerow.plan.installations import managed_elsewhere
 from hedgerow.plan.plan import WAITING, claims_of, plan_own
@@ -176,6 +177,10 @@ class Reconciler:
         field_policy = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
         # The generation of a built-in resource also changes by our claims and those who undo them.
         custom = self._controller.is_custom
+        if self._controller.blind is not None:
+            owned = self._cache.owned(state.uid, self._controller.home(key))
+            children = [(kind.api.kind, metadata(obj)["name"]) for kind, obj in owned]
+            state.expire(children, self._controller.blind, self._clock.now())
         state.renew(metadata(live).get("generation", 0) if custom else 0, field_policy)
         try:
             return await self._converge(_ReconcilePass(key, state))
@@ -285,6 +290,8 @@ class Reconciler:
         child: then the next pass is due after a while.
         """
         live, other_installation = self._cache.resource(key), self.other_installation(key)
+        if live is None:
+            self._states.pop(key, None)
         if live is None or other_installation is None:
             return Outcome()
         if other_installation not in self._other_installations:
@@ -371,10 +378,14 @@ class Reconciler:
     ) -> None:
         """Make one write and cache the response. Raises KubeError."""
         state = current_pass.state
-        if write.create and state.read_before_create and current_pass.may_read(write.id):
+        reads = state.read_before_create or write.absent
+        if write.create and reads and current_pass.may_read(write.id):
             found = await self._read_child(write.ref, current_pass)
             if found is not None:
                 return
+        if write.absent:
+            state.history[write.id] = ChildHistory(missing=True)
+            return
         with self._writing(write.ref, current_pass.key):
             applied = await self._applier.apply(
                 write,
@@ -400,7 +411,8 @@ class Reconciler:
                 self._meter.created(applied.obj, self._clock.now())
             else:
                 state.note_created(write.ref)
-        self._tell("claimed" if write.claims else applied.action, write.ref)
+        if applied.action != "unchanged" or self._controller.blind is None:
+            self._tell("claimed" if write.claims else applied.action, write.ref)
         await self._publisher.publish_write(observation, write, state)
 
     def _settled(self, write: Write, answer: Object) -> SettledChild | None:
@@ -706,7 +718,7 @@ class Reconciler:
         to_read_again = waits or self._planner.to_read_again(current_pass.state, current_pass.key)
         recheck = RECHECK_NAME if to_read_again else None
         asked = observation.desired.requeue_after
-        soonest = _soonest(asked, recheck, known.due_in(now))
+        soonest = _soonest(asked, recheck, known.due_in(now), self._controller.blind)
         return Outcome(
             retry=any(target not in known for target in self._problems(observation, current_pass)),
             requeue_after=soonest,
@@ -720,8 +732,17 @@ class Reconciler:
             # A child that was given back is not ours any more, and no watch shows it.
             self._store(ref).forget((ref.namespace, ref.name), ref.uid)
             return
+        if self._has_let_go(ref, answer):
+            # It is gone with this write, and the answer has no new version.
+            self._store(ref).forget((ref.namespace, ref.name), metadata(answer)["uid"])
+            return
         store, watched = self._store(ref), foreign or self._planner.is_watched(answer)
         (store.absorb if watched else store.adopt)(answer)
+
+    def _has_let_go(self, ref: ObjectRef, answer: Object) -> bool:
+        """Return whether the resource itself was kept by our finalizer alone."""
+        is_own = ref.api.kind == self._controller.resource.api.kind and self._controller.finalizer
+        return bool(is_own) and is_terminating(answer) and not finalizers_of(answer)
 
     def _store(self, ref: ObjectRef) -> Store:
         if ref.api.kind == self._controller.resource.api.kind:

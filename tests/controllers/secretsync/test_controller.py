@@ -8,6 +8,7 @@ from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded
 from hedgerow.controllers.secretsync.options import Options
 from hedgerow.controllers.secretsync.sharing import FINALIZER, TARGET_TYPE
 from hedgerow.fields import managed
+from hedgerow.kube import errors
 
 pytestmark = pytest.mark.anyio
 
@@ -379,3 +380,23 @@ class TestTypes:
 
         assert sync.data("app", "team-a") == {"password": coded("one"), "theirs": coded("kept")}
         assert sync.told("app")["Stalled"].startswith("Immutable: Secret/app cannot be changed")
+
+
+class TestValues:
+    async def test_a_refusal_that_repeats_a_value_does_not_get_out(self):
+        sync = Syncing("team-a")
+        marker = "pl4nted-m4rker"
+
+        async def refuse(sent):
+            if sent.verb == "apply" and sent.namespace == "team-a":
+                raise errors.Invalid(f"weak: {marker}, {coded(marker)}")
+
+        sync.worlds[0].cluster.before = refuse
+        sync.source("app", {"password": marker})
+        await sync.settle()
+
+        told = str([sync.told("app"), sync.server.list("events.k8s.io", "Event").items])
+        told += str([world.logs.entries for world in sync.worlds])
+        assert "weak: (hidden), (hidden)" in told
+        assert marker not in told
+        assert coded(marker) not in told

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import hedgerow
 from hedgerow import (
+    Absent,
     ApiResource,
     Apply,
     Condition,
@@ -93,7 +94,15 @@ def copies(options: Options, namespace: TargetNamespace, observed: Observed) -> 
             live = observed.child(Secret, name)
             anew = live is not None and not target.fits(live)
             children.append(Apply(Secret, name, target.fields, anew=anew))
-    return Desired(tuple(children))
+    # A copy of a source that is being deleted may be from before the start: it cannot be watched.
+    going = [source for source in map(Source, observed.related) if source.is_going]
+    named = {child.name for child in children}
+    gone = [
+        Absent(Secret, name, {"type": target.type})
+        for name, target in targets(source for source in going if source.is_readable).items()
+        if name not in named
+    ]
+    return Desired((*children, *gone))
 
 
 def report(secret: SourceSecret, observed: Observed) -> Desired:
@@ -200,6 +209,7 @@ def secretsync(
         relates=(_sources(options),),
         shared=(Shared(Secret, keeps=("type",)),),
         child_names={Secret: ("*",)},
+        blind=options.blind,
         informs=Informs(sources or secretsource(options), _sources_of),
         opt_in=True,
         options=OPTIONS,

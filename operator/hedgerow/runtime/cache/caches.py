@@ -41,6 +41,8 @@ class Source:
     relation: Relation | None = None
     claimable: Claimable | None = None
     fields: str = ""
+    blind: bool = False
+    """Whether nothing feeds it but the answers to our own writes."""
 
     @property
     def api(self) -> ApiResource:
@@ -69,8 +71,9 @@ class Cache:
     claimed: tuple[Source, ...] = ()
 
     def __iter__(self) -> Iterator[Source]:
-        """Iterate over all sources."""
-        return iter((*self.resources, *self.children, *self.related, *self.claimed))
+        """Iterate over all sources that are watched."""
+        children = (source for source in self.children if not source.blind)
+        return iter((*self.resources, *children, *self.related, *self.claimed))
 
     def resource(self, key: Key) -> Object | None:
         """Return the cached resource, or None."""
@@ -233,7 +236,13 @@ def build(
             for scope in ((watch.namespace,) if watch.namespace else scopes)
         ),
         children=tuple(
-            Source(kind, scope, selector, store(kind, indices))
+            Source(
+                kind,
+                scope,
+                selector,
+                store(kind, indices),
+                blind=controller.blind is not None,
+            )
             for kind in controller.owns
             for scope in scopes
         ),
