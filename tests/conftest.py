@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
 NODE = "tests/e2e"
+MACHINE = "tests/faults/test_machine.py"
 
 # The machine's load decides how long an example takes: no deadline, no complaint about slow data.
 _CALM = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -42,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 LONGEST = (
     NODE,
+    MACHINE,
     "tests/cluster/test_remedies.py",
     "tests/cluster/test_demo.py",
     "tests/plan/test_complexity.py",
@@ -56,6 +58,7 @@ LONGEST = (
     "tests/cluster/test_recovery.py",
     "tests/fields/test_ownership_on_model.py",
     "tests/faults/test_model_faults.py",
+    "tests/faults/test_mutants.py",
     "tests/cluster/test_cronjob.py",
     "tests/controllers/test_properties.py",
     "tests/cluster/test_bluegreen.py",
@@ -105,7 +108,9 @@ class ByFile(LoadFileScheduling):
         if up:
             chosen = [*ours, *untouched, *needless][:1]
         else:
-            chosen = [NODE] if NODE in waiting else needless[: not waiting]
+            # What has a server of its own takes long as well.
+            alone = [scope for scope in (NODE, MACHINE) if scope in self.workqueue]
+            chosen = alone or needless[: not waiting]
         # One more of the server of which there are fewest for what waits for it.
         fewest = min(waiting, key=lambda s: (self._count(s) + 1) / len(waiting[s]), default="")
         return chosen[0] if chosen else waiting[fewest][0]

@@ -18,9 +18,9 @@ from hedgerow.kube.errors import Unreachable
 from hedgerow.process import leadership
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES
-from model.cluster import Cluster, Sent
-from runtime.virtual import BACKEND, VirtualClock, VirtualLoop
-from runtime.watched import Watched
+from hedgerow.testing.memory.cluster import Cluster, Sent
+from hedgerow.testing.memory.watched import Watched
+from hedgerow.testing.virtual import BACKEND, VirtualClock, VirtualLoop
 from support.inline import inline
 from support.operating import BLUEGREEN, Process, quiet
 from support.registered import REGISTRY

@@ -12,6 +12,7 @@ from hedgerow import generate
 from hedgerow.cli.install.definitions import packaged_document
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import render
+from support.registered import ALL, RESOURCES
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -48,7 +49,11 @@ class TestTheRepository:
         kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
         others = {path.name for path in folder.glob("*.yaml")} - {"kustomization.yaml"}
 
-        assert set(kustomization["resources"]) == others
+        opt_in = {generate.crd_file(resource) for resource in ALL.resources} - {
+            generate.crd_file(resource) for resource in RESOURCES
+        }
+        assert {*kustomization["resources"]} | opt_in == others
+        assert not {*kustomization["resources"]} & opt_in
 
 
 class TestGenerate:

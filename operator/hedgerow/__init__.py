@@ -7,8 +7,13 @@ The author of a controller needs what is listed in `__all__` and nothing else:
 - `Observed` is what the caches show; `Desired` holds the children (`Apply`, `Create`, `Keep`,
   `Finalized`), the `Status` and the Events (`Notice`).
 - `Claim` holds fields of an object that is not owned; `Claimable` says which objects these may be.
-- `Resource` is the model of a built-in kind that a controller is for.
-- `CustomResource`, `Model`, `Status`, `Condition` and `Definition` declare the custom resource.
+- `waits_for` says what a Deployment still lacks, `replicas_of` which pods are its own, `named_by`
+  finds a resource by a label; `unprivileged`, `CONFINED` and `answers` are parts of a pod template.
+- `Resource` is the model of a built-in kind that a controller is for; `holders` tells who holds a
+  field (`Holder`), and `Observed.word` (`Word`) what its author says of it.
+- `timetable` reads the schedules of a CronJob (`Schedule`, `ScheduleError`).
+- `CustomResource`, `Model`, `Field`, `Status`, `Condition` and `Definition` declare the custom
+  resource.
 - `run(settings, controllers)` runs them, `main(controllers)` is a command line with everything
   that `hedgerow` has. Controllers of a package that names them in the entry point group
   `hedgerow.controllers` are found by `hedgerow` itself.
@@ -22,6 +27,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pydantic import Field
+
     from hedgerow.app import serve as run
     from hedgerow.cli import operate as main
     from hedgerow.contract import (
@@ -44,7 +51,19 @@ if TYPE_CHECKING:
         Report,
         Shared,
         Watch,
+        Word,
     )
+    from hedgerow.controllers.cronjob.missed import timetable
+    from hedgerow.controllers.cronjob.schedule import Schedule, ScheduleError
+    from hedgerow.controllers.workloads import (
+        CONFINED,
+        answers,
+        named_by,
+        replicas_of,
+        unprivileged,
+        waits_for,
+    )
+    from hedgerow.fields.managed import Holder, holders
     from hedgerow.plan.conditions import condition, ready, stalled
     from hedgerow.settings import Settings
     from hedgerow.validation import FieldError
@@ -85,22 +104,29 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "Absent", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap",
-    "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired", "FieldError",
-    "Finalized", "HorizontalPodAutoscaler", "Informs", "Job", "Keep", "Key", "Lag", "Model",
-    "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Option", "Pod",
-    "PodDisruptionBudget", "Relation", "Report", "Resource", "Rule", "Scale", "Secret", "Service",
-    "Settings", "Shared", "StatefulSet", "Status", "Time", "View", "Watch", "__version__",
-    "condition", "list_map", "main", "named_after", "ready", "rules", "run", "stalled",
+    "CONFINED", "Absent", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition",
+    "ConfigMap", "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired",
+    "Field", "FieldError", "Finalized", "Holder", "HorizontalPodAutoscaler", "Informs", "Job",
+    "Keep", "Key", "Lag", "Model", "Namespace", "Notice", "Object", "ObjectMeta", "Observed",
+    "Option", "Pod", "PodDisruptionBudget", "Relation", "Report", "Resource", "Rule", "Scale",
+    "Schedule", "ScheduleError", "Secret", "Service", "Settings", "Shared", "StatefulSet", "Status",
+    "Time", "View", "Watch", "Word", "__version__", "answers", "condition", "holders", "list_map",
+    "main", "named_after", "named_by", "ready", "replicas_of", "rules", "run", "stalled",
+    "timetable", "unprivileged", "waits_for",
 ]  # fmt: skip
 
 _PLACES = {
     "hedgerow.contract": (
         "Absent", "Apply", "Claim", "Claimable", "Controller", "Create", "Desired", "Finalized",
-        "Informs",
-        "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation", "Report", "Shared",
-        "Watch",
+        "Informs", "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation", "Report",
+        "Shared", "Watch", "Word",
     ),
+    "hedgerow.controllers.cronjob.missed": ("timetable",),
+    "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),
+    "hedgerow.controllers.workloads": (
+        "CONFINED", "answers", "named_by", "replicas_of", "unprivileged", "waits_for",
+    ),
+    "hedgerow.fields.managed": ("Holder", "holders"),
     "hedgerow.plan.conditions": ("condition", "ready", "stalled"),
     "hedgerow.settings": ("Settings",),
     "hedgerow.validation": ("FieldError",),
@@ -116,6 +142,7 @@ _PLACES = {
         "Column", "Definition", "Rule", "Scale", "list_map", "named_after", "rules",
     ),
     "hedgerow_schemas.job": ("Job",),
+    "pydantic": ("Field",),
 }  # fmt: skip
 _WHERE = {name: (module, name) for module, names in _PLACES.items() for name in names} | {
     "run": ("hedgerow.app", "serve"),

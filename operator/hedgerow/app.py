@@ -116,7 +116,7 @@ async def _run(
     if begun is None:
         return
     cluster, server = begun
-    names = tuple(controller.name for controller in controllers)
+    names = Registry(controllers).names
     async with (
         on_the_roster(settings, names, cluster, clock, stop),
         anyio.create_task_group() as tasks,

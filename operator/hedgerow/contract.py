@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Resource)
 V = TypeVar("V", bound=View)
 
+Word = Literal["", "yield", "claim"]
+"""What a resource's `hedgerow.dev/yield` and `hedgerow.dev/claim` say of a field."""
+
 Key = tuple[str, str]
 """Namespace and name of a resource; the namespace is empty for a cluster-scoped one."""
+
+
+def _unsaid(_kind: str, _name: str, _path: tuple[str, ...]) -> Word:
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,20 @@ class Observed:
     """What passes of a controller that `informs` this one found about this resource's children."""
     in_use: bool = False
     """Whether that controller makes children from this resource, or may do so: see `Informs`."""
+    resource: View | None = None
+    """The resource as it is at the API server, with its managed fields."""
+    field_manager: str = ""
+    """The field manager of this controller; `hedgerow.holders` tells what it holds."""
+    said: Callable[[str, str, tuple[str, ...]], Word] = _unsaid
+    """What the author of the resource says of a field; see `word`."""
+
+    def word(self, kind: type[View], name: str, *path: str) -> Word:
+        """Return what the resource's annotations say of a field of an object.
+
+        `claim` also means that the namespace allows claims: a field in `Desired.claims` that
+        somebody else holds is then taken by force, unless the claim waits.
+        """
+        return self.said(kind.api.kind, name, path)
 
     def child(self, kind: type[V], name: str) -> V | None:
         """Return the owned, related or claimable object of this kind and name, or None."""
@@ -133,12 +154,14 @@ class Claim:
     holds with another value are contested, as those of a child are. A claim that is not returned
     any more is given back: the fields stay with their other holders, or are removed.
 
-    `fields` have no identity, status, owner references or finalizers.
+    `fields` have no identity, status, owner references or finalizers. `waits`: why nothing is taken
+    by force now, although the author may claim it; empty if it may be taken at any time.
     """
 
     kind: type[View]
     name: str
     fields: Object
+    waits: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +275,14 @@ def namesake(obj: View) -> Key:
     return obj.namespace, obj.name
 
 
+def _always(_obj: View) -> bool:
+    return True
+
+
+def _whole(obj: Object) -> Object:
+    return obj
+
+
 @dataclass(frozen=True, slots=True)
 class Claimable:
     """The objects of a kind on which a controller may claim fields.
@@ -259,10 +290,16 @@ class Claimable:
     `of` returns the key of the one resource that may claim fields of an object, or None. It reads
     the object alone, so that after a restart too it is known whose an object is. The resource and
     the object are in one namespace; another key counts as None.
+
+    Of several controllers with one name each object has to concern exactly one, by `concerns`: the
+    others would give back what that one holds. `reduce` drops the fields that nobody reads before
+    an object is cached; `metadata` stays but for what changes with the status alone.
     """
 
     kind: type[View]
     of: Callable[[View], Key | None] = namesake
+    concerns: Callable[[View], bool] = _always
+    reduce: Callable[[Object], Object] = _whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +352,14 @@ class Controller(Generic[R]):
     `options` are its settings. `configure` returns the controller for those that are given, as
     text by name, `true` for a switch; it raises ValueError for one that is not valid.
 
+    `picks` returns whether an object of a built-in resource's kind is such a resource, by its
+    metadata alone, which is all that the view has; so is one of which we hold a field. Of all other
+    objects of the kind nothing but metadata is read, and nothing is cached. Without it, every
+    object is a resource.
+
+    Controllers for several built-in kinds may have one name, and so one field manager. They are
+    chosen together, and own nothing.
+
     Two functions are for admission, before a resource is stored; like `compose` they are pure and
     total. `validate` yields every error of a resource: at least all for which compose would report
     Stalled because of the spec alone, by the same rules. `default` returns an object with defaults;
@@ -342,6 +387,7 @@ class Controller(Generic[R]):
     blind: timedelta | None = None
     options: tuple[Option, ...] = ()
     configure: Callable[[Mapping[str, str]], Controller[Any]] | None = None
+    picks: Callable[[View], bool] | None = None
 
     @property
     def is_custom(self) -> bool:
@@ -359,6 +405,11 @@ class Controller(Generic[R]):
     def is_for_namespaces(self) -> bool:
         """Whether the resource is a Namespace, in which the children are."""
         return self.home(("", "x")) == "x"
+
+    @property
+    def title(self) -> str:
+        """Its name; with the kind of a built-in resource, since several of these may share one."""
+        return self.name if self.is_custom else f"{self.name}/{self.resource.api.kind}"
 
     @property
     def written(self) -> tuple[type[View], ...]:

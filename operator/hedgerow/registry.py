@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 GROUP = "hedgerow.controllers"
 """The entry point group in which other packages name their controllers."""
 NAME = "CONTROLLER"
-"""The name of the controller in a module of `hedgerow.controllers`."""
+"""The name of the controller in a module of `hedgerow.controllers`.
+
+It may also be several controllers of one name.
+"""
 
 
 LONGEST = 40
@@ -45,7 +48,10 @@ class PackageExit(Exception):  # noqa: N818 - named for what it stands for
 
 @dataclass(frozen=True)
 class Registry:
-    """Controllers in the order in which they are listed; names and kinds are unique."""
+    """Controllers in the order in which they are listed; names and kinds are unique.
+
+    Only controllers for several built-in kinds may share a name.
+    """
 
     controllers: tuple[Controller[Any], ...]
 
@@ -62,14 +68,15 @@ class Registry:
             _check(controller)
         _check_lags(self.controllers)
         kinds = [controller.resource.api.kind for controller in self.controllers]
-        for what, found in (("named", self.names), ("for kind", kinds)):
+        named = [name for name in self.names for _ in _apart(self[name])]
+        for what, found in (("named", named), ("for kind", kinds)):
             if twice := _twice(found):
                 raise ValueError(f"two controllers are {what} {twice}")
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The controllers' names, in order."""
-        return tuple(controller.name for controller in self.controllers)
+        """The controllers' names, in order, each once."""
+        return tuple(dict.fromkeys(controller.name for controller in self.controllers))
 
     @property
     def resources(self) -> tuple[type[CustomResource], ...]:
@@ -81,9 +88,12 @@ class Registry:
         """The names of the controllers whose resources are Namespaces; empty if there are none."""
         return ", ".join(one.name for one in self.controllers if one.is_for_namespaces)
 
-    def __getitem__(self, name: str) -> Controller[Any]:
-        """Return the controller with this name; raises KeyError."""
-        return {one.name: one for one in self.controllers}[name]
+    def __getitem__(self, name: str) -> tuple[Controller[Any], ...]:
+        """Return the controllers with this name, mostly one; raises KeyError."""
+        found = tuple(one for one in self.controllers if one.name == name)
+        if not found:
+            raise KeyError(name)
+        return found
 
     def of(self, group_version: str, kind: str) -> Controller[Any] | None:
         """Return the controller of a custom resource, or None."""
@@ -97,7 +107,7 @@ class Registry:
     def chosen(self, names: Iterable[str]) -> tuple[Controller[Any], ...]:
         """Return the controllers with these names, each once; without names, those not opt-in."""
         if given := tuple(dict.fromkeys(names)):
-            return tuple(_with_informed(self[name] for name in given))
+            return tuple(_with_informed(one for name in given for one in self[name]))
         return tuple(one for one in self.controllers if not one.opt_in)
 
     def limited(self, names: Iterable[str] = ()) -> Registry:
@@ -170,6 +180,12 @@ def _check(controller: Controller[Any]) -> None:
         )
 
 
+def _apart(named: tuple[Controller[Any], ...]) -> tuple[Controller[Any], ...]:
+    """Return the controllers of one name, only the first if they may share it."""
+    are_alike = len({one.opt_in for one in named}) == 1
+    return named[:1] if are_alike and not any(c.is_custom or c.owns for c in named) else named
+
+
 def _check_lags(controllers: Iterable[Controller[Any]]) -> None:
     """Raise ValueError for a lag whose metric has no valid name, or that of another metric."""
     known = set[str](Duration)
@@ -205,13 +221,13 @@ def installed(problem: Callable[[str], object] = lambda _: None) -> Registry:
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
             with redirect_stdout(sys.stderr):
-                controller = _loaded(entry)
-            Registry((*found, controller))
+                loaded = _loaded(entry)
+            Registry((*found, *loaded))
         except Exception as error:  # noqa: BLE001 - must not stop our own
             told = one_line(f"{type(error).__name__}: {error}")
             problem(f"controller {entry.name} of {_package(entry)} cannot be loaded: {told}")
         else:
-            found.append(controller)
+            found += loaded
     return Registry(tuple(found))
 
 
@@ -219,19 +235,27 @@ def _ours() -> Iterable[Controller[Any]]:
     for module in iter_modules(controllers.__path__, f"{controllers.__name__}."):
         found = import_module(f"{module.name}.controller" if module.ispkg else module.name)
         if hasattr(found, NAME):
-            yield getattr(found, NAME)
+            yield from _several(getattr(found, NAME)) or ()
 
 
-def _loaded(entry: EntryPoint) -> Controller[Any]:
+def _several(named: object) -> tuple[Controller[Any], ...] | None:
+    """Return one or several controllers as a tuple; None for anything else."""
+    found: tuple[object, ...] = named if isinstance(named, tuple) else (named,)  # pyright: ignore[reportUnknownVariableType]
+    if not found or not all(isinstance(one, Controller) for one in found):
+        return None
+    return cast("tuple[Controller[Any], ...]", found)
+
+
+def _loaded(entry: EntryPoint) -> tuple[Controller[Any], ...]:
     try:
         found = entry.load()
     except SystemExit as error:
         if type(error) is not SystemExit:
             raise  # that of a signal to ourselves
         raise PackageExit(f"it ends the program with {error.code!r}") from None
-    if not isinstance(found, Controller):
+    if (controllers := _several(found)) is None:
         raise TypeError(f"{entry.value} is no hedgerow.Controller")
-    return cast("Controller[Any]", found)
+    return controllers
 
 
 def _package(entry: EntryPoint) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from support.sources import modules
+from support.sources import running
 
 
 def test_only_the_applier_forces_and_only_for_claims():
     asked = [
         (module.name, ast.unparse(keyword.value))
-        for module in modules()
+        for module in running()
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call)
         for keyword in node.keywords
@@ -23,7 +23,7 @@ def test_only_the_applier_forces_and_only_for_claims():
 def test_only_one_request_can_say_so():
     said = [
         module.name
-        for module in modules()
+        for module in running()
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Constant) and node.value == "force"
     ]
@@ -34,7 +34,7 @@ def test_only_one_request_can_say_so():
 def test_only_planning_a_child_gives_a_write_its_claims():
     given = [
         module.name
-        for module in modules()
+        for module in running()
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) == "Write"

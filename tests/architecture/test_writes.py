@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.kube import clientside, reviews
 from hedgerow_schemas.base import ApiResource
-from support.sources import Module, modules
+from support.sources import Module, running
 
 CLIENT = "hedgerow/kube/cluster.py"
 """Where requests are put together: the one place that may name a method."""
@@ -31,14 +31,14 @@ def strings(module: Module) -> set[str]:
 
 def hedgerow() -> list[Module]:
     """Everything but the sandbox, which registers its own nodes before there is an operator."""
-    return [module for module in modules() if "/sandbox/" not in module.name]
+    return [module for module in running() if "/sandbox/" not in module.name]
 
 
 class TestWrites:
     def test_no_other_kind_of_patch_is_known_but_that_which_adopts(self):
         named = {
             module.name: kinds
-            for module in modules()
+            for module in running()
             if (kinds := {kind for kind in FOREIGN for text in strings(module) if kind in text})
         }
 
@@ -50,7 +50,7 @@ class TestWrites:
             clientside.created(api, "n", {"metadata": {"name": "x"}}, manager="m"),
             clientside.patched(api, "n", "x", {}, manager="m"),
         ]
-        [module] = [module for module in modules() if module.name == CLIENT_SIDE]
+        [module] = [module for module in running() if module.name == CLIENT_SIDE]
         made = [
             ast.unparse(node.args[2])
             for node in ast.walk(module.tree)
@@ -62,13 +62,13 @@ class TestWrites:
 
     def test_only_planning_asks_so(self):
         words = ("rehearse_create", "rehearse_patch")
-        named = {m.name for m in modules() for word in words if word in m.text}
+        named = {m.name for m in running() for word in words if word in m.text}
 
         assert named == {CLIENT, "hedgerow/cli/plan/submission.py"}
 
     def test_only_the_command_that_adopts_sends_it(self):
         words = ("replace_managed_fields", "kube.adoption", "import adoption")
-        named = {word: [m.name for m in modules() if word in m.text] for word in words}
+        named = {word: [m.name for m in running() if word in m.text] for word in words}
 
         assert named == {
             "replace_managed_fields": ["hedgerow/cli/adopt/command.py", CLIENT],
@@ -77,7 +77,7 @@ class TestWrites:
         }
 
     def test_it_can_express_nothing_but_less_managed_fields(self):
-        [adoption] = [module for module in modules() if module.name == ADOPTION]
+        [adoption] = [module for module in running() if module.name == ADOPTION]
         functions = [node for node in adoption.tree.body if isinstance(node, ast.FunctionDef)]
         public = [node.name for node in functions if not node.name.startswith("_")]
         paths = {text for text in strings(adoption) if text.startswith("/")}
@@ -97,7 +97,7 @@ class TestWrites:
         assert operations == {"test", "remove", "replace"}
 
     def test_nothing_is_put(self):
-        assert [module.name for module in modules() if "PUT" in strings(module)] == []
+        assert [module.name for module in running() if "PUT" in strings(module)] == []
 
     def test_requests_that_change_something_are_made_in_one_place(self):
         makers = {
@@ -125,7 +125,7 @@ class TestWrites:
     def test_force_is_off_unless_it_is_asked_for(self):
         defaults = [
             default.value
-            for module in modules()
+            for module in running()
             for node in ast.walk(module.tree)
             if isinstance(node, ast.arguments)
             for name, default in zip(node.kwonlyargs, node.kw_defaults, strict=True)

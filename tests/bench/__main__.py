@@ -8,7 +8,6 @@ measures: it starts an operator by a command line and judges it by what the API 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import re
@@ -24,10 +23,11 @@ from typing import Any, NamedTuple
 
 import anyio
 
+from bench.scale import SCALE_MARKS, curve, scaled, table
 from hedgerow.sandbox.binaries import Binaries
-from hedgerow.sandbox.cache import default_cache
 from hedgerow.sandbox.pins import pick
 from hedgerow.version import version
+from support.kopf import cache, kopf_python
 
 HERE = Path(__file__).parent
 NEUTRAL = HERE / "neutral"
@@ -98,13 +98,6 @@ async def servers(kubernetes: str) -> Path:
     return directory
 
 
-def cache(name: str, sources: Sequence[Path]) -> Path:
-    """Return where to keep what is built from these files."""
-    content = b"".join(path.read_bytes() for path in sorted(sources))
-    root = default_cache().root.parent / "bench"
-    return root / f"{name}-{hashlib.sha256(content).hexdigest()[:12]}"
-
-
 def go_peer() -> Path:
     """Return the operators in Go, built once."""
     sources = NEUTRAL / "peer-go"
@@ -116,17 +109,6 @@ def go_peer() -> Path:
         built.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["go", "build", "-o", built, "."], cwd=sources, check=True)
     return built
-
-
-def kopf_python() -> Path:
-    """Return the Python of an environment with kopf, made once."""
-    wanted = NEUTRAL / "peer-kopf" / "requirements.txt"
-    made = cache("kopf", [wanted])
-    python = made / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", made], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", wanted], check=True)
-    return python
 
 
 def measured(names: Sequence[str], given: argparse.Namespace, cp: Path) -> list[Result]:
@@ -211,10 +193,15 @@ def plot(pairs: Sequence[tuple[Result, Result]]) -> str:
 
 def report(results: Mapping[str, Any], page: Path) -> None:
     """Write the tables and the plot of these results between the marks of a page."""
+    _report_scale(results, page)
+    if results["pairs"]:
+        _report_pairs(results, page)
+
+
+def _report_pairs(results: Mapping[str, Any], page: Path) -> None:
     pairs = [(one[0], one[1]) for one in results["pairs"]]
     how = f"{results['n']} resources of each kind, {results['machine']}"
     lines = [
-        MARKS[0],
         f"Measured on {results['day']} with hedgerow {results['version']}: {how}.",
         "",
         *of_pairs(pairs),
@@ -223,11 +210,25 @@ def report(results: Mapping[str, Any], page: Path) -> None:
     ]
     if results["peers"]:
         lines += ["", "One run of each peer, in the same hour:", "", *of_peers(results["peers"])]
-    text = page.read_text("utf-8")
-    pattern = re.compile(f"{re.escape(MARKS[0])}.*{re.escape(MARKS[1])}", re.DOTALL)
-    filled = pattern.sub(lambda _: "\n".join([*lines, MARKS[1]]), text)
-    page.write_text(filled, "utf-8")
+    _fill(page, MARKS, lines)
     page.with_name("performance.svg").write_text(plot(pairs), "utf-8")
+
+
+def _report_scale(results: Mapping[str, Any], page: Path) -> None:
+    points = results.get("scale")
+    if not points:
+        return
+    how = f"Measured on {results['day']} with hedgerow {results['version']}: {results['machine']}."
+    picture = "![Memory by the number of objects](scale.svg)"
+    _fill(page, SCALE_MARKS, [how, "", *table(points), "", picture])
+    page.with_name("scale.svg").write_text(curve(points), "utf-8")
+
+
+def _fill(page: Path, marks: tuple[str, str], lines: Sequence[str]) -> None:
+    """Write lines between two marks of a page."""
+    pattern = re.compile(f"{re.escape(marks[0])}.*{re.escape(marks[1])}", re.DOTALL)
+    filled = pattern.sub(lambda _: "\n".join([marks[0], *lines, marks[1]]), page.read_text("utf-8"))
+    page.write_text(filled, "utf-8")
 
 
 def machine() -> str:
@@ -243,6 +244,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pairs", type=int, default=3, help=f"pairs of hedgerow and {SAME}")
     parser.add_argument("--peers", nargs="*", default=[], help="go-default, go-tuned, kopf, ...")
     parser.add_argument("--steady", type=float, default=60, help="seconds of rest in each run")
+    parser.add_argument(
+        "--scale",
+        nargs="*",
+        type=int,
+        default=[],
+        metavar="N",
+        help="then measure hedgerow alone with N of each kind: memory, restart, reaction",
+    )
     parser.add_argument("--kubernetes", default="", help="a pinned version")
     parser.add_argument("--output", type=Path, help="keep the figures in this file, as JSON")
     parser.add_argument("--report", type=Path, help="only write the page from such a file")
@@ -255,6 +264,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         pairs = [measured(["hedgerow", SAME], given, cp) for _ in range(given.pairs)]
         peers = {name: measured([name], given, cp)[0] for name in given.peers}
+        points = scaled(cp, given.scale) if given.scale else []
     finally:
         shutil.rmtree(cp)
     results = {
@@ -264,11 +274,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         "machine": machine(),
         "pairs": pairs,
         "peers": peers,
+        "scale": points,
     }
     if given.output:
         given.output.write_text(json.dumps(results, indent=1), "utf-8")
     report(results, given.page)
-    print("\n".join(of_pairs([(one[0], one[1]) for one in pairs])))
+    print("\n".join([*of_pairs([(one[0], one[1]) for one in pairs]), *table(points)]))
     return 0
 
 

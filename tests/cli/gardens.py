@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from hedgerow.kube import adoption, errors
+from hedgerow.testing.memory.cluster import Cluster, Sent
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import ApiResource
-from model.cluster import Cluster, Sent
-from model.kinds import BUILTIN, bluegreen
-from model.server import Server
+from model.ours import bluegreen
 from support import bluegreens
 
 Object = dict[str, Any]

@@ -19,7 +19,7 @@ from hedgerow.cli.sandbox import app
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.locks import Notice
 from hedgerow.sandbox.processes import birth
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 from support.fakes import Fakes
 from support.leftovers import nothing_left
 

@@ -1,6 +1,5 @@
 """Conftest: the real API servers that the tests of this directory share."""
 
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,10 +7,11 @@ import pytest
 
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.pins import pick
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import Audit
+from hedgerow.testing.plugin import telling
+from hedgerow.testing.sandboxes import find_binaries, name_for, running
 from support import binaries
-from support.api import Api
-from support.audit import Audit
-from support.clusters import cluster
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -23,7 +23,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     version = binaries.release_named(config.option.kubernetes)
     options = Options(kubernetes=version, nodes=nodes)
-    binaries.find(options, binaries.telling(config))
+    find_binaries(options, telling(config))
 
 
 @pytest.fixture(scope="session")
@@ -40,12 +40,9 @@ def newest(kubernetes: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def sandbox(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """etcd and the API server, with an audit log."""
-    root = tmp_path_factory.mktemp("sandbox")
-    options = Options(kubernetes=kubernetes, audit=root / "audit.log")
-    with cluster(root / "cluster", options) as up:
-        yield up
+def sandbox_options(kubernetes: str) -> Options:
+    """etcd and the API server, of that version."""
+    return Options(kubernetes=kubernetes)
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +50,7 @@ def nodes_sandbox(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> 
     """The same with controllers and a simulated node: Pods become Ready, garbage is collected."""
     root = tmp_path_factory.mktemp("nodes_sandbox")
     options = Options(kubernetes=kubernetes, nodes=1, audit=root / "audit.log")
-    with cluster(root / "cluster", options) as up:
+    with running(root / "cluster", options) as up:
         yield up
 
 
@@ -61,19 +58,13 @@ def nodes_sandbox(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> 
 def bare_sandbox(kubernetes: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """Another, on which no custom resource is installed; who installs one removes it again."""
     directory = tmp_path_factory.mktemp("bare_sandbox") / "cluster"
-    with cluster(directory, Options(kubernetes=kubernetes)) as up:
+    with running(directory, Options(kubernetes=kubernetes)) as up:
         yield up
 
 
 @pytest.fixture(scope="session")
 def nodes_binaries() -> None:
     """Say of a test that what it runs brings up a cluster with nodes: all is built before."""
-
-
-@pytest.fixture(scope="session")
-def audit(sandbox: Sandbox) -> Audit:
-    """What was asked of `sandbox`."""
-    return Audit(sandbox.directory.with_name("audit.log"))
 
 
 @pytest.fixture(scope="session")
@@ -95,8 +86,7 @@ def nodes_namespace(nodes_sandbox: Sandbox, request: pytest.FixtureRequest) -> I
 
 
 def _namespace(kubeconfig: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    words = "".join(c if c.isascii() and c.isalnum() else "-" for c in request.node.name.lower())
-    name = f"{words[:48].strip('-')}-{secrets.token_hex(4)}"
+    name = name_for(request.node.name)
     api = Api(kubeconfig)
     api.namespace(name)
     yield name

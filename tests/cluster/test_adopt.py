@@ -12,8 +12,8 @@ import yaml
 from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.errors import Stale
+from hedgerow.testing.api import Api, Object
 from hedgerow_schemas.base import ApiResource
-from support.api import Api, Object
 from support.bluegreens import FIELD_MANAGER
 from support.typed import Garden, Typing, body, typing
 from support.worlds import with_custom_resources

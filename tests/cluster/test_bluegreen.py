@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
-from support.api import Api
-from support.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.silence import Silence
+from hedgerow.testing.waiting import eventually
 from support.bluegreens import FIELD_MANAGER, USER, World, pods, prepare
-from support.eventually import eventually
 from support.running import Operator
-from support.silence import Silence
 
 pytestmark = pytest.mark.cluster
 

@@ -13,10 +13,10 @@ import pytest
 from cryptography import x509
 
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api, Object, Reply
+from hedgerow.testing.waiting import eventually, throughout
 from support.admitted import GROUP, MANAGER, USER, Replica, configure, remove, replicas, rules
-from support.api import Api, Object, Reply
 from support.cronjobs import VERSION, prepare, template
-from support.eventually import eventually, throughout
 from support.rights import grant
 
 pytestmark = pytest.mark.cluster

@@ -14,10 +14,10 @@ import pytest
 import library.scaler
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.waiting import eventually
 from library.scaler import WANTED
-from support.api import Api
-from support.audit import Audit, must_be_unforced_applies
-from support.eventually import eventually
 from support.packages import Package
 
 pytestmark = pytest.mark.cluster

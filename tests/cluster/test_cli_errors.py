@@ -14,9 +14,9 @@ import anyio
 import pytest
 import yaml
 
+from hedgerow.testing.waiting import eventually
 from support.bluegreens import bluegreen
 from support.clusters import undefine
-from support.eventually import eventually
 from support.running import PORTLESS
 from support.typed import answer
 

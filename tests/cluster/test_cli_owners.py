@@ -13,7 +13,7 @@ import yaml
 
 from hedgerow.kube.client import connect
 from hedgerow.kube.discovery import find, spelled
-from support.api import Api, Object
+from hedgerow.testing.api import Api, Object
 from support.bluegreens import bluegreen
 from support.edits import having
 from support.hedge import HEDGE

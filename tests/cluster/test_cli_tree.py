@@ -6,7 +6,6 @@ import json
 import os
 import re
 import secrets
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,11 +15,12 @@ import anyio
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit import Audit
+from hedgerow.testing.waiting import eventually
 from support import cronjobs, memcacheds
-from support.api import Api, Object
-from support.audit import Audit
 from support.bluegreens import World
-from support.eventually import eventually
+from support.following import Following
 from support.rights import grant
 from support.running import Operator
 from support.typed import answer
@@ -227,43 +227,13 @@ class TestRights:
         assert err.count("\n") == 1
 
 
-class Following:
-    """`hedgerow tree … -w` with its output in a file."""
-
-    def __init__(self, kubeconfig: Path, out: Path, *words: str) -> None:
-        self._out = out
-        with out.open("wb") as file, out.with_suffix(".err").open("wb") as err:
-            command = [*COMMAND, "-w", *words, "--kubeconfig", str(kubeconfig)]
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=file, stderr=err, env=os.environ
-            )
-
-    @property
-    def text(self) -> str:
-        return self._out.read_text("utf-8")
-
-    def says(self, pattern: str) -> None:
-        eventually(
-            lambda: re.search(pattern, self.text, re.MULTILINE), what=f"{pattern} in\n{self.text}"
-        )
-
-    def interrupt(self) -> int:
-        self._process.send_signal(signal.SIGINT)
-        return self._process.wait(20)
-
-    def kill(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait(10)
-
-
 @pytest.fixture
 def follow(nodes_sandbox: Sandbox, nodes_namespace: str, tmp_path: Path):
     begun: list[Following] = []
 
     def start(*words: str, kubeconfig: Path = nodes_sandbox.kubeconfig) -> Following:
         out = tmp_path / f"out{len(begun)}"
-        begun.append(Following(kubeconfig, out, *words, "-n", nodes_namespace))
+        begun.append(Following(kubeconfig, out, "tree", "-w", *words, "-n", nodes_namespace))
         return begun[-1]
 
     yield start

@@ -10,10 +10,10 @@ import pytest
 
 from hedgerow.deploy.overlays import parts
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually
 from support import bluegreens, cronjobs
-from support.api import Api, Object
 from support.bluegreens import World
-from support.eventually import eventually
 from support.registered import REGISTRY
 
 pytestmark = pytest.mark.cluster

@@ -11,15 +11,15 @@ import pytest
 
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import Audit
+from hedgerow.testing.silence import Silence
+from hedgerow.testing.waiting import eventually
 from support import bluegreens, memcacheds
-from support.api import Api
-from support.audit import Audit
-from support.eventually import eventually
 from support.memcacheds import World
 from support.policies import Impersonated
 from support.rights import grant
 from support.running import Operator
-from support.silence import Silence
 from support.situations import SITUATIONS, Contested, Situation, containers, deployment, image
 from support.typed import typing
 
@@ -122,7 +122,6 @@ def world(still: Silence, api: Api, nodes_sandbox: Sandbox, nodes_namespace: str
     return Looks(api, nodes_namespace, nodes_sandbox)
 
 
-@pytest.mark.oldest
 @pytest.mark.parametrize("situation", SITUATIONS, ids=str)
 class TestSituations:
     def test_the_status_says_who_holds_which_field(self, upset: Looks, situation: Situation):

@@ -15,9 +15,9 @@ from hedgerow.demo.page import Page
 from hedgerow.demo.shell import Shell
 from hedgerow.demo.stage import Stage, Target
 from hedgerow.kube.client import connect
+from hedgerow.testing.api import Api
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD
-from support.api import Api
 from support.clusters import undefine
 
 REFUSED = "metadata.annotations: Too long: may not be more than 262144 bytes"

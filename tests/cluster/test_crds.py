@@ -17,14 +17,14 @@ import pytest
 
 from hedgerow.cli.install.definitions import packaged_document, size
 from hedgerow.generate import sandbox_document
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name, render
 from hedgerow_schemas.editor import needed_types
 from hedgerow_schemas.openapi import DOCUMENT_PATH, excerpt
-from support.api import Api
-from support.eventually import eventually
-from support.registered import RESOURCES
+from support.registered import ALL
 from support.specimen import paths, specimen
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
@@ -112,7 +112,7 @@ def manifest(resource, namespace, name="demo", **spec):
 @pytest.mark.usefixtures("newest")  # they are made from its types
 class TestTheCommittedFiles:
     def test_the_packaged_types_are_those_of_this_server(self, document):
-        assert packaged_document() == excerpt(document, needed_types(RESOURCES))
+        assert packaged_document() == excerpt(document, needed_types(ALL.resources))
 
     @pytest.mark.anyio
     async def test_generate_takes_the_types_from_a_sandbox_of_the_newest_kubernetes(
@@ -121,7 +121,7 @@ class TestTheCommittedFiles:
     ):
         document = await sandbox_document()
 
-        assert excerpt(document, needed_types(RESOURCES)) == packaged_document()
+        assert excerpt(document, needed_types(ALL.resources)) == packaged_document()
 
 
 class TestSizes:

@@ -10,10 +10,10 @@ import pytest
 
 from hedgerow.sandbox import ports
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
 from support import bluegreens
-from support.api import Api
 from support.bluegreens import World
-from support.eventually import eventually
 from support.rights import account, grant
 from support.running import Operator
 

@@ -13,8 +13,10 @@ import pytest
 
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Sandbox
-from support.api import Api, Object
-from support.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.silence import Silence
+from hedgerow.testing.waiting import eventually, throughout
 from support.cronjobs import (
     FIELD_MANAGER,
     SCHEDULED_AT,
@@ -27,9 +29,7 @@ from support.cronjobs import (
     seconds_of,
     template,
 )
-from support.eventually import eventually, throughout
 from support.running import Operator
-from support.silence import Silence
 
 pytestmark = pytest.mark.cluster
 
@@ -77,7 +77,6 @@ def every_minute(operator: Operator, nodes_sandbox: Sandbox) -> Iterator[World]:
     api.close()
 
 
-@pytest.mark.oldest
 class TestStarting:
     def test_every_start_gets_one_job_named_after_its_second(self, world: World):
         # Of starts that are missed only the latest is made up for: the pace leaves room for none.

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from support.api import Api
-from support.eventually import eventually
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
 from support.leftovers import nothing_left
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from hedgerow.cli.install.definitions import (
 )
 from hedgerow.kube.client import connect
 from hedgerow.kube.retry import Timing
+from hedgerow.testing.api import Api
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD, crd_name, render
-from support.api import Api
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from support.api import Api, Object
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually, throughout
 from support.bluegreens import FIELD_MANAGER, World
-from support.eventually import eventually, throughout
 from support.running import PORTLESS, Operator
 from support.typed import Answer, answer
 from support.worlds import with_custom_resources
@@ -224,7 +224,6 @@ class Polluted:
         world.api.apply(body, TWO, subresource="status").must()
 
 
-@pytest.mark.oldest
 class TestGivingUpAll:
     @pytest.fixture
     def polluted(self, start, world) -> World:

@@ -15,12 +15,12 @@ from hedgerow.kube import errors
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.kube.watch import Bookmark, reflect
 from hedgerow.sandbox.cluster import Options, Sandbox
+from hedgerow.testing.api import Api
+from hedgerow.testing.sandboxes import running as sandboxed
 from hedgerow_schemas.base import ApiResource, Object
 from kube.recipes import RECIPES, Plain, configmap
 from kube.recordings import Recording
 from kube.worlds import CONFIG_MAP, Recorder, World, reflected
-from support.api import Api
-from support.clusters import cluster as sandboxed
 from support.rights import grant
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost
 from hedgerow.runtime.leaderelection.other_leader import Leader, live_leader
 from hedgerow.runtime.leaderelection.record import LEASES, Take, seen
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.waiting import eventually, throughout
 from runtime.leases import Server
-from support.api import Api, Object
-from support.audit import Audit, must_be_unforced_applies
 from support.contender import LEASE, LEASE_MANAGER, LEDGER, SHORT, Contender, leadership
-from support.eventually import eventually, throughout
 from support.held_up import HeldUp
 from support.rights import grant
 

@@ -11,8 +11,8 @@ import pytest
 
 import library.greeter
 from hedgerow.sandbox.cluster import Sandbox
-from support.api import Api
-from support.eventually import eventually
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
 from support.packages import Package
 
 pytestmark = pytest.mark.cluster

@@ -12,9 +12,9 @@ import yaml
 
 from hedgerow.deploy.overlays import OVERLAYS
 from hedgerow.sandbox.cluster import Options, Sandbox
-from support.api import Api, Object
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.sandboxes import running as cluster
 from support.bluegreens import ROOT
-from support.clusters import cluster
 from support.registered import RESOURCES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]

@@ -18,10 +18,10 @@ from hedgerow.deploy.rights import of_cluster, of_controllers
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.sandbox.ports import choose
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit import Audit
+from hedgerow.testing.waiting import eventually
 from support import bluegreens, cronjobs, memcacheds
-from support.api import Api, Object
-from support.audit import Audit
-from support.eventually import eventually
 from support.granted import denied, granted, requests, used
 from support.registered import REGISTRY, RESOURCES
 from support.rewriting import IMAGE as IMAGE_INSTEAD

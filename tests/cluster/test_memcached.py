@@ -10,12 +10,12 @@ import anyio
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
-from support.api import Api
-from support.audit import Audit, must_be_unforced_applies
-from support.eventually import eventually, throughout
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.silence import Silence
+from hedgerow.testing.waiting import eventually, throughout
 from support.memcacheds import FIELD_MANAGER, ORIGINAL, RESTRICTED, USER, World, prepare
 from support.running import Operator
-from support.silence import Silence
 
 pytestmark = pytest.mark.cluster
 

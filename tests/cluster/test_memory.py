@@ -17,12 +17,12 @@ import httpx
 import pytest
 
 from hedgerow.sandbox.cluster import Options, Sandbox
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.sandboxes import running as cluster
+from hedgerow.testing.waiting import eventually
 from support import bluegreens, cronjobs
-from support.api import Api, Object
 from support.bluegreens import USER, World, bluegreen, prepare
-from support.clusters import cluster
 from support.confined import Cgroup, confined
-from support.eventually import eventually
 from support.rights import grant
 from support.running import Operator
 from support.stored import Etcd, clone

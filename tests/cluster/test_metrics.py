@@ -18,9 +18,9 @@ from hedgerow.runtime.metrics import Meters
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.serving.authorization import Access
 from hedgerow.serving.metrics import metrics_app
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit import Audit
 from serving.serving import pair, served
-from support.api import Api, Object
-from support.audit import Audit
 from support.rights import account, grant
 
 pytestmark = [pytest.mark.cluster, pytest.mark.anyio]

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually
 from support.accounts import must_account
-from support.api import Api, Object
 from support.cases import Case
 from support.edits import having
-from support.eventually import eventually
 from support.hedge import HEDGE
 from support.manifests import CASES, RICH_DEPLOYMENT, SERVICE
 from support.workloads import AUTOSCALER, DEPLOYMENT

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hedgerow.fields.ownership import Verdict, judge, leave_out, residual
-from support.api import Api, Reply
+from hedgerow.testing.api import Api, Reply
 from support.cases import Case, Field, Object
 from support.edits import at, having, only, reversed_lists
 from support.facts import visible

@@ -6,8 +6,8 @@ import pytest
 
 from hedgerow.fields.managed import entry, managers
 from hedgerow.fields.ownership import judge, leave_out, residual
+from hedgerow.testing.api import Object
 from model.programs import World
-from support.api import Object
 from support.facts import (
     OTHER,
     OURS,

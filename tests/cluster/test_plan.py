@@ -14,10 +14,10 @@ import yaml
 
 from hedgerow.kube.client import connect
 from hedgerow.runtime.clock import SystemClock
-from support.api import Api, Object
-from support.audit import Audit
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit import Audit
+from hedgerow.testing.waiting import eventually
 from support.bluegreens import World, bluegreen, pods
-from support.eventually import eventually
 from support.planned import FixedClock, Operator
 from support.registered import CONTROLLERS
 from support.rights import grant

@@ -23,7 +23,7 @@ from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Sandbox
-from support.api import Api, Object
+from hedgerow.testing.api import Api, Object
 from support.bluegreens import World
 from support.planned import FixedClock, Operator, Told, foretold, happened
 from support.worlds import with_custom_resources

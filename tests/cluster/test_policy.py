@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
-from support.api import Api, Object
+from hedgerow.testing.api import Api, Object
 from support.bluegreens import ROOT
 from support.policies import (
     ACCOUNT,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
-from support.api import Api, Object, Reply
-from support.eventually import eventually
+from hedgerow.testing.api import Api, Object, Reply
+from hedgerow.testing.waiting import eventually
 from support.policies import (
     CLAIMS,
     MANAGER,

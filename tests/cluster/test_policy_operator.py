@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import Audit
+from hedgerow.testing.waiting import eventually
 from support import bluegreens, cronjobs, memcacheds
-from support.api import Api
-from support.audit import Audit
-from support.eventually import eventually
 from support.policies import in_force
 from support.rights import grant
 from support.running import Operator

@@ -13,11 +13,11 @@ import pytest
 import yaml
 
 from hedgerow.sandbox.cluster import Options, Sandbox
-from support.api import Api
-from support.audit import Audit
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import Audit
+from hedgerow.testing.sandboxes import running as cluster
+from hedgerow.testing.waiting import eventually
 from support.bluegreens import USER, World, prepare
-from support.clusters import cluster
-from support.eventually import eventually
 from support.proxy import Proxy
 from support.running import Operator
 

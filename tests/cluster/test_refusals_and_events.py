@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
 from support import bluegreens, cronjobs
-from support.api import Api
 from support.bluegreens import World
-from support.eventually import eventually
 from support.refusing import Refusing, refusing
 from support.rights import grant
 from support.running import Operator

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from support.api import Api
+from hedgerow.testing.api import Api
 from support.bluegreens import FIELD_MANAGER
 from support.typed import Garden, Typing, body, typing
 from support.worlds import with_custom_resources

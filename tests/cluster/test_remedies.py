@@ -16,9 +16,9 @@ import pytest
 from hedgerow.plan.remedies import CLAIMABLE
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
 from support import bluegreens, memcacheds
-from support.api import Api
-from support.eventually import eventually
 from support.memcacheds import World
 from support.rights import grant
 from support.running import Operator

@@ -11,10 +11,10 @@ import yaml
 
 from hedgerow.generate import CRDS, crd_file
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import CustomResource
-from support.api import Api
-from support.eventually import eventually
-from support.registered import RESOURCES
+from support.registered import ALL
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 
@@ -27,14 +27,14 @@ Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 
 def moved(text: str) -> str:
     """Put every group aside, so that other tests' definitions stay untouched."""
-    for resource in RESOURCES:
+    for resource in ALL.resources:
         text = text.replace(resource.api.group, f"{resource.api.kind.lower()}.committed.test")
     return text
 
 
 def kind_of(path: Path) -> type[CustomResource]:
     kind = yaml.safe_load(path.read_text("utf-8"))["kind"]
-    return next(resource for resource in RESOURCES if resource.api.kind == kind)
+    return next(resource for resource in ALL.resources if resource.api.kind == kind)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def kubectl(sandbox: Sandbox) -> Kubectl:
 
 @pytest.fixture(scope="module")
 def installed(api: Api, kubectl: Kubectl) -> None:
-    for resource in RESOURCES:
+    for resource in ALL.resources:
         text = (ROOT / CRDS / crd_file(resource)).read_text("utf-8")
         crd = yaml.safe_load(moved(text))
         first = api.apply(crd, "test").must()
@@ -73,7 +73,7 @@ def installed(api: Api, kubectl: Kubectl) -> None:
 @pytest.mark.usefixtures("installed")
 class TestSamples:
     def test_there_is_one_of_every_resource(self):
-        assert {kind_of(path) for path in SAMPLES} == set(RESOURCES)
+        assert {kind_of(path) for path in SAMPLES} == set(ALL.resources)
 
     @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
     @pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client", "server"])

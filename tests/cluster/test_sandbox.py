@@ -19,9 +19,9 @@ from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.leash import marked
 from hedgerow.sandbox.ports import choose
-from support.api import Api
-from support.audit import WRITES, Audit
-from support.eventually import eventually
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import WRITES, Audit
+from hedgerow.testing.waiting import eventually
 from support.killed import killed
 from support.leftovers import leftovers, nothing_left
 

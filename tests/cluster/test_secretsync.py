@@ -23,9 +23,9 @@ from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import parts
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.sandbox.cluster import Sandbox
-from support.api import Api
-from support.audit import Audit, must_be_unforced_applies
-from support.eventually import eventually
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.waiting import eventually
 from support.granted import denied, requests
 from support.registered import ALL
 from support.running import Operator

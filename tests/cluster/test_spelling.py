@@ -10,7 +10,7 @@ import pytest
 
 from hedgerow.fields.canonical import canonical_object, quantity
 from hedgerow.fields.ownership import judge
-from support.api import Api, Object
+from hedgerow.testing.api import Api, Object
 from support.cases import container, pod, workload
 from support.hedge import CUSTOM, HEDGE
 from support.manifests import LEASE

@@ -11,13 +11,13 @@ import anyio
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit import Audit
+from hedgerow.testing.silence import Silence
+from hedgerow.testing.waiting import eventually
 from support import bluegreens, cronjobs, memcacheds
-from support.api import Api, Object
-from support.audit import Audit
-from support.eventually import eventually
 from support.rights import grant
 from support.running import Operator
-from support.silence import Silence
 from support.typed import Typing, typing
 
 pytestmark = pytest.mark.cluster

@@ -12,10 +12,10 @@ import anyio
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api, Object, Reply
+from hedgerow.testing.waiting import eventually
 from support.admitted import USER, configure, remove, replicas, rules
-from support.api import Api, Object, Reply
 from support.cronjobs import GROUP, VERSION, prepare, template
-from support.eventually import eventually
 from support.policies import Impersonated
 from support.rights import grant
 from support.typed import answer

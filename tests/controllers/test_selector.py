@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.controllers.workloads import matches, names, text
+from hedgerow.controllers.workloads import matches, named_by, text
 from hedgerow_schemas.base import View
 
 Object = dict[str, Any]
@@ -90,4 +90,4 @@ class TestNames:
         ],
     )
     def test_the_label_names_a_resource_of_the_same_namespace(self, labels, keys):
-        assert names("of")(View({"metadata": {"namespace": "ns", "labels": labels}})) == keys
+        assert named_by("of")(View({"metadata": {"namespace": "ns", "labels": labels}})) == keys

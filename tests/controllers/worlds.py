@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from controllers.subject import Subject
 from hedgerow.contract import Controller
-from hedgerow.controllers import bluegreen, memcached
+from hedgerow.controllers import bluegreen, guestbook, memcached
 from hedgerow.controllers.cronjob import controller
 from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.bluegreen import LONGEST_NAME, BlueGreen
 from hedgerow_schemas.cronjob import CronJob
+from hedgerow_schemas.guestbook import Guestbook
 from hedgerow_schemas.memcached import LARGEST, Memcached
 
 Object = dict[str, Any]
@@ -107,6 +108,25 @@ def memcacheds(draw: st.DrawFn) -> Object:
 
 
 @st.composite
+def guestbooks(draw: st.DrawFn) -> Object:
+    """Valid Guestbooks, of two ConfigMaps between which they change."""
+    spec = st.fixed_dictionaries(
+        {
+            "size": st.sampled_from([1, 2, 10]),
+            "configMapName": st.sampled_from(["pages", "others"]),
+        },
+        optional={"alias": st.sampled_from(["Phone", "Address", "Name"])},
+    )
+    return {
+        "apiVersion": Guestbook.api.group_version,
+        "kind": Guestbook.api.kind,
+        "metadata": {"name": draw(labels), "namespace": "default", "uid": "owner-uid"},
+        "spec": draw(spec),
+        "status": draw(st.sampled_from([{}, {"active": "a", "standby": ["b"]}])),
+    }
+
+
+@st.composite
 def cronjobs(draw: st.DrawFn) -> Object:
     """Valid CronJobs, of schedules that are due, stalled, far off or no schedules at all."""
     pod = {**draw(pod_specs), "restartPolicy": "Never"}
@@ -190,6 +210,27 @@ SUBJECTS = (
             ("status", "conditions"),
             ("status", "containerStatuses"),
             ("status", "initContainerStatuses"),
+        ),
+    ),
+    Subject(
+        cast("Controller[Resource]", guestbook.CONTROLLER),
+        guestbooks(),
+        lambda name: (name, "pages", "others"),
+        (
+            ("metadata", "generation"),
+            ("metadata", "deletionTimestamp"),
+            ("metadata", "labels"),
+            ("metadata", "labels", guestbook.NAMED_BY),
+            ("metadata", "ownerReferences"),
+            ("spec", "template", "spec", "volumes"),
+            ("spec", "replicas"),
+            ("status",),
+            ("status", "phase"),
+            ("status", "replicas"),
+            ("status", "updatedReplicas"),
+            ("status", "availableReplicas"),
+            ("status", "observedGeneration"),
+            ("status", "conditions"),
         ),
     ),
     Subject(

@@ -5,9 +5,9 @@ from typing import Any
 from e2e.callers import ask
 from e2e.node.images import PYTHON
 from e2e.pods import container, user
-from support.api import Object
+from hedgerow.testing.api import Object
+from hedgerow.testing.waiting import eventually
 from support.bluegreens import World
-from support.eventually import eventually
 
 PORT, TARGET = 80, 8080
 _SOON = 120.0

@@ -15,8 +15,8 @@ from e2e.node.node import Node
 from e2e.node.prepared import Prepared, prepare
 from e2e.pods import RESTRICTED
 from hedgerow.sandbox.locks import Progress
-from support.api import Api
-from support.eventually import eventually
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
 
 HERE = Path(__file__).parent
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from e2e.node.images import OPERATOR, ROOT
 from e2e.node.node import Node
 from e2e.pods import is_ready
-from support.api import Api, Object
-from support.eventually import eventually
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually
 
 NAMESPACE = "hedgerow-system"
 NAME = "hedgerow"

@@ -12,9 +12,9 @@ from e2e.background import Background
 from e2e.node.images import MEMCACHED, PAUSE_IMAGE, PYTHON
 from e2e.node.node import Node
 from e2e.pods import container, user
-from support.api import Api, Object, Reply
+from hedgerow.testing.api import Api, Object, Reply
+from hedgerow.testing.waiting import eventually
 from support.bluegreens import World, bluegreen
-from support.eventually import eventually
 
 COLOURS = ("Blue", "Green")
 SIZES = (1, 2)

@@ -3,8 +3,8 @@
 from typing import Any
 
 from e2e.node.node import Node
-from support.api import Api, Object
-from support.eventually import eventually
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually
 
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 CONFINED = {

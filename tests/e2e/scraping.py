@@ -7,9 +7,9 @@ import httpx
 
 from e2e.deployment import NAMESPACE
 from e2e.node.node import Node
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually
 from support import rights
-from support.api import Api, Object
-from support.eventually import eventually
 
 NAME = f"hedgerow-metrics.{NAMESPACE}.svc"
 PORT = 8080

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes
 from e2e.deployment import NAMESPACE, Deployment
 from e2e.load import Answers, Writer, cronjob
 from e2e.node.node import Node
-from support.api import Api, Object, Reply
+from hedgerow.testing.api import Api, Object, Reply
 
 SECRET, SERVICE, PORT = "hedgerow-serving", "hedgerow-webhook", 9443
 _NAME = f"{SERVICE}.{NAMESPACE}.svc"

@@ -12,9 +12,9 @@ from pydantic_core import from_json
 from e2e.node.images import PYTHON
 from e2e.node.node import Node
 from e2e.pods import container, user
-from support.api import Api, Object, Reply
+from hedgerow.testing.api import Api, Object, Reply
+from hedgerow.testing.waiting import eventually
 from support.cronjobs import GROUP, VERSION
-from support.eventually import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360), pytest.mark.usefixtures("deployment")]
 

@@ -6,8 +6,8 @@ from e2e.deployment import ACCOUNT, REPLICAS, Deployment
 from e2e.node.images import MEMCACHED
 from e2e.node.node import Node
 from e2e.pods import is_ready
-from support.api import Api, Object
-from support.eventually import eventually
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -12,8 +12,8 @@ from e2e.deployment import REPLICAS, Deployment
 from e2e.node.images import OPERATOR
 from e2e.node.node import Node
 from e2e.pods import container, pod, user
-from support.api import Api, Object
-from support.eventually import eventually
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360)]
 

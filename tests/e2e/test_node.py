@@ -14,8 +14,8 @@ from e2e.node.images import PYTHON
 from e2e.node.init import POD_BRIDGE
 from e2e.node.node import Node
 from e2e.pods import container, finished, is_ready, pod, user
-from support.api import Api, Object
-from support.eventually import eventually
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -12,10 +12,10 @@ from e2e.node.images import PYTHON
 from e2e.node.node import Node
 from e2e.pods import container, user
 from hedgerow.deploy.rights import Right, of_installation
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit import Entry
+from hedgerow.testing.waiting import eventually
 from support import cronjobs
-from support.api import Api, Object
-from support.audit import Entry
-from support.eventually import eventually
 from support.granted import denied, granted, requests, used
 from support.rewriting import IMAGE as IMAGE_INSTEAD
 from support.rewriting import rewriting

@@ -6,7 +6,7 @@ from e2e.deployment import NAME, NAMESPACE, REPLICAS, Deployment
 from e2e.load import Answers, Load, asking
 from e2e.node.node import Node
 from e2e.serving import connecting
-from support.api import Api
+from hedgerow.testing.api import Api
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(500)]
 

@@ -9,8 +9,8 @@ from e2e.deployment import NAME, NAMESPACE, Deployment
 from e2e.load import Answers, Load, asking, cronjob
 from e2e.node.node import Node
 from e2e.serving import SECRET, Certificates, connecting, stored
-from support.api import Api
-from support.eventually import eventually
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(550)]
 

@@ -11,10 +11,10 @@ from e2e.colours import PORT, Coloured, colour
 from e2e.node.images import MEMCACHED, PYTHON
 from e2e.node.node import Node
 from e2e.pods import container, finished, pod, spec, user
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually
 from support import cronjobs
-from support.api import Api, Object
 from support.cronjobs import SCHEDULED_AT, ended, seconds_of
-from support.eventually import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360), pytest.mark.usefixtures("deployment")]
 

@@ -24,8 +24,8 @@ from faults.proxy import Proxy
 from faults.scenarios import SCENARIOS
 from faults.troubles import Target
 from hedgerow.sandbox.cluster import Options
-from support.api import Api
-from support.clusters import cluster
+from hedgerow.testing.api import Api
+from hedgerow.testing.sandboxes import running as cluster
 from support.worlds import with_custom_resources
 
 LANES, SLOW_LANES = 10, 8

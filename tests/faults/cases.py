@@ -16,7 +16,7 @@ from faults.machine import QUIET, Reference, Run, World, prepared
 from faults.proxy import Reply, Trouble
 from faults.scenarios import CRON, EVERY_SECOND, Object, Scenario, apply, collect, jobs
 from faults.troubles import ANY_STEP, LONG_OUTAGE, OUTAGE, REFUSALS, Target
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 
 SILENT_PATIENCE = 240.0
 """A watch that says nothing is given up after 90 s."""

@@ -7,14 +7,15 @@ import pytest
 from faults.__main__ import world as brought_up
 from faults.machine import World
 from hedgerow.sandbox.cluster import Options
-from support import binaries
+from hedgerow.testing.plugin import telling
+from hedgerow.testing.sandboxes import find_binaries
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what is missing now: it takes longer than a test may."""
     names = {name for item in session.items for name in getattr(item, "fixturenames", ())}
     if "faulty_world" in names and not session.config.option.collectonly:
-        binaries.find(Options(), binaries.telling(session.config))
+        find_binaries(Options(), telling(session.config))
 
 
 @pytest.fixture(scope="session")

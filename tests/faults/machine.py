@@ -26,7 +26,7 @@ from faults.scenarios import Object, Scenario, Step, collect
 from faults.signatures import signature
 from faults.troubles import ANY_STEP, Target
 from hedgerow.sandbox.cluster import Sandbox
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 
 QUIET, LAST_QUIET = 1.0, 1.5
 """Seconds without a write after which nothing more is expected: between steps, and at the end."""

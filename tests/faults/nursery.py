@@ -23,7 +23,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 
 _DIES_WITH_ITS_PARENT = 1
 

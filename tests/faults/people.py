@@ -13,13 +13,15 @@ import httpx
 import yaml
 
 from faults.scenarios import Object
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 
 PLURALS = {
     "BlueGreen": "bluegreens",
+    "ConfigMap": "configmaps",
     "CronJob": "cronjobs",
     "Deployment": "deployments",
     "Event": "events",
+    "Guestbook": "guestbooks",
     "Job": "jobs",
     "Lease": "leases",
     "Memcached": "memcacheds",

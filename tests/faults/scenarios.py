@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from hedgerow.contract import Controller
-from support.registered import CONTROLLERS
+from support.registered import ALL
 
 Object = dict[str, Any]
 
@@ -76,7 +76,7 @@ class Scenario:
     @property
     def declared(self) -> Controller[Any]:
         """The controller itself."""
-        return CONTROLLERS[self.controller]
+        return ALL[self.controller]
 
     @property
     def children(self) -> tuple[Object, ...]:
@@ -157,7 +157,7 @@ def collect(people: People, kinds: tuple[Object, ...]) -> bool:
     clean = True
     alive = {
         controller["metadata"]["uid"]
-        for each in CONTROLLERS.values()
+        for each in ALL.controllers
         for controller in people.every(
             {
                 "apiVersion": each.resource.api.group_version,
@@ -467,6 +467,57 @@ def _memcached_changed() -> Iterator[Step]:
     yield removal(CACHE, "memcached")
 
 
+# --- Guestbook ----------------------------------------------------------------------------------
+
+BOOK = target("webapp.my.domain/v1", "Guestbook", "book")
+PAGES, OTHERS = (target("v1", "ConfigMap", name) for name in ("pages", "others"))
+SHOWING = target("apps/v1", "Deployment", "book")
+
+
+def _mounted(people: People) -> str:
+    live = people.get(SHOWING) or {}
+    return live["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"] if live else ""
+
+
+def _guestbook_moved() -> Iterator[Step]:
+    yield Step(
+        "created",
+        apply(BOOK, size=2, configMapName="pages"),
+        both(observed(BOOK, Ready="False/Unavailable"), lambda people: _mounted(people) == "pages"),
+    )
+    yield Step("rolled out", roll_out(SHOWING), observed(BOOK, Ready="True/Serving"))
+    yield Step(
+        "contested",
+        _take_image(SHOWING, "guestbook", "busybox:theirs"),
+        observed(BOOK, Contested="True/FieldConflict"),
+    )
+    yield Step(
+        "changed in every field",
+        apply(BOOK, size=3, configMapName="others", alias="Phone"),
+        both(
+            observed(BOOK, Contested="True/FieldConflict"),
+            at(SHOWING, "spec", "replicas", is_=3),
+            lambda people: _mounted(people) == "others" and people.get(PAGES),
+        ),
+    )
+    yield Step(
+        "rolled out again",
+        roll_out(SHOWING),
+        both(observed(BOOK, Contested="True/FieldConflict"), lambda people: not people.get(PAGES)),
+    )
+    yield Step(
+        "its ConfigMap deleted",
+        lambda people: people.delete(OTHERS),
+        both(observed(BOOK), lambda people: people.get(OTHERS)),
+    )
+    yield Step(
+        "agreed upon",
+        _take_image(SHOWING, "guestbook", "busybox:1.37"),
+        both(observed(BOOK, Contested=""), at(SHOWING, *_IMAGE, is_="busybox:1.37")),
+    )
+    yield removal(BOOK, "guestbook")
+
+
 # --- CronJob ------------------------------------------------------------------------------------
 
 CRON = target("batch.tutorial.kubebuilder.io/v1", "CronJob", "cron")
@@ -616,6 +667,7 @@ SCENARIOS = (
     Scenario("bluegreen-changed", "bluegreen", DEMO, tuple(_bluegreen_changed())),
     Scenario("memcached-scaled", "memcached", CACHE, tuple(_memcached_scaled())),
     Scenario("memcached-changed", "memcached", CACHE, tuple(_memcached_changed())),
+    Scenario("guestbook-moved", "guestbook", BOOK, tuple(_guestbook_moved())),
     Scenario("cronjob-forbidding", "cronjob", CRON, tuple(_cronjob_forbidding())),
     Scenario("cronjob-guarded", "cronjob", CRON, tuple(_cronjob_guarded())),
 )

@@ -9,12 +9,12 @@ import pytest
 from faults.__main__ import faults
 from faults.people import PLURALS
 from faults.scenarios import SCENARIOS
-from support.registered import CONTROLLERS
+from support.registered import ALL
 
 WORDS = ("created", "contested", "changed", "deleted")
 
 
-@pytest.mark.parametrize("controller", CONTROLLERS)
+@pytest.mark.parametrize("controller", ALL.names)
 def test_every_controller_has_a_scenario_with_all_that_is_to_happen(controller):
     steps = " ".join(step.name for s in SCENARIOS if s.controller == controller for step in s.steps)
 

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.ownership import judge
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
 from model.bodies import NAMESPACE
-from model.kinds import BUILTIN, bluegreen, cronjob, memcached
+from model.ours import bluegreen, cronjob, memcached
 from model.programs import APPLIERS, ModelWorld, laid, programs
-from model.server import Server
 from model.subjects import SUBJECTS
 
 Object = dict[str, Any]

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from hedgerow.fields.managed import Holder
 from hedgerow.fields.owners import Gone, Node, Ownership, owners
 from hedgerow.fields.redaction import HIDDEN
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
 from model.bodies import NAMESPACE
-from model.kinds import BUILTIN, bluegreen, cronjob, memcached
+from model.ours import bluegreen, cronjob, memcached
 from model.programs import ModelWorld, programs
-from model.server import Server
 from model.subjects import SUBJECTS
 from support.accounts import must_account
 from support.judged import Object, item, live, want

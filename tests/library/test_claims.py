@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -17,13 +19,20 @@ from hedgerow.deploy.names import Names
 from hedgerow.deploy.rights import Right, of_controllers
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.process.preflight import _needed
-from hedgerow.registry import Registry
+from hedgerow.registry import Registry, installed
 from hedgerow.serving.admission.configuration import configurations, webhook_names
 from hedgerow_schemas.bluegreen import BlueGreen
 from library import scaler
+from library.greeter import GREETER
 from library.scaler import SCALER, Autoscaler
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class StatefulWorkload(hedgerow.Resource):
+    """A StatefulSet; nothing is installed for it."""
+
+    api: ClassVar[hedgerow.ApiResource] = hedgerow.StatefulSet.api
 
 
 def controller(**more: Any) -> hedgerow.Controller[Any]:
@@ -104,6 +113,43 @@ class TestRegistry:
             Registry((odd,))
         assert webhook_names([SCALER]) == frozenset()
         assert configurations([SCALER], name="hedgerow", namespace="hedgerow-system") == []
+
+
+class TestOneName:
+    """Controllers for several built-in kinds may have one name, and so one field manager."""
+
+    OTHER = replace(SCALER, resource=StatefulWorkload, claims=())
+
+    def test_they_are_chosen_together(self):
+        registry = Registry((SCALER, self.OTHER))
+
+        assert registry.names == ("scaler",)
+        assert registry["scaler"] == registry.chosen(("scaler",)) == (SCALER, self.OTHER)
+        assert [one.title for one in registry.controllers] == [
+            "scaler/Deployment",
+            "scaler/StatefulSet",
+        ]
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            controller(),
+            replace(OTHER, owns=(hedgerow.Service,)),
+            replace(OTHER, opt_in=True),
+        ],
+        ids=["a custom resource", "children", "chosen otherwise"],
+    )
+    def test_no_others_may(self, other):
+        with pytest.raises(ValueError, match="two controllers are named scaler"):
+            Registry((SCALER, replace(other, name="scaler")))
+
+    def test_a_module_and_a_package_may_name_them_together(self, monkeypatch):
+        both = (replace(SCALER, name="both"), replace(self.OTHER, name="both"))
+        entry = SimpleNamespace(name="both", value="both", dist=None, load=lambda: both)
+        monkeypatch.setattr("hedgerow.registry._ours", lambda: (GREETER,))
+        monkeypatch.setattr("hedgerow.registry.entry_points", lambda group: [entry])
+
+        assert installed().names == ("greeter", "both")
 
 
 class TestRights:

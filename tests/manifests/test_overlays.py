@@ -11,18 +11,24 @@ import yaml
 from hedgerow.deploy.names import HEALTH, METRICS, WEBHOOK, Names
 from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.workload import GRACE, PAUSE
+from hedgerow.generate import crd_file
 from hedgerow.runtime.leaderelection.elector import DEAD, RELEASE
 from hedgerow.runtime.leaderelection.thread import LEAVE, PATIENCE
 from hedgerow.serving.httpserver import server as served
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.loop_latency import TOO_LATE
 from hedgerow.settings import Settings
-from support.registered import REGISTRY
+from support.registered import ALL, REGISTRY
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "hedgerow:1"
-LEFT_OUT = {"samples": {"bluegreen-whenavailable.yaml"}, "monitoring": {"rules.yaml"}}
-"""What is there and not to be applied with the rest: another form of the same."""
+OPT_IN = [controller for controller in ALL.controllers if controller.opt_in]
+LEFT_OUT = {
+    "crds": {crd_file(controller.resource) for controller in OPT_IN if controller.is_custom},
+    "samples": {"bluegreen-whenavailable.yaml", *(f"{one.name}.yaml" for one in OPT_IN)},
+    "monitoring": {"rules.yaml"},
+}
+"""What is there and not to be applied with the rest: another form of the same, or opt-in."""
 
 
 def objects(overlay: str, instance: str = "") -> list[dict]:

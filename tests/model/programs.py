@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from hypothesis import strategies as st
 
 from hedgerow.kube import errors
-from model.answers import Refused
-from model.schema import Object
-from model.server import Server
+from hedgerow.testing.memory.answers import Refused
+from hedgerow.testing.memory.schema import Object
+from hedgerow.testing.memory.server import Server
 from model.subjects import Subject
 
 APPLIERS = ("one", "two", "three")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from hedgerow.testing.memory.schema import Object
 from model.bodies import (
     BLUEGREEN,
     BUDGET,
@@ -23,7 +24,6 @@ from model.bodies import (
     parts,
     some,
 )  # fmt: skip
-from model.schema import Object
 
 Edit = tuple[tuple[Any, ...], tuple[Any, ...]]
 """A path, and the values that it may be given; None takes it away."""

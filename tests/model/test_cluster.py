@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from hedgerow.kube import errors
-from model.cluster import Cluster, Sent, selects
-from model.kinds import CONFIG_MAP, DEPLOYMENT
-from model.server import Server
+from hedgerow.testing.memory.cluster import Cluster, Sent, selects
+from hedgerow.testing.memory.kinds import CONFIG_MAP, DEPLOYMENT
+from hedgerow.testing.memory.server import Server
 
 pytestmark = pytest.mark.anyio
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from model.answers import Refused
-from model.server import Server
+from hedgerow.testing.memory.answers import Refused
+from hedgerow.testing.memory.server import Server
 from model.subjects import SUBJECTS
 
 Object = dict[str, Any]

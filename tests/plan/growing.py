@@ -58,6 +58,7 @@ MODULES = {
     "transfers": "hedgerow.plan.transfers",
     "tree_diff": "hedgerow.cli.tree.diff",
     "validation": "hedgerow.validation",
+    "watch_changes": "hedgerow.cli.watch.changes",
     "withdraw": "hedgerow.cli.withdraw.plan",
     "workloads": "hedgerow.controllers.workloads",
     "writes": "hedgerow.plan.writes",

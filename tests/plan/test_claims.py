@@ -16,10 +16,10 @@ from hedgerow.plan.plan import plan, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
 from hedgerow.plan.writes import ChildId, Write, judge_claim, normal_form, unguarded
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy, field_policy_of
+from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Status, View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
-from model.server import Server
 
 Object = dict[str, Any]
 
@@ -322,11 +322,52 @@ class TestSpelling:
         assert not judge_claim(want, live, MANAGER, "").settled
 
 
+class TestWaiting:
+    """A claim that the author allows, and compose holds back."""
+
+    POLICY = field_policy_of({"hedgerow.dev/claim": "Deployment/web: spec.replicas"})
+    WAITING = replace(replicas(3), waits="it was taken before")
+
+    @pytest.fixture(params=[False, True], ids=["of another", "of itself"])
+    def stage(self, request) -> Stage:
+        stage = Stage(built_in=request.param)
+        stage.server.apply({**TARGET, "spec": {"replicas": 7}}, "rival")
+        return stage
+
+    def test_nothing_is_taken_by_force_and_the_reason_is_told(self, stage):
+        made = stage.plan(self.WAITING, field_policy=self.POLICY)
+
+        assert (made.requests, [field.path for field in made.contested]) == ((), [".spec.replicas"])
+        (line,) = made.ignored
+        assert line.startswith("hedgerow.dev/claim: Deployment/web: spec.replicas has no effect on")
+        assert line.endswith(": it was taken before")
+
+    def test_once_it_waits_no_longer_it_is_taken_although_nothing_else_has_changed(self, stage):
+        stage.plan(self.WAITING, field_policy=self.POLICY)
+        (write,) = stage.carry_out(replicas(3), field_policy=self.POLICY)
+
+        assert [leaf.path for leaf in write.claims] == [".spec.replicas"]
+        assert stage.replicas == 3
+
+    def test_what_yields_as_well_says_so(self, stage):
+        both = field_policy_of(
+            {
+                "hedgerow.dev/claim": "Deployment/web: spec.replicas",
+                "hedgerow.dev/yield": "Deployment/web: spec.replicas",
+            }
+        )
+
+        assert stage.plan(self.WAITING, field_policy=both).contested == ()
+        assert both.word("Deployment", "web", ("spec", "replicas")) == "yield"
+        assert self.POLICY.word("Deployment", "web", ("spec", "replicas")) == "claim"
+        assert self.POLICY.word("Deployment", "other", ("spec", "replicas")) == ""
+
+
 class TestBuiltIn:
     def test_the_annotation_and_the_claim_are_one_declaration(self):
         stage = Stage(built_in=True)
         stage.carry_out(replicas(3))
-        made = plan_own(stage.plan_input(), {ID: {"spec": {"replicas": 3}}}, '{"a":1}')
+        made = plan_own(stage.plan_input(), {ID: replicas(3)}, '{"a":1}')
         (write,) = made.writes
         stage.server.apply(write.body, MANAGER)
 

@@ -8,11 +8,11 @@ from hedgerow.contract import Create
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.finalizers import finalization, finalizers_of
 from hedgerow.plan.writes import declare
+from hedgerow.testing.memory.answers import Refused
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.job import Job
-from model.answers import Refused
-from model.kinds import BUILTIN
-from model.server import Server
 from plan.made import entry, live
 
 Object = dict[str, Any]

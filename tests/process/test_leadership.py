@@ -28,11 +28,11 @@ from hedgerow.runtime.leaderelection.thread import own_thread
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving.health import Checks
 from hedgerow.settings import Settings
+from hedgerow.testing.memory import kinds
+from hedgerow.testing.memory.cluster import Cluster
+from hedgerow.testing.memory.server import Server
+from hedgerow.testing.virtual import BACKEND, VirtualClock
 from hedgerow_schemas.base import ApiResource
-from model import kinds
-from model.cluster import Cluster
-from model.server import Server
-from runtime.virtual import BACKEND, VirtualClock
 from support.inline import inline
 
 NAMES = ("bluegreen", "memcached", "cronjob")

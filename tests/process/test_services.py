@@ -27,7 +27,7 @@ from hedgerow.serving.httpserver.connections import ListenError
 from hedgerow.serving.httpserver.limits import PROBES, REVIEWS, SCRAPES
 from hedgerow.serving.loop_latency import BEAT
 from hedgerow.settings import Settings
-from runtime.virtual import BACKEND, VirtualClock
+from hedgerow.testing.virtual import BACKEND, VirtualClock
 from serving.certs import Server, shown, unavailable
 from serving.serving import pair
 from support.registered import REGISTRY

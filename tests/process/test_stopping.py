@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hedgerow.process.stopping import Stop
-from runtime.virtual import BACKEND
+from hedgerow.testing.virtual import BACKEND
 
 pytestmark = pytest.mark.anyio
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from hedgerow.contract import Controller
 from hedgerow.controllers.cronjob import controller
+from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.base import Resource
-from model.cluster import Sent
 from runtime.world import NS, World
 
 Object = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hedgerow.runtime import applier, observation, reconciler
-from runtime.virtual import BACKEND
+from hedgerow.testing.virtual import BACKEND
 from runtime.world import World
 
 

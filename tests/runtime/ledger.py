@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from hedgerow.controllers.cronjob.controller import START_GUARD
-from model.server import Server
+from hedgerow.testing.memory.server import Server
 
 Object = dict[str, Any]
 Start = tuple[str, str]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hedgerow.kube import errors
-from model.cluster import Sent
+from hedgerow.testing.memory.cluster import Sent
 from runtime.world import World
 
 Object = dict[str, Any]

@@ -15,8 +15,8 @@ from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
-from runtime.virtual import VirtualClock
-from runtime.watched import Watched
+from hedgerow.testing.memory.watched import Watched
+from hedgerow.testing.virtual import VirtualClock
 from runtime.world import CONTROLLER, World
 
 

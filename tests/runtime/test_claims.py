@@ -13,14 +13,14 @@ from hedgerow.kube import errors
 from hedgerow.plan.conditions import stalled
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.cache.budget import Budget
+from hedgerow.testing.memory import kinds
+from hedgerow.testing.memory.cluster import Sent
+from hedgerow.testing.memory.kind import Kind
+from hedgerow.testing.memory.podspec import ANY
+from hedgerow.testing.memory.schema import Struct
 from hedgerow_schemas.base import ApiResource, Object, Resource, Status, View
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment
-from model import kinds
-from model.cluster import Sent
-from model.kind import Kind
-from model.podspec import ANY
-from model.schema import Struct
 from runtime.scenes import refuse
 from runtime.world import World
 

@@ -11,9 +11,9 @@ import pytest
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot
 from hedgerow.runtime.cache.caches import Cache
 from hedgerow.runtime.controller import WALL_CHECK, WORKERS
-from model.cluster import Sent
+from hedgerow.testing.memory.cluster import Sent
+from hedgerow.testing.virtual import EPOCH, VirtualClock
 from runtime.shop import Shop, quiet
-from runtime.virtual import EPOCH, VirtualClock
 
 pytestmark = pytest.mark.anyio
 

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.answers import Refused
+from hedgerow.testing.memory.answers import Refused
+from hedgerow.testing.virtual import run
 from runtime.people import COLOURS, SPECS, People, unreported
-from runtime.virtual import run
 from runtime.world import Crash, World
 
 colours = st.sampled_from(COLOURS)

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hedgerow.runtime.credentials import Credentials
-from runtime.virtual import VirtualClock
+from hedgerow.testing.virtual import VirtualClock
 
 
 class Clock(VirtualClock):

@@ -15,8 +15,8 @@ from hedgerow.kube import errors
 from hedgerow.objects import ObjectRef
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.workqueue import Lane
+from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.builtin import Service
-from model.cluster import Sent
 from runtime.scenes import CREATION, settled
 from runtime.shop import Shop, quiet
 from runtime.world import DEMO, World

@@ -12,13 +12,13 @@ from prometheus_client import generate_latest
 from hedgerow.controllers.cronjob import controller as cronjob
 from hedgerow.kube import errors
 from hedgerow.runtime.metrics import ACTIONS, MANAGERS, OTHER, OUTCOMES, Meter, Meters
+from hedgerow.testing.memory.cluster import Sent
+from hedgerow.testing.virtual import EPOCH
 from hedgerow_schemas.builtin import Deployment
-from model.cluster import Sent
 from runtime.clockwork import Clockwork, started
 from runtime.scenes import IMAGE, settled, take_image
 from runtime.shop import Shop, quiet
 from runtime.test_reconciler_terms import annotate
-from runtime.virtual import EPOCH
 from runtime.world import World, pods
 
 LABELS = {

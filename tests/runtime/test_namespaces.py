@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from hedgerow.kube import errors
 from hedgerow.kube.watch import Bookmark, Changed
 from hedgerow.runtime.namespaces import Namespaces, reduced
-from runtime.virtual import VirtualClock
+from hedgerow.testing.virtual import VirtualClock
 
 pytestmark = pytest.mark.anyio
 

@@ -79,10 +79,10 @@ class TestLook:
 
     async def test_a_look_changes_no_cache(self):
         world = await settled()
-        before = [dict(source.store._objects) for source in world.cache]
+        before = [dict(source.store._entries) for source in world.cache]
         await planner(world).observe(DEMO, state(world), frozenset())
 
-        assert [dict(source.store._objects) for source in world.cache] == before
+        assert [dict(source.store._entries) for source in world.cache] == before
 
     async def test_one_made_in_a_thread_comes_to_the_same(self, monkeypatch):
         world = await settled()

@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.kube import errors
 from hedgerow.objects import NORMAL_FORM_ANNOTATION
-from model.cluster import Sent
+from hedgerow.testing.memory.cluster import Sent
 from runtime.clockwork import MINUTE, POD, Clockwork, calm, started
 from runtime.scenes import refuse
 

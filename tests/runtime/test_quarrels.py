@@ -11,9 +11,9 @@ from hedgerow.contract import Apply, Controller, Desired
 from hedgerow.controllers import bluegreen
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.runtime.state import MOST_REPEATS
+from hedgerow.testing.memory.cluster import Cluster
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.builtin import Deployment
-from model.cluster import Cluster
 from runtime.scenes import BLUE, settled
 from runtime.world import World, pods
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow.kube import errors
-from model.cluster import Sent
+from hedgerow.testing.memory.cluster import Sent
+from hedgerow.testing.virtual import run
 from runtime.scenes import (
     CREATION,
     RESPELLED,
@@ -20,7 +21,6 @@ from runtime.scenes import (
     take_image,
     writes_of,
 )
-from runtime.virtual import run
 from runtime.world import DEMO, Crash, World, pods
 
 Object = dict[str, Any]

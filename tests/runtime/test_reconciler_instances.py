@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hedgerow.objects import CONTROLLER_LABEL
-from model.cluster import Cluster
+from hedgerow.testing.memory.cluster import Cluster
 from runtime.scenes import BLUE, settled
 from runtime.world import World
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hedgerow.runtime import observation
-from model.cluster import Sent
+from hedgerow.testing.memory.cluster import Sent
 from runtime.scenes import (
     BLUE,
     IMAGE,

@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.kube import errors
 from hedgerow.runtime.state import MOST_REPEATS
-from model.cluster import Sent
+from hedgerow.testing.memory.cluster import Sent
 from runtime.scenes import (
     BLUE,
     CREATION,

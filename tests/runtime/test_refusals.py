@@ -32,8 +32,8 @@ from hedgerow.runtime.refusals import (
     Rule,
 )
 from hedgerow.runtime.state import ResourceState, Unsent
+from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.bluegreen import BlueGreen
-from model.cluster import Sent
 from runtime.scenes import everything, settled, take_image
 from runtime.shop import Shop, quiet
 from runtime.world import World, pods

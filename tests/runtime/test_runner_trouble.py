@@ -10,7 +10,7 @@ import pytest
 from hedgerow.contract import Desired, Observed
 from hedgerow.controllers import bluegreen
 from hedgerow.kube import errors
-from model.cluster import Sent
+from hedgerow.testing.memory.cluster import Sent
 from runtime.shop import Shop, quiet
 
 pytestmark = pytest.mark.anyio

@@ -10,8 +10,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from hedgerow.kube.errors import Forbidden, Unreachable
-from model.answers import Refused
-from model.cluster import Sent
+from hedgerow.testing.memory.answers import Refused
+from hedgerow.testing.memory.cluster import Sent
+from hedgerow.testing.virtual import run
 from runtime.clockwork import (
     MINUTE,
     Clockwork,
@@ -22,7 +23,6 @@ from runtime.clockwork import (
     started,
 )
 from runtime.ledger import Ledger
-from runtime.virtual import run
 from runtime.world import Crash
 
 Object = dict[str, Any]

@@ -16,7 +16,7 @@ from hedgerow.runtime.workqueue import (
     Lane,
     WorkQueue,
 )
-from runtime.virtual import VirtualClock
+from hedgerow.testing.virtual import VirtualClock
 
 A, B, C = ("ns", "a"), ("ns", "b"), ("ns", "c")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hedgerow.contract import Key
 from hedgerow.runtime.workqueue import Closed, WorkQueue
-from runtime.virtual import VirtualClock, run
+from hedgerow.testing.virtual import VirtualClock, run
 
 A, B, C = ("ns", "a"), ("ns", "b"), ("other", "c")
 

@@ -20,11 +20,12 @@ from hedgerow.runtime.events.recorder import Allowance
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reports import Reports
+from hedgerow.testing.memory import kinds
+from hedgerow.testing.memory.cluster import Cluster, Sent
+from hedgerow.testing.memory.feed import Feed
+from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Resource
-from model import kinds
-from model.cluster import Cluster, Sent
-from model.server import Server
-from runtime.feed import Feed
+from model import ours
 
 Object = dict[str, Any]
 
@@ -84,7 +85,7 @@ class World:
         reports: Callable[[], Reports] = Reports,
     ) -> None:
         self._budget, self._reports = budget, reports
-        custom = (kinds.bluegreen(), kinds.cronjob(), kinds.memcached())
+        custom = (ours.bluegreen(), ours.cronjob(), ours.memcached())
         self.server = server or Server((*kinds.BUILTIN, *custom), namespaces=(NS, "other"))
         self.cluster = Cluster(self.server)
         self.clock = ModelClock(self.server)

@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 from support.fakes import Fakes
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from hedgerow.sandbox import leash
 from hedgerow.sandbox.leash import MARK, Leash, marked
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 
 SLEEP = [sys.executable, "-IS", "-c", "import time; print('on', flush=True); time.sleep(600)"]
 

@@ -11,7 +11,7 @@ import pytest
 
 from hedgerow.sandbox import processes
 from hedgerow.sandbox.processes import Started, alive, birth, end, launch, memory, recorded, send
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 
 SLEEP = "import time; print('on', flush=True); time.sleep(600)"
 DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}"

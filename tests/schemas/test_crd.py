@@ -11,7 +11,7 @@ from hedgerow_schemas.crd import crd_name, render
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.definition import EDITOR, Column, Definition
 from hedgerow_schemas.memcached import Memcached
-from support.registered import RESOURCES
+from support.registered import ALL
 
 DOCUMENT = packaged_document()
 
@@ -128,7 +128,7 @@ class TestRender:
 class TestEveryCrd:
     """What the API server asks of every structural schema, checked without one."""
 
-    @pytest.fixture(params=RESOURCES, ids=lambda resource: resource.api.kind)
+    @pytest.fixture(params=ALL.resources, ids=lambda resource: resource.api.kind)
     def every_node(self, request):
         return list(nodes(root(render(request.param, DOCUMENT, describe=True))))
 

@@ -10,7 +10,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from hedgerow.generate import SCHEMAS, editor_file
-from support.registered import RESOURCES
+from support.registered import ALL
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = sorted(
@@ -23,14 +23,14 @@ def test_a_sample_is_valid_by_the_schema_that_it_names(path):
     first = path.read_text("utf-8").splitlines()[0]
     named = (path.parent / first.removeprefix("# yaml-language-server: $schema=")).resolve()
     sample = yaml.safe_load(path.read_text("utf-8"))
-    kind = next(r for r in RESOURCES if r.api.kind == sample["kind"])
+    kind = next(r for r in ALL.resources if r.api.kind == sample["kind"])
 
     assert named == ROOT / SCHEMAS / editor_file(kind)
     schema = json.loads(named.read_text("utf-8"))
     assert [e.message for e in Draft7Validator(schema).iter_errors(sample)] == []
 
 
-@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.api.kind)
+@pytest.mark.parametrize("resource", ALL.resources, ids=lambda resource: resource.api.kind)
 def test_a_schema_is_valid_draft_7_which_editors_read(resource):
     schema = json.loads((ROOT / SCHEMAS / editor_file(resource)).read_text("utf-8"))
 

@@ -18,7 +18,7 @@ from hedgerow.serving.certificates.issuing import Material, certificates, signed
 from hedgerow.serving.certificates.rotation import Rules
 from hedgerow.serving.certificates.secret import SECRET, SecretStore
 from hedgerow.serving.certificates.self_signed import SharedCertificates
-from runtime.virtual import VirtualClock
+from hedgerow.testing.virtual import VirtualClock
 
 Object = dict[str, Any]
 HOOK = "cronjob.hedgerow.dev"

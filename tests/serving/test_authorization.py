@@ -19,7 +19,7 @@ from hedgerow.serving.authorization import (
     Access,
     Verdict,
 )
-from runtime.virtual import BACKEND, VirtualClock
+from hedgerow.testing.virtual import BACKEND, VirtualClock
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from hedgerow.serving.loop_latency import BEAT, SPAN, TOO_LATE, Pulse
-from runtime.virtual import BACKEND, VirtualClock
+from hedgerow.testing.virtual import BACKEND, VirtualClock
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
-from support.api import Api, Object
+from hedgerow.testing.api import Api, Object
 from support.rights import grant
 
 ROOT = Path(__file__).parents[2]

@@ -1,29 +1,10 @@
-"""Clusters: a sandbox for as long as a test session lasts, and not a moment longer."""
+"""Clusters: what a test leaves of a sandbox that others use as well."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from pathlib import Path
-
-import anyio
-
-from hedgerow.sandbox.cluster import Options, Sandbox
+from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api
+from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.crd import CRD, crd_name
-from support.api import Api
-from support.eventually import eventually
 from support.registered import RESOURCES
-
-
-@contextmanager
-def cluster(directory: Path, options: Options) -> Generator[Sandbox]:
-    """Bring a sandbox up and take it down again; even a killed test run leaves nothing running."""
-    sandbox = Sandbox(directory)
-    anyio.run(sandbox.up, options)
-    leash = sandbox.leash()
-    try:
-        yield sandbox
-    finally:
-        anyio.run(sandbox.down)
-        leash.release()
 
 
 def undefine(sandbox: Sandbox) -> None:

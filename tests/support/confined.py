@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 
 _ROOT = Path("/sys/fs/cgroup")
 _V1 = _ROOT / "memory"

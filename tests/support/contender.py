@@ -24,8 +24,8 @@ from hedgerow.kube.transport import PIECE
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, Timing
 from hedgerow.runtime.leaderelection.thread import own_thread
+from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import ApiResource
-from support.eventually import eventually
 
 LEASE, LEASE_MANAGER = "hedgerow", "hedgerow-lease"
 LEDGER = ApiResource("v1", "ConfigMap", "configmaps")

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from model.kinds import BUILTIN, bluegreen
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
+from model.ours import bluegreen
 from model.programs import ModelWorld, World, laid
-from model.server import Server
-from support.api import Api, Object
 from support.worlds import RealWorld, with_custom_resources
 
 OURS, OTHER = "hedgerow-test", "other"

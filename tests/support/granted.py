@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hedgerow.deploy.rights import Right
-from support.api import Object
-from support.audit import Audit, Entry
+from hedgerow.testing.api import Object
+from hedgerow.testing.audit import Audit, Entry
 
 EVERYBODY = ("selfsubjectaccessreviews",)
 """Kubernetes grants these to whoever it knows."""

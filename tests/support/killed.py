@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 
 
 def killed(script: str, *arguments: object, once: Callable[[], object]) -> None:

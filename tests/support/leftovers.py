@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psutil
 
-from support.eventually import eventually
+from hedgerow.testing.waiting import eventually
 
 
 def leftovers(directory: Path) -> list[str]:

@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 
 from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually
 from support import bluegreens
-from support.api import Api, Object
 from support.bluegreens import ROOT
-from support.eventually import eventually
 from support.rights import grant
 
 USER = "hedgerow-memcached-under-test"

@@ -13,10 +13,11 @@ import pytest
 from hedgerow import app
 from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.settings import Settings
-from model import kinds
-from model.cluster import Sent
-from model.server import Server
-from runtime.watched import Watched
+from hedgerow.testing.memory import kinds
+from hedgerow.testing.memory.cluster import Sent
+from hedgerow.testing.memory.server import Server
+from hedgerow.testing.memory.watched import Watched
+from model import ours
 
 BLUEGREEN = {
     "apiVersion": "app.demo.kakao.com/v1",
@@ -40,7 +41,7 @@ class Process:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         server = Server(
-            (*kinds.BUILTIN, kinds.bluegreen(), kinds.memcached(), kinds.cronjob()),
+            (*kinds.BUILTIN, ours.bluegreen(), ours.memcached(), ours.cronjob()),
             ("default", "hedgerow-system"),
         )
         self.cluster = Watched(server)

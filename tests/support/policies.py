@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 from hedgerow.sandbox.cluster import Sandbox
-from support.api import Api, Object, Reply
+from hedgerow.testing.api import Api, Object, Reply
+from hedgerow.testing.waiting import eventually
 from support.bluegreens import ROOT
-from support.eventually import eventually
 from support.rights import grant
 
 DIRECTORY = ROOT / "manifests" / "policy"

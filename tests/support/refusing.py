@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from hedgerow.sandbox.certificates import Authority
-from support.api import Api, Object
-from support.eventually import eventually
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually
 
 GROUP = "admissionregistration.k8s.io"
 PROBE = "refusing-is-in-force"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from support.api import Api, Object
+from hedgerow.testing.api import Api, Object
 
 GROUP = "admissionregistration.k8s.io"
 IMAGE = "mirror.example/echo:1"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.api import Api, Object
-from support.eventually import eventually
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.waiting import eventually
 
 GROUP = "rbac.authorization.k8s.io"
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from support.api import Object
+from hedgerow.testing.api import Object
+from hedgerow.testing.waiting import eventually
 from support.bluegreens import bluegreen
-from support.eventually import eventually
 from support.memcacheds import World
 
 Contested = tuple[str, str, str | None, str | None, str | None]

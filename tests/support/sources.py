@@ -50,6 +50,11 @@ def modules() -> tuple[Module, ...]:
     )
 
 
+def running() -> list[Module]:
+    """Return all but the test kit, which plays other people and is imported by no operator."""
+    return [module for module in modules() if not module.name.startswith("hedgerow/testing/")]
+
+
 def functions() -> Iterator[Function]:
     for module in modules():
         for node in ast.walk(module.tree):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hedgerow.cli import main
-from support.api import Api, Object
+from hedgerow.testing.api import Api, Object
 from support.bluegreens import FIELD_MANAGER, bluegreen
 
 

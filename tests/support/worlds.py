@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
+from hedgerow.testing.api import Api, Object, Reply
 from hedgerow_schemas import crd
 from model.programs import Outcome, refused
-from support.api import Api, Object, Reply
-from support.registered import RESOURCES
+from support.registered import ALL
 
 
 class RealWorld:
@@ -58,10 +58,10 @@ class RealWorld:
 def with_custom_resources(api: Api) -> Api:
     """Have our CRDs served."""
     document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
-    for resource in RESOURCES:
+    for resource in ALL.resources:
         definition = crd.render(resource, document, describe=False)
         api.apply(definition, "test", force=True).must()
-    for resource in RESOURCES:
+    for resource in ALL.resources:
         api.served(resource.api.group_version)
     return api
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-LEFT_OUT = ("hedgerow.demo", "hedgerow.sandbox")
+LEFT_OUT = ("hedgerow.demo", "hedgerow.sandbox", "hedgerow.cli.new")
 """The packages that the operator's image leaves out (see .dockerignore)."""
 ELSEWHERE = "`hedgerow {}` is not part of the operator's image: run it from a checkout"
 COMMAND_PATH = "command_path"
@@ -106,6 +106,11 @@ LAZY: Mapping[str, Lazy] = {
         "hedgerow.cli.owners.command", "owners_command", "Show who holds each field of an object."
     ),
     "tree": Lazy("hedgerow.cli.tree.command", "tree_command", "Show resources and their children."),
+    "watch": Lazy(
+        "hedgerow.cli.watch.command",
+        "watch_command",
+        "Print what is added, updated and deleted, and by whom.",
+    ),
     "release": Lazy(
         "hedgerow.cli.release.command",
         "release_command",
@@ -124,6 +129,9 @@ LAZY: Mapping[str, Lazy] = {
     ),
     "schedule": Lazy(
         "hedgerow.cli.schedule.command", "app", "Show when a CronJob's schedule starts Jobs."
+    ),
+    "new": Lazy(
+        "hedgerow.cli.new.command", "new_command", "Make the package of an operator of your own."
     ),
     "completion": Lazy(
         "hedgerow.cli.completion", "completion_command", "Print a shell's completion script."

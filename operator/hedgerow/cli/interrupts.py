@@ -30,6 +30,33 @@ def run(action: Callable[[], Awaitable[None]]) -> None:
         raise typer.Exit(EXIT_BY_SIGNAL + caught)
 
 
+async def until_signal(action: Callable[[], Awaitable[None]]) -> int:
+    """Run an action until it ends or a signal cancels it; return the signal's number, or 0.
+
+    Nothing is printed: of what goes on for ever, a signal is the normal end. Raises what `action`
+    raises.
+    """
+    number = 0
+    failed: BaseException | None = None
+    with anyio.open_signal_receiver(*SIGNALS) as signals:
+
+        async def listen(scope: anyio.CancelScope) -> None:
+            nonlocal number
+            number = await anext(signals)
+            scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(listen, group.cancel_scope)
+            try:
+                await action()
+            except Exception as error:  # noqa: BLE001 - out of the group, bare
+                failed = error
+            group.cancel_scope.cancel()
+    if failed:
+        raise failed
+    return number
+
+
 async def _until_signalled(
     action: Callable[[], Awaitable[None]],
 ) -> tuple[int, BaseException | None]:

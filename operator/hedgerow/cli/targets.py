@@ -79,15 +79,23 @@ def parted(target: str) -> tuple[str, str]:
     return kind, name
 
 
-async def located(cluster: Cluster, target: tuple[str, str], namespace: str | None) -> Place:
-    """Return the object's place; print what else the word for its kind could mean."""
-    kind, name = target
-    found = await find(cluster, kind)
+async def found_kind(cluster: Cluster, word: str) -> ApiResource:
+    """Return the kind that a word means; print what else it could mean, and what gave no answer."""
+    found = await find(cluster, word)
     if found.others:
         named = ", ".join(map(spelled, found.others))
-        say(f"{kind} is taken for {spelled(found.api)}; it could also mean {named}")
+        say(f"{word} is taken for {spelled(found.api)}; it could also mean {named}")
+    if found.failed:
+        say(f"no answer about the kinds of {', '.join(found.failed)}")
+    return found.api
+
+
+async def located(cluster: Cluster, target: tuple[str, str], namespace: str | None) -> Place:
+    """Return the object's place; print what `found_kind` prints."""
+    kind, name = target
+    api = await found_kind(cluster, kind)
     place = namespace or cluster.namespace
-    return Place(found.api, place if found.api.namespaced else "", name)
+    return Place(api, place if api.namespaced else "", name)
 
 
 async def read(cluster: Cluster, place: Place) -> Object:

@@ -132,7 +132,7 @@ CONTROLLER = Controller(
     BlueGreen,
     compose,
     owns=(Deployment, Service),
-    relates=(Relation(Pod, SELECTED, workloads.names(NAMED_BY), Pod.reduced),),
+    relates=(Relation(Pod, SELECTED, workloads.named_by(NAMED_BY), Pod.reduced),),
     child_names={Deployment: ("{}blue-deployment", "{}green-deployment")},
     validate=errors,
 )

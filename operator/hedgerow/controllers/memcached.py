@@ -124,5 +124,5 @@ CONTROLLER = Controller(
     Memcached,
     compose,
     owns=(Deployment, Service, PodDisruptionBudget),
-    relates=(Relation(Pod, NAMED_BY, workloads.names(NAMED_BY), Pod.reduced),),
+    relates=(Relation(Pod, NAMED_BY, workloads.named_by(NAMED_BY), Pod.reduced),),
 )

@@ -29,7 +29,7 @@ def text(selector: Mapping[str, Any]) -> str:
     return ",".join(_spelled(*requirement) for requirement in spelled)
 
 
-def names(label: str) -> Callable[[View], tuple[Key, ...]]:
+def named_by(label: str) -> Callable[[View], tuple[Key, ...]]:
     """Return a function from an object to its resource's key, which is the value of this label."""
 
     def of(obj: View) -> tuple[Key, ...]:

@@ -81,11 +81,11 @@ def _variables(names: Names, controllers: Sequence[Controller[Resource]]) -> dic
     finalizers = sorted({name for controller in controllers for name in controller.finalizers})
     ours = [_is_child(controller, kind) for controller in controllers for kind in controller.owns]
     shared = [_is_child(one, part.kind) for one in controllers for part in one.shared]
-    claims = [
+    claims = dict.fromkeys(
         _is_claim(names, controller, api)
         for controller in controllers
         for api in _claimed(controller)
-    ]
+    )
     return {
         "name": "object == null ? oldObject.metadata.name : object.metadata.name",
         "before": f"oldObject == null ? [] : oldObject.{_CONTROLLER}",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Kind = Literal["added", "changed", "removed", "released", "shared"]
 _SHAPES: Final = "\0shapes"
 """The manager of entries that are added to an object only for the list keys they contain."""
+_DELETION: Final = frozenset({"deletionGracePeriodSeconds", "deletionTimestamp"})
 _BOOKKEEPING: Final = frozenset({
     "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation",
     "managedFields", "name", "namespace", "resourceVersion", "selfLink", "uid",
@@ -58,7 +59,7 @@ def difference(before: Object | None, after: Object | None, field_manager: str) 
     Its status, its identity and the metadata that only the server sets are left out. Values of a
     Secret are compared, but hidden in the result.
     """
-    old, new = _leaves(before, after), _leaves(after, before)
+    old, new = leaves(before, after), leaves(after, before)
     field_path = [*new, *(step for step in old if step not in new)]
     lines = (_line(step, old.get(step), new.get(step), field_manager) for step in field_path)
     kind = str((after or before or {}).get("kind", ""))
@@ -84,14 +85,21 @@ def _line(
     return Line("shared" if is_ours else "released", field_path, was_value, value, held, holds)
 
 
-def _leaves(live: Object | None, other: Object | None) -> dict[tuple[str, ...], Node]:
-    """Return the leaves to compare; list keys are taken from both versions of the object."""
+def leaves(
+    live: Object | None, other: Object | None, *, whole: bool = False
+) -> dict[tuple[str, ...], Node]:
+    """Return the leaves to compare; list keys are taken from both versions of the object.
+
+    `whole`: with the status, and with what the server sets when a deletion begins.
+    """
     if live is None:
         return {}
+    left_out = _BOOKKEEPING - _DELETION if whole else _BOOKKEEPING
+    tops = ("kind",) if whole else ("status", "kind")
     lent = [{**entry, "manager": _SHAPES} for entry in _managed(other)]
-    meta = {name: value for name, value in metadata(live).items() if name not in _BOOKKEEPING}
+    meta = {name: value for name, value in metadata(live).items() if name not in left_out}
     looked: Object = {
-        **{k: v for k, v in live.items() if k not in ("status", "kind")},
+        **{k: v for k, v in live.items() if k not in tops},
         "metadata": {**meta, "managedFields": [*_managed(live), *lent]},
     }
     return {node.field_path: _honest(node) for node in owners(looked).leaves() if _counts(node)}
@@ -102,7 +110,7 @@ def _managed(live: Object | None) -> list[Object]:
 
 
 def _counts(node: Node) -> bool:
-    return node.kind == "leaf" and node.field_path not in (("f:apiVersion",), ("f:metadata",))
+    return node.field_path not in (("f:apiVersion",), ("f:metadata",))
 
 
 def _honest(node: Node) -> Node:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from hedgerow.fields.paths import Tree
-    from hedgerow_schemas.base import Object
+    from hedgerow_schemas.base import Object, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,13 @@ class Entries:
 _NO_ENTRIES: Final = Entries()
 
 
-def held(live: Object, *, but: tuple[str, str] | None = None) -> Entries:
+def held(live: Mapping[str, Any], *, but: tuple[str, str] | None = None) -> Entries:
     """Return an object's entries, without those of the applier `but` (manager, subresource)."""
     found = ((holder, tree) for holder, _, tree in entries(live))
     return Entries(one for one in found if but is None or not one[0].is_applier(*but))
 
 
-def entries(live: Object) -> Iterator[tuple[Holder, str, Tree]]:
+def entries(live: Mapping[str, Any]) -> Iterator[tuple[Holder, str, Tree]]:
     """Yield each entry's holder, apiVersion and fieldsV1 tree, in the server's order."""
     metadata: dict[str, Any] = live.get("metadata") or {}
     found: dict[str, Any]
@@ -110,6 +110,16 @@ def entry(live: Object, manager: str, subresource: str = "") -> Tree | None:
         if holder.is_applier(manager, subresource):
             return tree
     return None
+
+
+def holders(live: View, *path: str) -> tuple[Holder, ...]:
+    """Return who holds a field of an object, or fields below it, in the server's order.
+
+    `path` are names of fields, such as `"spec", "replicas"`. Nobody holds a default, nor replicas
+    that were scaled to 0. Of a manager of ours, `Holder.is_applier` tells.
+    """
+    steps = (f"f:{name}" for name in path)
+    return tuple(holder for holder, _ in held(live.raw).at(steps).pairs)
 
 
 def managers(live: Object) -> tuple[Holder, ...]:

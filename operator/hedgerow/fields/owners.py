@@ -23,7 +23,7 @@ from hedgerow.fields.paths import (
     shapes,
     show,
 )
-from hedgerow.fields.redaction import HIDDEN, is_secret
+from hedgerow.fields.redaction import HIDDEN, concealed
 from hedgerow.objects import metadata
 
 if TYPE_CHECKING:
@@ -209,12 +209,7 @@ def _shown(live: Object) -> Object:
     """Return the object without its managed fields; values of a Secret are hidden."""
     meta = {name: value for name, value in metadata(live).items() if name != "managedFields"}
     shown: Object = {name: meta if name == "metadata" else live[name] for name in live}
-    if not is_secret(str(live.get("kind", ""))):
-        return shown
-    for place, name in ((shown, "data"), (shown, "stringData"), (meta, "annotations")):
-        if is_map(place.get(name)):
-            place[name] = dict.fromkeys(place[name], HIDDEN)
-    return shown
+    return concealed(shown, lambda _: HIDDEN)
 
 
 def _gone(live: Object, found: Ownership) -> Iterable[Gone]:

@@ -12,7 +12,9 @@ from hedgerow.fields.paths import is_map
 from hedgerow.validation import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from hedgerow_schemas.base import Object
 
 HIDDEN: Final = "(hidden)"
 """Shown instead of a Secret's value, which is never shown."""
@@ -71,6 +73,37 @@ def _decoded(value: str) -> str:
         return b64decode(value, validate=True).decode()
     except ValueError:
         return ""
+
+
+def concealed(live: Object, conceal: Callable[[Any], Any]) -> Object:
+    """Return an object with each private value replaced by what `conceal` returns for it."""
+    if not is_secret(str(live.get("kind", ""))):
+        return live
+    found = dict(live)
+    for *above, name in _PRIVATE:
+        place: Object | None = found
+        for element in above:
+            place = _copied(place, element[2:]) if place else None
+        if place:
+            _conceal(place, name[2:], conceal)
+    return found
+
+
+def _copied(place: Object, name: str) -> Object | None:
+    """Put a copy in the place of an inner map, and return it; None if there is no such map."""
+    inner = place.get(name)
+    if not is_map(inner):
+        return None
+    place[name] = dict(inner)
+    return place[name]
+
+
+def _conceal(place: Object, name: str, conceal: Callable[[Any], Any]) -> None:
+    values = place.get(name)
+    if is_map(values):
+        place[name] = {key: conceal(value) for key, value in values.items()}
+    elif values is not None:
+        place[name] = conceal(values)
 
 
 def shown(kind: str, field_path: Sequence[str], value: Any) -> str:

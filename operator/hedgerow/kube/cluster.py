@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hedgerow.kube import adoption, bodies, clientside, fence, reviews, wire
 from hedgerow.kube.errors import Gone, Invalid, Missing, Oversized, Stale
 from hedgerow.kube.watch import Listing, WatchEvent
-from hedgerow.kube.wire import APPLY, JSON, METADATA, Request
+from hedgerow.kube.wire import APPLY, JSON, METADATA, METADATA_LIST, Request
 from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:
@@ -170,20 +170,22 @@ class Cluster:
         version: str = "",
         page: int = 500,
         reduce: Callable[[Object], Object] = _whole,
+        partial: bool = False,
     ) -> Listing:
         """Return all objects as of one version; each is reduced when its page arrives.
 
         With `version`, the list is not older than that. If the continue token expires, the list is
-        read again in one piece, as client-go does.
+        read again in one piece, as client-go does. `partial` objects have nothing but metadata.
         """
         params = _selected(labels, fields)
         if version:
             params |= {"resourceVersion": version, "resourceVersionMatch": "NotOlderThan"}
         path = wire.path(api, namespace)
         try:
-            return await self._pages(api, path, {**params, "limit": str(page)}, reduce)
+            limited = {**params, "limit": str(page)}
+            return await self._pages(api, path, limited, reduce, partial=partial)
         except Gone:
-            return await self._pages(api, path, params, reduce)
+            return await self._pages(api, path, params, reduce, partial=partial)
 
     async def _pages(
         self,
@@ -191,12 +193,16 @@ class Cluster:
         path: str,
         params: dict[str, str],
         reduce: Callable[[Object], Object],
+        *,
+        partial: bool,
     ) -> Listing:
+        accept = METADATA_LIST if partial else JSON
         items: list[Object] = []
         identity = {"apiVersion": api.group_version, "kind": api.kind}
         while True:
             limit = int(params.get("limit", "0"))
-            request = Request("GET", path, params, most=wire.PAGE_LIMIT if limit > 1 else 0)
+            most = wire.PAGE_LIMIT if limit > 1 else 0
+            request = Request("GET", path, params, most=most, accept=accept)
             try:
                 answer = await self._session.send(request, seconds=PAGE_SECONDS)
             except Oversized:
@@ -205,7 +211,7 @@ class Cluster:
                 params = {**params, "limit": str(max(1, limit // SMALLER))}
                 continue
             body = bodies.kubernetes(answer, request)
-            items += [reduce({**identity, **item}) for item in body.get("items") or ()]
+            items += [reduce({**item, **identity}) for item in body.get("items") or ()]
             metadata: Object = body["metadata"]
             if not metadata.get("continue"):
                 return Listing(tuple(items), str(metadata.get("resourceVersion", "")))
@@ -222,10 +228,13 @@ class Cluster:
         fields: str = "",
         since: str = "",
         initial: bool = False,
+        partial: bool = False,
         seconds: int = 290,
         idle: float = 90.0,
     ) -> AsyncGenerator[WatchEvent]:
         """Yield the events after version `since`, until the server ends the watch after `seconds`.
+
+        `partial` objects have nothing but metadata.
 
         With `initial`, first yield every object as ADDED and a Bookmark that is `synced` (a
         WatchList). Raises Gone if `since` is too old, Dropped if the stream is cut or silent for
@@ -237,7 +246,8 @@ class Cluster:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         if since:
             params["resourceVersion"] = since
-        request = Request("GET", wire.path(api, namespace), params)
+        accept = METADATA if partial else JSON
+        request = Request("GET", wire.path(api, namespace), params, accept=accept)
         lines = wire.Lines()
         async with self._session.stream(request, idle=idle) as chunks:
             async for chunk in chunks:

@@ -324,8 +324,11 @@ class ChildPlanner:
                 met = (each for each in found if entry.covers(*self.id, each[1].field_path))
                 field, leaf = next(met, (None, None))
                 if field is not None and leaf is not None:
-                    why = without_effect(word, field.reason or "", leaf.field_path)
+                    why = self._without_effect(word, field.reason or "", leaf.field_path)
                     yield f"{word}: {entry.text} has no effect on {self.ref} {leaf.path}: {why}"
+
+    def _without_effect(self, word: str, reason: str, field_path: FieldPath) -> str:
+        return without_effect(word, reason, field_path)
 
     def _vanished(self, verdict: Verdict) -> tuple[Leaf, ...]:
         """Return the leaves that we held before and that nobody holds now."""
@@ -364,7 +367,11 @@ class ChildPlanner:
 class ClaimPlanner(ChildPlanner):
     """The plan of the fields that are held on an object that is not owned."""
 
-    def __init__(self, plan_input: PlanInput, api: ApiResource, name: str, fields: Object) -> None:
+    def __init__(
+        self, plan_input: PlanInput, api: ApiResource, name: str, fields: Object, waits: str = ""
+    ) -> None:
+        """Plan a claim; `waits`: why nothing is taken by force now, even if the user allows it."""
+        self._waits = waits
         self._begin(plan_input, api, name, claimed(plan_input.ref(api, name), fields))
 
     def _missing(self) -> Plan:
@@ -378,6 +385,19 @@ class ClaimPlanner(ChildPlanner):
 
     def _write(self, write: Write, found: Found) -> Plan:
         return super()._write(replace(write, foreign=True), found)
+
+    @cached_property
+    def _declared(self) -> str:
+        # What waits no longer is to be judged anew, although nothing else has changed.
+        return checksum(self.want, self._waits) if self._waits else checksum(self.want)
+
+    def _is_claimed(self, leaf: Leaf) -> bool:
+        return not self._waits and super()._is_claimed(leaf)
+
+    def _without_effect(self, word: str, reason: str, field_path: FieldPath) -> str:
+        if word == CLAIM and self._waits:
+            return self._waits
+        return super()._without_effect(word, reason, field_path)
 
 
 class _OwnPlanner(ClaimPlanner):
@@ -495,19 +515,19 @@ def _surplus(
             yield Deletion(ref, meta.get("resourceVersion", ""))
 
 
-Claims = dict[ChildId, "Object | None"]
-"""The claimed fields by target; None for a claim that cannot be made: its target stays as it is."""
+Claims = dict[ChildId, "Claim | None"]
+"""The claims by target; None for a claim that cannot be made: its target stays as it is."""
 
 
 def claims_of(plan_input: PlanInput, desired: Desired, claims: Iterable[type[View]]) -> Claims:
-    """Return the claimed fields of each target that compose names."""
+    """Return the claim on each target that compose names."""
     return _claims(plan_input, desired, {kind.api.kind: kind.api for kind in claims})[0]
 
 
 def _claims(
     plan_input: PlanInput, desired: Desired, kinds: Mapping[str, ApiResource]
 ) -> tuple[Claims, tuple[Problem, ...]]:
-    """Return the claimed fields of each target, and the problems of claims that cannot be made."""
+    """Return the claim on each target, and the problems of claims that cannot be made."""
     found: Claims = {}
     problems: list[Problem] = []
     for claim in desired.claims:
@@ -516,7 +536,7 @@ def _claims(
         if why:
             problems.append(Problem(INVALID_CLAIM, f"{'/'.join(target)} is not claimed: {why}"))
         if target not in found:
-            found[target] = None if why else claim.fields
+            found[target] = None if why else claim
     return found, tuple(problems)
 
 
@@ -544,15 +564,19 @@ def _claimed(
         yield plan_own(plan_input, claims)
     targets = dict.fromkeys((*claims, *sorted(plan_input.live)))
     for kind, name in targets:
-        fields = claims.get((kind, name), {})
-        if kind in kinds and fields is not None:
-            yield _claim(plan_input, kinds[kind], name, fields)
+        is_claimed = (kind, name) in claims
+        claim = claims.get((kind, name))
+        if kind in kinds and (claim is not None or not is_claimed):
+            fields, waits = (claim.fields, claim.waits) if claim else ({}, "")
+            yield _claim(plan_input, kinds[kind], name, fields, waits)
 
 
-def _claim(plan_input: PlanInput, api: ApiResource, name: str, fields: Object) -> Plan:
+def _claim(
+    plan_input: PlanInput, api: ApiResource, name: str, fields: Object, waits: str = ""
+) -> Plan:
     """Return the plan to hold these fields of an object, or to give it back if there are none."""
     if fields:
-        return ClaimPlanner(plan_input, api, name, fields).plan()
+        return ClaimPlanner(plan_input, api, name, fields, waits).plan()
     live = plan_input.live.get((api.kind, name))
     given = (
         None
@@ -571,9 +595,11 @@ def plan_own(plan_input: PlanInput, claims: Claims, text: str | None = None) -> 
     """
     owner = plan_input.owner
     live = plan_input.live.get((owner.api.kind, owner.name), {})
-    fields = claims.get((owner.api.kind, owner.name), {})
-    if fields is None:
+    own = owner.api.kind, owner.name
+    claim = claims.get(own)
+    if claim is None and own in claims:
         return Plan()
+    fields, waits = (claim.fields, claim.waits) if claim else ({}, "")
     told = held(live, plan_input.field_manager) if text is None else text
     if told:
         meta: Object = fields.get("metadata") or {}
@@ -584,6 +610,6 @@ def plan_own(plan_input: PlanInput, claims: Claims, text: str | None = None) -> 
         meta = fields.get("metadata") or {}
         fields = {**fields, "metadata": {**meta, "finalizers": [plan_input.finalizer]}}
     if fields:
-        return _OwnPlanner(plan_input, owner.api, owner.name, fields).plan()
+        return _OwnPlanner(plan_input, owner.api, owner.name, fields, waits).plan()
     let_go = release(owner.api, live, plan_input.field_manager) if live else None
     return Plan(writes=(let_go,) if let_go else ())

@@ -31,6 +31,7 @@ from hedgerow.validation import cut
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
+    from hedgerow.contract import Word
     from hedgerow.fields.sets import FieldPath
     from hedgerow.plan.writes import ChildId
     from hedgerow_schemas.base import Object
@@ -145,6 +146,13 @@ class FieldPolicy:
             and not is_ours(field_path)
             and not self.yielded(kind, name, field_path)
         )
+
+    def word(self, kind: str, name: str, path: tuple[str, ...]) -> Word:
+        """Return which of the annotations has effect on a field, by the names of the fields."""
+        field_path = tuple(f"f:{step}" for step in path)
+        if self.yielded(kind, name, field_path):
+            return "yield"
+        return "claim" if self.claimed(kind, name, field_path) else ""
 
     def _covered(self, word: str, kind: str, name: str, field_path: FieldPath) -> bool:
         policy_entries = self.yields if word == YIELD else self.claims

@@ -13,6 +13,7 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing, Unauthenticated
+from hedgerow.kube.picked import Picked
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import metadata
 from hedgerow.plan.installations import PROBE
@@ -106,7 +107,7 @@ class ControllerRunner:
         self._logged_at: dict[int, float] = {}
         self._refused: dict[int, _Refused] = {}
         if self._cache.budget is not None:
-            self._cache.budget.on_room[self.controller.name] = self.queue.add
+            self._cache.budget.on_room[self.controller.title] = self.queue.add
         planner.reports.on_news(self.controller.name, self._add_informed)
         if self.controller.informs is not None:
             planner.reports.expect(self.controller.informs.controller.name, self._known_keys)
@@ -186,7 +187,7 @@ class ControllerRunner:
             self._watch_failed(number, source, error)
 
         events = reflect(
-            self._cluster,
+            Picked(self._cluster, source.picks) if source.picks else self._cluster,
             source.api,
             source.namespace,
             labels=source.labels,
@@ -253,7 +254,7 @@ class ControllerRunner:
             case Changed(type="DELETED", object=obj):
                 change = store.remove(obj)
             case _:
-                change = store.put(event.object)
+                change = store.put(event.object, event.version if source.picks else "")
         return ((change,),) if change else ()
 
     def _rewind(self, source: Source) -> None:

@@ -65,6 +65,7 @@ class Meters:
             "The longest recent time for which the event loop did not turn.",
         )
         self._lags: dict[str, Histogram] = {}
+        self._numbers: dict[Gauge, list[Callable[[], int]]] = {}
         self._exchanges: dict[
             tuple[str, int], tuple[Callable[[], None], Callable[[float], None]]
         ] = {}
@@ -152,6 +153,12 @@ class Meters:
         if lag.name not in self._lags:
             self._lags[lag.name] = self._histogram(of_lag(lag.name), lag.help, "", LATE)
         return self._lags[lag.name]
+
+    def measure(self, gauge: Gauge, number: Callable[[], int]) -> None:
+        """Measure this number; several controllers of one name are measured together."""
+        numbers = self._numbers.setdefault(gauge, [])
+        numbers.append(number)
+        gauge.set_function(lambda: float(sum(each() for each in numbers)))
 
     def exchanged(self, verb: str, code: int, seconds: float) -> None:
         """Count a request to the API server; code 0 means no response."""
@@ -260,12 +267,12 @@ class Meter:
 
     def queue(self, depth: Callable[[], int]) -> None:
         """Measure how many resources are ready for a pass, with this function."""
-        self._meters.queue_depth.labels(self._controller).set_function(lambda: float(depth()))
+        self._meters.measure(self._meters.queue_depth.labels(self._controller), depth)
 
     def caches(self, api: ApiResource, size: Callable[[], int]) -> None:
         """Measure how many objects of a kind are cached, with this function."""
         gauge = self._meters.cache_objects.labels(self._controller, watched(api))
-        gauge.set_function(lambda: float(size()))
+        self._meters.measure(gauge, size)
 
     def rewatched(self, api: ApiResource, reason: str) -> None:
         """Count a watch that is opened again."""

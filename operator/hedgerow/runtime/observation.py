@@ -27,7 +27,7 @@ from hedgerow.plan.yield_and_claim import (
 from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.runtime.reports import Reports
 from hedgerow.validation import in_a_line
-from hedgerow_schemas.base import Status
+from hedgerow_schemas.base import Status, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.state import ResourceState
-    from hedgerow_schemas.base import Object, Resource, View
+    from hedgerow_schemas.base import Object, Resource
 
 
 MISREAD = "InvalidAnnotation"
@@ -255,6 +255,9 @@ class ResourcePlanner:
             claimable=tuple(kind(obj) for kind, obj in cached.claimable),
             reports=cached.reports,
             in_use=cached.in_use,
+            resource=View(live),
+            field_manager=plan_input.field_manager,
+            said=field_policy.word,
         )
         desired = self.controller.compose(resource, observed)
         plan_input = replace(

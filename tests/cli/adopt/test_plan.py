@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from hedgerow.cli.adopt.plan import Adoption, AdoptRequest, Target, adopt
 from hedgerow.fields.sets import leaves
 from hedgerow.plan.transfers import Refusal, changes, holdings
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
 from model.bodies import NAMESPACE
-from model.kinds import BUILTIN, bluegreen, cronjob, memcached
+from model.ours import bluegreen, cronjob, memcached
 from model.programs import APPLIERS, UPDATERS, Apply, ModelWorld, programs
-from model.server import Server
 from model.subjects import SUBJECTS
 from support.judged import OURS, item, live, want
 

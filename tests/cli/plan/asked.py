@@ -8,9 +8,9 @@ from hedgerow.kube.cluster import Applied
 from hedgerow.kube.errors import Forbidden
 from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
 from hedgerow.runtime.namespaces import NAMESPACES
+from hedgerow.testing.memory.cluster import Cluster
+from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import ApiResource
-from model.cluster import Cluster
-from model.server import Server
 
 Object = dict[str, Any]
 

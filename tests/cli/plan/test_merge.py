@@ -9,7 +9,7 @@ import pytest
 
 from hedgerow.cli.plan.merge import keyed, merge, put, taken, tree_of, without
 from hedgerow.fields import ownership
-from model.server import Server
+from hedgerow.testing.memory.server import Server
 from support.judged import OURS
 
 Object = dict[str, Any]

@@ -12,10 +12,11 @@ from hedgerow.fields.sets import ABSENT, Values, declaring
 from hedgerow.objects import CONTROLLER_LABEL
 from hedgerow.plan.transfers import Refusal, changes, holdings
 from hedgerow.plan.yield_and_claim import LONGEST, YIELD, field_policy_of
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
 from model.bodies import NAMESPACE
-from model.kinds import BUILTIN, bluegreen, cronjob, memcached
+from model.ours import bluegreen, cronjob, memcached
 from model.programs import APPLIERS, ModelWorld, programs
-from model.server import Server
 from model.subjects import SUBJECTS
 from support.judged import OURS, item, live, want
 

@@ -14,8 +14,9 @@ from hedgerow.kube import client, errors
 from hedgerow.kube.retry import Timing
 from hedgerow.process import leadership
 from hedgerow.runtime.leaderelection import record
-from model.kinds import BUILTIN, bluegreen, cronjob
-from model.server import Server
+from hedgerow.testing.memory.kinds import BUILTIN
+from hedgerow.testing.memory.server import Server
+from model.ours import bluegreen, cronjob
 from support.registered import CONTROLLERS
 
 TWO = "hedgerow-two-bluegreen"

@@ -12,8 +12,8 @@ from hedgerow.controllers.secretsync.options import Options
 from hedgerow.controllers.secretsync.sharing import SOURCES, TARGET_NAME
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.reports import Reports
-from model.kinds import BUILTIN, NAMESPACE
-from model.server import Server
+from hedgerow.testing.memory.kinds import BUILTIN, NAMESPACE
+from hedgerow.testing.memory.server import Server
 from runtime.world import World
 
 Object = dict[str, Any]

@@ -20,9 +20,9 @@ from e2e.node.keeping import Kept
 from hedgerow.sandbox import identities
 from hedgerow.sandbox.blueprint import API_SERVER, CONTROLLERS, ETCD
 from hedgerow.sandbox.certificates import SERVICE_IP
-from support.api import Api
-from support.audit import Audit
-from support.eventually import eventually
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import Audit
+from hedgerow.testing.waiting import eventually
 
 PATIENCE = 90.0
 _CTR = ("ctr", "--address", SOCKET, "--namespace", "k8s.io")

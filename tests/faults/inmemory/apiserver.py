@@ -21,14 +21,15 @@ import httpx
 
 from hedgerow.kube import fence, wire
 from hedgerow.kube.wire import Request
+from hedgerow.testing.memory import kinds
+from hedgerow.testing.memory.answers import Refused
+from hedgerow.testing.memory.cluster import selects
+from hedgerow.testing.memory.kind import Kind
+from hedgerow.testing.memory.podspec import ANY
+from hedgerow.testing.memory.schema import Atomic, Object, Struct
+from hedgerow.testing.memory.server import Key, Server
 from hedgerow_schemas.base import ApiResource
-from model import kinds
-from model.answers import Refused
-from model.cluster import selects
-from model.kind import Kind
-from model.podspec import ANY, POD_SPEC
-from model.schema import Atomic, Object, Struct
-from model.server import Key, Server
+from model import ours
 
 EPOCH = 1_767_225_600
 """2026-01-01T00:00:00Z, the beginning of every run."""
@@ -44,11 +45,6 @@ SYNCED = {"k8s.io/initial-events-end": "true"}
 NAMESPACE = Kind(
     ApiResource("v1", "Namespace", "namespaces", namespaced=False),
     {"spec": Struct({"finalizers": Atomic()}), "status": Struct({"phase": ANY})},
-)
-POD = Kind(
-    ApiResource("v1", "Pod", "pods"),
-    {"spec": POD_SPEC, "status": Struct({"phase": ANY, "conditions": Atomic()})},
-    status=True,
 )
 
 
@@ -67,11 +63,11 @@ class Store(Server):
     """The model's server with a log, a history and a clock that goes by itself."""
 
     def __init__(self, wall: Callable[[], float]) -> None:
-        custom = (kinds.bluegreen(), kinds.cronjob(), kinds.memcached())
+        custom = (ours.bluegreen(), ours.cronjob(), ours.guestbook(), ours.memcached())
         self._wall = wall
         self.log: list[Entry] = []
         self.on_entry: Callable[[Entry], None] = lambda _entry: None
-        super().__init__((*kinds.BUILTIN, NAMESPACE, POD, *custom), namespaces=("",))
+        super().__init__((*kinds.BUILTIN, NAMESPACE, kinds.POD, *custom), namespaces=("",))
         self.kinds = {kind.api.plural: kind for kind in self._kinds.values()}
         self.past: list[tuple[int, dict[Key, Object]]] = [(self.version, {})]
         """Every version, and all there was at it."""

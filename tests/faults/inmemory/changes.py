@@ -22,8 +22,8 @@ from faults.inmemory.trial import difference
 from faults.scenarios import USER, roll_out
 from hedgerow.objects import NORMAL_FORM_ANNOTATION
 from hedgerow.plan.yield_and_claim import YIELD
-from model.answers import Refused
-from model.schema import Object
+from hedgerow.testing.memory.answers import Refused
+from hedgerow.testing.memory.schema import Object
 
 REST, LONG = 2.0, 400.0
 """Seconds without a write after which a change has come to rest, one that was refused meanwhile."""

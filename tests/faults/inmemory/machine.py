@@ -38,9 +38,9 @@ from hedgerow.runtime.leaderelection import elector, thread
 from hedgerow.runtime.metrics import Meters
 from hedgerow.serving import loop_latency
 from hedgerow.settings import Settings
-from runtime.virtual import run as virtually
+from hedgerow.testing.virtual import run as virtually
 from support.inline import inline
-from support.registered import REGISTRY
+from support.registered import ALL
 
 RESTART = 2.0
 """Seconds until a process that ended is started again, as a kubelet does."""
@@ -98,7 +98,7 @@ class Process:
             self._term = anyio.Event()
             with scope:
                 try:
-                    await app.run(self.settings, REGISTRY)
+                    await app.run(self.settings, ALL)
                 except Exception as error:  # noqa: BLE001 - it is looked at in the end
                     self.ends.append(error)
             self.life += 1

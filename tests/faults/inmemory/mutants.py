@@ -38,7 +38,7 @@ MUTANTS = (
         "hedgerow.runtime.reconciler",
         "waits = state.refusals.waiting(STATUS, version, observation.plan_input.now)",
         "waits = STATUS in state.refusals",
-        "cronjob-guarded: not answered at Lease write 2",
+        "cronjob-on-time: refused with 403 at write 6",
     ),
     Mutant(
         "an adopted object is never read again",
@@ -116,7 +116,7 @@ MUTANTS = (
         "hedgerow.kube.watch",
         "outcome = Outcome(None, None if routine else error, backoff(failures, draw, error.after))",
         "outcome = Outcome(None, None if routine else error, 0.0)",
-        "bluegreen-lost: API server restarted for 150 s at write 3",
+        "bluegreen-names: API server away for 5 s at write 10",
     ),
     Mutant(
         "a watch that is silent is waited for",
@@ -151,7 +151,7 @@ MUTANTS = (
         "hedgerow.controllers.cronjob.controller",
         "if is_recorded and START_GUARD in job.finalizers:",
         "if is_recorded and job.going:",
-        "cronjob-on-time with 2 replicas: leader asked to stop at write 2",
+        "cronjob-on-time: refused with 403 at write 6",
     ),
     Mutant(
         "a deletion is of whatever has the name",

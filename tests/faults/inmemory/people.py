@@ -7,8 +7,8 @@ from typing import Any
 
 from faults.inmemory.apiserver import Store
 from faults.inmemory.machine import SYSTEM
-from model.answers import Refused
-from model.schema import Object
+from hedgerow.testing.memory.answers import Refused
+from hedgerow.testing.memory.schema import Object
 
 HOME = "default"
 LEASE: Object = {

@@ -14,7 +14,7 @@ from faults.inmemory.apiserver import Entry, Exchange
 from faults.inmemory.machine import Machine
 from faults.inmemory.people import HOME, ModelPeople
 from faults.scenarios import Scenario
-from model.schema import Object
+from hedgerow.testing.memory.schema import Object
 
 PATIENCE = 900.0
 """Seconds that the operator may take to answer to a step, faults of some minutes included."""

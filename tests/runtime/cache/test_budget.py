@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.objects import metadata
+from hedgerow.objects import digest, metadata
 from hedgerow.plan.oversized import Family, oversize_of
 from hedgerow.runtime.cache.budget import (
     RESERVE,
@@ -317,9 +317,9 @@ class TestOver:
         big["spec"] = {"text": "x" * 1500}
         budget.bound = 200_000
         for number in range(30):
-            store.put(
-                {**big, "metadata": {**big["metadata"], "name": f"n{number}"}, "d": "y" * 3000}
-            )
+            # Packed, it takes half of that.
+            text = "".join(digest(number, part) for part in range(800))
+            store.put({**big, "metadata": {**big["metadata"], "name": f"n{number}"}, "d": text})
 
         assert heard
         assert set(heard) == {("ns", "a")}

@@ -12,8 +12,8 @@ from hedgerow.kube import errors
 from hedgerow.objects import ObjectRef
 from hedgerow.runtime.events import recorder as module
 from hedgerow.runtime.events.recorder import LONGEST_NOTE, Allowance, Recorder, event_name
+from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.bluegreen import BlueGreen
-from model.server import Server
 from runtime.world import ModelClock
 
 pytestmark = pytest.mark.anyio

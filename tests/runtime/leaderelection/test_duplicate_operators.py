@@ -16,10 +16,10 @@ from hedgerow.runtime.leaderelection.duplicate_operators import (
 )
 from hedgerow.runtime.leaderelection.record import LEASES, Timing
 from hedgerow.runtime.leaderelection.roster import Operator
-from model import kinds
-from model.cluster import Cluster, Sent
-from model.server import Server
-from runtime.virtual import BACKEND, VirtualClock
+from hedgerow.testing.memory import kinds
+from hedgerow.testing.memory.cluster import Cluster, Sent
+from hedgerow.testing.memory.server import Server
+from hedgerow.testing.virtual import BACKEND, VirtualClock
 
 MANAGER = "hedgerow-presence"
 NAME = "hedgerow.operators"

@@ -23,8 +23,8 @@ from hedgerow.runtime.leaderelection.elector import (
     identity,
 )
 from hedgerow.runtime.leaderelection.other_leader import Leader, live_leader
+from hedgerow.testing.virtual import VirtualClock
 from runtime.leases import MANAGER, NAME, NAMESPACE, Cluster, Server
-from runtime.virtual import VirtualClock
 
 pytestmark = pytest.mark.anyio
 

@@ -36,7 +36,7 @@ from hedgerow.serving.certificates.rotation import Rules, first
 from hedgerow.serving.certificates.secret import SECRET
 from hedgerow.serving.certificates.served import SelfSigned
 from hedgerow.serving.certificates.tls import LiveContext
-from runtime.virtual import BACKEND, EPOCH, VirtualClock
+from hedgerow.testing.virtual import BACKEND, EPOCH, VirtualClock
 from serving.certs import DAY, NAMES, RULES, Replica, Server, shown, unavailable
 
 pytestmark = pytest.mark.anyio

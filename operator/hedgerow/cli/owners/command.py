@@ -12,8 +12,8 @@ from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners import selection
 from hedgerow.cli.owners.disputes import Disputes
 from hedgerow.cli.program import program_name, registry, say
+from hedgerow.cli.targets import found_kind
 from hedgerow.fields.owners import owners
-from hedgerow.kube.discovery import Found, find, spelled
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import ObjectRef, controller_of, metadata
 from hedgerow.runtime.clock import SystemClock
@@ -104,24 +104,14 @@ def owners_command(
 
 
 async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Object:
-    found = await find(cluster, kind)
-    _tell(found, kind)
-    place = namespace if found.api.namespaced else ""
-    live = await cluster.read(found.api, name, place)
+    api = await found_kind(cluster, kind)
+    place = namespace if api.namespaced else ""
+    live = await cluster.read(api, name, place)
     if live is None:
         where = f" in namespace {place}; name another with -n" if place else ""
-        say(f"{found.api.kind}/{name} does not exist{where}")
+        say(f"{api.kind}/{name} does not exist{where}")
         raise typer.Exit(Exit.FAILED)
     return live
-
-
-def _tell(found: Found, kind: str) -> None:
-    """Print what else the kind could mean, and which groups could not be read."""
-    if found.others:
-        named = ", ".join(map(spelled, found.others))
-        say(f"{kind} is taken for {spelled(found.api)}; it could also mean {named}")
-    if found.failed:
-        say(f"no answer about the kinds of {', '.join(found.failed)}")
 
 
 async def _declarer(cluster: Cluster, live: Object) -> tuple[ObjectRef, Object] | None:

@@ -8,14 +8,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import anyio
 import typer
 
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.program import say
 from hedgerow.cli.schedule.documents import LARGEST, DocumentError, read
 from hedgerow.cli.schedule.explained import Explained, as_json, show
 from hedgerow.cli.schedule.fates import Question
 from hedgerow.cli.schedule.simulation import forecast
+from hedgerow.cli.targets import Namespace  # noqa: TC001 -- typer reads it
 from hedgerow.cli.times import moment
 from hedgerow.controllers.cronjob.missed import timetable
 from hedgerow.controllers.cronjob.schedule import ScheduleError
@@ -33,8 +36,16 @@ LONGEST = timedelta(days=36525)
 """The longest range, and the longest duration of a Job: a hundred years."""
 
 
-Filename = Annotated[
+Target = Annotated[
     str,
+    typer.Argument(
+        metavar="[KIND/NAME]",
+        help="A Deployment or StatefulSet whose annotations say when to scale it.",
+        show_default=False,
+    ),
+]
+Filename = Annotated[
+    str | None,
     typer.Option(
         "--filename", "-f", metavar="FILE", help="YAML or JSON with CronJobs; - is standard input."
     ),
@@ -50,7 +61,12 @@ Since = Annotated[
 ]
 Until = Annotated[
     str | None,
-    typer.Option("--to", metavar="TIME", help="End here.", show_default="a day after --from"),
+    typer.Option(
+        "--to",
+        metavar="TIME",
+        help="End here.",
+        show_default="a day after --from; of KIND/NAME a week",
+    ),
 ]
 Duration = Annotated[
     str, typer.Option(metavar="DURATION", help="How long each Job takes: 90s, 1h30m.")
@@ -61,7 +77,9 @@ Down = Annotated[
         metavar="FROM/TO", help="No operator is running between these times; may be repeated."
     ),
 ]
-Limit = Annotated[int, typer.Option(min=1, max=1000, help="The most starts to show.")]
+Limit = Annotated[
+    int, typer.Option(min=1, max=1000, help="The most starts to show, or changes of KIND/NAME.")
+]
 Output = Annotated[
     Literal["table", "json"], typer.Option("--output", "-o", help="The output format.")
 ]
@@ -90,13 +108,17 @@ class Asked:
 
 
 def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, never positional
-    filename: Filename,
+    target: Target = "",
+    filename: Filename = None,
     since: Since = None,
     until: Until = None,
     duration: Duration = "0s",
     down: Down = None,
     limit: Limit = 100,
     output: Output = "table",
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Tell start by start what would become of a CronJob's schedule, and why.
 
@@ -110,7 +132,24 @@ def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, 
     - `kubectl get cronjobs.batch.tutorial.kubebuilder.io demo -o yaml |
       hedgerow schedule explain -f -`
     - `hedgerow schedule explain -f cronjob.yaml --down 2026-03-07T10:00Z/2026-03-07T13:00Z`
+
+    Of a Deployment or StatefulSet on the cluster, it shows a week of the windows that its
+    annotations ask for, and what each would set.
+
+    - `hedgerow schedule explain deployment/web -n shop`
     """
+    if bool(target) == (filename is not None):
+        raise typer.BadParameter("name either KIND/NAME, or a file with -f")
+    if target:
+        if down or duration != "0s":
+            raise typer.BadParameter(f"{target} has no Jobs: --down and --duration are for -f")
+        _windows(target, namespace, (since, until, limit), output, (kubeconfig, context))
+        return
+    if namespace or kubeconfig or context:
+        raise typer.BadParameter(
+            "-f asks no cluster: -n, --kubeconfig and --context are not for it"
+        )
+    filename = filename or ""
     asked = Asked(since, until, down or (), _duration(duration), limit)
     now = SystemClock().now()
     documents = _documents(filename)
@@ -121,6 +160,29 @@ def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, 
         typer.echo(as_json(explained))
     else:
         show(explained)
+
+
+def _windows(
+    target: str,
+    namespace: str | None,
+    span: tuple[str | None, str | None, int],
+    output: str,
+    where: tuple[str | None, str | None],
+) -> None:
+    """Print the windows of a Deployment or StatefulSet that a cluster has."""
+    from hedgerow.cli.schedule import windows  # noqa: PLC0415 - not needed for a file
+
+    now = SystemClock().now()
+
+    async def carry_out() -> windows.Explained:
+        async with connected(*where) as cluster:
+            return await windows.explained(cluster, target, namespace, now, span)
+
+    found = anyio.run(carry_out)
+    if output == "json":
+        typer.echo(windows.as_json(found))
+    else:
+        windows.show(found, now)
 
 
 def _explained(document: Document, cj: CronJob, asked: Asked, now: datetime) -> Explained:

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from hedgerow.cli import broken_pipes
-from hedgerow.cli.interrupts import SIGNALS
+from hedgerow.cli.interrupts import until_signal
 from hedgerow.cli.owners.report import printable
 from hedgerow.cli.program import program_name, say
 from hedgerow.cli.tree.diff import tree_changes
@@ -52,23 +52,17 @@ async def watch(watched: WatchedTrees, drawing: Drawing) -> int:
     It is 0 if nobody reads the output any more. No message is printed: a signal is a normal way to
     end.
     """
-    number = 0
-    with anyio.open_signal_receiver(*SIGNALS) as signals:
 
-        async def listen(scope: anyio.CancelScope) -> None:
-            nonlocal number
-            number = await anext(signals)
-            scope.cancel()
-
+    async def show() -> None:
         async with anyio.create_task_group() as group:
-            group.start_soon(listen, group.cancel_scope)
             group.start_soon(watched.follow)
             try:
                 await _draw(watched, drawing)
             except BrokenPipeError:
                 broken_pipes.silence()
                 group.cancel_scope.cancel()
-    return number
+
+    return await until_signal(show)
 
 
 async def _draw(watched: WatchedTrees, drawing: Drawing) -> None:

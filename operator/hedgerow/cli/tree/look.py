@@ -66,15 +66,22 @@ class WatchedTrees:
         """Read once; afterwards `families` has only those that could be read.
 
         Raises Missing if none of our kinds is served, Forbidden if none may be read, KubeError.
+        Kinds that Kubernetes has built in are served anyway: they count only if there are resources
+        of ours, and nobody misses one that may not be read.
         """
         unserved: list[KubeError] = []
         async with anyio.create_task_group() as group:
             for family in self.families:
                 group.start_soon(self._list, family.api, self._name, unserved)
         refused = [self._problems[f.api] for f in self.families if f.api in self._problems]
-        self.families = tuple(f for f in self.families if f.api in self._objects)
-        if not self.families:
+        asked = self.families
+        self.families = tuple(f for f in asked if f.api in self._objects)
+        counted = [f for f in self.families if f.is_custom or any(self._resources(f))]
+        if (refused or unserved) and not counted:
             raise next(iter((*refused, *unserved)))
+        for family in asked:
+            if not family.is_custom:
+                self._problems.pop(family.api, None)
         async with anyio.create_task_group() as group:
             for api in _descendants(f for f in self.families if any(self._resources(f))):
                 group.start_soon(self._list, api)

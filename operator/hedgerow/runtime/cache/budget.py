@@ -9,7 +9,7 @@ then whether there is room again; then the whole objects are cached.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from pathlib import Path, PurePosixPath
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
@@ -97,7 +97,11 @@ STEP: Final = 1.05
 """If a sweep leaves the caches over the budget, sweep again at this factor of their weight."""
 HEAVY: Final = 256 * 1024
 """Bytes of a resource and its children from which its passes run one at a time, and beside the
-loop. A pass over this many takes about 8 ms of CPU; one over a usual BlueGreen, of 45 KiB, 2."""
+loop. A pass over this many takes about 8 ms of CPU; one over a usual BlueGreen, of 45 KiB, 2.
+Their objects are never packed: decoding them would hold the loop."""
+DECODED: Final = 32 * MIB
+"""Bytes of the objects that stay decoded because somebody asked for them lately: those of about
+700 BlueGreens. A sixth of the budget, if that is less. The others are packed."""
 OVERHEAD: Final = 2048
 """Bytes that each object takes besides itself: indices, and what passes remember about it."""
 STUB: Final = 4096
@@ -113,6 +117,10 @@ def most_for_caches(limit: int | None) -> int:
 
 class Shelf(Protocol):
     """The part of a store that the budget uses."""
+
+    def pack(self, key: Key) -> int:
+        """Keep a cached object packed until somebody asks for it; return its bytes."""
+        ...
 
     def reduce(self, key: Key, oversize: Oversize) -> None:
         """Keep only a part of a cached object."""
@@ -132,13 +140,23 @@ class Kept(NamedTuple):
     reducible: bool
 
     @property
+    def decoded(self) -> Kept:
+        """The weights of the object once it is decoded."""
+        return self._replace(weight=self.whole, wanted=self.whole)
+
+    def packed(self, size: int) -> Kept:
+        """Return the weights of the object once it is packed into so many bytes."""
+        weight = min(size + OVERHEAD, self.whole)
+        return self._replace(weight=weight, wanted=weight)
+
+    @property
     def gain(self) -> int:
         """The bytes that keeping only a part would free."""
         return max(0, self.weight - STUB) if self.reducible else 0
 
 
 class Budget:
-    """Weighs the objects in all caches of one process."""
+    """Weighs the objects in all caches of one process, and has those packed that nobody needs."""
 
     def __init__(self, most: int = UNLIMITED) -> None:
         self.most = most
@@ -149,6 +167,10 @@ class Budget:
         self.on_room: dict[str, Callable[[Key], object]] = {}
         """By controller: a function that is called with the key of a resource that was left out."""
         self._places: dict[Place, Kept] = {}
+        self._decoded: OrderedDict[Place, None] = OrderedDict()
+        """The objects that are decoded and may be packed, the one asked for last at the end."""
+        self._decoded_weight = 0
+        self.most_decoded = min(DECODED, most // LOANS)
         self._excess: dict[Place, Oversize] = {}
         self._families: defaultdict[Family, dict[Place, None]] = defaultdict(dict)
         self._weights: defaultdict[Family, int] = defaultdict(int)
@@ -192,8 +214,8 @@ class Budget:
 
     def _retake(self, place: Place, kept: Kept) -> None:
         shelf, key = place
-        if kept.weight > self.bound:
-            shelf.reduce(key, Oversize(kept.weight, self.bound, "object"))
+        if kept.whole > self.bound:
+            shelf.reduce(key, Oversize(kept.whole, self.bound, "object"))
         elif self.weight > LOW * self.most:
             shelf.reduce(key, Oversize(self._wanted[kept.family], self.most, "sum"))
 
@@ -217,13 +239,11 @@ class Budget:
     def put(self, place: Place, kept: Kept, oversize: Oversize | None) -> None:
         """Record what is kept of an object now."""
         was = self._excess.get(place)
-        self._forget(place)
-        self._places[place] = kept
-        self._families[kept.family][place] = None
-        self._weights[kept.family] += kept.weight
-        self._wanted[kept.family] += kept.wanted
-        self._wholes[kept.family] += kept.whole
-        self.weight += kept.weight
+        self._put(place, kept)
+        if not oversize and self.of(kept.family) < HEAVY:
+            self._decoded[place] = None
+            self._decoded_weight += kept.weight
+            self._pack_the_oldest()
         if oversize:
             self._excess[place] = oversize
             self.reduced[oversize.of] += 1
@@ -236,6 +256,25 @@ class Budget:
                 most=readable(oversize.most),
             )
 
+    def opened(self, place: Place) -> None:
+        """Record that somebody asks for an object, which is decoded from now on."""
+        if place in self._decoded:
+            self._decoded.move_to_end(place)
+            return
+        kept = self._places[place]
+        if kept.weight < kept.whole and place not in self._excess:
+            self.put(place, kept.decoded, None)
+
+    def _pack_the_oldest(self) -> None:
+        """Have the objects packed that nobody has asked for lately, until there is room."""
+        while self._decoded_weight > self.most_decoded and len(self._decoded) > 1:
+            place, _ = self._decoded.popitem(last=False)
+            kept = self._places[place]
+            self._decoded_weight -= kept.weight
+            if self.of(kept.family) < HEAVY:
+                shelf, key = place
+                self._put(place, kept.packed(shelf.pack(key)))
+
     def drop(self, place: Place) -> None:
         """Record that an object is no longer cached."""
         self._forget(place)
@@ -247,6 +286,15 @@ class Budget:
         elif self._lent is None and self.weight > self._sweep_from:
             self._sweep()
             self._sweep_from = int(max(self.most, self.weight * STEP))
+
+    def _put(self, place: Place, kept: Kept) -> None:
+        self._forget(place)
+        self._places[place] = kept
+        self._families[kept.family][place] = None
+        self._weights[kept.family] += kept.weight
+        self._wanted[kept.family] += kept.wanted
+        self._wholes[kept.family] += kept.whole
+        self.weight += kept.weight
 
     def _sweep(self) -> None:
         before = self.weight
@@ -282,6 +330,9 @@ class Budget:
         kept = self._places.pop(place, None)
         if kept is None:
             return
+        if place in self._decoded:
+            del self._decoded[place]
+            self._decoded_weight -= kept.weight
         family = kept.family
         self.weight -= kept.weight
         self._weights[family] -= kept.weight
@@ -331,6 +382,10 @@ class Scale:
         """Return what to keep of an object that was cached in whole."""
         family, whole = self._family(obj), weight_of(obj) + OVERHEAD
         return self._part(place, obj, oversize, family, whole)
+
+    def opened(self, place: Place) -> None:
+        """Record that somebody asks for an object of the store."""
+        self.budget.opened(place)
 
     def settle(self, gone: Place | None) -> None:
         """Finish a change of the store; `gone` is the object that was removed, if any."""

@@ -16,7 +16,7 @@ from hedgerow.runtime.cache.store import Index, Store, key_of
 from hedgerow_schemas.base import ApiResource, Object, Resource, View
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 
     from hedgerow.contract import Claimable, Controller, Key, Relation
 
@@ -32,6 +32,8 @@ class Source:
     """One watch and the store it feeds.
 
     `relation` is set for objects that are only read, `claimable` for those that may be claimed.
+    With `picks`, only objects that it returns True for are read in whole and cached; it looks at
+    metadata alone.
     """
 
     kind: type[View | Resource]
@@ -43,6 +45,7 @@ class Source:
     fields: str = ""
     blind: bool = False
     """Whether nothing feeds it but the answers to our own writes."""
+    picks: Callable[[Object], bool] | None = None
 
     @property
     def api(self) -> ApiResource:
@@ -56,7 +59,8 @@ class Source:
 
     def reduce(self, obj: Object) -> Object:
         """Return the fields to cache; resources and children are kept in whole."""
-        return self.relation.reduce(obj) if self.relation else obj
+        reads = self.relation or self.claimable
+        return reads.reduce(obj) if reads else obj
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +228,7 @@ def build(
         )
         return Store(indices, scale)
 
+    picks = partial(_is_picked, controller.picks, manager) if controller.picks else None
     return Cache(
         resources=tuple(
             Source(
@@ -232,6 +237,7 @@ def build(
                 watch.labels,
                 store(controller.resource),
                 fields=watch.fields,
+                picks=picks,
             )
             for scope in ((watch.namespace,) if watch.namespace else scopes)
         ),
@@ -258,7 +264,7 @@ def build(
             for relation in controller.relates
             for scope in ((relation.namespace,) if relation.namespace else readable)
         ),
-        controller=controller.name,
+        controller=controller.title,
         budget=budget,
         claimed=tuple(
             Source(
@@ -292,7 +298,8 @@ def _concerned(
     obj: Object,
 ) -> tuple[Key, ...]:
     if claimable is not None:
-        return (_claimant(claimable, obj) or key_of(obj),)
+        is_ours = CLAIMANT in obj or claimable.concerns(claimable.kind(obj))
+        return (_claimant(claimable, obj) or key_of(obj),) if is_ours else ()
     if relation is not None:
         return tuple(relation.of(relation.kind(obj))) if relation.of else ()
     if kind is controller.resource:
@@ -309,7 +316,11 @@ def _family(
 ) -> Family:
     """Return the resource to which an object's weight counts; itself if it concerns none."""
     keys = _concerned(controller, kind, relation, claimable, obj) or (key_of(obj),)
-    return Family(controller.name, *keys[0])
+    return Family(controller.title, *keys[0])
+
+
+def _is_picked(picks: Callable[[View], bool], manager: str, obj: Object) -> bool:
+    return managed.entry(obj, manager) is not None or picks(View(obj))
 
 
 def _is_left_out(obj: Object) -> bool:
@@ -355,7 +366,8 @@ def _claimant(claimable: Claimable, obj: Object) -> Key | None:
     """Return the key of the one resource that may claim fields of an object, or None."""
     if CLAIMANT in obj:
         return obj[CLAIMANT]
-    key = claimable.of(claimable.kind(obj))
+    view = claimable.kind(obj)
+    key = claimable.of(view) if claimable.concerns(view) else None
     return key if key is not None and key[0] == key_of(obj)[0] else None
 
 
@@ -375,7 +387,8 @@ def _claim_indices(claimable: Claimable, manager: str) -> Mapping[str, Index]:
 
     def astray(obj: Object) -> Iterable[Hashable]:
         is_held = managed.entry(obj, manager) and _claimant(claimable, obj) is None
-        return (key_of(obj),) if is_held else ()
+        is_ours = CLAIMANT in obj or claimable.concerns(claimable.kind(obj))
+        return (key_of(obj),) if is_held and is_ours else ()
 
     return {CLAIMABLE: claimant, ASTRAY: astray}
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from hedgerow.objects import metadata
 from hedgerow.plan.oversized import Oversize, oversize_of
 from hedgerow.plan.writes import content
+from hedgerow.runtime.cache.packing import Packing
 from hedgerow_schemas.base import Object
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 AT_ONCE = 100
 """Objects of a list to store between two turns of the event loop: a few milliseconds."""
 Index = Callable[[Object], Iterable[Hashable]]
+_Filed = tuple[tuple[Hashable, ...], ...]
 Change = tuple[Object | None, Object | None]
 """The object cached before and the one cached now; None if there is none."""
 
@@ -37,10 +39,25 @@ def version_of(obj: Object) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _is_news(obj: Object, cached: Object) -> bool:
-    """Return whether an object is newer than the cached one, or the whole of a reduced one."""
-    version, before = version_of(obj), version_of(cached)
-    return version > before or (version == before and oversize_of(cached) is not None)
+class _Entry:
+    """One cached object: decoded, packed, or both; and what is asked of it without decoding it."""
+
+    __slots__ = ("content_version", "filed", "obj", "packed", "version")
+
+    def __init__(self, obj: Object, content_version: int, filed: _Filed) -> None:
+        self.obj: Object | None = obj
+        self.packed = b""
+        self.version = version_of(obj)
+        self.content_version = content_version
+        self.filed = filed
+        """Its values in each index, in the order of the indices."""
+
+    def is_older(self, obj: Object) -> bool:
+        """Return whether an object is newer than this one, or the whole of this reduced one."""
+        version = version_of(obj)
+        return version > self.version or (
+            version == self.version and self.obj is not None and oversize_of(self.obj) is not None
+        )
 
 
 def _parts(keys: Iterable[Key]) -> Iterator[list[Key]]:
@@ -56,30 +73,32 @@ class Store:
     before or after the watch reports them. `version` is how far the watch has come. A response at
     or below it is old, and so is an event below the cached version. `rewound`: a list has shown
     that the API server's store was restored from a backup; the reader resets it. With a `scale`,
-    objects are weighed, and only a part is kept of those that are too large.
+    objects are weighed: those that nobody has asked for lately are packed, and only a part is kept
+    of those that are too large.
     """
 
     def __init__(
         self, indices: Mapping[str, Index] | None = None, scale: Scale | None = None
     ) -> None:
         self._scale = scale
-        self._objects: dict[Key, Object] = {}
+        self._packing = Packing()
+        self._entries: dict[Key, _Entry] = {}
         self._indices = dict(indices or {})
         self._indexed: dict[str, dict[Hashable, set[Key]]] = {name: {} for name in self._indices}
         self._older: dict[Key, Object] = {}
         """Objects of the current list that differ from the cached ones and are older."""
-        self._contents: dict[Key, int] = {}
         self._changes = count(1)
         self.version = 0
         self.rewound = False
 
     def __len__(self) -> int:
         """Return the number of cached objects."""
-        return len(self._objects)
+        return len(self._entries)
 
     def get(self, key: Key) -> Object | None:
-        """Return the cached object, or None."""
-        return self._objects.get(key)
+        """Return the cached object, or None; it is not to be changed."""
+        entry = self._entries.get(key)
+        return None if entry is None else self._opened(key, entry)
 
     def content_version(self, key: Key) -> int:
         """Return a number that changes with a cached object, but not with its status alone.
@@ -87,19 +106,21 @@ class Store:
         Unlike a resourceVersion it has never belonged to another content, not even after the API
         server's store was restored from a backup. It is 0 if the object is not cached.
         """
-        return self._contents.get(key, 0)
+        entry = self._entries.get(key)
+        return 0 if entry is None else entry.content_version
 
     def keys(self) -> tuple[Key, ...]:
         """Return the keys of all cached objects."""
-        return tuple(self._objects)
+        return tuple(self._entries)
 
     def all(self) -> list[Object]:
         """Return all objects, ordered by key."""
-        return [self._objects[key] for key in sorted(self._objects)]
+        return [self._opened(key, self._entries[key]) for key in sorted(self._entries)]
 
     def by(self, index: str, value: Hashable) -> list[Object]:
         """Return the objects that an index has under `value`, ordered by key."""
-        return [self._objects[key] for key in sorted(self._indexed[index].get(value, ()))]
+        keys = sorted(self._indexed[index].get(value, ()))
+        return [self._opened(key, self._entries[key]) for key in keys]
 
     def replace(self, items: Iterable[Object], version: str) -> list[Change]:
         """Store a whole list; return all changes, including deletions that no event reported."""
@@ -114,7 +135,7 @@ class Store:
         key = key_of(obj)
         self._older.pop(key, None)
         change = self._take(obj)
-        if change is None and obj != self._objects[key]:
+        if change is None and obj != self._decoded(self._entries[key]):
             self._older[key] = obj
         return change
 
@@ -146,26 +167,26 @@ class Store:
         for keys in _parts(fresh):
             taken = (self._take(fresh[key], anyway=rewound) for key in keys)
             yield [change for change in taken if change]
-        for keys in _parts(self._objects):
+        for keys in _parts(self._entries):
             gone = (key for key in keys if key not in fresh and key not in met)
             dropped = (self._drop(key, None if rewound else told) for key in gone)
             yield [change for change in dropped if change]
         self.version = max(self.version, told)
 
-    def put(self, obj: Object) -> Change | None:
-        """Store the object of an ADDED or MODIFIED event; return the change, None if it is old."""
-        self.version = max(self.version, version_of(obj))
+    def put(self, obj: Object, version: str = "") -> Change | None:
+        """Store the object of an ADDED or MODIFIED event; return the change, None if it is old.
+
+        `version` is that of the event, if the object may be newer: it was read after the event.
+        """
+        self.version = max(self.version, int(version) if version else version_of(obj))
         return self._take(obj)
 
     def remove(self, obj: Object) -> Change | None:
         """Take in a DELETED event; a newer object of the same name stays."""
         key, version = key_of(obj), version_of(obj)
         self.version = max(self.version, version)
-        old = self._objects.get(key)
-        if old is None or version_of(old) > version:
-            return None
-        self._set(key, None)
-        return old, None
+        entry = self._entries.get(key)
+        return None if entry is None or entry.version > version else self._forgotten(key, entry)
 
     def bookmark(self, version: str) -> None:
         """Record how far the watch has come."""
@@ -185,56 +206,90 @@ class Store:
 
     def forget(self, key: Key, uid: str) -> None:
         """Remove an object that is gone according to the server, unless its uid is another now."""
-        old = self._objects.get(key)
-        if old is not None and metadata(old).get("uid") == uid:
-            self._set(key, None)
+        entry = self._entries.get(key)
+        if entry is not None and metadata(self._decoded(entry)).get("uid") == uid:
+            self._forgotten(key, entry)
 
     def reduce(self, key: Key, oversize: Oversize) -> None:
         """Keep only a part of a cached object."""
-        obj = self._objects[key]
+        entry = self._entries[key]
+        obj = self._decoded(entry)
         if self._scale is not None and oversize_of(obj) is None:
-            self._objects[key] = self._scale.reduce((self, key), obj, oversize)
+            entry.obj, entry.packed = self._scale.reduce((self, key), obj, oversize), b""
+
+    def pack(self, key: Key) -> int:
+        """Keep a cached object packed until somebody asks for it; return its bytes."""
+        entry = self._entries[key]
+        if entry.obj is not None:
+            entry.packed = entry.packed or self._packing.pack(entry.obj)
+            entry.obj = None
+        return len(entry.packed)
+
+    def _opened(self, key: Key, entry: _Entry) -> Object:
+        """Return an object that somebody asks for: it stays decoded for a while."""
+        if self._scale is not None:
+            self._scale.opened((self, key))
+        if entry.obj is None:
+            entry.obj = self._packing.unpack(entry.packed)
+        return entry.obj
+
+    def _decoded(self, entry: _Entry) -> Object:
+        """Return an object that only the store looks at."""
+        return self._packing.unpack(entry.packed) if entry.obj is None else entry.obj
 
     def _outlives(self, item: Object, told: int) -> bool:
         """Return whether the cached object is newer, and a list of version `told` must have it."""
-        old = self._objects.get(key_of(item))
-        return old is not None and version_of(item) < version_of(old) <= told
+        entry = self._entries.get(key_of(item))
+        return entry is not None and version_of(item) < entry.version <= told
 
     def _drop(self, key: Key, told: int | None) -> Change | None:
         """Remove an object that a list lacks, unless it is newer: we wrote it after the list."""
-        old = self._objects.get(key)
-        if old is None or (told is not None and version_of(old) > told):
+        entry = self._entries.get(key)
+        if entry is None or (told is not None and entry.version > told):
             return None
-        self._set(key, None)
-        return old, None
+        return self._forgotten(key, entry)
 
     def _take(self, obj: Object, *, anyway: bool = False) -> Change | None:
         """Store an object if it is newer than the cached one; `anyway`: if it differs at all."""
         key = key_of(obj)
-        old = self._objects.get(key)
-        if old is not None and (old == obj if anyway else not _is_news(obj, old)):
+        entry = self._entries.get(key)
+        if entry is not None and not anyway and not entry.is_older(obj):
             return None
-        self._set(key, obj)
-        return old, self._objects[key]
-
-    def _set(self, key: Key, obj: Object | None) -> None:
-        old = self._objects.get(key)
-        if self._scale is not None and obj is not None:
-            obj = self._scale.weigh((self, key), obj)
-        for name, index in self._indices.items():
-            filed = self._indexed[name]
-            for value in set(index(old)) if old is not None else ():
-                filed[value].discard(key)
-                if not filed[value]:
-                    del filed[value]
-            for value in index(obj) if obj is not None else ():
-                filed.setdefault(value, set()).add(key)
-        if obj is None:
-            del self._objects[key]
-            self._contents.pop(key, None)
-        else:
-            self._objects[key] = obj
-            if old is None or content(old) != content(obj):
-                self._contents[key] = next(self._changes)
+        old = None if entry is None else self._decoded(entry)
+        if anyway and old == obj:
+            return None
         if self._scale is not None:
-            self._scale.settle((self, key) if obj is None else None)
+            obj = self._scale.weigh((self, key), obj)
+        if entry is None or old is None or content(old) != content(obj):
+            content_version = next(self._changes)
+        else:
+            content_version = entry.content_version
+        filed = tuple(tuple(dict.fromkeys(index(obj))) for index in self._indices.values())
+        self._file(key, () if entry is None else entry.filed, filed)
+        self._entries[key] = _Entry(obj, content_version, filed)
+        if self._scale is not None:
+            self._scale.settle(None)
+        kept = self._entries[key].obj
+        return old, obj if kept is None else kept
+
+    def _forgotten(self, key: Key, entry: _Entry) -> Change:
+        """Remove an object; return the change."""
+        old = self._decoded(entry)
+        self._file(key, entry.filed, ())
+        del self._entries[key]
+        if self._scale is not None:
+            self._scale.settle((self, key))
+        return old, None
+
+    def _file(self, key: Key, before: _Filed, now: _Filed) -> None:
+        """Move a key from its values in each index to those that it has now."""
+        if before == now:
+            return
+        for indexed, values in zip(self._indexed.values(), before, strict=False):
+            for value in values:
+                indexed[value].discard(key)
+                if not indexed[value]:
+                    del indexed[value]
+        for indexed, values in zip(self._indexed.values(), now, strict=False):
+            for value in values:
+                indexed.setdefault(value, set()).add(key)

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from hedgerow.controllers.cronjob.schedule.fields import Fields
 
 
+_LOOKS_BACK = (1, 8, 64, YEARS * 366)
+"""Days in which to look for the latest start: mostly there is one in the last day or week."""
+_NEAR = 2 * DAY
+"""How near to a change of the offset a search depends on where it begins."""
+
+
 @dataclass(frozen=True, slots=True)
 class Missed:
     """How many starts there were, and the latest one, in UTC."""
@@ -49,6 +55,33 @@ class Schedule(ABC):
         """
         found = self.next(zones.to_seconds(instant))
         return None if found is None else zones.to_datetime(found)
+
+    def before(self, instant: datetime) -> datetime | None:
+        """Return the latest start that is not later than an instant, in UTC; None means never.
+
+        Never means: no start in the five years before. Around a change of the zone's offset, robfig
+        may leave a start out if it searches from before the change, and find it if it searches from
+        after it. The starts here are those that follow from each other (see `following`). Raises
+        ValueError for an instant without a zone.
+        """
+        until = zones.to_seconds(instant)
+        for days in _LOOKS_BACK:
+            since = until - days * DAY
+            while zones.offset(self.zone, since - _NEAR) != zones.offset(self.zone, since + _NEAR):
+                since -= _NEAR
+            _, latest = self.count(since, until)
+            if latest is not None:
+                return zones.to_datetime(latest)
+        return None
+
+    def following(self, instant: datetime) -> datetime | None:
+        """Return the first start after an instant in the row that `before` is from; None for never.
+
+        `after` searches from the instant itself; this searches from the start before it, as the
+        CronJob controller does, so that every start is followed by the same one. Raises ValueError
+        for an instant without a zone.
+        """
+        return self.after(self.before(instant) or instant)
 
     def has(self, instant: datetime) -> bool:
         """Return whether there is a start in the second of an instant.

@@ -1,0 +1,1 @@
+"""new: the package of an operator of one's own, from templates."""

@@ -1,0 +1,83 @@
+"""Names: what a new operator, its group, its kind and its children may be called."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import hedgerow
+from hedgerow.objects import PROGRAM, Installation
+from hedgerow.plan.installations import OTHER_MANAGERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CHILDREN = ("ConfigMap", "Deployment", "Service")
+"""The kinds for which the templates have a function."""
+LONGEST_GROUP = 180
+"""A definition is named `<plural>.<group>`, which has at most 253 characters."""
+LONGEST_KIND = 35
+"""Lines of the templates with it are not longer than the formatter has them."""
+_LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_GROUP = re.compile(rf"{_LABEL}(\.{_LABEL})+")
+_KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
+_KUBERNETES = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
+_IMPORTED = frozenset({"Any", "ClassVar", "CONTROLLER", "NOW", "UTC"})
+_TAKEN = frozenset({PROGRAM, "manifests", "tests", "wheels", *OTHER_MANAGERS})
+"""Folders of the scaffold, packages that it uses, and field managers of every program."""
+_PACKAGES = frozenset({"hatchling", "pydantic", "pyright", "pytest", "ruff", "task", "yaml"})
+
+
+def package(name: str) -> str:
+    """Return the name of a program and Python package; raises ValueError for one that is taken."""
+    Installation(program=name)
+    if keyword.iskeyword(name) or name in sys.stdlib_module_names | _PACKAGES | _TAKEN:
+        raise ValueError(f"{name!r} is a word of Python, or a package that there is already")
+    return name
+
+
+def group(name: str) -> str:
+    """Return an API group; raises ValueError for one that no custom resource may have."""
+    if not _GROUP.fullmatch(name) or len(name) > LONGEST_GROUP:
+        raise ValueError(
+            f"{name!r} is no API group: a domain of yours, such as shop.example.com, in lower case,"
+            f" at most {LONGEST_GROUP} characters"
+        )
+    if _KUBERNETES.fullmatch(name):
+        raise ValueError(f"{name!r} is a group of the Kubernetes project: take a domain of yours")
+    return name
+
+
+def kind(name: str) -> str:
+    """Return a kind; raises ValueError for one that will not do as the name of a class."""
+    if not _KIND.fullmatch(name) or len(name) > LONGEST_KIND:
+        raise ValueError(
+            f"{name!r} is no kind: a capital letter, then letters and digits, such as Shop, at most"
+            f" {LONGEST_KIND} characters"
+        )
+    taken = _IMPORTED.union(hedgerow.__all__, dir(builtins), keyword.kwlist)
+    if name in taken:
+        raise ValueError(f"{name!r} is a name of the library or of Python: take another kind")
+    return name
+
+
+def children(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the kinds of the children in order, each once; raises ValueError if one is unknown."""
+    chosen = [word for name in names for word in re.split(r"[,\s]+", name) if word]
+    unknown = next((word for word in chosen if word not in CHILDREN), None)
+    if unknown is not None:
+        raise ValueError(f"{unknown!r} is no kind of child; there are: {', '.join(CHILDREN)}")
+    if not chosen:
+        raise ValueError(f"name at least one kind of child: {', '.join(CHILDREN)}")
+    return tuple(name for name in CHILDREN if name in chosen)
+
+
+def plural(kind: str) -> str:
+    """Return the plural of a kind as English mostly has it, in lower case."""
+    word = kind.lower()
+    if re.search(r"(s|x|z|ch|sh)$", word):
+        return f"{word}es"
+    return re.sub(r"(?<=[^aeiou])y$", "ie", word) + "s"

@@ -1,0 +1,172 @@
+"""Windows: `hedgerow schedule explain deployment/web`, when its replicas change, and to what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+from pydantic_core import to_json
+from rich.console import Console
+from rich.table import Table
+
+from hedgerow.cli.exits import Exit
+from hedgerow.cli.owners.report import printable
+from hedgerow.cli.program import program_name, say
+from hedgerow.cli.targets import located, parted, read
+from hedgerow.cli.times import local, moment, utc
+from hedgerow.cli.widths import ENDLESS, is_limited
+from hedgerow.contract import Observed
+from hedgerow.controllers.scaler import controller as scaler
+from hedgerow.controllers.scaler.windows import ASKED, AnnotationsError
+from hedgerow.plan.installations import installation_of
+from hedgerow_schemas.base import View
+from hedgerow_schemas.builtin import Deployment, HorizontalPodAutoscaler, StatefulSet
+
+if TYPE_CHECKING:
+    from datetime import datetime, tzinfo
+
+    from hedgerow.controllers.scaler.controller import Target
+    from hedgerow.controllers.scaler.windows import Phase
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import Object
+
+WEEK: Final = timedelta(days=7)
+MODELS: Final = {
+    Deployment.api: (Deployment, scaler.ScaledDeployment),
+    StatefulSet.api: (StatefulSet, scaler.ScaledStatefulSet),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The phases of an object, and the field that they are about.
+
+    `former` is what the field is to have outside of windows, if no number is given for that.
+    """
+
+    object: str
+    namespace: str
+    zone: tzinfo
+    target: Target
+    phases: tuple[Phase, ...]
+    more: bool
+    former: int
+
+
+async def explained(
+    cluster: Cluster,
+    given: str,
+    namespace: str | None,
+    now: datetime,
+    span: tuple[str | None, str | None, int],
+) -> Explained:
+    """Return what becomes of an object; `span` is begin and end as typed, and the most phases.
+
+    Raises BadParameter for an object of another kind, and exits if it has no windows.
+    """
+    place = await located(cluster, parted(given), namespace)
+    if place.api not in MODELS:
+        there_are = " and ".join(f"{api.kind.lower()}/NAME" for api in MODELS)
+        raise typer.BadParameter(f"{place} has no windows: {there_are} may; -f takes CronJobs")
+    kind, model = MODELS[place.api]
+    live = await read(cluster, place)
+    workload = model.model_validate(live)
+    try:
+        plan = scaler.planned(workload)
+    except AnnotationsError as error:
+        say(f"{place}: {printable(str(error))}")
+        raise typer.Exit(Exit.FAILED) from None
+    if plan is None:
+        say(f"{place} has none of the annotations {', '.join(ASKED)}")
+        raise typer.Exit(Exit.FAILED)
+    target = await _target(cluster, kind, live, (place.namespace, place.name))
+    since = moment("--from", span[0], plan.zone) if span[0] else now
+    until = moment("--to", span[1], plan.zone) if span[1] else since + WEEK
+    if until <= since:
+        raise typer.BadParameter(f"--to: {until.isoformat()} is not after {since.isoformat()}")
+    phases: list[Phase] = []
+    for phase in plan.phases(since, until):
+        phases.append(phase)
+        if len(phases) > span[2]:
+            break
+    record = target.record if target.ours else None
+    former = record.replicas if record else target.value
+    shown, more = tuple(phases[: span[2]]), len(phases) > span[2]
+    return Explained(str(place), place.namespace, plan.zone, target, shown, more, former)
+
+
+async def _target(cluster: Cluster, kind: type[View], live: Object, key: tuple[str, str]) -> Target:
+    """Return the field that would be held: that of the one autoscaler, or of the object itself."""
+    namespace, name = key
+    found = await cluster.list(HorizontalPodAutoscaler.api, namespace)
+    autoscalers = [HorizontalPodAutoscaler(obj) for obj in found.items]
+    aimed = [one for one in autoscalers if scaler.scaled(one) == (kind.api.kind, name)]
+    manager = installation_of(live, scaler.DEPLOYMENTS.name, program_name()).field_manager(
+        scaler.DEPLOYMENTS.name
+    )
+    observed = Observed(
+        now=scaler.NEVER, claimable=tuple(aimed), resource=View(live), field_manager=manager
+    )
+    own, targets = scaler.targets(kind, observed)
+    if len(targets) > 1:
+        names = ", ".join(one.id for one in targets)
+        say(f"{names} all target it: nothing is scaled until only one does")
+        raise typer.Exit(Exit.FAILED)
+    return targets[0] if targets else own
+
+
+def as_json(found: Explained) -> str:
+    """Return a JSON object; times are RFC 3339."""
+    wire: dict[str, Any] = {
+        "object": found.object,
+        "namespace": found.namespace,
+        "zone": str(found.zone),
+        "sets": {"object": found.target.id, "field": f"spec.{found.target.field}"},
+        "heldBy": list(found.target.others),
+        "phases": [
+            {
+                "from": utc(phase.since),
+                "to": utc(phase.until) if phase.until else None,
+                "inForce": phase.in_force,
+                "replicas": found.former if phase.replicas is None else phase.replicas,
+                "former": phase.replicas is None,
+            }
+            for phase in found.phases
+        ],
+        "more": found.more,
+    }
+    return to_json(wire, indent=2).decode()
+
+
+def show(found: Explained, now: datetime) -> None:
+    """Print the phases as a table, with the field before it and who holds that."""
+    console = Console(width=None if is_limited() else ENDLESS, highlight=False, markup=False)
+    target = found.target
+    console.print(f"{found.object}: windows in {found.zone}, which set {_field(found)}")
+    if target.others:
+        holders = ", ".join(map(printable, target.others))
+        console.print(
+            f"{_field(found)} is {target.value}, held by {holders}: another number is contested,"
+            " and set only where hedgerow.dev/claim allows it"
+        )
+    table = Table(box=None, pad_edge=False)
+    for title in (f"from ({found.zone})", "UTC", "what", "sets"):
+        table.add_column(title, no_wrap=True)
+    for phase in found.phases:
+        number = str(phase.replicas) if phase.replicas is not None else f"{found.former}, as before"
+        words = "window" if phase.in_force else "no window"
+        begun = " (now)" if phase.since <= now and (not phase.until or now < phase.until) else ""
+        since = local(phase.since.astimezone(found.zone)) if phase.since > scaler.NEVER else "-"
+        at = utc(phase.since) if phase.since > scaler.NEVER else "-"
+        table.add_row(since, at, f"{words}{begun}", number)
+    console.print(table)
+    if found.more:
+        console.print("There are more: see --limit.")
+    elif found.phases[-1].until is None:
+        console.print("Nothing changes after that.")
+
+
+def _field(found: Explained) -> str:
+    return f"{found.target.id}: spec.{found.target.field}"

@@ -1,0 +1,138 @@
+"""Changes: the fields in which two states of one object differ, and who changed them.
+
+The API server does not say who made a change: managed fields do, as far as they record it. An entry
+gets a new time with each write that changes a field of its manager, but not with a write that only
+removes fields, and times are whole seconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from hedgerow.fields.canonical import identical
+from hedgerow.fields.diff import leaves
+from hedgerow.fields.managed import managers
+from hedgerow.fields.paths import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from hedgerow.fields.managed import Holder
+    from hedgerow.fields.owners import Node
+    from hedgerow_schemas.base import Object
+
+Kind = Literal["added", "changed", "removed", "taken", "released"]
+Record = Literal["wrote", "holds", "held", "nobody"]
+_FieldPath = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """One field that differs, and what managed fields say of who did it.
+
+    taken, released: the value is as before, and the managers hold the field now, or no longer. What
+    is recorded of the managers: they wrote it; they hold it now, and nothing more is known; they
+    held it before it was removed, and nothing more is known; or nobody is recorded.
+    """
+
+    kind: Kind
+    field_path: _FieldPath
+    record: Record
+    managers: tuple[Holder, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The field as managed fields and the causes of a conflict print it."""
+        return path_of(self.field_path)
+
+
+def changes(before: Object, after: Object, *, one_write: bool = True) -> tuple[FieldChange, ...]:
+    """Return all fields in which two states of an object differ, in the object's order.
+
+    Left out is what the server counts at each write, such as the generation. `one_write`: nothing
+    else was written between the two states.
+    """
+    old, new = leaves(before, after, whole=True), leaves(after, before, whole=True)
+    known = frozenset(managers(before))
+    writers = tuple(dict.fromkeys(each for each in managers(after) if each not in known))
+    remover = writers if one_write and len(writers) == 1 else ()
+    found = (*_kept(old, new), *_removed(old, new, writers, remover))
+    return tuple(sorted(found, key=lambda change: _RANKS[change.kind]))
+
+
+_RANKS: Mapping[Kind, int] = {"added": 0, "changed": 0, "removed": 1, "taken": 2, "released": 2}
+
+
+def _kept(old: Mapping[_FieldPath, Node], new: Mapping[_FieldPath, Node]) -> Iterator[FieldChange]:
+    """Yield the changes of fields that are in the new state."""
+    branches = _branches(old)
+    for place, node in new.items():
+        was = old.get(place)
+        if was is None:
+            if not (_is_empty(node) and place in branches):
+                yield _written("added", place, (), node.holders)
+        elif not identical(was.value, node.value):
+            yield _written("changed", place, was.holders, node.holders)
+        else:
+            yield from _moved(place, was.holders, node.holders)
+
+
+def _written(
+    kind: Kind, place: _FieldPath, before: tuple[Holder, ...], after: tuple[Holder, ...]
+) -> FieldChange:
+    """Return a change of a value; an entry that is new or has a new time was written."""
+    wrote = tuple(holder for holder in after if holder not in before)
+    if wrote:
+        return FieldChange(kind, place, "wrote", wrote)
+    return FieldChange(kind, place, "holds" if after else "nobody", after)
+
+
+def _moved(
+    place: _FieldPath, before: tuple[Holder, ...], after: tuple[Holder, ...]
+) -> Iterator[FieldChange]:
+    """Yield who took and who released a field whose value is as before."""
+    if before == after:
+        return
+    was, now = set(map(_who, before)), set(map(_who, after))
+    took = tuple(holder for holder in after if _who(holder) not in was)
+    left = tuple(holder for holder in before if _who(holder) not in now)
+    if took:
+        yield FieldChange("taken", place, "wrote", took)
+    if left:
+        yield FieldChange("released", place, "wrote", left)
+
+
+def _removed(
+    old: Mapping[_FieldPath, Node],
+    new: Mapping[_FieldPath, Node],
+    writers: tuple[Holder, ...],
+    remover: tuple[Holder, ...],
+) -> Iterator[FieldChange]:
+    """Yield the removed fields: removed by the holder that wrote, or by the one who wrote at all.
+
+    The API server records nobody for an update that only removes fields.
+    """
+    branches = _branches(new)
+    for place, node in old.items():
+        if place in new or (_is_empty(node) and place in branches):
+            continue
+        held = set(map(_who, node.holders))
+        wrote = tuple(writer for writer in writers if _who(writer) in held) or remover
+        record: Record = "wrote" if wrote else "held" if node.holders else "nobody"
+        yield FieldChange("removed", place, record, wrote or node.holders)
+
+
+def _who(holder: Holder) -> tuple[str, str, str]:
+    """Return a holder without its time."""
+    return holder.manager, holder.operation, holder.subresource
+
+
+def _branches(found: Iterable[_FieldPath]) -> set[_FieldPath]:
+    """Return the places that have one of these below them."""
+    return {place[:depth] for place in found for depth in range(1, len(place))}
+
+
+def _is_empty(node: Node) -> bool:
+    """Return whether a leaf is an empty map or list, which is no leaf once something is in it."""
+    return node.value in ({}, [])

@@ -1,0 +1,148 @@
+"""Watch, as typed: `hedgerow watch [KIND]`, what is added, updated and deleted, and by whom."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import anyio
+import typer
+
+from hedgerow.cli import broken_pipes
+from hedgerow.cli.connecting import Context, Kubeconfig, connected
+from hedgerow.cli.interrupts import EXIT_BY_SIGNAL, until_signal
+
+if TYPE_CHECKING:
+    from hedgerow.cli.watch.lines import Lines, Scope
+    from hedgerow.kube.cluster import Cluster
+
+Format = Literal["text", "json"]
+
+Kind = Annotated[
+    str,
+    typer.Argument(
+        metavar="KIND",
+        help="What to watch, as kubectl takes it: pods, deploy, deployments.apps, certificates.",
+    ),
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="NAMESPACE",
+        help="Its namespace.",
+        show_default="the context's",
+    ),
+]
+AllNamespaces = Annotated[
+    bool, typer.Option("--all-namespaces", "-A", help="Watch in all namespaces.")
+]
+Selector = Annotated[
+    str,
+    typer.Option(
+        "--selector",
+        "-l",
+        metavar="LABELS",
+        help="Watch only objects with these labels: app=web, 'tier in (a, b)'.",
+        show_default="all",
+    ),
+]
+Existing = Annotated[
+    bool, typer.Option("--existing", help="First print a line for each object that is there.")
+]
+Output = Annotated[
+    Format, typer.Option("--output", "-o", help="json is one object a line, for programs.")
+]
+SeedFormat = Annotated[
+    bool,
+    typer.Option(
+        "--seed-format", help="Print onAdd, onUpdate and onDelete, as the first pod watcher did."
+    ),
+]
+
+
+def watch_command(
+    kind: Kind = "pods",
+    *,
+    namespace: Namespace = None,
+    all_namespaces: AllNamespaces = False,
+    selector: Selector = "",
+    existing: Existing = False,
+    output: Output = "text",
+    seed_format: SeedFormat = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Print each object that is added, updated or deleted, with what changed and by whom.
+
+    It goes on until Ctrl-C. First it reads what is there, and says `synced`. An update names the
+    changed fields, and the field managers that wrote them as far as managed fields record it. After
+    a lost connection, a restarted server or an expired version it lists again: a deletion that
+    happened meanwhile is printed once, and none is invented. Values are never printed.
+
+    By hand: kubectl get KIND --watch -o yaml --show-managed-fields, and compare
+    """
+    if namespace and all_namespaces:
+        raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
+    if seed_format and output == "json":
+        raise typer.BadParameter("--seed-format and --output json exclude each other")
+    if "/" in kind or not kind:
+        raise typer.BadParameter(f"{kind!r} is no KIND, such as pods; choose objects by --selector")
+
+    async def carry_out() -> int:
+        from hedgerow.cli.targets import found_kind
+        from hedgerow.cli.watch.lines import Scope
+
+        async with connected(kubeconfig, context) as cluster:
+            api = await found_kind(cluster, kind)
+            everywhere = all_namespaces or not api.namespaced
+            scope = Scope(api, "" if everywhere else namespace or cluster.namespace)
+            lines = _lines(scope, output, seed_format=seed_format)
+            return await _watch(cluster, scope, selector, lines, existing=existing or seed_format)
+
+    number = anyio.run(carry_out)
+    if number:
+        raise typer.Exit(EXIT_BY_SIGNAL + number)
+
+
+def _lines(scope: Scope, output: Format, *, seed_format: bool) -> Lines:
+    from hedgerow.cli.watch.lines import JsonLines, SeedLines, Sentences
+
+    if seed_format:
+        return SeedLines()
+    return JsonLines(scope) if output == "json" else Sentences(scope)
+
+
+async def _watch(
+    cluster: Cluster, scope: Scope, selector: str, lines: Lines, *, existing: bool
+) -> int:
+    """Print until a signal, and return its number; 0 if nobody reads the output any more."""
+    # ruff: noqa: PLC0415
+    from hedgerow.cli.watch.informer import inform
+    from hedgerow.cli.watch.memory import Memory
+    from hedgerow.cli.watch.printer import Printer
+    from hedgerow.kube.errors import Invalid
+    from hedgerow.runtime.clock import SystemClock, unique
+
+    memory = Memory(unique())
+    printer = Printer(lines, memory, SystemClock(), existing=existing)
+
+    async def watch() -> None:
+        printer.begin()
+        await inform(
+            cluster, scope.api, scope.namespace, labels=selector, memory=memory, listener=printer
+        )
+
+    number = 0
+    try:
+        number = await until_signal(watch)
+        if number:
+            printer.end()
+    except BrokenPipeError:
+        broken_pipes.silence()
+    except Invalid as error:
+        if selector and error.code == HTTPStatus.BAD_REQUEST:
+            raise typer.BadParameter(f"--selector: {error.message}") from error
+        raise
+    return number

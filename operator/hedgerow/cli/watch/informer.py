@@ -1,0 +1,138 @@
+"""Informer: what was added, updated and deleted, each once, across every gap of the watch.
+
+It joins the reflector (`kube.watch.reflect`) and the store of the operator's caches. A new list
+after a gap is compared with the store, so that no deletion is lost and none is invented. An object
+made anew under the same name, with another uid, is a deletion and an addition.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
+from hedgerow.objects import metadata
+from hedgerow.runtime.cache.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hedgerow.cli.watch.memory import Memory
+    from hedgerow.kube.errors import KubeError
+    from hedgerow.kube.retry import Timing
+    from hedgerow.kube.watch import Source
+    from hedgerow.runtime.cache.store import Change
+    from hedgerow_schemas.base import ApiResource, Object
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One object was there already, or was added, updated or deleted.
+
+    `old` and `new` are what is kept of it. `old` of a deletion is its last known state. `listed`: a
+    list told it, so it happened at an unknown time, and several writes may have been made.
+    """
+
+    type: Literal["EXISTING", "ADDED", "UPDATED", "DELETED"]
+    old: Object | None
+    new: Object | None
+    listed: bool = False
+
+
+class Listener(Protocol):
+    """Whoever is told."""
+
+    def heard(self, notice: Notice) -> None:
+        """Take in a notice."""
+        ...
+
+    def synced(self, count: int, *, again: bool) -> None:
+        """Take in that all was told, of `count` objects; `again`: after a gap of the watch."""
+        ...
+
+    def failed(self, error: KubeError) -> None:
+        """Take in what keeps the watch from working, at each attempt. What it raises ends it."""
+        ...
+
+    def recovered(self) -> None:
+        """Take in that the watch works, at each event."""
+        ...
+
+
+async def inform(
+    cluster: Source,
+    api: ApiResource,
+    namespace: str,
+    *,
+    labels: str,
+    memory: Memory,
+    listener: Listener,
+    timing: Timing | None = None,
+) -> None:
+    """Tell the listener everything, until it raises an error or is cancelled."""
+    informer = _Informer(memory, listener)
+    events = reflect(
+        cluster,
+        api,
+        namespace,
+        labels=labels,
+        reduce=memory.reduce,
+        on_problem=listener.failed,
+        on_listed=informer.listed,
+        timing=timing,
+    )
+    async with aclosing(events):
+        async for event in events:
+            listener.recovered()
+            informer.take(event)
+
+
+class _Informer:
+    def __init__(self, memory: Memory, listener: Listener) -> None:
+        self._memory = memory
+        self._listener = listener
+        self._store = Store()
+        self._is_synced = False
+
+    def listed(self, kept: Object) -> None:
+        """Take in an object of a list that is being read."""
+        change = self._store.meet(kept)
+        self._tell((change,) if change else (), listed=True)
+
+    def take(self, event: Snapshot | Changed | Bookmark) -> None:
+        """Take in an event of the reflector."""
+        match event:
+            case Snapshot(items, version, met, rewound):
+                for changes in self._store.replacing(items, version, met, rewound=rewound):
+                    self._tell(changes, listed=True)
+                self._store.rewound = False
+                self._listener.synced(len(self._store), again=self._is_synced)
+                self._is_synced = True
+            case Bookmark(version):
+                self._store.bookmark(version)
+            case Changed(type="DELETED", object=last):
+                change = self._store.remove(last)
+                self._tell((change,) if change else (), last=last)
+            case _:
+                change = self._store.put(event.object)
+                self._tell((change,) if change else ())
+
+    def _tell(
+        self, changes: Iterable[Change], *, listed: bool = False, last: Object | None = None
+    ) -> None:
+        for old, new in changes:
+            self._memory.settle(old, new)
+            if old and new and _uid(old) == _uid(new):
+                self._listener.heard(Notice("UPDATED", old, new, listed))
+                continue
+            if old:
+                known = last if last and _uid(last) == _uid(old) else old
+                self._listener.heard(Notice("DELETED", known, None, listed))
+            if new:
+                added = "ADDED" if self._is_synced else "EXISTING"
+                self._listener.heard(Notice(added, None, new, listed))
+
+
+def _uid(kept: Object) -> str:
+    return metadata(kept).get("uid", "")

@@ -1,0 +1,331 @@
+"""Scaler: holds the replicas of Deployments and StatefulSets during the windows they ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from hedgerow import (
+    ApiResource,
+    Claim,
+    Claimable,
+    Controller,
+    Deployment,
+    Desired,
+    HorizontalPodAutoscaler,
+    Key,
+    Notice,
+    Object,
+    Observed,
+    Resource,
+    StatefulSet,
+    Status,
+    View,
+    condition,
+    holders,
+    stalled,
+)
+from hedgerow.controllers.scaler.record import UNKNOWN, Record, recorded
+from hedgerow.controllers.scaler.windows import (
+    BEFORE,
+    HOLDS,
+    NEVER,
+    AnnotationsError,
+    Phase,
+    Plan,
+    is_picked,
+    read,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from hedgerow import Condition
+
+DEFAULT: Final = 1
+"""The number of replicas, and the least one of an autoscaler, that the API server defaults to."""
+LONGEST_WAIT: Final = timedelta(days=366)
+OUTSIDE: Final = Phase(in_force=False, replicas=None, since=NEVER, until=None)
+"""The phase of an object that asks for nothing any more."""
+FORMER_LOST: Final = "FormerValueLost"
+
+
+class ScaledDeployment(Resource):
+    """A Deployment; nothing is installed for it."""
+
+    api: ClassVar[ApiResource] = Deployment.api
+
+
+class ScaledStatefulSet(Resource):
+    """A StatefulSet; nothing is installed for it."""
+
+    api: ClassVar[ApiResource] = StatefulSet.api
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A field that may be held: where it is, its value, who holds it, and what is recorded."""
+
+    kind: type[View]
+    live: View
+    field: str
+    ours: bool
+    others: tuple[str, ...]
+
+    @classmethod
+    def of(cls, kind: type[View], live: View, field: str, manager: str) -> Target:
+        """Return a target with its holders; `manager` is our field manager."""
+        found = holders(live, "spec", field)
+        others = tuple(one.manager for one in found if not one.is_applier(manager, ""))
+        return cls(kind, live, field, len(others) < len(found), others)
+
+    @property
+    def id(self) -> str:
+        """Kind and name, as conflicts print them."""
+        return f"{self.kind.api.kind}/{self.live.name}"
+
+    @property
+    def value(self) -> int:
+        """The number that is there now."""
+        value = self.live.at("spec", self.field)
+        return value if isinstance(value, int) else DEFAULT
+
+    @property
+    def record(self) -> Record | None:
+        """What is recorded beside the field."""
+        return recorded(self.live.text("metadata", "annotations", BEFORE))
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What to declare of a target: the number, the record beside it, and why a claim waits."""
+
+    replicas: int
+    record: Record | None = None
+    waits: str = ""
+
+    def fields(self, field: str) -> Object:
+        """Return the fields of the claim."""
+        notes: Object = {BEFORE: self.record.text()} if self.record else {}
+        declared: Object = {"spec": {field: self.replicas}}
+        return {"metadata": {"annotations": notes}, **declared} if notes else declared
+
+
+def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired:
+    """Hold the field of the object that has it, as its phase says, or give it back."""
+    own, autoscalers = targets(kind, observed)
+    try:
+        plan = read(workload.metadata.annotations, workload.metadata.creation_timestamp)
+    except AnnotationsError as error:
+        return frozen(own, autoscalers, stalled("InvalidAnnotation", str(error)))
+    if len(autoscalers) > 1:
+        names = ", ".join(sorted(one.id for one in autoscalers))
+        told = f"{names} all target {own.id}: none of them is touched until only one does"
+        return frozen(own, autoscalers, stalled("SeveralAutoscalers", told) if plan else ())
+    target = autoscalers[0] if autoscalers else own
+    phase = plan.at(observed.now) if plan else OUTSIDE
+    word = observed.word(target.kind, target.live.name, "spec", target.field)
+    hold = returned(target) if phase.replicas is None else wanted(target, phase, word)
+    events, conditions = remarks(target, hold)
+    return Desired(
+        status=Status(conditions=conditions) if conditions else None,
+        events=events,
+        requeue_after=_wait(phase, observed.now),
+        claims=claims(own, target, hold),
+    )
+
+
+def targets(kind: type[View], observed: Observed) -> tuple[Target, list[Target]]:
+    """Return the replicas of the object itself, and those of the autoscalers that target it."""
+    manager, live = observed.field_manager, observed.resource or View({})
+    found = observed.all(HorizontalPodAutoscaler)
+    return Target.of(kind, live, "replicas", manager), [
+        Target.of(HorizontalPodAutoscaler, one, "minReplicas", manager) for one in found
+    ]
+
+
+def wanted(target: Target, phase: Phase, word: str) -> Hold:
+    """Return how to hold a field in a phase that has a number.
+
+    What others hold with another value is taken only if the author claims it, and only once in a
+    transition; otherwise it is declared all the same, so that it is reported and taken up as soon
+    as it is let go. Replicas that were scaled to 0 are somebody's too, although nobody holds them.
+    """
+    number, record = phase.replicas or 0, target.record
+    if word == "yield" and target.others:
+        return Hold(number)
+    zeroed = not (target.ours or target.others) and target.value == 0
+    if not ((target.others or zeroed) and target.value != number):
+        return Hold(number, record if target.ours else _met(target, record, phase))
+    was_taken = record is not None and record.was_taken_at(phase.since)
+    if word == "claim" and not was_taken:
+        former = target.others[0] if target.others else UNKNOWN
+        taken = Record(replicas=target.value, taken_from=former, taken_at=phase.since)
+        return Hold(number, taken)
+    until = f"until {phase.until:%Y-%m-%dT%H:%M:%SZ}" if phase.until else "as it is"
+    waits = (
+        f"it was taken in the transition of {phase.since:%Y-%m-%dT%H:%M:%SZ} and lost again, and is"
+        f" left {until}"
+    )
+    return Hold(number, record if was_taken else None, waits if word == "claim" else "")
+
+
+def _met(target: Target, record: Record | None, phase: Phase) -> Record:
+    """Return the record of a field that is free; that force was used in this phase still counts."""
+    used = record is not None and record.was_taken_at(phase.since)
+    return Record(replicas=target.value, taken_at=phase.since if used else None)
+
+
+def returned(target: Target) -> Hold | None:
+    """Return how to hold a field that is to be as it was before; None to give it back.
+
+    Without its only holder it would fall back to the default. So another former value is held until
+    somebody else holds the field. If the record is lost, the number stays as it is.
+    """
+    if target.others or not target.ours:
+        return None
+    record = target.record or Record(replicas=target.value, taken_from=UNKNOWN)
+    if record.replicas == DEFAULT and not record.taken_from:
+        return None
+    return Hold(record.replicas, record)
+
+
+def claims(own: Target, target: Target, hold: Hold | None) -> tuple[Claim, ...]:
+    """Return the claims on the object itself and on its autoscaler.
+
+    While something of an autoscaler is held, the object itself says so, before and for as long as
+    that is so: if its other annotations go, that is how it is found again. Replicas that were held
+    before there was an autoscaler stay until that takes them, or they would fall to the default.
+    """
+    if target is own:
+        return (_claim(own, hold),) if hold else ()
+    kept = Hold(own.value, own.record) if own.ours and not own.others else None
+    fields: Object = kept.fields(own.field) if kept else {}
+    holds = hold is not None and (hold.record is not None or target.ours)
+    if holds or target.ours:
+        meta: Object = fields.get("metadata", {})
+        marks: Object = {**meta.get("annotations", {}), HOLDS: target.id}
+        fields = {**fields, "metadata": {"annotations": marks}}
+    found = (Claim(own.kind, own.live.name, fields),) if fields else ()
+    is_marked = own.live.text("metadata", "annotations", HOLDS) == target.id
+    if hold is None or (holds and not (is_marked or target.ours)):
+        return found
+    return (*found, _claim(target, hold))
+
+
+def frozen(
+    own: Target, autoscalers: Sequence[Target], conditions: tuple[Condition, ...]
+) -> Desired:
+    """Return what leaves everything as it is: what is held is held on, and nothing else is."""
+    found = [
+        Claim(one.kind, one.live.name, Hold(one.value, one.record).fields(one.field))
+        for one in autoscalers
+        if one.ours
+    ]
+    fields: Object = Hold(own.value, own.record).fields(own.field) if own.ours else {}
+    if mark := own.live.text("metadata", "annotations", HOLDS) if found else "":
+        meta: Object = fields.get("metadata", {})
+        fields = {
+            **fields,
+            "metadata": {"annotations": {**meta.get("annotations", {}), HOLDS: mark}},
+        }
+    if fields:
+        found.append(Claim(own.kind, own.live.name, fields))
+    status = Status(conditions=conditions) if conditions else None
+    return Desired(status=status, claims=tuple(found))
+
+
+def remarks(target: Target, hold: Hold | None) -> tuple[tuple[Notice, ...], tuple[Condition, ...]]:
+    """Return the Event and the condition of a field whose former value is not known any more."""
+    if hold is None or hold.record is None or hold.record.taken_from != UNKNOWN:
+        return (), ()
+    told = (
+        f"what {target.id} had before is not known, since {BEFORE} was removed from it:"
+        f" spec.{target.field} stays {hold.replicas} until somebody else sets it"
+    )
+    return (Notice(FORMER_LOST, told, "Warning"),), (
+        condition(FORMER_LOST, True, "RecordRemoved", told),
+    )
+
+
+def _claim(target: Target, hold: Hold) -> Claim:
+    return Claim(target.kind, target.live.name, hold.fields(target.field), hold.waits)
+
+
+def _wait(phase: Phase, now: datetime) -> timedelta | None:
+    return None if phase.until is None else min(phase.until - now, LONGEST_WAIT)
+
+
+def asks(metadata: View) -> bool:
+    """Return whether an object asks for windows, by its annotations."""
+    return is_picked(metadata.mapping("metadata", "annotations"))
+
+
+def scaled(autoscaler: View) -> tuple[str, str]:
+    """Return kind and name of the object that an autoscaler targets; no kind but those of apps."""
+    reference = View(autoscaler.mapping("spec", "scaleTargetRef"))
+    is_apps = reference.text("apiVersion").startswith("apps/")
+    return (reference.text("kind") if is_apps else "", reference.text("name"))
+
+
+def _key(kind: type[View], autoscaler: View) -> Key | None:
+    target, name = scaled(autoscaler)
+    return (autoscaler.namespace, name) if target == kind.api.kind else None
+
+
+def _concerns(kind: type[View], autoscaler: View) -> bool:
+    """Return which of the two controllers gives back what is held of an autoscaler."""
+    is_stateful = scaled(autoscaler)[0] == StatefulSet.api.kind
+    return is_stateful == (kind is StatefulSet)
+
+
+def reduced(autoscaler: Object) -> Object:
+    """Return what is read of an autoscaler, without its status and what changes with that."""
+    view = HorizontalPodAutoscaler(autoscaler)
+    meta: Object = autoscaler["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "generation", "deletionTimestamp")
+    notes = {BEFORE: text} if (text := view.text("metadata", "annotations", BEFORE)) else {}
+    entries: list[Any] = meta.get("managedFields") or []
+    return {
+        "apiVersion": autoscaler.get("apiVersion"),
+        "kind": autoscaler.get("kind"),
+        "metadata": {
+            **{name: meta[name] for name in kept if name in meta},
+            **({"annotations": notes} if notes else {}),
+            "managedFields": [one for one in entries if one.get("subresource") != "status"],
+        },
+        "spec": {
+            name: value
+            for name in ("scaleTargetRef", "minReplicas")
+            if (value := view.at("spec", name)) is not None
+        },
+    }
+
+
+def _controller(resource: type[Resource], kind: type[View]) -> Controller[Any]:
+    return Controller(
+        "scaler",
+        resource,
+        partial(compose, kind),
+        owns=(),
+        claims=(
+            Claimable(
+                HorizontalPodAutoscaler, partial(_key, kind), partial(_concerns, kind), reduced
+            ),
+        ),
+        opt_in=True,
+        picks=asks,
+    )
+
+
+DEPLOYMENTS: Final = _controller(ScaledDeployment, Deployment)
+STATEFUL_SETS: Final = _controller(ScaledStatefulSet, StatefulSet)
+CONTROLLER: Final = (DEPLOYMENTS, STATEFUL_SETS)
+
+
+def planned(workload: Resource) -> Plan | None:
+    """Return what an object asks for. Raises AnnotationsError."""
+    return read(workload.metadata.annotations, workload.metadata.creation_timestamp)

@@ -1,0 +1,48 @@
+"""Record: what was there before the scaler held a field, as an annotation beside the field.
+
+It is on the object that has the field, and one apply writes both. So the former value is never
+lost between two writes, and giving the field back takes the record along.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+from pydantic import Field, ValidationError
+from pydantic_core import to_json
+
+from hedgerow import Model, Time
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+UNKNOWN: Final = "unknown"
+"""In place of the former holder: somebody removed the record while the field was held."""
+
+
+class Record(Model):
+    """The former value, whom it was taken from by force, and in which transition.
+
+    `taken_from` is empty if nobody held the field with another value. `taken_at` is the transition
+    in which force was used last: it is not used twice in one.
+    """
+
+    replicas: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    taken_from: str = ""
+    taken_at: Time | None = None
+
+    def text(self) -> str:
+        """Return the annotation: compact JSON, without what is empty."""
+        return to_json({name: value for name, value in self.wire().items() if value != ""}).decode()
+
+    def was_taken_at(self, transition: datetime) -> bool:
+        """Return whether force was used in this transition."""
+        return self.taken_at == transition
+
+
+def recorded(text: str) -> Record | None:
+    """Return the record of an annotation; None if there is none, or if it is unreadable."""
+    try:
+        return Record.model_validate_json(text) if text else None
+    except ValidationError:
+        return None

@@ -1,0 +1,128 @@
+"""Audit: what was asked of an API server, as its own audit log tells it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from pathlib import Path
+
+Entry = dict[str, Any]
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+class Requests(ABC):
+    """A record of requests, each an audit.k8s.io Event: who asked what, and what the answer was."""
+
+    @abstractmethod
+    def mark(self) -> int:
+        """Return the present end of the record, to ask later what came `since`."""
+
+    @abstractmethod
+    def entries(self, mark: int = 0) -> list[Entry]:
+        """Return all entries that were begun after a mark, those of watches under way included."""
+
+    def since(
+        self,
+        mark: int = 0,
+        *,
+        agent: str = "",
+        user: str = "",
+        verbs: Collection[str] = (),
+        resource: str = "",
+        namespace: str = "",
+    ) -> list[Entry]:
+        """Return the finished requests (stage ResponseComplete) after a mark, oldest first.
+
+        `agent` is how the user agent begins; `user` and `resource` (a plural) are exact; `verbs`
+        are Kubernetes' own, such as WRITES. A request's body, if it was a write, is its
+        `requestObject`, its query is in `requestURI`, its answer's code is `responseStatus.code`.
+        """
+        wanted = {"agent": agent, "user": user, "resource": resource, "namespace": namespace}
+        return [
+            entry
+            for entry in self.entries(mark)
+            if entry["stage"] == "ResponseComplete" and _matches(entry, wanted, verbs)
+        ]
+
+    def writes(self, mark: int = 0, **filters: str) -> list[Entry]:
+        """Return the writes after a mark; Lease renewals and virtual reviews are left out."""
+        found = self.since(mark, verbs=WRITES, **filters)
+        return [entry for entry in found if not _is_exempt(_reference(entry))]
+
+    def refused(self, mark: int = 0, **filters: str) -> list[Entry]:
+        """Return the requests after a mark that were answered with 401 or 403."""
+        found = self.since(mark, **filters)
+        return [entry for entry in found if entry["responseStatus"]["code"] in {401, 403}]
+
+
+class Audit(Requests):
+    """The audit log of a sandbox; the server writes an entry before its answer ends."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def mark(self) -> int:
+        """Return the size of the log."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def entries(self, mark: int = 0) -> list[Entry]:
+        """Return the entries after so many bytes."""
+        with self.path.open("rb") as file:
+            file.seek(max(mark - 1, 0))
+            whole = file.read().rpartition(b"\n")[0]
+        # The server may have been at a line when the mark was set: one begins after a line's end.
+        begun = whole.partition(b"\n")[2] if mark else whole
+        return [from_json(line) for line in begun.split(b"\n") if line]
+
+
+def shown(entries: Iterable[Entry]) -> list[str]:
+    """Return each request in a line: user, verb and address."""
+    return [f"{e['user']['username']}: {e['verb']} {e['requestURI']}" for e in entries]
+
+
+def must_be_unforced_applies(writes: list[Entry], field_manager: str) -> None:
+    """Raise AssertionError unless there are writes, all of them unforced applies or safe deletes.
+
+    An apply is by that field manager; a delete names the uid and propagates in the background.
+    """
+    odd = [entry for entry in writes if not _is_unforced(entry, field_manager)]
+    if odd or not writes:
+        raise AssertionError(f"not applied unforced by {field_manager}: {shown(odd) or 'nothing'}")
+
+
+def _is_unforced(entry: Entry, field_manager: str) -> bool:
+    uri = entry["requestURI"]
+    if entry["verb"] == "patch":
+        return "force" not in uri and f"fieldManager={field_manager}" in uri
+    options: Entry = entry.get("requestObject") or {}
+    guards: Entry = options.get("preconditions") or {}
+    is_guarded = bool(guards.get("uid"))
+    in_background = options.get("propagationPolicy") == "Background"
+    return entry["verb"] == "delete" and "force" not in uri and is_guarded and in_background
+
+
+def _matches(entry: Entry, wanted: dict[str, str], verbs: Collection[str]) -> bool:
+    reference = _reference(entry)
+    return (
+        entry.get("userAgent", "").startswith(wanted["agent"])
+        and wanted["user"] in ("", entry["user"]["username"])
+        and wanted["resource"] in ("", reference.get("resource"))
+        and wanted["namespace"] in ("", reference.get("namespace"))
+        and (not verbs or entry["verb"] in verbs)
+    )
+
+
+def _is_exempt(reference: Entry) -> bool:
+    """Return whether nothing persists of a request, or it renews a Lease."""
+    virtual = ("authorization.k8s.io", "authentication.k8s.io")
+    return reference.get("resource") == "leases" or reference.get("apiGroup") in virtual
+
+
+def _reference(entry: Entry) -> Entry:
+    return entry.get("objectRef") or {}

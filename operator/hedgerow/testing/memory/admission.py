@@ -1,0 +1,144 @@
+"""Admission: what happens to an object between the merge and the store: defaults and refusals."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, cast
+
+from hedgerow.testing.memory import answers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from hedgerow.testing.memory.kind import Kind
+    from hedgerow.testing.memory.schema import Object
+
+KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def created(kind: Kind, body: Object, *, uid: str, stamp: str, number: int) -> Object:
+    """Return the object that a create stores, without managed fields; raises Refused."""
+    _refuse(_nulls(kind, body))
+    new: Object = {
+        **kind.schema.normal(body),
+        "kind": kind.api.kind,
+        "apiVersion": kind.api.group_version,
+    }
+    given: Object = new["metadata"]
+    metadata = {k: v for k, v in given.items() if k not in {"resourceVersion", *KEPT}}
+    new["metadata"] = {**metadata, "uid": uid, "creationTimestamp": stamp}
+    if kind.generations:
+        new["metadata"]["generation"] = 1
+    if kind.status:
+        new.pop("status", None)
+        if "status" in kind.empty:
+            new["status"] = copy.deepcopy(kind.empty["status"])
+    _refuse(kind.validate(new, None))
+    return kind.server_sets(new, number)
+
+
+def updated(kind: Kind, live: Object, body: Object, subresource: str) -> Object:
+    """Return the object that an update stores, without managed fields; raises Refused."""
+    old = bare(live)
+    _refuse(_nulls(kind, body))
+    new = kind.schema.normal(body)
+    version = new["metadata"].get("resourceVersion") or old["metadata"]["resourceVersion"]
+    if version != old["metadata"]["resourceVersion"]:
+        told = "the object has been modified; please apply your changes to the latest"
+        raise answers.stale(told, old["metadata"]["name"])
+    new = _kept(kind, old, new, subresource)
+    if "status" in kind.empty:
+        new.setdefault("status", copy.deepcopy(kind.empty["status"]))
+    uid = new["metadata"].get("uid") or old["metadata"]["uid"]
+    wrong: dict[str, str] = {}
+    if uid != old["metadata"]["uid"]:
+        wrong["metadata.uid"] = "field is immutable"
+    metadata = {k: v for k, v in new["metadata"].items() if k not in KEPT}
+    metadata |= {k: old["metadata"][k] for k in KEPT if k in old["metadata"]}
+    metadata["resourceVersion"] = version
+    metadata.pop("generation", None)
+    if "generation" in old["metadata"]:
+        metadata["generation"] = old["metadata"]["generation"] + _changed(kind, old, new)
+    new["metadata"] = metadata
+    _refuse(
+        wrong | _new_finalizers(old, new) | (kind.validate(new, old) if not subresource else {})
+    )
+    return new
+
+
+def patched(live: Any, patch: Any) -> Any:
+    """Return what a JSON merge patch makes of a value (RFC 7386)."""
+    if not isinstance(patch, dict):
+        return patch
+    found: Object = {**live} if isinstance(live, dict) else {}
+    changes = cast("Object", patch)
+    for name, value in changes.items():
+        if value is None:
+            found.pop(name, None)
+        else:
+            found[name] = patched(found.get(name), value)
+    return found
+
+
+def bare(live: Object) -> Object:
+    """Return an object without its managed fields."""
+    metadata = {k: v for k, v in live["metadata"].items() if k != "managedFields"}
+    return {**live, "metadata": metadata}
+
+
+def _kept(kind: Kind, old: Object, new: Object, subresource: str) -> Object:
+    """Take what this endpoint does not write from the old object."""
+    new = copy.deepcopy(new)
+    if subresource == "status":
+        for path in kind.status_keeps:
+            _copy(old, new, [element[2:] for element in path])
+    elif kind.status:
+        _copy(old, new, ["status"])
+    return kind.keeps(old, new)
+
+
+def _copy(old: Object, new: Object, path: list[str]) -> None:
+    for step in path[:-1]:
+        old, new = old.get(step, {}), new.setdefault(step, {})
+    if path[-1] in old:
+        new[path[-1]] = copy.deepcopy(old[path[-1]])
+    else:
+        new.pop(path[-1], None)
+
+
+def _changed(kind: Kind, old: Object, new: Object) -> int:
+    parts: dict[str, Callable[[Object], Any]] = {
+        "spec": lambda body: body.get("spec"),
+        "annotations": lambda body: body["metadata"].get("annotations"),
+    }
+    return int(any(parts[part](old) != parts[part](new) for part in kind.generations))
+
+
+def _nulls(kind: Kind, body: Any, path: str = "") -> dict[str, str]:
+    """Return the nulls of a custom resource: a merge that empties a map leaves one."""
+    if kind.builtin or path == "metadata":
+        return {}
+    if body is None:
+        return {path: "Invalid value: null"}
+    inner: Iterable[tuple[Any, Any]] = ()
+    if isinstance(body, dict):
+        inner = cast("Object", body).items()
+    elif isinstance(body, list):
+        inner = enumerate(cast("list[Any]", body))
+    found: dict[str, str] = {}
+    for name, value in inner:
+        found |= _nulls(kind, value, f"{path}.{name}".removeprefix("."))
+    return found
+
+
+def _new_finalizers(old: Object, new: Object) -> dict[str, str]:
+    before = set(old["metadata"].get("finalizers", ()))
+    added = set(new["metadata"].get("finalizers", ())) - before
+    if "deletionTimestamp" in old["metadata"] and added:
+        return {"metadata.finalizers": "no new finalizers can be added while being deleted"}
+    return {}
+
+
+def _refuse(wrong: dict[str, str]) -> None:
+    if wrong:
+        raise answers.invalid(wrong)

@@ -1,0 +1,189 @@
+"""Podspec: the parts of a pod template that the tests use, with the server's defaults."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hedgerow.fields.canonical import quantity
+from hedgerow.testing.memory.schema import Atomic, Items, Keyed, Map, Object, Scalar, Struct
+
+QUANTITY: Final = Scalar(spell=quantity)
+TEXT: Final = Scalar(zero="")
+NUMBER: Final = Scalar(zero=0)
+FLAG: Final = Scalar(zero=False)
+ANY: Final = Scalar()
+LIST: Final = Atomic(omitempty=True)
+TCP: Final = {"protocol": "TCP"}
+FILES_MODE: Final = {"defaultMode": 420}
+
+
+def _pull_policy(container: Object) -> Object:
+    """Pull an image without tag, or with `latest`, always."""
+    if "imagePullPolicy" in container or "image" not in container:
+        return {"imagePullPolicy": "Always", **container}
+    tag = container["image"].rpartition("/")[2].partition(":")[2]
+    policy = "Always" if tag in {"", "latest"} else "IfNotPresent"
+    return {**container, "imagePullPolicy": policy}
+
+
+def _source(volume: Object) -> Object:
+    """Make a volume without a source an `emptyDir`."""
+    return volume if len(volume) > 1 else {**volume, "emptyDir": {}}
+
+
+def _accounts(pod: Object) -> Object:
+    """`serviceAccount` is the old name of `serviceAccountName` and follows it."""
+    name = pod.get("serviceAccountName") or pod.get("serviceAccount")
+    return {**pod, "serviceAccountName": name, "serviceAccount": name} if name else pod
+
+
+SECURITY: Final = Struct(
+    {
+        **dict.fromkeys(["runAsGroup", "runAsNonRoot", "runAsUser"], ANY),
+        "allowPrivilegeEscalation": ANY,
+        "capabilities": Struct({"add": LIST, "drop": LIST}),
+        "readOnlyRootFilesystem": ANY,
+        "seccompProfile": Struct({"type": ANY}),
+    }
+)
+PROBE: Final = Struct(
+    {
+        **dict.fromkeys(["failureThreshold", "periodSeconds", "successThreshold"], ANY),
+        "timeoutSeconds": ANY,
+        "initialDelaySeconds": NUMBER,
+        "tcpSocket": Struct({"port": ANY, "host": TEXT}),
+    },
+    {"failureThreshold": 3, "periodSeconds": 10, "successThreshold": 1, "timeoutSeconds": 1},
+)
+SPREAD: Final = Struct(
+    {
+        "labelSelector": Atomic(),
+        "matchLabelKeys": LIST,
+        **dict.fromkeys(["maxSkew", "topologyKey", "whenUnsatisfiable"], ANY),
+    }
+)
+KEY: Final = Atomic(Struct({"name": ANY, "key": ANY, "optional": ANY}))
+VARIABLE: Final = Struct(
+    {
+        "name": ANY,
+        "value": TEXT,
+        "valueFrom": Struct(
+            {
+                "fieldRef": Atomic(
+                    Struct({"apiVersion": ANY, "fieldPath": ANY}, {"apiVersion": "v1"})
+                ),
+                "resourceFieldRef": Atomic(
+                    Struct(
+                        {"containerName": ANY, "resource": ANY, "divisor": QUANTITY},
+                        {"divisor": "0"},
+                    )
+                ),
+                "configMapKeyRef": KEY,
+                "secretKeyRef": KEY,
+            }
+        ),
+    }
+)
+PORT: Final = Struct(
+    {"name": TEXT, "containerPort": ANY, "protocol": TEXT, "hostPort": NUMBER}, TCP
+)
+CONTAINER: Final = Struct(
+    {
+        "name": ANY,
+        "image": TEXT,
+        "command": LIST,
+        "args": LIST,
+        "env": Keyed(("name",), VARIABLE),
+        "ports": Keyed(("containerPort", "protocol"), PORT, defaults=TCP),
+        "resources": Struct({"limits": Map(QUANTITY), "requests": Map(QUANTITY)}),
+        "volumeMounts": Keyed(
+            ("mountPath",), Struct({"name": ANY, "mountPath": ANY, "readOnly": FLAG})
+        ),
+        "imagePullPolicy": TEXT,
+        "terminationMessagePath": TEXT,
+        "terminationMessagePolicy": TEXT,
+        "securityContext": SECURITY,
+        "livenessProbe": PROBE,
+        "readinessProbe": PROBE,
+    },
+    {
+        "resources": {},
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+    },
+    _pull_policy,
+)
+FILES: Final = {
+    "defaultMode": ANY,
+    "optional": ANY,
+    "items": Atomic(Items(Struct({"key": ANY, "path": ANY, "mode": ANY})), omitempty=True),
+}
+VOLUME: Final = Struct(
+    {
+        "name": ANY,
+        "emptyDir": Struct({"sizeLimit": QUANTITY, "medium": TEXT}),
+        "configMap": Struct({**FILES, "name": ANY}, FILES_MODE),
+        "secret": Struct({**FILES, "secretName": ANY}, FILES_MODE),
+    },
+    derive=_source,
+)
+POD_SPEC: Final = Struct(
+    {
+        "containers": Keyed(("name",), CONTAINER),
+        "initContainers": Keyed(("name",), CONTAINER),
+        "volumes": Keyed(("name",), VOLUME),
+        "imagePullSecrets": Keyed(("name",), Struct({"name": ANY})),
+        "nodeSelector": LIST,
+        "tolerations": LIST,
+        "overhead": Map(QUANTITY),
+        "restartPolicy": TEXT,
+        "dnsPolicy": TEXT,
+        "serviceAccountName": TEXT,
+        "serviceAccount": TEXT,
+        "schedulerName": TEXT,
+        "hostNetwork": FLAG,
+        "terminationGracePeriodSeconds": ANY,
+        "securityContext": SECURITY,
+        "automountServiceAccountToken": ANY,
+        "topologySpreadConstraints": Keyed(("topologyKey", "whenUnsatisfiable"), SPREAD),
+    },
+    {
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": 30,
+        "dnsPolicy": "ClusterFirst",
+        "securityContext": {},
+        "schedulerName": "default-scheduler",
+    },
+    _accounts,
+)
+
+
+def wrong(spec: Object) -> dict[str, str]:
+    """Return what the server would refuse of a pod template's spec, as far as it is modelled."""
+    found: dict[str, str] = {}
+    if not spec.get("containers"):
+        found["spec.template.spec.containers"] = "Required value"
+    volumes = {volume["name"] for volume in spec.get("volumes", ())}
+    for container in spec.get("containers", ()):
+        found |= _wrong_container(container, volumes)
+    for volume in spec.get("volumes", ()):
+        if len(volume) > len(("name", "source")):
+            found[f"volumes[{volume['name']}]"] = "may not specify more than 1 volume type"
+    return found
+
+
+def _wrong_container(container: Object, volumes: set[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if not container.get("image"):
+        found["image"] = "Required value"
+    for mount in container.get("volumeMounts", ()):
+        if mount.get("name") not in volumes:
+            found[f"volumeMounts[{mount['mountPath']}].name"] = "Not found"
+    for variable in container.get("env", ()):
+        source = variable.get("valueFrom")
+        if source is not None and (variable.get("value") or len(source) != 1):
+            found[f"env[{variable['name']}].valueFrom"] = "one source, and only without a value"
+    names = [port["name"] for port in container.get("ports", ()) if port.get("name")]
+    if len(names) > len(set(names)):
+        found["ports[].name"] = "Duplicate value"
+    return found

@@ -1,0 +1,39 @@
+"""Policy: PodDisruptionBudget, as the model knows it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hedgerow.testing.memory.kind import Kind, Wrong
+from hedgerow.testing.memory.podspec import ANY
+from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, Struct
+from hedgerow_schemas.builtin import PodDisruptionBudget
+
+COUNTS: Final = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
+BUDGET_FIELDS: Final = ("minAvailable", "maxUnavailable", "unhealthyPodEvictionPolicy")
+
+
+def _budget_wrong(new: Object, _old: Object | None) -> Wrong:
+    given = {"minAvailable", "maxUnavailable"} & new.get("spec", {}).keys()
+    return {"spec": "minAvailable and maxUnavailable exclude each other"} if len(given) > 1 else {}
+
+
+POD_DISRUPTION_BUDGET: Final = Kind(
+    PodDisruptionBudget.api,
+    {
+        "spec": Struct({**dict.fromkeys(BUDGET_FIELDS, ANY), "selector": Atomic()}),
+        "status": Struct(
+            {
+                **dict.fromkeys((*COUNTS, "observedGeneration"), ANY),
+                "disruptedPods": Map(ANY),
+                "conditions": Keyed(("type",), Struct({})),
+            },
+            dict.fromkeys(COUNTS, 0),
+        ),
+    },
+    status=True,
+    generations=("spec",),
+    empty={"spec": {}, "status": dict.fromkeys(COUNTS, 0)},
+    derive=lambda body: {"spec": {}, **body},
+    validate=_budget_wrong,
+)

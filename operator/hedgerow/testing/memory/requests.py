@@ -1,0 +1,204 @@
+"""Requests: what is asked of the cluster in memory, recorded as an API server's audit log would."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from hedgerow.kube.errors import KubeError
+from hedgerow.testing.api import Reply
+from hedgerow.testing.audit import Entry, Requests
+from hedgerow.testing.memory.answers import Refused, missing
+from hedgerow.testing.memory.watched import Watched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hedgerow.testing.memory.cluster import Sent
+    from hedgerow.testing.memory.schema import Object
+    from hedgerow.testing.memory.server import Server
+    from hedgerow_schemas.base import ApiResource
+
+_VERBS = {"apply": "patch", "read": "get"}
+"""What the API server calls what `Sent` names otherwise."""
+_CREATED, _OK, _UNANSWERED = 201, 200, 0
+
+
+class MemoryAudit(Requests):
+    """Every request to the cluster in memory, of the operator and of everybody else."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+
+    def mark(self) -> int:
+        """Return the number of requests so far."""
+        return len(self._entries)
+
+    def entries(self, mark: int = 0) -> list[Entry]:
+        """Return the requests after so many."""
+        return self._entries[mark:]
+
+    def add(
+        self, user: str, verb: str, place: Place, code: int, body: Any = None, **query: str
+    ) -> None:
+        """Record a request that has been answered."""
+        entry: Entry = {
+            "stage": "ResponseComplete",
+            "verb": verb,
+            "user": {"username": user},
+            "userAgent": user,
+            "requestURI": place.path + (f"?{urlencode(query)}" if query else ""),
+            "objectRef": place.reference,
+            "responseStatus": {"code": code},
+        }
+        if body is not None:
+            entry["requestObject"] = body
+        self._entries.append(entry)
+
+
+class Place:
+    """Where a request goes to."""
+
+    def __init__(
+        self, api: ApiResource, namespace: str = "", name: str = "", subresource: str = ""
+    ) -> None:
+        root = f"/apis/{api.group_version}" if api.group else f"/api/{api.group_version}"
+        scope = f"/namespaces/{namespace}" if namespace else ""
+        parts = [root + scope, api.plural, name, subresource]
+        self.path = "/".join(part for part in parts if part)
+        named = {"apiGroup": api.group, "namespace": namespace, "name": name}
+        named |= {"subresource": subresource}
+        self.reference: Entry = {"resource": api.plural, "apiVersion": api.version} | {
+            key: value for key, value in named.items() if value
+        }
+
+
+class Recorded(Watched):
+    """The cluster as an operator's client sees it; its requests are recorded under a user."""
+
+    def __init__(self, model: Server, audit: MemoryAudit, user: str) -> None:
+        super().__init__(model)
+        self._audit, self._user = audit, user
+
+    async def _ask(self, sent: Sent, act: Callable[[], Any]) -> Any:
+        code = _UNANSWERED
+        try:
+            answer = await super()._ask(sent, act)
+            is_new = sent.verb == "apply" and answer[1]
+            code = _CREATED if is_new else _OK
+        except KubeError as error:
+            code = error.code
+            raise
+        else:
+            return answer
+        finally:
+            self._record(sent, code)
+
+    def _record(self, sent: Sent, code: int) -> None:
+        query: dict[str, str] = {}
+        if sent.manager:
+            query["fieldManager"] = sent.manager
+        query |= {"force": "true"} if sent.force else {}
+        query |= {"dryRun": "All"} if sent.dry_run else {}
+        verb = _VERBS.get(sent.verb, sent.verb)
+        body: Any = sent.body
+        if verb == "delete":
+            body = {"preconditions": dict(sent.body), "propagationPolicy": "Background"}
+        place = Place(sent.api, sent.namespace, sent.name, sent.subresource)
+        self._audit.add(self._user, verb, place, code, body or None, **query)
+
+
+class MemoryApi:
+    """One user's plain requests to the cluster in memory, with the methods of `Api`."""
+
+    def __init__(
+        self, model: Server, audit: MemoryAudit, user: str, told: Callable[[], None]
+    ) -> None:
+        self._model, self._audit, self._user, self._told = model, audit, user, told
+
+    def apply(
+        self,
+        manifest: Object,
+        manager: str,
+        *,
+        force: bool = False,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Reply:
+        """Apply a manifest (server-side apply)."""
+        query = {"fieldManager": manager, **({"force": "true"} if force else {})}
+
+        def act() -> tuple[Object, bool]:
+            return self._model.apply(
+                manifest, manager, subresource=subresource, force=force, dry_run=dry_run
+            )
+
+        return self._send("patch", manifest, act, manifest, subresource, query)
+
+    def merge(self, target: Object, patch: Any, manager: str, subresource: str = "") -> Reply:
+        """Send a JSON merge patch."""
+
+        def act() -> tuple[Object, bool]:
+            return self._model.merge(target, patch, manager, subresource), False
+
+        return self._send("patch", target, act, patch, subresource, {"fieldManager": manager})
+
+    def put(self, body: Object, manager: str, subresource: str = "") -> Reply:
+        """Replace an object."""
+
+        def act() -> tuple[Object, bool]:
+            return self._model.update(body, manager, subresource), False
+
+        return self._send("update", body, act, body, subresource, {"fieldManager": manager})
+
+    def create(self, body: Object, manager: str) -> Reply:
+        """Create an object by POST."""
+
+        def act() -> tuple[Object, bool]:
+            return self._model.create(body, manager), True
+
+        return self._send("create", body, act, body, "", {"fieldManager": manager})
+
+    def get(self, target: Object) -> Reply:
+        """Read an object."""
+
+        def act() -> tuple[Object, bool]:
+            live = self._model.get(target)
+            if live is None:
+                raise missing(target["metadata"]["name"])
+            return live, False
+
+        return self._send("get", target, act, None, "", {})
+
+    def delete(self, target: Object, **preconditions: str) -> Reply:
+        """Delete an object, if the preconditions `uid` and `resourceVersion` hold."""
+        options = {"preconditions": preconditions, "propagationPolicy": "Background"}
+        uid, version = preconditions.get("uid", ""), preconditions.get("resourceVersion", "")
+
+        def act() -> tuple[Object, bool]:
+            self._model.delete(target, uid=uid, version=version)
+            return {"kind": "Status", "status": "Success"}, False
+
+        return self._send("delete", target, act, options, "", {})
+
+    def _send(
+        self,
+        verb: str,
+        target: Object,
+        act: Callable[[], tuple[Object, bool]],
+        body: Any,
+        subresource: str,
+        query: dict[str, str],
+    ) -> Reply:
+        try:
+            answer, created = act()
+            reply = Reply(_CREATED if created else _OK, answer)
+        except Refused as refused:
+            reply = Reply(refused.code, refused.status)
+        metadata = target["metadata"]
+        api = self._model.api(target["apiVersion"], target["kind"])
+        if api is not None:
+            place = Place(api, metadata.get("namespace", ""), metadata["name"], subresource)
+            self._audit.add(self._user, verb, place, reply.status, body, **query)
+        self._told()
+        return reply

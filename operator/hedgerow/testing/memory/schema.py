@@ -1,0 +1,134 @@
+"""Schema: the shapes that server-side apply knows, and what the server makes of a value in them.
+
+`omitempty` says that Go's JSON leaves an empty one out, as built-in kinds have it; custom resources
+keep what was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Object = dict[str, Any]
+Derive = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A leaf; `zero` is the value that Go leaves out, `spell` the server's spelling of one."""
+
+    zero: Any = None
+    spell: Derive | None = None
+
+    def normal(self, value: Any) -> Any:
+        """Return the value as the server stores it."""
+        return self.spell(value) if self.spell else value
+
+    def omits(self, value: Any) -> bool:
+        """Return whether the server leaves the value out."""
+        return self.zero is not None and type(value) is type(self.zero) and value == self.zero
+
+
+@dataclass(frozen=True)
+class Atomic:
+    """A map or list that has one owner; `within` is its shape for defaulting only."""
+
+    within: Struct | Items | None = None
+    omitempty: bool = False
+
+    def normal(self, value: Any) -> Any:
+        """Return the value as the server stores it."""
+        return self.within.normal(value) if self.within else value
+
+    def omits(self, value: Any) -> bool:
+        """Return whether the server leaves the value out."""
+        return self.omitempty and value in ({}, [])
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A map of named fields; `defaults` fills what is absent, `derive` what depends on the rest."""
+
+    fields: Mapping[str, Schema]
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    derive: Derive | None = None
+
+    def normal(self, value: Object) -> Object:
+        """Return the value as the server stores it."""
+        given = {name: inner for name, inner in value.items() if inner is not None}
+        filled = {**{k: v for k, v in self.defaults.items() if k not in given}, **given}
+        kept = {
+            name: self.fields[name].normal(inner)
+            for name, inner in filled.items()
+            if name in self.fields
+        }
+        kept = {name: inner for name, inner in kept.items() if not self.fields[name].omits(inner)}
+        return self.derive(kept) if self.derive else kept
+
+    def omits(self, _value: Any) -> bool:
+        """Return whether the server leaves the value out."""
+        return False
+
+
+@dataclass(frozen=True)
+class Map:
+    """A granular map of arbitrary keys."""
+
+    values: Schema
+    omitempty: bool = True
+
+    def normal(self, value: Object) -> Object:
+        """Return the value as the server stores it."""
+        return {name: self.values.normal(inner) for name, inner in value.items()}
+
+    def omits(self, value: Any) -> bool:
+        """Return whether the server leaves the value out."""
+        return self.omitempty and value == {}
+
+
+@dataclass(frozen=True)
+class Items:
+    """The items of an atomic list, for defaulting."""
+
+    item: Schema
+
+    def normal(self, value: list[Any]) -> list[Any]:
+        """Return the value as the server stores it."""
+        return [self.item.normal(inner) for inner in value]
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """A list whose items are known by `keys`; `defaults` are those of keys that may be left out."""
+
+    keys: tuple[str, ...]
+    item: Struct | Atomic
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    omitempty: bool = True
+
+    def normal(self, value: list[Any]) -> list[Any]:
+        """Return the value as the server stores it."""
+        return [self.item.normal(inner) for inner in value]
+
+    def omits(self, value: Any) -> bool:
+        """Return whether the server leaves the value out."""
+        return self.omitempty and value == []
+
+
+@dataclass(frozen=True)
+class SetOf:
+    """A list of scalars, each once."""
+
+    omitempty: bool = True
+
+    def normal(self, value: list[Any]) -> list[Any]:
+        """Return the value as the server stores it."""
+        return value
+
+    def omits(self, value: Any) -> bool:
+        """Return whether the server leaves the value out."""
+        return self.omitempty and value == []
+
+
+Schema = Scalar | Atomic | Struct | Map | Keyed | SetOf

@@ -1,0 +1,77 @@
+"""Structural: a CRD's structural schema as a schema of the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from hedgerow.testing.memory.schema import (
+    Atomic,
+    Items,
+    Keyed,
+    Map,
+    Object,
+    Scalar,
+    Schema,
+    SetOf,
+    Struct,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SCALARS = frozenset({"string", "integer", "number", "boolean"})
+
+
+def shape(schema: Object) -> Schema:
+    """Read one node: maps are granular and lists atomic unless the schema says otherwise."""
+    if schema.get("type") == "array":
+        return _list(schema)
+    if "properties" in schema:
+        fields = {name: shape(inner) for name, inner in schema["properties"].items()}
+        defaults = _defaults(schema)
+        struct = Struct(fields, defaults)
+        return Atomic(struct) if schema.get("x-kubernetes-map-type") == "atomic" else struct
+    if "additionalProperties" in schema:
+        atomic = schema.get("x-kubernetes-map-type") == "atomic"
+        return Atomic() if atomic else Map(shape(schema["additionalProperties"]), omitempty=False)
+    return Scalar()
+
+
+def wrong(schema: Object, value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield what the schema forbids: a required field missing, a value outside its enum or type."""
+    if isinstance(value, dict | list) and schema.get("type") in _SCALARS:
+        yield path.removeprefix("."), "Invalid value"
+    elif isinstance(value, dict):
+        fields = cast("Object", value)
+        for name in schema.get("required", ()):
+            if fields.get(name) is None:
+                yield f"{path}.{name}".removeprefix("."), "Required value"
+        for name, inner in fields.items():
+            below = schema.get("properties", {}).get(name) or schema.get("additionalProperties", {})
+            yield from wrong(below, inner, f"{path}.{name}")
+    elif isinstance(value, list):
+        items = cast("list[Any]", value)
+        for index, inner in enumerate(items):
+            yield from wrong(schema.get("items", {}), inner, f"{path}[{index}]")
+        if len(items) < schema.get("minItems", 0):
+            yield path.removeprefix("."), "Too few items"
+    elif "enum" in schema and value not in schema["enum"]:
+        yield path.removeprefix("."), "Unsupported value"
+
+
+def _list(schema: Object) -> Schema:
+    kind, items = schema.get("x-kubernetes-list-type", "atomic"), schema["items"]
+    if kind == "set":
+        return SetOf(omitempty=False)
+    item = shape(items)
+    if kind == "map" and isinstance(item, Struct | Atomic):
+        keys = tuple(schema["x-kubernetes-list-map-keys"])
+        defaults = {name: value for name, value in _defaults(items).items() if name in keys}
+        return Keyed(keys, item, defaults, omitempty=False)
+    return Atomic(Items(item))
+
+
+def _defaults(schema: Object) -> Object:
+    return {
+        name: inner["default"] for name, inner in schema["properties"].items() if "default" in inner
+    }

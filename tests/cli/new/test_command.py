@@ -1,0 +1,177 @@
+"""`hedgerow new`, as typed: what is made, and what is told of names that will not do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hedgerow.cli import main
+from hedgerow.cli.new import names, scaffold
+from hedgerow.objects import LONGEST_PROGRAM
+
+Typed = Callable[..., tuple[int, str, str]]
+SUBSETS = [
+    chosen
+    for count in range(1, len(names.CHILDREN) + 1)
+    for chosen in combinations(names.CHILDREN, count)
+]
+
+
+@pytest.fixture
+def typed(capsys, tmp_path, monkeypatch) -> Typed:
+    """Type a command in an empty folder; return exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(("new", *words))
+        shown = capsys.readouterr()
+        return int(ended.value.code or 0), shown.out, shown.err
+
+    return run
+
+
+def shop(*more: str) -> tuple[str, ...]:
+    return ("shop", "--group", "shop.example.com", "--kind", "Shop", *more)
+
+
+def called(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *words], cwd=folder, capture_output=True, text=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+
+
+class TestMade:
+    def test_it_says_what_to_do_next_in_one_line(self, typed: Typed):
+        code, out, err = typed(*shop())
+
+        assert (code, err, out.count("\n")) == (0, "", 1)
+        assert "cd shop && pip install --editable '.[dev]' && task" in out
+
+    @pytest.mark.parametrize("children", SUBSETS, ids=",".join)
+    def test_it_is_formatted_and_linted_whatever_the_children(self, typed: Typed, children):
+        typed(*shop("--children", ",".join(children)))
+
+        assert called(Path("shop"), "ruff", "format", "--check", ".").stderr == ""
+        assert called(Path("shop"), "ruff", "check", ".").stdout == "All checks passed!\n"
+        controller = Path("shop/shop/controller.py").read_text("utf-8")
+        assert {kind for kind in names.CHILDREN if f"    {kind},\n" in controller} == {*children}
+
+    def test_so_it_is_with_the_longest_names(self, typed: Typed):
+        name, kind = "n" * LONGEST_PROGRAM, "K" * names.LONGEST_KIND
+        domain = ("d" * 59 + ".") * 3
+        group = domain[: names.LONGEST_GROUP - 1] + "e"
+        code, _, err = typed(name, "--group", group, "--kind", kind)
+
+        assert (code, err) == (0, "")
+        assert called(Path(name), "ruff", "format", "--check", ".").stderr == ""
+        assert called(Path(name), "ruff", "check", ".").stdout == "All checks passed!\n"
+
+    def test_its_manifests_have_its_definition_and_its_rights(self, typed: Typed):
+        typed(*shop("--children", "ConfigMap"))
+        made = list(yaml.safe_load_all(Path("shop/manifests/install.yaml").read_text("utf-8")))
+        (role,) = (
+            o for o in made if o["kind"] == "ClusterRole" and o["metadata"]["name"] == "shop"
+        )
+
+        assert made[0]["metadata"]["name"] == "shops.shop.example.com"
+        assert {r for rule in role["rules"] for r in rule["resources"]} >= {"configmaps", "shops"}
+        assert "deployments" not in str(role)
+
+    def test_every_placeholder_is_filled_in(self, typed: Typed):
+        typed(*shop())
+        files = [path for path in Path("shop").rglob("*") if path.is_file()]
+        texts = {path: path.read_text("utf-8") for path in files}
+
+        assert len(texts) > 10
+        assert [path for path, text in texts.items() if "#@" in text or "$kind" in text] == []
+
+    def test_an_empty_folder_of_that_name_is_filled(self, typed: Typed):
+        Path("shop").mkdir()
+
+        assert typed(*shop())[0] == 0
+        assert Path("shop/pyproject.toml").exists()
+
+    @pytest.mark.parametrize(
+        ("kind", "plural"),
+        [("Shop", "shops"), ("Box", "boxes"), ("Policy", "policies"), ("Gateway", "gateways")],
+    )
+    def test_the_plural_is_what_english_mostly_has(self, kind, plural):
+        assert names.plural(kind) == plural
+
+    @pytest.mark.parametrize(
+        ("version", "asked"),
+        [("0.1.0", ">=0.1.0,<0.2"), ("1.4.2", ">=1.4.2,<2"), ("0.9.0rc1", ">=0.9.0rc1,<0.10")],
+    )
+    def test_it_asks_for_versions_that_have_what_this_one_has(self, version, asked):
+        assert scaffold.compatible(version) == asked
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("words", "told"),
+        [
+            (("my-shop",), "NAME: 'my-shop' is no program's name"),
+            (("Shop",), "NAME: 'Shop' is no program's name"),
+            (("../shop",), "NAME: '../shop' is no program's name"),
+            (("json",), "NAME: 'json' is a word of Python, or a package"),
+            (("class",), "NAME: 'class' is a word of Python"),
+            (("hedgerow",), "NAME: 'hedgerow' is a word of Python, or a package"),
+            (("tests",), "NAME: 'tests' is"),
+            (("lease",), "NAME: 'lease' is"),
+            (("shop", "--group", "shop"), "--group: 'shop' is no API group"),
+            (
+                ("shop", "--group", "Shop.example.com"),
+                "--group: 'Shop.example.com' is no API group",
+            ),
+            (("shop", "--group", "a..b"), "--group: 'a..b' is no API group"),
+            (("shop", "--group", f"{'a.' * 100}b"), "at most 180 characters"),
+            (("shop", "--group", "apps.k8s.io"), "a group of the Kubernetes project"),
+            (("shop", "--kind", "shop"), "--kind: 'shop' is no kind"),
+            (("shop", "--kind", "My-Shop"), "--kind: 'My-Shop' is no kind"),
+            (("shop", "--kind", "K" * 36), "at most 35 characters"),
+            (("shop", "--kind", "Deployment"), "a name of the library or of Python"),
+            (("shop", "--kind", "None"), "a name of the library or of Python"),
+            (
+                ("shop", "--children", "Ingress"),
+                "'Ingress' is no kind of child; there are: ConfigMap",
+            ),
+            (("shop", "--children", ","), "name at least one kind of child"),
+        ],
+        ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
+    )
+    def test_it_is_told_in_one_line_and_nothing_is_written(self, typed: Typed, words, told):
+        name, *rest = words
+        given = {"--group": "shop.example.com", "--kind": "Shop"}
+        given |= dict(zip(rest[::2], rest[1::2], strict=True))
+        code, out, err = typed(name, *(word for pair in given.items() for word in pair))
+
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert told in err
+        assert list(Path().iterdir()) == []
+
+    def test_a_folder_that_is_not_empty_is_left_as_it_is(self, typed: Typed):
+        Path("shop").mkdir()
+        Path("shop/mine").write_text("mine", "utf-8")
+
+        code, _, err = typed(*shop())
+
+        assert (code, err.count("\n")) == (2, 1)
+        assert "shop is there already, and it is not an empty folder" in err
+        assert [path.name for path in Path("shop").iterdir()] == ["mine"]
+
+    @pytest.mark.parametrize("missing", ["--group", "--kind"])
+    def test_what_is_missing_is_named(self, typed: Typed, missing):
+        given = {"--group": "shop.example.com", "--kind": "Shop"}
+        del given[missing]
+        code, _, err = typed("shop", *(word for pair in given.items() for word in pair))
+
+        assert (code, err.count("\n")) == (2, 1)
+        assert missing in err

@@ -1,0 +1,189 @@
+"""hedgerow schedule explain KIND/NAME: a week of windows, and what each would set."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hedgerow.cli import main
+from hedgerow.cli.schedule import explain
+from hedgerow.controllers.scaler.windows import BEFORE, DOMAIN
+from hedgerow.kube import client
+from hedgerow.kube.watch import Listing
+from hedgerow_schemas.base import ApiResource
+from hedgerow_schemas.builtin import Deployment, HorizontalPodAutoscaler, Service, StatefulSet
+
+Object = dict[str, Any]
+NOW = datetime(2026, 3, 27, 18, 30, tzinfo=UTC)
+OFFICE = {
+    "scale-out": "0 8 * * 1-5", "scale-in": "0 18 * * 1-5", "scale-out-replicas": "10",
+    "time-zone": "Europe/Berlin",
+}  # fmt: skip
+
+
+def workload(kind: str, notes: Object, replicas: int = 2, **holders: str) -> Object:
+    entries = [
+        {"manager": name, "operation": how, "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+        for name, how in holders.items()
+    ]
+    named = {key if "/" in key else DOMAIN + key: value for key, value in notes.items()}
+    meta = {"name": "web", "namespace": "shop", "uid": "u", "annotations": named}
+    return {
+        "apiVersion": "apps/v1", "kind": kind,
+        "metadata": {**meta, "managedFields": entries}, "spec": {"replicas": replicas},
+    }  # fmt: skip
+
+
+def autoscaler(name: str, kind: str = "Deployment") -> Object:
+    target = {"apiVersion": "apps/v1", "kind": kind, "name": "web"}
+    return {"metadata": {"name": name}, "spec": {"scaleTargetRef": target, "minReplicas": 3}}
+
+
+class Cluster:
+    """A cluster with these objects in the namespace shop."""
+
+    namespace = "shop"
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Object] = {}
+        self.autoscalers: list[Object] = []
+
+    async def read(self, api: ApiResource, name: str, namespace: str) -> Object | None:
+        return self.objects.get(api.kind) if (name, namespace) == ("web", "shop") else None
+
+    async def list(self, api: ApiResource, namespace: str) -> Listing:
+        assert (api, namespace) == (HorizontalPodAutoscaler.api, "shop")
+        return Listing(tuple(self.autoscalers), "1")
+
+
+@pytest.fixture
+def cluster(monkeypatch) -> Cluster:
+    made = Cluster()
+
+    @asynccontextmanager
+    async def connect(**_: Any):
+        yield made
+
+    async def find(_: Any, word: str) -> Any:
+        apis = (Deployment.api, StatefulSet.api, Service.api)
+        return SimpleNamespace(api=next(a for a in apis if a.kind.lower() == word), others=())
+
+    monkeypatch.setattr(client, "connect", connect)
+    monkeypatch.setattr("hedgerow.cli.targets.find", find)
+    monkeypatch.setattr(explain, "SystemClock", lambda: SimpleNamespace(now=lambda: NOW))
+    return made
+
+
+@pytest.fixture
+def typed(cluster, capsys):
+    """Type a line; give the exit code, standard output and error."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["schedule", "explain", *words])
+        shown = capsys.readouterr()
+        return int(ended.value.code or 0), shown.out, shown.err
+
+    return run
+
+
+class TestTable:
+    def test_a_week_of_windows_and_what_each_sets(self, cluster, typed):
+        cluster.objects["Deployment"] = workload("Deployment", OFFICE)
+        code, out, err = typed("deployment/web")
+
+        assert (code, err) == (0, "")
+        heading, titles, *rows = out.splitlines()
+        assert heading == (
+            "Deployment/web: windows in Europe/Berlin, which set Deployment/web: spec.replicas"
+        )
+        assert titles.split() == ["from", "(Europe/Berlin)", "UTC", "what", "sets"]
+        assert [" ".join(row.split()) for row in rows[:3]] == [
+            "Fri 2026-03-27 18:00:00 CET +01:00 2026-03-27T17:00:00Z no window (now) 2, as before",
+            "Mon 2026-03-30 08:00:00 CEST +02:00 2026-03-30T06:00:00Z window 10",
+            "Mon 2026-03-30 18:00:00 CEST +02:00 2026-03-30T16:00:00Z no window 2, as before",
+        ]
+        assert len(rows) == 11
+
+    def test_who_holds_the_field_is_told(self, cluster, typed):
+        cluster.objects["StatefulSet"] = workload("StatefulSet", OFFICE, 3, helm="Apply")
+
+        assert "spec.replicas is 3, held by helm: another number" in typed("statefulset/web")[1]
+
+    def test_more_than_asked_for_is_counted(self, cluster, typed):
+        cluster.objects["Deployment"] = workload("Deployment", OFFICE)
+        out = typed("deployment/web", "--limit", "2")[1]
+
+        assert out.endswith("There are more: see --limit.\n")
+
+    def test_a_window_that_never_comes_is_told(self, cluster, typed):
+        notes = OFFICE | {"scale-out": "0 0 31 2 *", "scale-in-replicas": "4"}
+        cluster.objects["Deployment"] = workload("Deployment", notes)
+        out = typed("deployment/web")[1]
+
+        assert "no window (now)  4" in out
+        assert out.endswith("Nothing changes after that.\n")
+
+
+class TestJson:
+    def test_it_has_the_recorded_number_and_the_autoscalers_field(self, cluster, typed):
+        cluster.objects["Deployment"] = workload("Deployment", OFFICE)
+        cluster.autoscalers = [autoscaler("a"), autoscaler("b", "StatefulSet")]
+        found = json.loads(typed("deployment/web", "-o", "json", "--to", "2026-03-31")[1])
+
+        assert found["sets"] == {"object": "HorizontalPodAutoscaler/a", "field": "spec.minReplicas"}
+        assert [(one["inForce"], one["replicas"], one["former"]) for one in found["phases"]] == [
+            (False, 3, True), (True, 10, False), (False, 3, True)
+        ]  # fmt: skip
+
+    def test_in_a_window_the_former_number_is_that_of_the_record(self, cluster, typed):
+        notes = OFFICE | {BEFORE: '{"replicas":5,"takenFrom":"helm"}'}
+        held = {"hedgerow-scaler": "Apply"}
+        cluster.objects["Deployment"] = workload("Deployment", notes, 10, **held)
+        found = json.loads(typed("deployment/web", "-o", "json")[1])
+
+        assert (found["phases"][0]["replicas"], found["heldBy"]) == (5, [])
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("words", "code", "why"),
+        [
+            ((), 2, "name either KIND/NAME, or a file with -f"),
+            (("deployment/web", "-f", "x"), 2, "name either KIND/NAME, or a file with -f"),
+            (("deployment/web", "--duration", "5m"), 2, "has no Jobs"),
+            (("-f", "x", "-n", "shop"), 2, "asks no cluster"),
+            (("web",), 2, "is no KIND/NAME"),
+            (("service/web",), 2, "has no windows: deployment/NAME and statefulset/NAME may"),
+            (("statefulset/web",), 1, "does not exist in namespace shop"),
+            (("deployment/web", "--to", "2020-01-01"), 2, "is not after"),
+        ],
+    )
+    def test_it_says_what_is_wrong(self, cluster, typed, words, code, why):
+        cluster.objects["Deployment"] = workload("Deployment", OFFICE)
+        ended, out, err = typed(*words)
+
+        assert (ended, out) == (code, "")
+        assert why in " ".join(err.split())
+
+    @pytest.mark.parametrize(
+        ("notes", "why"),
+        [({}, "has none of the annotations"), ({"scale-in": "0 99 * * *"}, "99 is above 23")],
+    )
+    def test_an_object_without_windows_has_none_to_show(self, cluster, typed, notes, why):
+        cluster.objects["Deployment"] = workload("Deployment", notes)
+        ended, out, err = typed("deployment/web")
+
+        assert (ended, out) == (1, "")
+        assert why in err
+
+    def test_nor_has_one_with_several_autoscalers(self, cluster, typed):
+        cluster.objects["Deployment"] = workload("Deployment", OFFICE)
+        cluster.autoscalers = [autoscaler("a"), autoscaler("b")]
+
+        assert "nothing is scaled until only one does" in typed("deployment/web")[2]

@@ -1,0 +1,268 @@
+"""The lines of a watch: as sentences, as JSON and as the seed's log; all bounded."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from cli.watch.standin import CONFIG_MAP
+from hedgerow.cli.watch.changes import FieldChange
+from hedgerow.cli.watch.informer import Notice
+from hedgerow.cli.watch.lines import JsonLines, Scope, SeedLines, Sentences
+from hedgerow.fields.managed import Holder
+from hedgerow_schemas.base import ApiResource
+from support.sources import ROOT
+
+NOW = datetime(2026, 11, 22, 21, 0, 5, tzinfo=UTC)
+AT = "2026-11-22T21:00:05Z"
+SCOPE = Scope(CONFIG_MAP, "ns")
+NODES = Scope(ApiResource("v1", "Node", "nodes", namespaced=False), "")
+
+
+def kept(name: str = "web", namespace: str = "ns", phase: str = "Running") -> dict[str, Any]:
+    meta = {"name": name, "namespace": namespace, "uid": "u", "resourceVersion": "7"}
+    return {"metadata": meta, "phase": phase, "state": b""}
+
+
+def change(path: str, *managers: str, kind: Any = "changed", record: Any = "wrote") -> FieldChange:
+    holders = tuple(Holder(name, "Update", "status") for name in managers)
+    return FieldChange(kind, tuple(f"f:{name}" for name in path.split(".")), record, holders)
+
+
+ADDED_BY_NOBODY = change("c", kind="added", record="nobody")
+UPDATED = Notice("UPDATED", kept(), kept())
+
+
+class TestSentences:
+    @pytest.mark.parametrize(
+        ("notice", "line"),
+        [
+            (Notice("ADDED", None, kept()), f"{AT} added ns/web  Running"),
+            (Notice("EXISTING", None, kept(), listed=True), f"{AT} existing ns/web  Running"),
+            (Notice("DELETED", kept(), None), f"{AT} deleted ns/web  Running"),
+            (Notice("ADDED", None, kept(phase="")), f"{AT} added ns/web  -"),
+            (Notice("ADDED", None, kept("n", "")), f"{AT} added n  Running"),
+            (
+                Notice("DELETED", kept(), None, listed=True),
+                f"{AT} deleted ns/web  Running  (during a gap of the watch)",
+            ),
+        ],
+    )
+    def test_a_notice_is_time_type_key_and_phase(self, notice, line):
+        assert Sentences(SCOPE).notice(notice, (), NOW) == line
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            (None, "what changed is unknown: its fields were not kept"),
+            ((), "no field changed"),
+            ((change("a.b", "kubelet"),), "changed by kubelet: .a.b"),
+            (
+                (change("a", "x", "y"), change("b", "x", "y"), ADDED_BY_NOBODY),
+                "changed by x, y: .a, .b; added by nobody on record: .c",
+            ),
+            ((change("a", "x", record="holds"),), "changed, held by x: .a"),
+            (
+                (change("a", "x", kind="removed", record="held"),),
+                "removed by unknown, held before by x: .a",
+            ),
+            ((change("a", "x", kind="taken"),), "taken by x: .a"),
+            ((change("a", ""),), "changed by ?: .a"),
+        ],
+    )  # fmt: skip
+    def test_an_update_says_what_changed_and_by_whom(self, changes, said):
+        line = Sentences(SCOPE).notice(UPDATED, changes, NOW)
+
+        assert line == f"{AT} updated ns/web  Running  {said}"
+
+    def test_many_fields_are_counted(self):
+        line = Sentences(SCOPE).notice(
+            UPDATED, tuple(change(f"f{n}", "x") for n in range(100)), NOW
+        )
+
+        assert line.endswith("changed by x: .f0, .f1, .f2, .f3, 96 more")
+
+    def test_many_managers_are_counted(self):
+        changes = tuple(change(f"f{n}", f"m{n}") for n in range(20))
+        crowd = (change("a", *(f"m{n}" for n in range(20))),)
+
+        line = Sentences(SCOPE).notice(UPDATED, changes, NOW)
+        other = Sentences(SCOPE).notice(UPDATED, crowd, NOW)
+
+        assert line.endswith("changed by m5: .f5; 14 more fields by others")
+        assert other.endswith("changed by m0, m1, m2, m3, m4, 15 more: .a")
+
+    def test_nothing_that_somebody_else_wrote_can_break_a_line_or_make_it_endless(self):
+        long = change("x\x1b[2J\n" + "y" * 10_000, "m\n" + "z" * 10_000)
+
+        line = Sentences(SCOPE).notice(Notice("UPDATED", kept(), kept(phase="a\nb")), (long,), NOW)
+
+        assert line.isprintable()
+        assert len(line) < 500
+
+    @pytest.mark.parametrize(
+        ("scope", "again", "said"),
+        [
+            (SCOPE, False, "synced: 3 configmaps in namespace ns"),
+            (Scope(CONFIG_MAP, ""), False, "synced: 3 configmaps in all namespaces"),
+            (NODES, True, "synced again after a gap: 3 nodes"),
+        ],
+    )
+    def test_it_says_when_all_is_read(self, scope, again, said):
+        assert list(Sentences(scope).synced(3, NOW, again=again)) == [f"{AT} {said}"]
+
+
+class TestJson:
+    def test_every_key_is_there_in_every_line(self):
+        form = JsonLines(SCOPE)
+        found = json.loads(form.notice(UPDATED, (change("a.b", "kubelet"),), NOW))
+
+        assert found == {
+            "type": "UPDATED",
+            "time": AT,
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "namespace": "ns",
+            "name": "web",
+            "key": "ns/web",
+            "uid": "u",
+            "resourceVersion": "7",
+            "phase": "Running",
+            "duringGap": False,
+            "changes": [
+                {
+                    "path": ".a.b",
+                    "change": "changed",
+                    "record": "wrote",
+                    "managers": [
+                        {"manager": "kubelet", "operation": "Update", "subresource": "status"}
+                    ],
+                }
+            ],
+            "moreChanges": 0,
+        }
+        for notice in (Notice("ADDED", None, kept()), Notice("DELETED", kept(), None)):
+            assert json.loads(form.notice(notice, (), NOW)).keys() == found.keys()
+
+    def test_what_is_unknown_is_null(self):
+        found = json.loads(
+            JsonLines(SCOPE).notice(Notice("UPDATED", kept(), kept(phase=""), True), None, NOW)
+        )
+
+        assert (found["phase"], found["changes"], found["moreChanges"]) == (None, None, 0)
+        assert found["duringGap"] is True
+
+    def test_it_is_bounded(self):
+        crowd = tuple(f"m{n}" for n in range(100))
+        many = tuple(change(f"f{n}" + "x" * 1000, *crowd) for n in range(1000))
+
+        line = JsonLines(SCOPE).notice(UPDATED, many, NOW)
+
+        found = json.loads(line)
+        assert (len(found["changes"]), found["moreChanges"]) == (50, 950)
+        assert len(line) < 50_000
+
+    def test_synced_has_the_number(self):
+        (line,) = JsonLines(SCOPE).synced(3, NOW, again=True)
+
+        assert json.loads(line) == {
+            "type": "SYNCED",
+            "time": AT,
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "namespace": "ns",
+            "count": 3,
+            "again": True,
+        }
+
+
+class TestSeed:
+    @pytest.fixture(autouse=True)
+    def seoul(self, monkeypatch):
+        """Go logs local times."""
+        import time
+
+        monkeypatch.setenv("TZ", "KST-9")
+        time.tzset()
+        yield
+        monkeypatch.undo()
+        time.tzset()
+
+    def test_it_is_what_the_seed_logs(self):
+        form = SeedLines()
+        lines = [
+            *form.begun(NOW),
+            form.notice(Notice("EXISTING", None, kept()), (), NOW),
+            *form.synced(1, NOW, again=False),
+            form.notice(Notice("ADDED", None, kept("kuard", "default")), (), NOW),
+            form.notice(UPDATED, (), NOW),
+            form.notice(Notice("DELETED", kept(), None), (), NOW),
+            *form.synced(1, NOW, again=True),
+            *form.ended(NOW),
+        ]
+
+        assert lines == [
+            "2026/11/23 06:00:05 waiting for cache sync",
+            "2026/11/23 06:00:05 onAdd: ns/web",
+            "2026/11/23 06:00:05 caches are synced",
+            "2026/11/23 06:00:05 waiting for stop signal",
+            "2026/11/23 06:00:05 onAdd: default/kuard",
+            "2026/11/23 06:00:05 onUpdate: ns/web",
+            "2026/11/23 06:00:05 onDelete: ns/web",
+            "2026/11/23 06:00:05 received stop signal",
+        ]
+
+
+class TestGuide:
+    """docs/guides/watch.md shows lines as they are printed, and explains each key."""
+
+    GUIDE = (ROOT / "docs/guides/watch.md").read_text("utf-8")
+
+    def test_its_json_is_what_is_printed(self):
+        documented = [line for line in self.GUIDE.splitlines() if line.startswith('{"')]
+        synced, updated = map(json.loads, documented)
+        (holder,) = updated["changes"][0]["managers"]
+        meta = {key: updated[key] for key in ("name", "namespace", "uid", "resourceVersion")}
+        state = {"metadata": meta, "phase": "", "state": b""}
+        place = tuple(f"f:{name}" for name in updated["changes"][0]["path"][1:].split("."))
+        changes = (FieldChange("changed", place, "wrote", (Holder(**holder),)),)
+        form = JsonLines(Scope(CONFIG_MAP, synced["namespace"]))
+
+        notice = Notice("UPDATED", state, state)
+        printed = [
+            *form.synced(synced["count"], datetime.fromisoformat(synced["time"]), again=False),
+            form.notice(notice, changes, datetime.fromisoformat(updated["time"])),
+        ]
+
+        assert printed == documented
+
+    def test_it_explains_every_key(self):
+        rows = "\n".join(re.findall(r"^\| (`.*?) \|", self.GUIDE, re.MULTILINE))
+        explained = set(re.findall(r"`(\w+)`", rows))
+        line = JsonLines(SCOPE).notice(UPDATED, (change("a", "m"),), NOW)
+        found = json.loads(line)
+
+        assert found.keys() - explained == set()
+        assert found["changes"][0].keys() - explained == set()
+
+    def test_its_lines_are_those_of_the_command(self):
+        forms = (Sentences(Scope(ApiResource("v1", "Pod", "pods"), "demo")), SeedLines())
+        pod = kept("web-6f59c5cfd9-k7gv2", "demo", "Pending")
+        printed = [
+            *forms[0].synced(2, NOW, again=False),
+            forms[0].notice(Notice("ADDED", None, pod), (), NOW),
+            *forms[1].begun(NOW),
+            *forms[1].synced(1, NOW, again=False),
+            *(
+                forms[1].notice(Notice(kind, kept("kuard", "default"), None), (), NOW)
+                for kind in ("EXISTING", "UPDATED", "DELETED")
+            ),
+        ]
+        shown = re.findall(r"^(?:2026-\S+|2026/\S+ \S+) (.*)$", self.GUIDE, re.MULTILINE)
+
+        assert len(shown) == 8
+        assert set(shown) == {re.sub(r"^(2026-\S+|2026/\S+ \S+) ", "", line) for line in printed}

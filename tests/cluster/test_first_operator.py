@@ -1,0 +1,106 @@
+"""docs/your-first-operator.md, block by block, in an empty folder with nothing but the wheel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from hedgerow.sandbox.cluster import Sandbox
+from support import wheels
+from support.tutorial import Block, Terminal, blocks, matches
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+PAGE = wheels.ROOT / "docs/your-first-operator.md"
+PORTLESS = {"GUESTBOOK_METRICS_BIND_ADDRESS": "0", "GUESTBOOK_HEALTH_PROBE_BIND_ADDRESS": "0"}
+MOST_LINES = 90
+TESTED = {"buildah", "node"}
+"""What tests/e2e has."""
+
+
+class Reader:
+    """Whoever does what the page says: a folder, and two terminals."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._held = ExitStack()
+        self._first = self._held.enter_context(Terminal(folder, environment))
+        self._second: list[Terminal] = []
+
+    def close(self) -> None:
+        self._held.close()
+
+    def do(self, block: Block) -> None:
+        """Do what a block says."""
+        if block.file:
+            block.write(self._folder)
+        elif block.comment == "second terminal":
+            self._begin(block)
+        else:
+            self._type(block)
+
+    def stop(self) -> None:
+        """Press Ctrl-C in the second terminal."""
+        for terminal in self._second:
+            terminal.interrupt()
+
+    def _begin(self, block: Block) -> None:
+        terminal = self._held.enter_context(Terminal(self._folder, self._environment))
+        *before, (last, _) = block.commands()
+        for command, _ in before:
+            terminal.run(command)
+        terminal.type(last)
+        self._second.append(terminal)
+
+    def _type(self, block: Block) -> None:
+        for command, shown in block.commands():
+            output = self._first.run(command)
+            assert shown is None or matches(shown, output), f"$ {command}\n{output}"
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    """A reader whose sandbox ends with the test, and with a killed test run."""
+    folder, state = tmp_path / "empty", tmp_path / "state"
+    folder.mkdir()
+    found = wheels.environment(wheels.wheelhouse(), wheels.hedgerow(tmp_path / "dist"))
+    made = Reader(folder, {**found, **PORTLESS, "XDG_STATE_HOME": str(state)})
+    yield made
+    made.close()
+
+
+def test_every_block_does_what_the_page_says(reader: Reader, tmp_path: Path):
+    skipped: list[str] = []
+    sandbox = Sandbox(tmp_path / "state/hedgerow/sandbox")
+    with ExitStack() as held:
+        for block in blocks(PAGE):
+            if block.needs in TESTED:
+                skipped.append(f"{block.needs}: {block.text}")
+                continue
+            if block.text.startswith("hedgerow sandbox down"):
+                reader.stop()
+            reader.do(block)
+            if block.text.startswith("hedgerow sandbox up"):
+                held.enter_context(sandbox.leash())
+
+    assert sandbox.directory.exists() is False
+    print("done by tests/e2e/test_first_operator.py alone:", *skipped, sep="\n")
+    assert {block.needs for block in blocks(PAGE)} - {""} == TESTED
+
+
+def test_it_is_about_as_short_as_it_says():
+    code = [block.text for block in blocks(PAGE) if block.file.endswith(".py")]
+    lines = [line for text in code for line in text.splitlines() if line.strip()]
+
+    assert len(lines) <= MOST_LINES, len(lines)
+
+
+def test_the_readers_code_imports_the_library_alone():
+    code = "\n".join(block.text for block in blocks(PAGE) if block.file.endswith(".py"))
+    imported = {line.split()[1] for line in code.splitlines() if line.startswith("from ")}
+
+    assert imported - {"typing", "datetime", "guestbook"} <= {"hedgerow", "hedgerow.testing"}

@@ -1,0 +1,271 @@
+"""Guestbook on a real API server, chosen by name, with the rights and the policy that are printed.
+
+The operator is a second installation, so that it shares no account with other tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+import yaml
+
+from hedgerow.deploy.names import Names
+from hedgerow.deploy.overlays import parts
+from hedgerow.generate import CRDS, crd_file
+from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api, Object
+from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.silence import Silence
+from hedgerow.testing.waiting import eventually
+from hedgerow_schemas.guestbook import Guestbook
+from support import bluegreens
+from support.bluegreens import ROOT
+from support.granted import denied, requests
+from support.registered import ALL
+from support.running import Operator
+
+pytestmark = pytest.mark.cluster
+
+NAMES = Names("guests")
+ACCOUNT = f"system:serviceaccount:{NAMES.namespace}:{NAMES.base}"
+FIELD_MANAGER = "hedgerow-guests-guestbook"
+ACCESS = (
+    *("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+)
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+
+
+class World(bluegreens.World):
+    """One namespace of a cluster with Guestbooks, seen and edited as people do."""
+
+    def make(self, name: str = "book", size: int = 2, config: str = "pages", **spec: Any) -> Object:
+        given = {"size": size, "configMapName": config, **spec}
+        return self.api.apply({**self.target("Guestbook", name), "spec": given}, "user").must()
+
+    def target(self, kind: str, name: str) -> Object:
+        if kind == "Guestbook":
+            metadata = {"name": name, "namespace": self.namespace}
+            return {"apiVersion": Guestbook.api.group_version, "kind": kind, "metadata": metadata}
+        return super().target(kind, name)
+
+    def status(self, name: str = "book") -> Object:
+        return (self.get("Guestbook", name) or {}).get("status", {})
+
+    def condition(self, kind: str, name: str = "book") -> str:
+        return super().condition(kind, name)
+
+    def pods(self, name: str = "book") -> list[str]:
+        """Return the names of a Guestbook's pods that are not on their way out."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods?labelSelector=app=guestbook"
+        found = self.api.raw("GET", path).must()["items"]
+        meta = [pod["metadata"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        return sorted(m["name"] for m in meta if m["name"].startswith(f"{name}-"))
+
+    def mounted(self, name: str = "book") -> str:
+        """Return the name of the ConfigMap that a Deployment's pods mount; empty without one."""
+        live = self.get("Deployment", name)
+        return live["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"] if live else ""
+
+
+@pytest.fixture(scope="module")
+def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
+    """The administrator, once the definition, the rights and the policy are there."""
+    api = Api(nodes_sandbox.kubeconfig)
+    crd = yaml.safe_load((ROOT / CRDS / crd_file(Guestbook)).read_text("utf-8"))
+    api.apply(crd, "hedgerow-install").must()
+    chosen = parts("cluster", "none", ALL.limited(["guestbook"]), names=NAMES)
+    made = [o for part in chosen for o in part.objects if o["kind"] in ACCESS]
+    for manifest in made:
+        api.apply(manifest, "kubectl").must()
+    api.served(Guestbook.api.group_version)
+    yield api
+    for manifest in made:
+        if manifest["kind"] not in ("Namespace", "ServiceAccount"):
+            api.delete(manifest).must()
+    api.close()
+
+
+@pytest.fixture(scope="module")
+def operator(
+    api: Api, nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operator]:
+    """The operator with its ServiceAccount's token, and no controller but this one."""
+    kubeconfig = anyio.run(
+        nodes_sandbox.kubeconfig_for_service_account, NAMES.namespace, NAMES.base
+    )
+    log = tmp_path_factory.mktemp("operator") / "log"
+    chosen = ("--controllers", "guestbook", "--instance", NAMES.instance)
+    with Operator(kubeconfig, log, *chosen) as running:
+        yield running
+
+
+@pytest.fixture
+def world(api: Api, operator: Operator, nodes_namespace: str) -> World:
+    """A fresh namespace with the operator at work; it takes restricted pods only."""
+    meta = {"name": nodes_namespace, "labels": RESTRICTED}
+    api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}, "admin").must()
+    return World(api, nodes_namespace)
+
+
+LOOKS_AGAIN = 30
+"""Seconds after which the operator looks again whether a name is free."""
+
+
+def ready(world: World, size: int, name: str = "book", within: float = 30) -> None:
+    """Wait until it is Ready, one of its pods is active and all others stand by."""
+
+    def settled() -> bool:
+        status = world.status(name)
+        told = sorted(filter(None, [status.get("active"), *status.get("standby", ())]))
+        is_ready = world.condition("Ready", name) == "True/Serving"
+        return is_ready and len(told) == size and told == world.pods(name)
+
+    eventually(settled, within, f"{name} of {size}")
+
+
+class TestConverging:
+    def test_one_pod_is_active_and_the_others_take_over(self, world: World):
+        world.make(size=3, alias="Phone")
+
+        ready(world, 3)
+        page = world.get("ConfigMap", "pages")["data"]["index.html"]
+        assert "sign with your phone" in page
+        first, *standby = (world.status()["active"], *world.status()["standby"])
+
+        world.delete("Pod", first)
+
+        eventually(lambda: world.status()["active"] in standby, what="another active pod")
+        second = world.status()["active"]
+        ready(world, 3)
+        assert world.status()["active"] == second, "a new pod does not take over"
+
+    def test_a_settled_one_gets_no_request(self, world: World, nodes_audit: Audit):
+        world.make()
+        ready(world, 2)
+
+        Silence.fallen(nodes_audit, 2, user=ACCOUNT, namespace=world.namespace)
+
+    def test_a_scaled_deployment_is_a_conflict_and_left_as_it_is(self, world: World):
+        world.make()
+        ready(world, 2)
+
+        world.scale("book", 3)
+
+        eventually(lambda: world.condition("Contested") == "True/FieldConflict")
+        assert world.get("Deployment", "book")["spec"]["replicas"] == 3
+
+    def test_with_it_all_of_it_goes(self, world: World):
+        world.make()
+        ready(world, 2)
+
+        world.delete("Guestbook", "book")
+
+        # The garbage collector reads every half minute which kinds there are.
+        gone = lambda: not world.get("ConfigMap", "pages") and not world.pods()  # noqa: E731
+        eventually(gone, 90, "gone")
+
+
+class TestConfigMap:
+    def test_another_name_moves_the_pods_before_the_former_one_goes(self, world: World):
+        world.make()
+        ready(world, 2)
+
+        world.make(config="others")
+
+        eventually(lambda: not world.get("ConfigMap", "pages"), what="the former one is gone")
+        assert world.mounted() == "others"
+        ready(world, 2)
+
+    def test_one_of_somebody_else_is_neither_written_nor_shown(self, world: World):
+        foreign = {**world.target("ConfigMap", "pages"), "data": {"password": "hunter2"}}
+        version = world.api.apply(foreign, "somebody-else").version
+
+        world.make()
+
+        eventually(lambda: world.condition("Stalled") == "True/NameTaken")
+        assert world.api.get(foreign).version == version
+        assert world.mounted() == ""
+
+        world.delete("ConfigMap", "pages")
+        ready(world, 2, within=LOOKS_AGAIN + 30)
+
+    def test_a_change_to_a_taken_name_leaves_everything_running(self, world: World):
+        world.make()
+        ready(world, 2)
+        world.api.apply({**world.target("ConfigMap", "others"), "data": {}}, "else").must()
+
+        world.make(config="others")
+
+        eventually(lambda: world.condition("Stalled") == "True/NameTaken")
+        assert world.mounted() == "pages"
+        assert world.get("ConfigMap", "pages") is not None
+        assert len(world.pods()) == 2
+
+    def test_of_two_that_name_the_same_the_second_waits_for_the_first(self, world: World):
+        world.make("first")
+        ready(world, 2, "first")
+
+        world.make("second")
+
+        eventually(lambda: world.condition("Stalled", "second") == "True/NameTaken")
+        assert world.mounted("second") == ""
+        assert "first" in world.get("ConfigMap", "pages")["data"]["index.html"]
+
+        world.delete("Guestbook", "first")
+        ready(world, 2, "second", within=LOOKS_AGAIN + 30)
+        assert "second" in world.get("ConfigMap", "pages")["data"]["index.html"]
+
+    def test_a_name_that_cannot_be_is_told_with_the_servers_reason(self, world: World):
+        world.make(config="Not_A_Name")
+
+        eventually(lambda: world.condition("Stalled") == "True/Rejected")
+        (stalled,) = (c for c in world.status()["conditions"] if c["type"] == "Stalled")
+        assert "ConfigMap/Not_A_Name" in stalled["message"]
+        assert "lowercase RFC 1123 subdomain" in stalled["message"]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("name", "spec", "word"),
+        [
+            ("a" * 64, {}, "at most 63 characters"),
+            ("book", {"size": 0}, "spec.size"),
+            ("book", {"size": 11}, "spec.size"),
+            ("book", {"size": None}, "spec.size"),
+            ("book", {"configMapName": ""}, "spec.configMapName"),
+            ("book", {"configMapName": "a" * 16}, "spec.configMapName"),
+            ("book", {"configMapName": None}, "spec.configMapName"),
+            ("book", {"alias": "Fax"}, "spec.alias"),
+        ],
+        ids=lambda value: str(value)[:24],
+    )
+    def test_what_the_original_refuses_is_refused(self, world: World, name, spec, word):
+        given = {"size": 1, "configMapName": "pages", **spec}
+        full = {key: value for key, value in given.items() if value is not None}
+        reply = world.api.apply(
+            {**world.target("Guestbook", name), "spec": full}, "u", dry_run=True
+        )
+
+        assert reply.status == 422
+        assert word in reply.body["message"]
+
+    def test_the_longest_name_is_taken(self, world: World):
+        spec = {"size": 10, "configMapName": "a" * 15, "alias": "Name"}
+        manifest = {**world.target("Guestbook", "a" * 63), "spec": spec}
+
+        assert world.api.apply(manifest, "user", dry_run=True).ok
+
+
+class TestRequests:
+    def test_every_write_of_this_module_was_an_unforced_apply_and_none_was_refused(
+        self, nodes_audit: Audit
+    ):
+        must_be_unforced_applies(
+            nodes_audit.writes(user=ACCOUNT, resource="configmaps"), FIELD_MANAGER
+        )
+        must_be_unforced_applies(nodes_audit.writes(user=ACCOUNT), "hedgerow-guests-")
+        assert denied(requests(nodes_audit, 0, ACCOUNT)) == []

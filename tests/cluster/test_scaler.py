@@ -1,0 +1,262 @@
+"""The scaler on the real API server: real objects, a real autoscaler, and a competing applier."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from hedgerow.cli.manifests import printed
+from hedgerow.controllers.scaler.windows import (
+    BEFORE,
+    HOLDS,
+    OUT_REPLICAS,
+    SCALE_IN,
+    SCALE_OUT,
+)
+from hedgerow.runtime.clock import SystemClock
+from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.settings import Settings
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import Audit
+from hedgerow.testing.waiting import eventually
+from support.granted import denied, requests
+from support.running import Operator
+
+pytestmark = pytest.mark.cluster
+
+Object = dict[str, Any]
+USER = "system:serviceaccount:hedgerow-system:hedgerow"
+MANAGER = "hedgerow-scaler"
+HPA = "HorizontalPodAutoscaler"
+VERSIONS = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", HPA: "autoscaling/v2"}
+LABELS = {"app": "web"}
+TEMPLATE = {
+    "metadata": {"labels": LABELS},
+    "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+}
+SPEC: Object = {"selector": {"matchLabels": LABELS}, "template": TEMPLATE}
+MORE: Object = {"Deployment": {}, "StatefulSet": {"serviceName": "web"}}
+ACCESS = (
+    *("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+)
+NOW, HOUR = timedelta(), timedelta(hours=1)
+
+
+def schedule(ahead: timedelta) -> str:
+    """Return the schedule of each day at this time from now on."""
+    at = SystemClock().now() + ahead
+    return f"{at.minute} {at.hour} * * *"
+
+
+def windows(begins: timedelta = -HOUR, ends: timedelta = 2 * HOUR) -> dict[str, str]:
+    return {SCALE_OUT: schedule(begins), SCALE_IN: schedule(ends), OUT_REPLICAS: "10"}
+
+
+class Shop:
+    """A namespace whose owner applies a workload, and perhaps an autoscaler."""
+
+    def __init__(self, api: Api, namespace: str, kubeconfig: Path) -> None:
+        self.api, self.namespace, self.kubeconfig = api, namespace, kubeconfig
+
+    def object(self, kind: str, **annotations: str) -> Object:
+        meta: Object = {"name": "web", "namespace": self.namespace}
+        if annotations:
+            meta["annotations"] = annotations
+        return {"apiVersion": VERSIONS[kind], "kind": kind, "metadata": meta}
+
+    def deploy(self, notes: dict[str, str], kind: str = "Deployment", **spec: Any) -> None:
+        body = {**self.object(kind, **notes), "spec": {**SPEC, **MORE[kind], **spec}}
+        self.api.apply(body, "helm").must()
+
+    def autoscale(self, **spec: Any) -> None:
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+        body = {"scaleTargetRef": target, "maxReplicas": 20, **spec}
+        self.api.apply({**self.object(HPA), "spec": body}, "helm").must()
+
+    def live(self, kind: str = "Deployment") -> Object:
+        return self.api.get(self.object(kind)).must()
+
+    def value(self, kind: str = "Deployment") -> int:
+        return self.live(kind)["spec"]["minReplicas" if kind == HPA else "replicas"]
+
+    def held(self, kind: str = "Deployment") -> Object:
+        entries = self.live(kind)["metadata"]["managedFields"]
+        ours = (e["fieldsV1"] for e in entries if (e["manager"], e["operation"]) == _OURS)
+        return next(ours, {})
+
+    def events(self) -> list[Object]:
+        path = f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events"
+        return self.api.raw("GET", path).must()["items"]
+
+    def has_event(self, reason: str, text: str = "") -> bool:
+        return any(e["reason"] == reason and text in e["note"] for e in self.events())
+
+    def soon(self, value: int, kind: str = "Deployment") -> None:
+        eventually(lambda: self.value(kind) == value, 100, f"{value} of {kind}")
+
+    def tree(self, kind: str = "deployment") -> str:
+        command = [sys.executable, "-m", "hedgerow", "tree", f"{kind}/web", "-n", self.namespace]
+        done = subprocess.run(
+            [*command, "--kubeconfig", str(self.kubeconfig)], capture_output=True, check=True
+        )
+        return done.stdout.decode()
+
+
+_OURS = (MANAGER, "Apply")
+
+
+@pytest.fixture(scope="module")
+def operator(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """The scaler, with the rights that `hedgerow manifests --controllers scaler` gives it."""
+    admin = Api(sandbox.kubeconfig)
+    settings = Settings(controllers=("scaler",))
+    made = [
+        one for one in printed("none", "no-webhook", settings, crds=True) if one["kind"] in ACCESS
+    ]
+    for manifest in made:
+        admin.apply(manifest, "kubectl").must()
+    account = anyio.run(sandbox.kubeconfig_for_service_account, "hedgerow-system", "hedgerow")
+    log = tmp_path_factory.mktemp("scaler") / "log"
+    with Operator(account, log, "--controllers", "scaler") as running:
+        eventually(lambda: len(running.logged("caches are filled")) == 2, what="both controllers")
+        yield running
+        assert running.stop() == 0
+    for manifest in made:
+        if manifest["kind"] not in ("Namespace", "ServiceAccount"):
+            admin.delete(manifest).must()
+    admin.close()
+
+
+@pytest.fixture
+def shop(sandbox: Sandbox, namespace: str, operator: Operator, audit: Audit) -> Iterator[Shop]:
+    """A shop; in the end, nothing that the operator asked was refused, and all writes applies."""
+    assert operator.running
+    mark = audit.mark()
+    api = Api(sandbox.kubeconfig)
+    yield Shop(api, namespace, sandbox.kubeconfig)
+    api.close()
+    asked = requests(audit, mark, USER)
+    assert denied(asked) == []
+    for entry in audit.writes(mark, user=USER):
+        uri, code = entry["requestURI"], entry["responseStatus"]["code"]
+        assert (entry["verb"], code < 300) == ("patch", True), (uri, code)
+        assert f"fieldManager={MANAGER}" in uri
+        assert (
+            "force" not in uri
+            or "claim" in str(entry["requestObject"])
+            or BEFORE in str(entry["requestObject"])
+        )
+    read = {e["objectRef"].get("name") for e in asked if e["verb"] == "get" and e.get("objectRef")}
+    assert "foreign" not in read
+
+
+def forced(audit: Audit, mark: int, namespace: str) -> int:
+    found = audit.writes(mark, user=USER, namespace=namespace)
+    return sum("force=true" in entry["requestURI"] for entry in found)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_a_window_that_nobody_contests(shop: Shop, kind: str):
+    foreign = shop.object(kind)
+    foreign["metadata"]["name"] = "foreign"
+    shop.api.apply({**foreign, "spec": {**SPEC, **MORE[kind]}}, "helm").must()
+    shop.deploy(windows(), kind)
+    shop.soon(10, kind)
+    assert set(shop.held(kind)["f:spec"]) == {"f:replicas"}
+    shop.deploy(windows(), kind)  # its author applies it again
+    assert shop.value(kind) == 10
+
+    shop.deploy(windows(-HOUR, -HOUR / 2), kind)
+    shop.soon(1, kind)
+    eventually(lambda: not shop.held(kind), what="given back")
+
+
+def test_a_number_that_nobody_was_recorded_for_comes_back(shop: Shop):
+    shop.deploy({})
+    shop.api.merge(shop.object("Deployment"), {"spec": {"replicas": 5}}, "kubectl", "scale").must()
+    shop.deploy(windows())
+    shop.soon(10)
+    shop.deploy(windows(-HOUR, -HOUR / 2))
+    shop.soon(5)
+
+
+def test_the_clock_begins_a_window(shop: Shop):
+    shop.deploy(windows(timedelta(minutes=1), 2 * HOUR))
+    assert shop.value() == 1
+    shop.soon(10)
+
+
+def test_what_its_author_holds_is_told_claimed_once_and_given_back(shop: Shop, audit: Audit):
+    mark = audit.mark()
+    shop.deploy(windows(), replicas=3)
+    eventually(lambda: shop.has_event("FieldConflict", "hedgerow.dev/claim"), what="the Event")
+    assert (shop.value(), "f:spec" in shop.held()) == (3, False)
+    assert "spec.replicas" in shop.tree()
+
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": shop.namespace}}
+    label = {"labels": {"hedgerow.dev/allow-claims": "true"}}
+    shop.api.merge(namespace, {"metadata": label}, "admin").must()
+    claim = {"hedgerow.dev/claim": "Deployment/web: spec.replicas"}
+    shop.deploy(windows() | claim, replicas=3)
+    shop.soon(10)
+    eventually(lambda: shop.has_event("FieldClaimed", "helm"), what="the Event")
+    body = {**shop.object("Deployment", **windows(), **claim), "spec": {**SPEC, "replicas": 3}}
+    assert shop.api.apply(body, "helm").conflicts == [".spec.replicas"]
+
+    shop.api.merge(shop.object("Deployment"), {"spec": {"replicas": 4}}, "kubectl", "scale").must()
+    eventually(lambda: shop.has_event("FieldConflict", "kubectl"), what="the Event")
+    eventually(lambda: "kubectl" in shop.tree(), what="the tree")
+    assert shop.value() == 4
+    assert forced(audit, mark, shop.namespace) == 1
+
+
+def test_the_former_number_is_held_until_somebody_takes_it(shop: Shop):
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": shop.namespace}}
+    label = {"labels": {"hedgerow.dev/allow-claims": "true"}}
+    shop.api.merge(namespace, {"metadata": label}, "admin").must()
+    claim = {"hedgerow.dev/claim": "Deployment/web: spec.replicas"}
+    shop.deploy(windows() | claim, replicas=3)
+    shop.soon(10)
+    shop.deploy({})  # the annotations go, and so does the author's number
+    shop.soon(3)
+    assert BEFORE in shop.live()["metadata"]["annotations"]
+
+    shop.deploy({}, replicas=3)
+    eventually(lambda: not shop.held(), what="given back")
+    assert shop.value() == 3
+
+
+def test_an_autoscaler_with_a_competing_applier(shop: Shop):
+    shop.autoscale()
+    shop.deploy(windows())
+    shop.soon(10, HPA)
+    assert shop.value() == 1
+    assert shop.live()["metadata"]["annotations"][HOLDS] == f"{HPA}/web"
+    shop.autoscale()
+    assert shop.value(HPA) == 10
+
+    least = {**shop.object(HPA), "spec": {"minReplicas": 4}}
+    assert shop.api.apply(least, "rival").conflicts == [".spec.minReplicas"]
+    shop.api.apply(least, "rival", force=True).must()
+    eventually(lambda: shop.has_event("FieldConflict", "rival"), what="the Event")
+    assert (shop.value(HPA), "f:spec" in shop.held(HPA)) == (4, False)
+    shop.api.apply(shop.object(HPA), "rival").must()
+    shop.soon(10, HPA)
+
+    shop.deploy(windows(-HOUR, -HOUR / 2))
+    shop.soon(1, HPA)
+    eventually(lambda: not (shop.held(HPA) or shop.held()), what="given back")
+
+
+def test_annotations_that_are_malformed_are_told_and_nothing_is_scaled(shop: Shop):
+    shop.deploy(windows() | {SCALE_OUT: "0 25 * * *"})
+    eventually(lambda: shop.has_event("InvalidAnnotation", "25 is above 23"), what="the Event")
+    assert (shop.value(), "f:spec" in shop.held()) == (1, False)

@@ -1,0 +1,231 @@
+"""The test kit, against a real API server: operators of others as processes of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import library.greeter
+from hedgerow.testing import (
+    Api,
+    SomebodyElse,
+    eventually,
+    holders,
+    must_be_unforced_applies,
+    target,
+)
+from hedgerow_schemas import crd
+from library.greeter import Greeting
+from support.kopf import kopf_python
+from testing import guide
+
+pytestmark = pytest.mark.cluster
+
+GROUP = "greeter.example.com/v1"
+GREETER = Path(str(library.greeter.__file__))
+OF_KOPF = Path(__file__).parents[1] / "testing/greeter_of_kopf.py"
+PORTLESS = ("--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+
+
+@pytest.fixture(scope="session")
+def python_with_kopf() -> Path:
+    try:
+        return kopf_python()
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"kopf cannot be installed here: {error}")
+
+
+@pytest.fixture(scope="module")
+def _greetings(kube: Api) -> Iterator[None]:
+    """Have Greetings served, as `greeter.py install` does."""
+    document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
+    definition = crd.render(Greeting, document, describe=False)
+    kube.apply(definition, "test").must()
+    kube.served(GROUP)
+    yield
+    kube.delete(definition)
+    eventually(lambda: kube.raw("GET", f"/apis/{GROUP}/greetings").status == 404, 180)
+
+
+@pytest.fixture
+def hello(namespace: str, _greetings: None) -> dict[str, Any]:
+    return {**target(GROUP, "Greeting", "hello", namespace), "spec": {"name": "world"}}
+
+
+class Greeted:
+    """A ConfigMap that an operator made of a Greeting, which somebody else has changed since."""
+
+    def __init__(self, kube: Api, greeting: dict[str, Any], other: SomebodyElse) -> None:
+        self._kube, self._greeting = kube, greeting
+        self.child = target("v1", "ConfigMap", "hello", greeting["metadata"]["namespace"])
+        kube.apply(greeting, "user").must()
+        eventually(lambda: self.text == "Hello world", what="the greeting")
+        other.apply({**self.child, "data": {"text": "Bonjour"}}, force=True)
+
+    @property
+    def text(self) -> str:
+        return self._kube.get(self.child).body.get("data", {}).get("text", "")
+
+    def wish(self, name: str) -> None:
+        self._kube.apply({**self._greeting, "spec": {"name": name}}, "user").must()
+
+
+class TestAnOperatorOfKopf:
+    def test_is_caught_when_it_overwrites_what_somebody_else_holds(
+        self, python_with_kopf, operator_process, kube, hello, somebody_else, audit, assert_settled
+    ):
+        mark = audit.mark()
+        command = [python_with_kopf, "-m", "kopf", "run", "--standalone", "-A", OF_KOPF]
+        kopf = operator_process(command)
+        greeted = Greeted(kube, hello, somebody_else)
+        assert somebody_else.must_hold(greeted.child, "data", "text") == "Bonjour"
+
+        greeted.wish("you")
+        eventually(lambda: greeted.text == "Hello you", what="the new greeting")
+
+        with pytest.raises(AssertionError) as caught:
+            somebody_else.must_hold(greeted.child, "data", "text")
+        assert "somebody-else set data.text of ConfigMap/hello" in str(caught.value)
+        assert "it is 'Hello you'" in str(caught.value)
+        with pytest.raises(AssertionError, match="not applied unforced"):
+            must_be_unforced_applies(audit.writes(mark, user=kopf.user), "kopf")
+        assert_settled(user=kopf.user, for_=1)
+
+    def test_what_it_made_goes_over_to_one_of_hedgerow_without_a_conflict(
+        self, python_with_kopf, sandbox, operator_process, kube, hello, namespace, assert_settled
+    ):
+        command = [python_with_kopf, "-m", "kopf", "run", "--standalone", "-A", OF_KOPF]
+        kopf = operator_process(command)
+        kube.apply(hello, "user").must()
+        child = target("v1", "ConfigMap", "hello", namespace)
+        eventually(lambda: kube.get(child).ok, what="the greeting")
+        kopf.stop()
+
+        command = [sys.executable, GREETER, "run", "-n", namespace, *PORTLESS]
+        greeter = operator_process(command, until="caches are filled")
+        eventually(lambda: kube.get(hello).must().get("status", {}).get("text"), what="the status")
+        assert_settled(user=greeter.user)
+
+        text = holders(kube.get(child).must(), "data", "text")
+        assert text == ["OpenAPI-Generator", "greeter-greeter"]
+        status = kube.get(hello).must()["status"]
+        assert [c["status"] for c in status["conditions"] if c["type"] == "Ready"] == ["True"]
+        assert "contested" not in status
+
+        words = ["adopt", "configmap/hello", "--from", "OpenAPI-Generator", "-n", namespace]
+        adopt = [sys.executable, GREETER, *words, "--kubeconfig", sandbox.kubeconfig, "--yes"]
+        subprocess.run(adopt, check=True)
+        text = holders(kube.get(child).must(), "data", "text")
+        assert text == ["greeter-greeter"]
+
+
+class TestAnOperatorOfHedgerow:
+    def test_leaves_the_field_and_says_so(
+        self, operator_process, kube, hello, namespace, somebody_else, audit, assert_no_writes
+    ):
+        mark = audit.mark()
+        command = [sys.executable, GREETER, "run", "-n", namespace, *PORTLESS]
+        greeter = operator_process(command, until="caches are filled")
+        greeted = Greeted(kube, hello, somebody_else)
+        greeted.wish("you")
+
+        def contested() -> Any:
+            return kube.get(hello).must().get("status", {}).get("contested")
+
+        eventually(contested, what="the conflict in the status")
+        assert somebody_else.must_hold(greeted.child, "data", "text") == "Bonjour"
+        assert audit.refused(mark, user=greeter.user) == []
+        written = audit.writes(mark, user=greeter.user)
+        must_be_unforced_applies(written, "greeter-greeter")
+        assert_no_writes(for_=1, user=greeter.user)
+        assert greeter.stop() == 0
+
+
+class TestAProcess:
+    def test_is_told_by_its_user_and_may_do_no_more_than_its_rules_say(
+        self, operator_process, kube, namespace, audit
+    ):
+        mark = audit.mark()
+        rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]
+        program = (
+            "import os, sys; from hedgerow.testing import Api\n"
+            "api = Api(os.environ['KUBECONFIG'])\n"
+            "for kind in ('configmaps', 'secrets'):\n"
+            "    print(kind, api.raw('GET', f'/api/v1/{kind}').status, flush=True)\n"
+            "print('done', flush=True); import time; time.sleep(600)"
+        )
+        own = operator_process(
+            [sys.executable, "-c", program], until="done\n", rules=rules, user="reader"
+        )
+
+        assert own.output.split() == ["configmaps", "200", "secrets", "403", "done"]
+        assert [e["objectRef"]["resource"] for e in audit.since(mark, user="reader")] == [
+            "configmaps", "secrets"
+        ]  # fmt: skip
+        assert len(audit.refused(mark, user="reader")) == 1
+        assert own.running
+        own.kill()
+        assert not own.running
+
+    def test_that_ends_too_early_is_told_with_its_last_words(self, operator_process):
+        with pytest.raises(AssertionError, match=r"(?s)it ended with exit code 3.*no such cluster"):
+            operator_process(["sh", "-c", "echo no such cluster; exit 3"], until="ready")
+
+
+class TestSomebodyElse:
+    def test_applies_edits_scales_removes_and_deletes(self, kube, namespace, somebody_else):
+        pod = {"containers": [{"name": "c", "image": "i"}]}
+        deployment = target("apps/v1", "Deployment", "web", namespace)
+        template = {"metadata": {"labels": {"a": "b"}}, "spec": pod}
+        spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+        kube.apply({**deployment, "spec": spec}, "author").must()
+
+        helm = somebody_else.called("helm")
+        helm.apply({**deployment, "spec": {"minReadySeconds": 3}})
+        live = somebody_else.scale(deployment, 4)
+        assert live["spec"]["replicas"] == 4
+        assert holders(live, "spec", "replicas") == ["somebody-else"]
+        assert helm.must_hold(deployment, "spec", "minReadySeconds") == 3
+        edited = somebody_else.edit(deployment, {"spec": {"paused": True}})
+        assert edited["spec"]["paused"]
+        assert "paused" not in somebody_else.remove(deployment, "spec", "paused")["spec"]
+        assert "minReadySeconds" not in helm.release(deployment)["spec"]
+        with pytest.raises(AssertionError, match="nobody holds it"):
+            helm.must_hold(deployment, "spec", "minReadySeconds")
+        somebody_else.delete(deployment)
+        assert kube.get(deployment).status == 404
+
+
+class TestANamespace:
+    def test_is_gone_with_all_that_is_in_it(self, kube, sandbox):
+        from hedgerow.testing.sandboxes import name_for, remove_namespace
+
+        name = kube.namespace(name_for("What [a-test] is called!"))
+        assert name.startswith("what--a-test--is-called-")
+        held = target("v1", "ConfigMap", "held", name)
+        held["metadata"]["finalizers"] = ["example.com/held"]
+        kube.apply(held, "user").must()
+
+        remove_namespace(kube, name, collects=False)
+
+        assert kube.get(target("v1", "Namespace", name)).status == 404
+        assert kube.get(held).status == 404
+
+
+class TestGuide:
+    """Each brings up a sandbox of its own, as the reader's project does."""
+
+    def test_the_block_about_the_sandbox_runs(self, sandbox, tmp_path):
+        assert "1 passed" in guide.run_pytest(guide.laid_out(tmp_path), "test_sandbox.py")
+
+    def test_the_block_about_an_operator_of_kopf_runs(self, sandbox, python_with_kopf, tmp_path):
+        given = {"PYTHON_WITH_KOPF": str(python_with_kopf)}
+
+        assert "1 passed" in guide.run_pytest(guide.laid_out(tmp_path), "test_of_kopf.py", **given)

@@ -1,0 +1,76 @@
+"""docs/your-first-operator.md, the image and the cluster: what only a real node can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from e2e.node.images import PYTHON, Images
+from e2e.node.node import Node
+from e2e.node.prepared import Prepared
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import must_be_unforced_applies
+from support import wheels
+from support.granted import denied, requests
+from support.tutorial import Block, Terminal, blocks
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+PAGE = wheels.ROOT / "docs/your-first-operator.md"
+IMAGE = "localhost/guestbook:0.1.0"
+BUSYBOX = "docker.io/library/busybox:1.37"
+ACCOUNT = "system:serviceaccount:guestbook-system:guestbook"
+
+
+def is_here(block: Block) -> bool:
+    """Return whether a block is done here: all but those that need a sandbox."""
+    return bool(block.file) or (block.language == "sh" and "sandbox" not in block.text)
+
+
+@pytest.fixture
+def terminal(node: Node, images: Images, prepared: Prepared, tmp_path: Path) -> Iterator[Terminal]:
+    """A shell in an empty folder on the node's network; it removes what it has installed."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    found = wheels.environment(wheels.wheelhouse(), wheels.hedgerow(tmp_path / "dist"))
+    tools = prepared.programs["kubectl"].parent
+    environment = {
+        **found,
+        "PATH": f"{tools}:{found['PATH']}",
+        "KUBECONFIG": str(node.kubeconfig),
+        "CONTAINERS_STORAGE_CONF": str(images.buildah.storage),
+        "BUILDAH_ISOLATION": "chroot",
+    }
+    with Terminal(folder, environment) as opened:
+        yield opened
+        opened.run("kubectl delete --ignore-not-found -f sample.yaml")
+        opened.run("kubectl delete --ignore-not-found -f install.yaml")
+
+
+def test_the_image_is_built_and_runs_in_a_cluster(
+    terminal: Terminal, node: Node, images: Images, api: Api, tmp_path: Path
+):
+    # What `FROM python:3.11-slim` and the pods' image find where there is no registry.
+    images.buildah("tag", PYTHON, "docker.io/library/python:3.11-slim")
+    images._recipe(BUSYBOX, "busybox")
+    node.load(images._archive(BUSYBOX))
+    mark = node.audit.mark()
+
+    for block in filter(is_here, blocks(PAGE)):
+        if block.file:
+            block.write(tmp_path / "empty")
+            continue
+        for command, _ in block.commands():
+            terminal.run(command)
+        if block.needs == "buildah":
+            node.load(images._archive(IMAGE))
+
+    (pod, *_) = api.raw("GET", "/api/v1/namespaces/default/pods").must()["items"]
+    page = httpx.get(f"http://{pod['status']['podIP']}:8080/", trust_env=False).text
+    assert page == "Please sign with your Address.\n"
+    writes = node.audit.writes(mark, user=ACCOUNT, namespace="default")
+    must_be_unforced_applies(writes, "guestbook-guestbook")
+    assert denied(requests(node.audit, mark, ACCOUNT)) == []

@@ -1,0 +1,168 @@
+"""Picked: of all objects metadata alone is read, and the picked ones in whole."""
+
+from __future__ import annotations
+
+import gc
+import json
+import tracemalloc
+from contextlib import aclosing
+from typing import Any
+
+import httpx
+import pytest
+
+from hedgerow.kube import errors
+from hedgerow.kube.picked import Picked
+from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
+from hedgerow.kube.wire import METADATA, METADATA_LIST
+from hedgerow.runtime.cache.store import Store
+from hedgerow_schemas.builtin import Deployment
+from kube.fakes import Chunks, reply, status
+
+pytestmark = pytest.mark.anyio
+
+API = Deployment.api
+ANNOTATION = "example.com/mine"
+Object = dict[str, Any]
+
+
+def picks(obj: Object) -> bool:
+    assert set(obj) <= {"apiVersion", "kind", "metadata"}, "it is asked by metadata alone"
+    return ANNOTATION in (obj["metadata"].get("annotations") or {})
+
+
+def partial(name: str, version: int, *, mine: bool) -> Object:
+    meta: Object = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": f"{version}"}
+    if mine:
+        meta["annotations"] = {ANNOTATION: "1"}
+    return {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": meta}
+
+
+def whole(name: str, version: int) -> Object:
+    meta = partial(name, version, mine=True)["metadata"]
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"a": version}}
+
+
+def events(*told: tuple[str, Object]) -> httpx.Response:
+    lines = [json.dumps({"type": kind, "object": obj}).encode() + b"\n" for kind, obj in told]
+    return httpx.Response(200, stream=Chunks(lines))
+
+
+async def heard(cluster: Any) -> list[Any]:
+    async with aclosing(Picked(cluster, picks).watch(API, "ns", since="1")) as told:
+        return [event async for event in told]
+
+
+class TestList:
+    async def test_only_picked_objects_are_read(self, server, connected):
+        items = [partial("a", 3, mine=False), partial("b", 4, mine=True)]
+        page = {"metadata": {"resourceVersion": "9"}, "items": items}
+        server.answers = [reply(200, page), reply(200, whole("b", 5))]
+
+        async with connected() as cluster:
+            found = await Picked(cluster, picks).list(API, "ns", reduce=lambda obj: obj["spec"])
+
+        assert (found.items, found.version) == (({"a": 5},), "9")
+        listed, read = server.requests
+        assert listed.headers["Accept"] == METADATA_LIST
+        assert read.url.path.endswith("/namespaces/ns/deployments/b")
+        assert read.headers["Accept"] == "application/json"
+
+    async def test_one_that_is_gone_meanwhile_is_not_there(self, server, connected):
+        page = {"metadata": {"resourceVersion": "9"}, "items": [partial("b", 4, mine=True)]}
+        said = {"kind": "Status", "code": 404, "reason": "NotFound", "details": {"name": "b"}}
+        gone = reply(404, said)
+        server.answers = [reply(200, page), gone]
+
+        async with connected() as cluster:
+            found = await Picked(cluster, picks).list(API, "ns", reduce=lambda obj: obj)
+
+        assert found.items == ()
+
+
+class TestWatch:
+    async def test_a_picked_object_comes_in_whole_with_the_version_of_the_event(
+        self, server, connected
+    ):
+        server.answers = [
+            events(("MODIFIED", partial("b", 4, mine=True))),
+            reply(200, whole("b", 6)),
+        ]
+
+        async with connected() as cluster:
+            assert await heard(cluster) == [Changed("MODIFIED", whole("b", 6), "4")]
+        assert server.requests[0].headers["Accept"] == METADATA
+
+    async def test_all_others_are_told_as_deleted_and_not_read(self, server, connected):
+        plain, mine = partial("a", 4, mine=False), partial("b", 5, mine=True)
+        server.answers = [events(("ADDED", plain), ("DELETED", mine))]
+
+        async with connected() as cluster:
+            assert await heard(cluster) == [
+                Changed("DELETED", plain, "4"),
+                Changed("DELETED", mine, "5"),
+            ]
+        assert len(server.requests) == 1
+
+    async def test_a_read_that_fails_ends_the_watch(self, server, connected):
+        server.answers = [events(("ADDED", partial("b", 4, mine=True))), status(403, "Forbidden")]
+
+        async with connected() as cluster:
+            with pytest.raises(errors.Forbidden):
+                await heard(cluster)
+
+
+class Foreign:
+    """A cluster of so many objects, none of which is picked."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    async def list(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError
+
+    async def read(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError
+
+    async def watch(self, *_: Any, initial: bool = False, **__: Any) -> Any:
+        for number in range(self.number):
+            yield Changed("ADDED", partial(f"foreign-{number}", number + 1, mine=False), "1")
+        if initial:
+            yield Bookmark(str(self.number), synced=True)
+        while True:
+            for number in range(self.number):
+                version = self.number + number + 1
+                obj = partial(f"foreign-{number}", version, mine=False)
+                yield Changed("MODIFIED", obj, str(version))
+            yield Bookmark(str(2 * self.number + 1))
+
+
+async def kept_by(number: int) -> int:
+    """Return how many bytes are kept after so many objects were listed, and each changed once."""
+    store, cluster = Store(), Foreign(number)
+    gc.collect()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    stream = reflect(Picked(cluster, picks), API, on_listed=store.meet)  # type: ignore[arg-type]
+    async with aclosing(stream) as told:
+        async for event in told:
+            match event:
+                case Snapshot(items, version, met):
+                    assert sum(map(len, store.replacing(items, version, met))) == 0
+                case Changed(type="DELETED", object=obj):
+                    assert store.remove(obj) is None
+                case _:
+                    break
+        del event
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(store) == 0
+    return after - before
+
+
+class TestMemory:
+    async def test_foreign_objects_take_none(self):
+        few, many = await kept_by(100), await kept_by(5000)
+
+        assert (many - few) / 4900 < 8, "bytes per foreign object"

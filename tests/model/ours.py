@@ -1,0 +1,42 @@
+"""Ours: hedgerow's own custom resources, as the model knows them."""
+
+from __future__ import annotations
+
+from hedgerow.testing.memory.kind import Kind, Wrong
+from hedgerow.testing.memory.kinds import custom_resource
+from hedgerow.testing.memory.schema import Object
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob
+from hedgerow_schemas.guestbook import Guestbook
+from hedgerow_schemas.memcached import Memcached
+
+
+def _unroutable(bluegreen: Object) -> Wrong:
+    spec = bluegreen["spec"]
+    field = f"{spec['routeTo'].lower()}Spec"
+    return {} if field in spec else {f"spec.{field}": "Required value"}
+
+
+def _untimely(cronjob: Object) -> Wrong:
+    spec, wrong = cronjob["spec"], {}
+    if "timeZone" in spec and "TZ=" in spec["schedule"]:
+        wrong["spec.timeZone"] = "the zone is given twice"
+    if len(cronjob["metadata"]["name"]) > LONGEST_NAME:
+        wrong["metadata.name"] = "too long"
+    return wrong
+
+
+def bluegreen() -> Kind:
+    return custom_resource(BlueGreen, refuses=_unroutable)
+
+
+def memcached() -> Kind:
+    return custom_resource(Memcached)
+
+
+def guestbook() -> Kind:
+    return custom_resource(Guestbook)
+
+
+def cronjob() -> Kind:
+    return custom_resource(CronJob, refuses=_untimely)

@@ -1,0 +1,51 @@
+"""Scaled: StatefulSet and HorizontalPodAutoscaler, as far as the scaler meets them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hedgerow.testing.memory.kind import Kind, Wrong
+from hedgerow.testing.memory.podspec import ANY
+from hedgerow.testing.memory.schema import Atomic, Object, Struct
+from hedgerow_schemas.builtin import HorizontalPodAutoscaler, StatefulSet
+
+
+def _autoscaler_wrong(new: Object, _old: Object | None) -> Wrong:
+    spec = new.get("spec", {})
+    least = spec.get("minReplicas", 1)
+    if least < 1:
+        return {"spec.minReplicas": "must be greater than or equal to 1"}
+    if least > spec.get("maxReplicas", 0):
+        return {"spec.maxReplicas": "must be greater than or equal to `minReplicas`"}
+    return {}
+
+
+STATEFUL_SET: Final = Kind(
+    StatefulSet.api,
+    {
+        "spec": Struct(
+            {
+                **dict.fromkeys(("replicas", "serviceName", "template"), ANY),
+                "selector": Atomic(),
+            },
+            {"replicas": 1},
+        ),
+    },
+    generations=("spec",),
+    empty={"spec": {"selector": None}},
+)
+HORIZONTAL_POD_AUTOSCALER: Final = Kind(
+    HorizontalPodAutoscaler.api,
+    {
+        "spec": Struct(
+            {
+                "scaleTargetRef": Struct(dict.fromkeys(("apiVersion", "kind", "name"), ANY)),
+                "minReplicas": ANY,
+                "maxReplicas": ANY,
+            },
+            {"minReplicas": 1},
+        ),
+    },
+    empty={"spec": {}},
+    validate=_autoscaler_wrong,
+)
