@@ -16,7 +16,7 @@ from hedgerow.process import leadership
 from hedgerow.runtime.leaderelection.duplicate_operators import RosterEntry
 from support.inline import inline
 from support.operating import BLUEGREEN, Process, quiet
-from support.registered import CONTROLLERS, REGISTRY
+from support.registered import REGISTRY
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +38,7 @@ class TestStarting:
         assert started["server"] == "https://model.invalid"
         assert started["kubernetes"] == "v1.36.3"
         assert (started["controllers"], started["namespaces"]) == (
-            list(CONTROLLERS),
+            [one.name for one in REGISTRY.chosen(())],
             ["default"],
         )
         (asked,) = process.asked

@@ -17,6 +17,7 @@ from hedgerow import app
 from hedgerow.cli import main
 from hedgerow.cli.commands import Lazy
 from hedgerow.settings import Settings, default, flags
+from support.registered import ALL
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def began(monkeypatch):
     steps: list[tuple[str, Settings]] = []
 
     async def operate(settings, registry):
-        assert registry.limited().names == ("bluegreen", "cronjob", "memcached")
+        assert registry.names == ALL.names
         steps.append(("run", settings))
 
     monkeypatch.setattr(app, "run", operate)

@@ -33,7 +33,12 @@ def token(sandbox: Sandbox) -> Iterator[Api]:
     admin = Api(sandbox.kubeconfig)
     bluegreens.prepare(admin)
     cronjobs.prepare(admin)
-    made = [o for p in parts("cluster", "none", REGISTRY) for o in p.objects if o["kind"] in ACCESS]
+    made = [
+        o
+        for p in parts("cluster", "none", REGISTRY.limited())
+        for o in p.objects
+        if o["kind"] in ACCESS
+    ]
     for manifest in made:
         admin.apply(manifest, "kubectl").must()
     stolen = anyio.run(sandbox.kubeconfig_for_service_account, "hedgerow-system", "hedgerow")

@@ -120,7 +120,7 @@ class TestAnOperatorOfKopf:
         assert "contested" not in status
 
         words = ["adopt", "configmap/hello", "--from", "OpenAPI-Generator", "-n", namespace]
-        adopt = [sys.executable, GREETER, *words, "--kubeconfig", sandbox.kubeconfig, "--yes"]
+        adopt = [sys.executable, GREETER, *words, "--kubeconfig", sandbox.kubeconfig]
         subprocess.run(adopt, check=True)
         text = holders(kube.get(child).must(), "data", "text")
         assert text == ["greeter-greeter"]

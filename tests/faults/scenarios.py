@@ -76,7 +76,8 @@ class Scenario:
     @property
     def declared(self) -> Controller[Any]:
         """The controller itself."""
-        return ALL[self.controller]
+        (found,) = ALL[self.controller]
+        return found
 
     @property
     def children(self) -> tuple[Object, ...]:

@@ -269,7 +269,7 @@ GATE: dict[str, Function] = {
     ),
     "plan.plan_own": lambda m, c: m.plan.plan_own(
         replace(c.scene, owner=deployed(m), is_custom=False),
-        {("Deployment", "web"): c.child.fields},
+        {("Deployment", "web"): m.contract.Claim(c.child.kind, "web", c.child.fields)},
         "x",
     ),
     "plan.claims_of": lambda m, c: m.plan.claims_of(c.scene, claiming(m, c), ()),
@@ -332,6 +332,7 @@ GATE: dict[str, Function] = {
     "managed.entries": lambda m, c: m.managed.entries(c.live),
     "managed.entry": lambda m, c: m.managed.entry(c.live, MANAGER),
     "managed.managers": lambda m, c: m.managed.managers(c.live),
+    "managed.holders": lambda m, c: m.managed.holders(owned(c), "spec", "template"),
     "managed.Entries.below": lambda m, c: m.managed.held(c.live).below("f:spec").below("f:x"),
     "managed.Entries.at": lambda m, c: (
         (held := m.managed.held(c.live)) and [held.at(steps) for steps in c.steps]
@@ -470,7 +471,8 @@ EXCEPT: dict[str, str] = {
     **dict.fromkeys(
         (
             "oversized.problem", "oversized.readable",
-            "contract.namesake", "contract.Observed.is_refused",
+            "contract.namesake", "contract.Observed.is_refused", "contract.Observed.word",
+            "policy.FieldPolicy.word",
             "canonical.builtin", "canonical.quantity", "canonical.time",
             "paths.is_list", "paths.is_map", "paths.parse", "paths.remembered",
             "paths.show", "validation.annotation_path", "validation.cut", "validation.quoted",

@@ -17,6 +17,7 @@ GREETING = {
     **target("greeter.example.com/v1", "Greeting", "hello", "default"),
     "spec": {"name": "you"},
 }
+ANNOTATIONS = ("metadata", "annotations")
 CHILD = target("v1", "ConfigMap", "hello", "default")
 
 
@@ -125,7 +126,13 @@ class TestTheOperator:
         web["metadata"]["annotations"] = {"scaler.example.com/replicas": "3"}
         with pytest.raises(ValueError, match="does not know HorizontalPodAutoscaler"):
             InMemory(SCALER)
-        alone = Controller("scaler", SCALER.resource, SCALER.compose, owns=())
+        alone = Controller(
+            "scaler",
+            SCALER.resource,
+            SCALER.compose,
+            owns=(),
+            picks=lambda view: "scaler.example.com/replicas" in view.mapping(*ANNOTATIONS),
+        )
         cluster = in_memory(alone)
         cluster.apply({**web, "spec": {"selector": labels, "template": template}})
         cluster.assert_settled()

@@ -82,6 +82,61 @@ def typed(cluster, capsys):
     return run
 
 
+class TestBuiltIn:
+    """A resource of a built-in kind says in an annotation what is contested."""
+
+    @staticmethod
+    def deployment(about: str, path: str) -> Object:
+        field = {"object": about, "path": path, "manager": "rival", "operation": "Apply"}
+        told = {"hedgerow.dev/status": json.dumps({"contested": [field]})}
+        meta = {"name": "web", "namespace": "shop", "uid": "u", "annotations": told}
+        entry = {
+            "manager": "rival", "operation": "Apply", "fieldsV1": {"f:spec": {"f:replicas": {}}}
+        }  # fmt: skip
+        return {
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {**meta, "managedFields": [entry]}, "spec": {"replicas": 3},
+        }  # fmt: skip
+
+    def test_its_own_fields_are_shown_with_what_settles_them(self, typed, cluster):
+        cluster.objects["Deployment"] = self.deployment("Deployment/web", ".spec.replicas")
+        code, out, err = typed("deployment/web", "--contested")
+
+        assert (code, err) == (0, "")
+        assert "kubectl annotate deployments.apps web" in out
+        assert "hedgerow.dev/claim=Deployment/web: spec.replicas" in out
+
+    def test_those_of_an_object_that_it_claims_are_shown_too(self, typed, cluster):
+        name = "HorizontalPodAutoscaler"
+        cluster.objects["Deployment"] = self.deployment(f"{name}/hpa", ".spec.minReplicas")
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+        entry = {
+            "manager": "rival", "operation": "Apply", "fieldsV1": {"f:spec": {"f:minReplicas": {}}}
+        }  # fmt: skip
+        cluster.objects[name] = {
+            "apiVersion": "autoscaling/v2",
+            "kind": name,
+            "metadata": {"name": "hpa", "namespace": "shop", "managedFields": [entry]},
+            "spec": {"scaleTargetRef": target, "minReplicas": 2},
+        }
+        cluster.paths["/apis"]["groups"].append(cluster._group("autoscaling/v2"))
+        cluster.paths["/apis/autoscaling/v2"] = {
+            "resources": [kind("horizontalpodautoscalers", name)]
+        }
+        code, out, _ = typed("horizontalpodautoscaler/hpa", "--contested")
+
+        assert code == 0
+        assert cluster.reads == [(name, "hpa", "shop"), ("Deployment", "web", "shop")]
+        assert f"hedgerow.dev/claim={name}/hpa: spec.minReplicas" in out
+
+    def test_one_that_says_nothing_is_anybodys(self, typed, cluster):
+        live = self.deployment("Deployment/web", ".spec.replicas")
+        del live["metadata"]["annotations"]
+        cluster.objects["Deployment"] = live
+
+        assert "no field is like that" in typed("deployment/web", "--contested")[1]
+
+
 class TestAsked:
     def test_the_object_is_read_where_the_context_says(self, typed, cluster):
         assert typed("deployment/web")[0] == 0

@@ -115,8 +115,8 @@ class StandIn:
                 raise error
             for event in self.model.events_since(position, api.kind):
                 position = int(event.version)
-                if namespace in {"", event.object["metadata"]["namespace"]}:
-                    yield event
+                here = namespace in {"", event.object["metadata"]["namespace"]}
+                yield event if here else Bookmark(event.version)
             await self._next()
 
     async def _next(self) -> None:

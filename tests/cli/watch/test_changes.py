@@ -62,7 +62,25 @@ class TestValues:
         before = pod(entry("a", "spec.x"), spec={"x": 1})
         after = pod(entry("a", "spec.x"), spec={"x": 2})
 
-        assert told(before, after) == ["changed .spec.x holds a"]
+        assert told(before, after) == ["changed .spec.x wrote a"]
+
+    def test_of_several_holders_without_a_new_time_one_wrote(self):
+        both = entry("a", "spec.x"), entry("b/Apply", "spec.x")
+
+        found = told(pod(*both, spec={"x": 1}), pod(*both, spec={"x": 2}))
+
+        assert found == ["changed .spec.x holds a b"]
+
+    def test_a_new_item_of_a_list_is_one_field_and_so_is_one_that_is_gone(self):
+        key = 'status.conditions.k:{"type":"Ready"}'
+        held = entry("kubelet", f"{key}.type", f"{key}.status", "status.phase")
+        ready = {"type": "Ready", "status": "True"}
+        without = pod(entry("kubelet", "status.phase", time="t0"), status={"phase": "Running"})
+        having = pod(held, status={"phase": "Running", "conditions": [ready]})
+
+        item = '.status.conditions[type="Ready"]'
+        assert told(without, having) == [f"added {item} wrote kubelet"]
+        assert told(having, without) == [f"removed {item} wrote kubelet"]
 
     def test_what_nobody_holds_is_by_nobody(self):
         before = pod(entry("a", "spec.x"), spec={"x": 1})
@@ -113,6 +131,19 @@ class TestValues:
 
 
 class TestRemovals:
+    def test_within_the_second_of_the_last_write_it_is_who_wrote_something_else(self):
+        before = pod(entry("a", "spec.x", "spec.y"), spec={"x": 1, "y": 1})
+        after = pod(entry("a", "spec.x"), spec={"x": 2})
+
+        assert told(before, after) == ["changed .spec.x wrote a", "removed .spec.y wrote a"]
+
+    def test_whoever_lets_go_of_another_field_has_not_removed_it(self):
+        before = pod(entry("a", "spec.x"), entry("b", "spec.y"), spec={"x": 1, "y": 1})
+
+        found = told(before, pod(entry("a"), spec={"x": 1}))
+
+        assert found == ["removed .spec.y held b", "released .spec.x wrote a"]
+
     def test_an_apply_that_leaves_a_field_out_removed_it(self):
         before = pod(entry("a/Apply", "spec.x", "spec.y"), spec={"x": 1, "y": 1})
         after = pod(entry("a/Apply", "spec.y", time="t2"), spec={"y": 1})

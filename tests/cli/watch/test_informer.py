@@ -98,6 +98,11 @@ class TestWithoutAGap:
         assert informed(cluster).told == [*BEGINNING, "DELETED a"]
         assert (("list", "ConfigMap", "default", "") in cluster.asked) is not streams
 
+    def test_what_happens_elsewhere_is_not_told(self, cluster):
+        cluster.steps = [partial(cluster.put, "c", "other"), partial(cluster.remove, "a")]
+
+        assert informed(cluster).told == [*BEGINNING, "DELETED a"]
+
     def test_a_deletion_is_told_with_the_last_state(self, cluster):
         cluster.steps = [partial(cluster.put, "a", x="2"), partial(cluster.remove, "a")]
 

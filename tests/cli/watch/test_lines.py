@@ -28,12 +28,19 @@ def kept(name: str = "web", namespace: str = "ns", phase: str = "Running") -> di
     return {"metadata": meta, "phase": phase, "state": b""}
 
 
-def change(path: str, *managers: str, kind: Any = "changed", record: Any = "wrote") -> FieldChange:
-    holders = tuple(Holder(name, "Update", "status") for name in managers)
-    return FieldChange(kind, tuple(f"f:{name}" for name in path.split(".")), record, holders)
+def change(
+    path: str, *managers: str, kind: Any = "changed", record: Any = "wrote", item: str = ""
+) -> FieldChange:
+    """Return a change of a field, or of an item of it."""
+    place = (*(f"f:{name}" for name in path.split(".")), *([item] if item else []))
+    return FieldChange(kind, place, record, tuple(Holder(m, "Update", "status") for m in managers))
 
 
-ADDED_BY_NOBODY = change("c", kind="added", record="nobody")
+def nobody(path: str, item: str = "") -> FieldChange:
+    return change(path, kind="added", record="nobody", item=item)
+
+
+ADDED_BY_NOBODY = nobody("c")
 UPDATED = Notice("UPDATED", kept(), kept())
 
 
@@ -251,10 +258,26 @@ class TestGuide:
 
     def test_its_lines_are_those_of_the_command(self):
         forms = (Sentences(Scope(ApiResource("v1", "Pod", "pods"), "demo")), SeedLines())
-        pod = kept("web-6f59c5cfd9-k7gv2", "demo", "Pending")
+        name = "web-5d88c5c7fb-z7thl"
+        pending, running = (kept(name, "demo", phase) for phase in ("Pending", "Running"))
+        bound = nobody("spec.nodeName"), nobody("status.conditions", item="i:0")
+        kwok = (
+            change("status.phase", "kwok"),
+            *(
+                change("status.conditions", "kwok", kind="added", item=f'k:{{"type":"{name}"}}')
+                for name in ("Initialized", "ContainersReady", "Ready")
+            ),
+            *(change("status.hostIP", "kwok", kind="added") for _ in range(6)),
+        )
+        marks = ("deletionTimestamp", "deletionGracePeriodSeconds")
+        ending = tuple(nobody(f"metadata.{mark}") for mark in marks)
         printed = [
-            *forms[0].synced(2, NOW, again=False),
-            forms[0].notice(Notice("ADDED", None, pod), (), NOW),
+            *forms[0].synced(0, NOW, again=False),
+            forms[0].notice(Notice("ADDED", None, pending), (), NOW),
+            forms[0].notice(Notice("UPDATED", pending, pending), bound, NOW),
+            forms[0].notice(Notice("UPDATED", pending, running), kwok, NOW),
+            forms[0].notice(Notice("UPDATED", running, running), ending, NOW),
+            forms[0].notice(Notice("DELETED", running, None), (), NOW),
             *forms[1].begun(NOW),
             *forms[1].synced(1, NOW, again=False),
             *(
@@ -264,5 +287,5 @@ class TestGuide:
         ]
         shown = re.findall(r"^(?:2026-\S+|2026/\S+ \S+) (.*)$", self.GUIDE, re.MULTILINE)
 
-        assert len(shown) == 8
+        assert len(shown) == 12
         assert set(shown) == {re.sub(r"^(2026-\S+|2026/\S+ \S+) ", "", line) for line in printed}

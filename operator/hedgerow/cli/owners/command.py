@@ -15,10 +15,13 @@ from hedgerow.cli.program import program_name, registry, say
 from hedgerow.cli.targets import found_kind
 from hedgerow.fields.owners import owners
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.objects import ObjectRef, controller_of, metadata
+from hedgerow.objects import ObjectRef, annotation, controller_of, metadata
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hedgerow.cli.owners.selection import Dispute
     from hedgerow.fields.owners import Ownership
     from hedgerow.kube.cluster import Cluster
@@ -95,8 +98,10 @@ def owners_command(
             if found is None:
                 return live, owners(live), ()
             owner, resource = found
-            whole = owners(live, selection.contested_in(live, resource))
-            return live, whole, selection.disputes(live, resource, owner, program_name())
+            custom = _ours(owner.api.group_version, owner.api.kind) is not None
+            whole = owners(live, selection.contested_in(live, resource, custom=custom))
+            told = selection.disputes(live, resource, owner, program_name(), custom=custom)
+            return live, whole, told
 
     live, whole, disputes = anyio.run(carry_out)
     chosen = selection.choose(whole, manager, contested=contested)
@@ -115,22 +120,48 @@ async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Objec
 
 
 async def _declarer(cluster: Cluster, live: Object) -> tuple[ObjectRef, Object] | None:
-    """Return the hedgerow resource that controls the object, or that the object itself is."""
+    """Return the hedgerow resource that controls the object, or that the object itself is.
+
+    Otherwise return the one that may claim fields of it, if any.
+    """
     own = _ours(live["apiVersion"], live["kind"])
     if own:
         return _ref(own, live), live
     owner = controller_of(live)
     api = _ours(owner.get("apiVersion", ""), owner.get("kind", ""))
-    if api is None:
-        return None
+    if api is not None:
+        resource = await _resource(cluster, api, owner["name"], live)
+        if resource is None or metadata(resource).get("uid") != owner["uid"]:
+            return None
+        return _ref(api, resource), resource
+    built_in = _built_in(live["apiVersion"], live["kind"])
+    if built_in and annotation(live, STATUS_ANNOTATION):
+        return _ref(built_in, live), live
+    api, name = _claimant(live)
+    resource = await _resource(cluster, api, name, live) if api else None
+    return (_ref(api, resource), resource) if api and resource else None
+
+
+async def _resource(cluster: Cluster, api: ApiResource, name: str, live: Object) -> Object | None:
+    """Return the resource of an object in its namespace; None if there is none to be read."""
     try:
-        resource = await cluster.read(api, owner["name"], metadata(live).get("namespace", ""))
+        return await cluster.read(api, name, metadata(live).get("namespace", ""))
     except (Forbidden, Missing) as error:
         say(f"contested fields are not marked: {error}")
         return None
-    if resource is None or metadata(resource).get("uid") != owner["uid"]:
-        return None
-    return _ref(api, resource), resource
+
+
+def _claimant(live: Object) -> tuple[ApiResource | None, str]:
+    """Return the kind and name of the resource that may claim fields of an object, if any."""
+    for controller in registry().controllers:
+        for claimable in controller.claims:
+            view = claimable.kind(live)
+            if _among((claimable.kind.api,), live["apiVersion"], live["kind"]) is None:
+                continue
+            key = claimable.of(view) if claimable.concerns(view) else None
+            if key is not None and key[0] == view.namespace:
+                return controller.resource.api, key[1]
+    return None, ""
 
 
 def _ref(api: ApiResource, live: Object) -> ObjectRef:
@@ -139,8 +170,16 @@ def _ref(api: ApiResource, live: Object) -> ObjectRef:
 
 
 def _ours(group_version: str, kind: str) -> ApiResource | None:
+    return _among((resource.api for resource in registry().resources), group_version, kind)
+
+
+def _built_in(group_version: str, kind: str) -> ApiResource | None:
+    found = (one.resource.api for one in registry().controllers if not one.is_custom)
+    return _among(found, group_version, kind)
+
+
+def _among(apis: Iterable[ApiResource], group_version: str, kind: str) -> ApiResource | None:
     group = group_version.rpartition("/")[0]
-    apis = (resource.api for resource in registry().resources)
     return next((api for api in apis if (api.group, api.kind) == (group, kind)), None)
 
 

@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ContestedField, Object
 
 
-def contested_in(live: Object, resource: Object) -> dict[str, str]:
+def contested_in(live: Object, resource: Object, *, custom: bool = True) -> dict[str, str]:
     """Return an object's contested paths, from `status.contested` of a resource.
 
-    Each value is the resource's name, such as `BlueGreen/demo`.
+    Each value is the resource's name, such as `BlueGreen/demo`. One that is not `custom` says it in
+    its annotation.
     """
     name = _named(live)
-    fields = map(View, View(resource).items("status", "contested"))
+    status = {} if custom else {"status": said(resource, custom=False).wire()}
+    fields = map(View, View({**resource, **status}).items("status", "contested"))
     return {
         field.text("path"): _named(resource) for field in fields if field.text("object") == name
     }
@@ -42,16 +44,21 @@ class Dispute:
 
 
 def disputes(
-    live: Object, resource: Object, owner: ObjectRef, program: str = PROGRAM
+    live: Object,
+    resource: Object,
+    owner: ObjectRef,
+    program: str = PROGRAM,
+    *,
+    custom: bool = True,
 ) -> tuple[Dispute, ...]:
     """Return an object's contested fields with remedies, from `status.contested` of its resource.
 
-    `owner` refers to that resource.
+    `owner` refers to that resource; one that is not `custom` says it in its annotation.
     """
     annotations: Mapping[str, str] = metadata(resource).get("annotations") or {}
     return tuple(
         Dispute(field, remedies(owner, annotations, field, program=program))
-        for field in said(resource).contested
+        for field in said(resource, custom=custom).contested
         if field.object == _named(live)
     )
 

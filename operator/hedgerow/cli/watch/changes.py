@@ -1,8 +1,8 @@
 """Changes: the fields in which two states of one object differ, and who changed them.
 
-The API server does not say who made a change: managed fields do, as far as they record it. An entry
-gets a new time with each write that changes a field of its manager, but not with a write that only
-removes fields, and times are whole seconds.
+The API server does not say who made a change: managed fields do, as far as they record it. Whoever
+changes a value holds it from then on, and the entry gets a new time, in whole seconds. An update
+that only removes fields is recorded nowhere.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Literal
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.diff import leaves
 from hedgerow.fields.managed import managers
-from hedgerow.fields.paths import path_of
+from hedgerow.fields.paths import parse, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
 
     from hedgerow.fields.managed import Holder
     from hedgerow.fields.owners import Node
@@ -31,9 +31,10 @@ _FieldPath = tuple[str, ...]
 class FieldChange:
     """One field that differs, and what managed fields say of who did it.
 
-    taken, released: the value is as before, and the managers hold the field now, or no longer. What
-    is recorded of the managers: they wrote it; they hold it now, and nothing more is known; they
-    held it before it was removed, and nothing more is known; or nobody is recorded.
+    An item of a list that is new or gone is one field. taken, released: the value is as before, and
+    the managers hold the field now, or no longer. What is recorded of the managers: they wrote it;
+    one of them wrote it, as they hold it now; they held it before it was removed, and who removed
+    it is unknown; or nobody is recorded.
     """
 
     kind: Kind
@@ -54,10 +55,14 @@ def changes(before: Object, after: Object, *, one_write: bool = True) -> tuple[F
     else was written between the two states.
     """
     old, new = leaves(before, after, whole=True), leaves(after, before, whole=True)
+    kept = tuple(_kept(old, new))
     known = frozenset(managers(before))
     writers = tuple(dict.fromkeys(each for each in managers(after) if each not in known))
-    remover = writers if one_write and len(writers) == 1 else ()
-    found = (*_kept(old, new), *_removed(old, new, writers, remover))
+    # Within the second of its last write, the one who wrote has no new time.
+    wrote = (change for change in kept if change.record == "wrote" and change.kind != "released")
+    alone = writers or tuple(dict.fromkeys(one for change in wrote for one in change.managers))
+    remover = alone if one_write and len(alone) == 1 else ()
+    found = dict.fromkeys((*kept, *_removed(old, new, writers, remover)))
     return tuple(sorted(found, key=lambda change: _RANKS[change.kind]))
 
 
@@ -71,7 +76,7 @@ def _kept(old: Mapping[_FieldPath, Node], new: Mapping[_FieldPath, Node]) -> Ite
         was = old.get(place)
         if was is None:
             if not (_is_empty(node) and place in branches):
-                yield _written("added", place, (), node.holders)
+                yield _written("added", _item(place, branches), (), node.holders)
         elif not identical(was.value, node.value):
             yield _written("changed", place, was.holders, node.holders)
         else:
@@ -81,10 +86,13 @@ def _kept(old: Mapping[_FieldPath, Node], new: Mapping[_FieldPath, Node]) -> Ite
 def _written(
     kind: Kind, place: _FieldPath, before: tuple[Holder, ...], after: tuple[Holder, ...]
 ) -> FieldChange:
-    """Return a change of a value; an entry that is new or has a new time was written."""
+    """Return a change of a value: by the entries that are new or have a new time, or the only one.
+
+    Of several that have neither, one wrote within the second of its last write.
+    """
     wrote = tuple(holder for holder in after if holder not in before)
-    if wrote:
-        return FieldChange(kind, place, "wrote", wrote)
+    if wrote or len(after) == 1:
+        return FieldChange(kind, place, "wrote", wrote or after)
     return FieldChange(kind, place, "holds" if after else "nobody", after)
 
 
@@ -120,7 +128,15 @@ def _removed(
         held = set(map(_who, node.holders))
         wrote = tuple(writer for writer in writers if _who(writer) in held) or remover
         record: Record = "wrote" if wrote else "held" if node.holders else "nobody"
-        yield FieldChange("removed", place, record, wrote or node.holders)
+        yield FieldChange("removed", _item(place, branches), record, wrote or node.holders)
+
+
+def _item(place: _FieldPath, branches: Container[_FieldPath]) -> _FieldPath:
+    """Return the outermost list item around a place that the other state lacks, or the place."""
+    for depth in range(1, len(place)):
+        if place[:depth] not in branches and parse(place[depth - 1]).kind != "f":
+            return place[:depth]
+    return place
 
 
 def _who(holder: Holder) -> tuple[str, str, str]:

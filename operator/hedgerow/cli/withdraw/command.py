@@ -164,7 +164,7 @@ async def _results(cluster: Cluster, order: Order) -> AsyncGenerator[list[Result
 
 async def _found(cluster: Cluster, order: Order) -> list[_Target]:
     """Return the objects, children first: another operator acts when the resources change."""
-    found: list[_Target] = []
+    found: dict[tuple[str, ApiResource, str, str], _Target] = {}
     for controller in order.controllers:
         manager = installation(order.instance).field_manager(controller.name)
 
@@ -178,8 +178,10 @@ async def _found(cluster: Cluster, order: Order) -> list[_Target]:
                 listing = await cluster.list(api, order.namespace, reduce=reduce)
             except Missing:
                 continue  # a kind that is not served has no objects
-            found += [_Target(controller, api, *item["at"]) for item in listing.items if item]
-    return found
+            for at in (item["at"] for item in listing.items if item):
+                # Controllers of one name may hold fields of objects of one kind.
+                found.setdefault((manager, api, *at), _Target(controller, api, *at))
+    return [*found.values()]
 
 
 class _Withdrawal:

@@ -148,6 +148,7 @@ class Cluster:
         fields: str = "",
         version: str = "",
         page: int = 500,
+        partial: bool = False,
         reduce: Callable[[Object], Object] = lambda item: item,
     ) -> Listing:
         """Return all objects that the selectors of labels and name select."""
