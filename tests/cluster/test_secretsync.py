@@ -375,8 +375,8 @@ class TestBlind:
             world.put(name, one, {"password": "mine"})
             eventually(lambda: world.told("app").get("Contested") == "FieldConflict", 60, "409")
             assert world.data(name, one) == {"password": coded("mine")}
-            world.put(name, one, {})
-            world.soon(name, one, {"password": f"{MARKER}-2"})
+            world.put(name, one, {"theirs": "kept"})
+            world.soon(name, one, {"password": f"{MARKER}-2", "theirs": "kept"})
 
             world.source("taken", {"password": MARKER}, **kind)
             eventually(lambda: world.told("taken").get("Stalled") == "NameTaken", 60, "NameTaken")
@@ -386,7 +386,7 @@ class TestBlind:
             world.delete(name)
             operator.start()
             world.soon(name, HOME, None)
-            assert world.data(name, one) == {}
+            assert world.data(name, one) == {"theirs": coded("kept")}
             world.delete(taken)
             world.soon(taken, HOME, None)
             assert MARKER not in json.dumps(operator.entries())

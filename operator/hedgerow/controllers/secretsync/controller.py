@@ -135,7 +135,7 @@ def _findings(
             f"the annotation {TARGET_NAME} is no name of a Secret; its copies stay as they are"
         )
         yield "InvalidAnnotation", message
-    elif mine is not None and not going:
+    elif mine is not None and not (going or mine.is_going):
         present = [one for one in sources if one.is_readable and not one.is_going]
         for message in targets(present)[mine.target].clashes(mine.name):
             yield "KeyConflict", message
