@@ -134,7 +134,8 @@ class Absent:
     """Have no such child. A child that is not returned at all is deleted just so.
 
     It is different only for a controller that is `blind`: it cannot find a child that an earlier
-    process made. `fields` are then what it keeps, because it cannot be taken away.
+    process made. `fields` are what the child had: what of them it is `shared` with is kept, and
+    from the metadata `Informs.of` tells what it was made from.
     """
 
     kind: type[View]

@@ -229,6 +229,7 @@ GATE: dict[str, Function] = {
     "canonical.canonical": lambda m, c: m.canonical.canonical(c.live),
     "canonical.canonical_object": lambda m, c: m.canonical.canonical_object(c.live),
     "plan.ChildPlanner.plan": lambda m, c: m.plan.ChildPlanner(c.scene, c.child).plan(),
+    "plan.ChildPlanner.emptied": lambda m, c: m.plan.ChildPlanner(c.scene, c.child).emptied(),
     "claims.claimed_kinds": lambda m, c: m.claims.claimed_kinds(
         reviewed(m, c), m.bluegreen.CONTROLLER
     ),
@@ -389,6 +390,9 @@ GATE: dict[str, Function] = {
     "workloads.text": lambda m, c: m.workloads.text(selector(c)),
     "redaction.concealed": lambda m, c: m.redaction.concealed(
         {"kind": "Secret", "data": dict.fromkeys(elements(c), "x")}, str
+    ),
+    "redaction.without_values": lambda m, c: m.redaction.without_values(
+        {"kind": "Secret", "data": {"a": "hunter2"}}, str(c.live)
     ),
     "redaction.both": lambda m, c: m.redaction.both("Deployment", ("f:spec",), c.live, c.after),
     "redaction.shown": lambda m, c: m.redaction.shown("Deployment", ("f:spec",), c.live),

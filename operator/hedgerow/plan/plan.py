@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.contract import Absent, Apply, Create, Desired, Finalized, Keep
 from hedgerow.fields import managed, ownership
@@ -443,7 +443,8 @@ def plan(
     writes are in the order of `desired.children`; those for claims follow. `writes.wave` tells
     which of them are made at the same time.
     """
-    parts = [_planned(plan_input, child) for child in desired.children]
+    by_kind = {one.kind.api.kind: one for one in shared}
+    parts = [_planned(plan_input, child, by_kind) for child in desired.children]
     claimed_kinds = {kind.api.kind: kind.api for kind in claims}
     claims_by_id, problems = _claims(plan_input, desired, claimed_kinds)
     parts += [*_claimed(plan_input, claims_by_id, claimed_kinds), Plan(problems=problems)]
@@ -454,7 +455,7 @@ def plan(
     }
     kinds = {kind.api.kind: kind for kind in owns}
     declared = named | claims_by_id.keys()
-    surplus = tuple(_surplus(plan_input, named, kinds, {one.kind.api.kind: one for one in shared}))
+    surplus = tuple(_surplus(plan_input, named, kinds, by_kind))
     let_go = (step for step in surplus if isinstance(step, Write))
     deletions = (step for step in surplus if isinstance(step, Deletion))
     return Plan(
@@ -471,7 +472,20 @@ def plan(
     )
 
 
-def _planned(plan_input: PlanInput, child: Child) -> Plan:
+def _emptied(
+    plan_input: PlanInput,
+    kind: type[View],
+    name: str,
+    fields: Mapping[str, Any],
+    shared: Mapping[str, Shared],
+) -> Plan:
+    """Return the plan to take all back but what a child keeps; it cannot be deleted."""
+    keeps = shared[kind.api.kind].keeps if kind.api.kind in shared else ()
+    kept = {field: fields[field] for field in keeps if field in fields}
+    return ChildPlanner(plan_input, Apply(kind, name, kept)).emptied()
+
+
+def _planned(plan_input: PlanInput, child: Child, shared: Mapping[str, Shared]) -> Plan:
     live = plan_input.live.get((child.kind.api.kind, child.name))
     match child:
         case Keep():
@@ -479,7 +493,7 @@ def _planned(plan_input: PlanInput, child: Child) -> Plan:
         case Absent():
             if not plan_input.blind:
                 return Plan()
-            return ChildPlanner(plan_input, Apply(child.kind, child.name, child.fields)).emptied()
+            return _emptied(plan_input, child.kind, child.name, child.fields, shared)
         case Finalized():
             given_up = {child.finalizer}
             write = (
@@ -505,10 +519,7 @@ def _surplus(
         meta = metadata(live)
         ref = replace(plan_input.ref(kinds[kind].api, name), uid=meta["uid"])
         if plan_input.blind:
-            keeps = shared[kind].keeps if kind in shared else ()
-            kept = {field: live[field] for field in keeps if field in live}
-            empty = ChildPlanner(plan_input, Apply(kinds[kind], name, kept)).emptied()
-            yield from empty.writes
+            yield from _emptied(plan_input, kinds[kind], name, live, shared).writes
         elif kind in shared and others_hold_a_part(live, manager):
             yield given_back(kinds[kind].api, live, shared[kind].keeps)
         else:

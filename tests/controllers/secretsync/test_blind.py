@@ -10,6 +10,7 @@ from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded
 from hedgerow.controllers.secretsync.options import Options
 from hedgerow.controllers.secretsync.sharing import FINALIZER, TARGET_TYPE
 from hedgerow.fields import managed
+from hedgerow.kube import errors
 
 pytestmark = pytest.mark.anyio
 
@@ -188,6 +189,32 @@ class TestRemoval:
         sync.server.now += 3700
         await sync.settle()
         assert sync.writes[before:] == []
+
+    async def test_a_source_that_is_being_deleted_is_not_let_go_before_a_pass_of_each_namespace(
+        self,
+    ):
+        sync = blind()
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        sync.delete("app")
+        sync.restart()
+        copying, reporting = sync.worlds
+
+        async def refuse(sent):
+            if sent.dry_run:
+                raise errors.Unavailable("not now", code=500)
+
+        copying.cluster.before = refuse
+        await reporting.work()
+        await copying.work()
+        await reporting.work()
+        assert sync.get("app") is not None
+        assert sync.data("app", "team-a") == {"password": coded("one")}
+
+        sync.restart()
+        await sync.settle()
+        assert sync.get("app") is None
+        assert sync.data("app", "team-a") == {}
 
     async def test_one_of_several_sources_takes_its_keys_with_it(self):
         sync = blind()

@@ -9,6 +9,7 @@ import pytest
 from hedgerow.controllers.secretsync.controller import configured
 from hedgerow.controllers.secretsync.options import Options, selects
 from hedgerow.deploy.rights import Right, by_namespace, of_controllers
+from hedgerow.process.preflight import _needed
 from hedgerow.registry import Registry
 
 LABELS = {"team": "a", "sync": "yes", "empty": ""}
@@ -92,3 +93,16 @@ class TestRights:
         assert Right("", "secrets", "delete") not in of_controllers(
             Registry((configured({"blind": "true"}),)).controllers
         )
+
+    def test_what_is_looked_for_at_the_start_is_what_is_granted(self):
+        controllers = Registry((configured({"blind": "true"}),)).controllers
+        granted = of_controllers(controllers)
+        asked = {
+            Right(api.group, api.plural, verb, namespace=where)
+            for controller in controllers
+            for where in ("", "secretsync")
+            for api, verbs in _needed(controller, where)
+            for verb in verbs
+        }
+
+        assert asked == {right for right in granted if right.resource != "events"}

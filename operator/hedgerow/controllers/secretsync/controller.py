@@ -98,7 +98,7 @@ def copies(options: Options, namespace: TargetNamespace, observed: Observed) -> 
     going = [source for source in map(Source, observed.related) if source.is_going]
     named = {child.name for child in children}
     gone = [
-        Absent(Secret, name, {"type": target.type})
+        Absent(Secret, name, target.fields)
         for name, target in targets(source for source in going if source.is_readable).items()
         if name not in named
     ]
