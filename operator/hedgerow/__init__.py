@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hedgerow.app import serve as run
     from hedgerow.cli import operate as main
     from hedgerow.contract import (
+        Absent,
         Apply,
         Claim,
         Claimable,
@@ -39,12 +40,17 @@ if TYPE_CHECKING:
         Create,
         Desired,
         Finalized,
+        Informs,
         Keep,
         Key,
         Lag,
         Notice,
         Observed,
+        Option,
         Relation,
+        Report,
+        Shared,
+        Watch,
         Word,
     )
     from hedgerow.controllers.cronjob.missed import timetable
@@ -98,20 +104,22 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "CONFINED", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap",
-    "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired", "Field",
-    "FieldError", "Finalized", "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag",
-    "Model", "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Pod",
-    "PodDisruptionBudget", "Relation", "Resource", "Rule", "Scale", "Schedule", "ScheduleError",
-    "Secret", "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
-    "answers", "condition", "holders", "list_map", "main", "named_after", "named_by", "ready",
-    "replicas_of", "rules", "run", "stalled", "timetable", "unprivileged", "waits_for",
+    "CONFINED", "Absent", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition",
+    "ConfigMap", "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired",
+    "Field", "FieldError", "Finalized", "Holder", "HorizontalPodAutoscaler", "Informs", "Job",
+    "Keep", "Key", "Lag", "Model", "Namespace", "Notice", "Object", "ObjectMeta", "Observed",
+    "Option", "Pod", "PodDisruptionBudget", "Relation", "Report", "Resource", "Rule", "Scale",
+    "Schedule", "ScheduleError", "Secret", "Service", "Settings", "Shared", "StatefulSet", "Status",
+    "Time", "View", "Watch", "Word", "__version__", "answers", "condition", "holders", "list_map",
+    "main", "named_after", "named_by", "ready", "replicas_of", "rules", "run", "stalled",
+    "timetable", "unprivileged", "waits_for",
 ]  # fmt: skip
 
 _PLACES = {
     "hedgerow.contract": (
-        "Apply", "Claim", "Claimable", "Controller", "Create", "Desired", "Finalized", "Keep",
-        "Key", "Lag", "Notice", "Observed", "Relation", "Word",
+        "Absent", "Apply", "Claim", "Claimable", "Controller", "Create", "Desired", "Finalized",
+        "Informs", "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation", "Report",
+        "Shared", "Watch", "Word",
     ),
     "hedgerow.controllers.cronjob.missed": ("timetable",),
     "hedgerow.controllers.cronjob.schedule": ("Schedule", "ScheduleError"),

@@ -26,6 +26,7 @@ from hedgerow.runtime.logs import configure
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.runtime.observation import ResourcePlanner
+from hedgerow.runtime.reports import Reports
 from hedgerow.version import user_agent, version
 
 if TYPE_CHECKING:
@@ -43,14 +44,17 @@ def serve(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
     """Run controllers until SIGTERM or SIGINT, in this process; a second signal stops at once.
 
     Meanwhile it logs what the cluster lacks for them. Raises what `run` raises. Raises ValueError
-    if there is no controller, if two have the same name or kind, and if the settings name a
-    controller that is not among them.
+    for an option of a controller that is not valid, if there is no controller, if two have the same
+    name or kind, and if the settings name a controller that is not among them, or namespaces for
+    one that works on all.
     """
-    registry = Registry(tuple(controllers))
+    registry = Registry(tuple(controllers)).configured(settings.options)
     unknown = [name for name in settings.controllers if name not in registry.names]
     if unknown or not registry.names:
         there_are = ", ".join(registry.names) or "none"
         raise ValueError(f"no controller is called {', '.join(unknown)}; there are: {there_are}")
+    if settings.namespaces and (wide := registry.limited(settings.controllers).for_namespaces):
+        raise ValueError(f"{wide} works on Namespaces, and cannot keep to some of them")
     configure(settings.log_format, debug=settings.debug, for_good=True)
     tune_for_event_loop()
     anyio.run(run, settings, registry)
@@ -186,7 +190,7 @@ def _runners(
     meters: Meters,
 ) -> list[ControllerRunner]:
     installation = settings.installation
-    clock, lanes = SystemClock(), Lanes()
+    clock, lanes, reports = SystemClock(), Lanes(), Reports()
     budget = Budget(settings.memory_budget or most_for_caches(memory_limit()))
     meters.weighs(budget)
     log.info("caches are bounded", most=readable(budget.most), object=readable(budget.bound))
@@ -201,6 +205,8 @@ def _runners(
                 clock=clock,
                 is_terminating=namespaces.is_terminating,
                 allows_claims=namespaces.allows_claims,
+                reports=reports,
+                own_namespace=settings.system_namespace,
             ),
             meters,
             allowance,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from hedgerow.objects import home_of
 from hedgerow_schemas.base import CustomResource, Object, Resource, Status, View
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class Observed:
     as `Create` once more, and record them in the status: they are only here until it is written.
     """
     claimable: tuple[View, ...] = ()
+    reports: tuple[Report, ...] = ()
+    """What passes of a controller that `informs` this one found about this resource's children."""
+    in_use: bool = False
+    """Whether that controller makes children from this resource, or may do so: see `Informs`."""
     resource: View | None = None
     """The resource as it is at the API server, with its managed fields."""
     field_manager: str = ""
@@ -86,12 +91,16 @@ class Apply:
     Children are written at the same time, unless they are to be written `after` others: a child
     waits while a write to a child of these kinds is to be made. One that the server refused does
     not hold it up; `Observed.is_refused` tells of that.
+
+    A child is made `anew` if the live one has a value that cannot be changed: it is deleted, and
+    created once it is gone. While others hold a part of it, it is left as it is, and reported.
     """
 
     kind: type[View]
     name: str
     fields: Object
     after: tuple[type[View], ...] = ()
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +129,21 @@ class Finalized:
     finalizer: str
 
 
-Child = Apply | Create | Keep | Finalized
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Have no such child. A child that is not returned at all is deleted just so.
+
+    It is different only for a controller that is `blind`: it cannot find a child that an earlier
+    process made. `fields` are what the child had: what of them it is `shared` with is kept, and
+    from the metadata `Informs.of` tells what it was made from.
+    """
+
+    kind: type[View]
+    name: str
+    fields: Object
+
+
+Child = Apply | Create | Keep | Finalized | Absent
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +180,8 @@ class Desired:
 
     `children` are all owned objects, `claims` all fields held on other objects. Other children are
     deleted once these are written. The status of a built-in resource is not written: of `status`,
-    only the conditions count.
+    only the conditions count. `hold` keeps a built-in resource that is being deleted, by the
+    controller's `finalizer`, until a pass returns without it.
     """
 
     children: tuple[Child, ...] = ()
@@ -165,20 +189,86 @@ class Desired:
     events: tuple[Notice, ...] = ()
     requeue_after: timedelta | None = None
     claims: tuple[Claim, ...] = ()
+    hold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Which objects are watched: by default all. The API server selects them.
+
+    `fields` is a field selector, such as `type=Opaque` for Secrets.
+    """
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+
+
+def unreduced(obj: Object) -> Object:
+    """Return an object as it is."""
+    return obj
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
     """Objects that a controller reads without owning them.
 
-    `labels` is the selector of the watch. `of` returns the keys of the resources that an object
-    concerns. `reduce` drops the fields that nobody reads before an object is cached.
+    `labels` is the selector of the watch; `namespace` and `fields` are as in `Watch`. `of` returns
+    the keys of the resources that an object concerns; without it, an object concerns all of them.
+    `reduce` drops the fields that nobody reads before an object is cached.
     """
 
     kind: type[View]
-    labels: str
+    labels: str = ""
+    of: Callable[[View], Iterable[Key]] | None = None
+    reduce: Callable[[Object], Object] = unreduced
+    namespace: str = ""
+    fields: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A kind of children of which others may have parts, such as keys of a Secret.
+
+    While another field manager holds such a part, the child is given back instead of deleted: what
+    only we hold is removed, with our label and owner reference, and the rest stays. `keeps` are
+    fields at the top that the API server lets nobody change; they stay as they are.
+    """
+
+    kind: type[View]
+    keeps: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the last pass of another controller's resource found about a child.
+
+    The child is made from the resource that gets the report. `by` is the key of the other resource,
+    `child` the child as kind and name, `reason` and `message` are as in a condition.
+    """
+
+    by: Key
+    child: str
+    reason: str
+    message: str
+    stalled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Informs:
+    """The controller whose resources the children are made from; it runs along with this one.
+
+    What is found about a child is reported to these resources: they get `Observed.reports`. The
+    resource of the child itself is not written at all, and gets no Events. `of` returns the keys of
+    the resources from which a child is made. It reads the metadata alone, of a live child as well
+    as of one that is declared.
+
+    `Observed.in_use` is true while any child is made from a resource, and until each of this
+    controller's resources has had a pass since the start.
+    """
+
+    controller: Controller[Any]
     of: Callable[[View], Iterable[Key]]
-    reduce: Callable[[Object], Object]
 
 
 def namesake(obj: View) -> Key:
@@ -226,6 +316,19 @@ class Lag:
 
 
 @dataclass(frozen=True, slots=True)
+class Option:
+    """A setting of one controller: the option `--<controller>-<name>` and its variable.
+
+    `run` and `manifests` have it. Without a `metavar` it is a switch. `default` is for people.
+    """
+
+    name: str
+    help: str
+    metavar: str = ""
+    default: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Controller(Generic[R]):
     """A controller: a pure function and what it reads and writes.
 
@@ -236,6 +339,19 @@ class Controller(Generic[R]):
     the runtime measure how late children are created. `claims` are the objects on which it holds
     fields without owning them; a built-in resource is claimed without being listed there. One
     that is `opt_in` runs, is installed and has rights only where it is chosen by name.
+
+    `watch` limits it to some objects of a built-in resource. `finalizer` holds such a resource for
+    `Desired.hold`. If the resource is a Namespace, its children are in that namespace. Of children
+    that are `shared`, others may have parts. `informs` names the controller that is told about its
+    children.
+
+    A controller for Namespaces that is `blind` has no right to read its children, nor to delete
+    them. It applies them again at this interval, and otherwise knows only the metadata that the
+    answers have. A child that is not returned any more keeps nothing but our label and owner
+    reference, and the fields that `shared` keeps.
+
+    `options` are its settings. `configure` returns the controller for those that are given, as
+    text by name, `true` for a switch; it raises ValueError for one that is not valid.
 
     `picks` returns whether an object of a built-in resource's kind is such a resource, by its
     metadata alone, which is all that the view has; so is one of which we hold a field. Of all other
@@ -265,12 +381,31 @@ class Controller(Generic[R]):
     lag: Lag | None = None
     claims: tuple[Claimable, ...] = ()
     opt_in: bool = False
+    watch: Watch = Watch()
+    finalizer: str = ""
+    shared: tuple[Shared, ...] = ()
+    informs: Informs | None = None
+    blind: timedelta | None = None
+    options: tuple[Option, ...] = ()
+    configure: Callable[[Mapping[str, str]], Controller[Any]] | None = None
     picks: Callable[[View], bool] | None = None
 
     @property
     def is_custom(self) -> bool:
         """Whether the resource is custom: it has a definition, and a status that we write."""
         return issubclass(self.resource, CustomResource)
+
+    def home(self, key: Key) -> str:
+        """Return the namespace of the children of a resource with this key.
+
+        It is the resource's own. The children of a Namespace are in that namespace.
+        """
+        return home_of(self.resource.api, *key)
+
+    @property
+    def is_for_namespaces(self) -> bool:
+        """Whether the resource is a Namespace, in which the children are."""
+        return self.home(("", "x")) == "x"
 
     @property
     def title(self) -> str:

@@ -27,7 +27,13 @@ CONTROLLER_LABEL: Final = f"{DOMAIN}/controller"
 _LABEL_KEY: Final = re.compile(rf"(?:({PROGRAM_NAME})\.)?{re.escape(CONTROLLER_LABEL)}")
 _WORD: Final = re.compile(rf"{PROGRAM}(?!\.dev|_schemas|/)")
 _PREFIX: Final = f"{PROGRAM.upper()}_"
+_NAMESPACE: Final = ("v1", "Namespace")
 NORMAL_FORM_ANNOTATION = "hedgerow.dev/normal-form"
+
+
+def home_of(api: ApiResource, namespace: str, name: str) -> str:
+    """Return the namespace of an object's children: its own; those of a Namespace are in it."""
+    return name if (api.group_version, api.kind) == _NAMESPACE else namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,11 @@ class ObjectRef:
     def __str__(self) -> str:
         """Return it as kubectl accepts it: `Deployment/demoblue-deployment`."""
         return f"{self.api.kind}/{self.name}"
+
+    @property
+    def home(self) -> str:
+        """The namespace of its children: its own, and for a Namespace that namespace itself."""
+        return home_of(self.api, self.namespace, self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from runpy import run_path
 from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow import controllers
-from hedgerow.contract import Controller
+from hedgerow.contract import Controller, Watch
 from hedgerow.kube.errors import one_line
 from hedgerow.plan.installations import OTHER_MANAGERS
 from hedgerow.runtime.durations import Duration, of_lag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from importlib.metadata import EntryPoint
     from types import ModuleType
 
@@ -56,11 +56,14 @@ class Registry:
     controllers: tuple[Controller[Any], ...]
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an invalid name, and if two have the same name or kind.
+        """Take in the controllers that others inform.
+
+        Raises ValueError for an invalid name, and if two have the same name or kind.
 
         Webhooks and cached children are identified by the kind without its group. No lag's metric
         may have the name of another metric.
         """
+        object.__setattr__(self, "controllers", tuple(_with_informed(self.controllers)))
         for controller in self.controllers:
             _check(controller)
         _check_lags(self.controllers)
@@ -79,6 +82,11 @@ class Registry:
     def resources(self) -> tuple[type[CustomResource], ...]:
         """The controllers' custom resources, in order; nothing is installed for built-in ones."""
         return tuple(controller.resource for controller in self.controllers if controller.is_custom)
+
+    @property
+    def for_namespaces(self) -> str:
+        """The names of the controllers whose resources are Namespaces; empty if there are none."""
+        return ", ".join(one.name for one in self.controllers if one.is_for_namespaces)
 
     def __getitem__(self, name: str) -> tuple[Controller[Any], ...]:
         """Return the controllers with this name, mostly one; raises KeyError."""
@@ -99,19 +107,46 @@ class Registry:
     def chosen(self, names: Iterable[str]) -> tuple[Controller[Any], ...]:
         """Return the controllers with these names, each once; without names, those not opt-in."""
         if given := tuple(dict.fromkeys(names)):
-            return tuple(one for name in given for one in self[name])
+            return tuple(_with_informed(one for name in given for one in self[name]))
         return tuple(one for one in self.controllers if not one.opt_in)
 
     def limited(self, names: Iterable[str] = ()) -> Registry:
         """Return a registry of the `chosen` controllers alone."""
         return Registry(self.chosen(names))
 
+    def configured(self, options: Mapping[str, Mapping[str, str]]) -> Registry:
+        """Return a registry whose controllers have these options, by controller and name.
+
+        Raises ValueError for a value that is not valid.
+        """
+        informed = {id(one.informs.controller) for one in self.controllers if one.informs}
+        return Registry(
+            tuple(
+                one.configure(options[one.name]) if one.configure and options.get(one.name) else one
+                for one in self.controllers
+                if id(one) not in informed
+            )
+        )
+
     def unknown(self, names: Iterable[str]) -> str:
         """Return what is wrong with controllers' names; empty if there is one for each."""
-        name = next((name for name in names if name not in self.names), None)
+        informed = {one.informs.controller.name for one in self.controllers if one.informs}
+        there_are = [name for name in self.names if name not in informed]
+        name = next((name for name in names if name not in there_are), None)
         if name is None:
             return ""
-        return f"no controller is called {name!r}; there are: {', '.join(self.names)}"
+        return f"no controller is called {name!r}; there are: {', '.join(there_are)}"
+
+
+def _with_informed(controllers: Iterable[Controller[Any]]) -> Iterable[Controller[Any]]:
+    """Return controllers and those that they inform, each once."""
+    given = tuple(controllers)
+    known = {id(one) for one in given}
+    for one in given:
+        yield one
+        if one.informs is not None and id(one.informs.controller) not in known:
+            known.add(id(one.informs.controller))
+            yield one.informs.controller
 
 
 def _check(controller: Controller[Any]) -> None:
@@ -127,11 +162,18 @@ def _check(controller: Controller[Any]) -> None:
         raise ValueError(f"the controller {name} has two kinds called {twice}")
     api = controller.resource.api
     for kind in (kind.api for kind in controller.written):
-        if kind.namespaced != api.namespaced:
+        if kind.namespaced != api.namespaced and not controller.is_for_namespaces:
             raise ValueError(
                 f"the controller {name} writes {kind.kind} for {api.kind}: both are in a namespace,"
                 " or both are cluster-scoped"
             )
+    if controller.is_custom and (controller.finalizer or controller.watch != Watch()):
+        raise ValueError(
+            f"the controller {name} is for {api.kind}, which is custom: it watches all of them, and"
+            " has no finalizer on them, since their children are in their namespace"
+        )
+    if controller.blind is not None and not controller.is_for_namespaces:
+        raise ValueError(f"the controller {name} is blind, which only one for Namespaces can be")
     if not controller.is_custom and (controller.validate or controller.default):
         raise ValueError(
             f"the controller {name} is for {api.kind}, which is built in: it has no webhooks"

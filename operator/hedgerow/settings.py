@@ -365,6 +365,8 @@ class Settings(BaseModel):
             "Log for people or as JSON lines; auto: for people on a terminal.",
         ),
     ] = "auto"
+    options: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """The options of single controllers, as text, by controller and name."""
     debug: bool = False
 
     @model_validator(mode="before")

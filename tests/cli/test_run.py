@@ -232,3 +232,50 @@ def test_sigterm_while_the_server_gives_no_answer_ends_it_with_0(tmp_path):
     told = said.decode()
     assert process.returncode == 0, told
     assert [word in told for word in ("stopping", "stopped", "Traceback")] == [True, True, False]
+
+
+class TestOptionsOfControllers:
+    @pytest.mark.parametrize(
+        ("words", "options"),
+        [
+            (("--secretsync-type", "example.com/a"), {"type": "example.com/a"}),
+            (
+                ("--secretsync-selector", "a in (b, c),!d", "--secretsync-skip", ""),
+                {"selector": "a in (b, c),!d", "skip": ""},
+            ),
+        ],
+    )
+    def test_they_reach_the_controller(self, began, words, options):
+        assert typed("--controllers", "secretsync", *words) == 0
+        (_, settings), *_ = began
+        assert settings.options == {"secretsync": options}
+
+    def test_they_may_come_from_the_environment_where_the_controller_runs(self, began, monkeypatch):
+        monkeypatch.setenv("HEDGEROW_SECRETSYNC_NAMESPACE", "vault")
+
+        assert typed("--controllers", "secretsync") == 0
+        assert typed() == 0
+        assert began[0][1].options == {"secretsync": {"namespace": "vault"}}
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (("--secretsync-type", "a"), "--secretsync-type needs `--controllers secretsync`"),
+            (
+                ("--controllers", "secretsync", "--secretsync-selector", "a in"),
+                "an option of secretsync: 'a in' is no label selector",
+            ),
+            (
+                ("--controllers", "secretsync", "--secretsync-namespace", "No"),
+                "an option of secretsync: 'No' is no namespace's name",
+            ),
+            (("--controllers", "secretsync", "-n", "shop"), "cannot keep to some of them"),
+            (("--controllers", "secretsource"), "no controller is called 'secretsource'"),
+        ],
+    )
+    def test_what_cannot_be_is_one_line(self, began, capsys, words, said):
+        assert typed(*words) == 2
+        told = capsys.readouterr().err
+        assert said in told
+        assert told.count("\n") == 1
+        assert began == []

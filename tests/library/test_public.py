@@ -17,14 +17,15 @@ from library.greeter import GREETER, Greeting
 from support.registered import ALL, CONTROLLERS
 
 LISTED = {
-    "CONFINED", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition", "ConfigMap",
-    "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired", "Field",
-    "FieldError", "Finalized", "Holder", "HorizontalPodAutoscaler", "Job", "Keep", "Key", "Lag",
-    "Model", "Namespace", "Notice", "Object", "ObjectMeta", "Observed", "Pod",
-    "PodDisruptionBudget", "Relation", "Resource", "Rule", "Scale", "Schedule", "ScheduleError",
-    "Secret", "Service", "Settings", "StatefulSet", "Status", "Time", "View", "Word", "__version__",
-    "answers", "condition", "holders", "list_map", "main", "named_after", "named_by", "ready",
-    "replicas_of", "rules", "run", "stalled", "timetable", "unprivileged", "waits_for",
+    "CONFINED", "Absent", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition",
+    "ConfigMap", "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired",
+    "Field", "FieldError", "Finalized", "Holder", "HorizontalPodAutoscaler", "Informs", "Job",
+    "Keep", "Key", "Lag", "Model", "Namespace", "Notice", "Object", "ObjectMeta", "Observed",
+    "Option", "Pod", "PodDisruptionBudget", "Relation", "Report", "Resource", "Rule", "Scale",
+    "Schedule", "ScheduleError", "Secret", "Service", "Settings", "Shared", "StatefulSet", "Status",
+    "Time", "View", "Watch", "Word", "__version__", "answers", "condition", "holders", "list_map",
+    "main", "named_after", "named_by", "ready", "replicas_of", "rules", "run", "stalled",
+    "timetable", "unprivileged", "waits_for",
 }  # fmt: skip
 """What others import: a name that goes, or comes, is a decision."""
 
@@ -87,7 +88,8 @@ def others(monkeypatch) -> list[Entry]:
 
 class TestInstalled:
     def test_ours_are_found_by_their_modules(self):
-        assert ALL.names == ("bluegreen", "cronjob", "guestbook", "memcached", "scaler")
+        ours = ("bluegreen", "cronjob", "guestbook", "memcached", "scaler", "secretsync")
+        assert ALL.names == (*ours, "secretsource")
 
     def test_so_are_those_that_other_packages_name(self, others):
         others.append(Entry("greeter", GREETER))

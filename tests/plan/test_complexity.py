@@ -229,6 +229,7 @@ GATE: dict[str, Function] = {
     "canonical.canonical": lambda m, c: m.canonical.canonical(c.live),
     "canonical.canonical_object": lambda m, c: m.canonical.canonical_object(c.live),
     "plan.ChildPlanner.plan": lambda m, c: m.plan.ChildPlanner(c.scene, c.child).plan(),
+    "plan.ChildPlanner.emptied": lambda m, c: m.plan.ChildPlanner(c.scene, c.child).emptied(),
     "claims.claimed_kinds": lambda m, c: m.claims.claimed_kinds(
         reviewed(m, c), m.bluegreen.CONTROLLER
     ),
@@ -254,6 +255,8 @@ GATE: dict[str, Function] = {
     "writes.judge_claim": lambda m, c: m.writes.judge_claim(c.want, c.live, MANAGER, "x"),
     "writes.claimed": lambda m, c: m.writes.claimed(deployed(m), c.child.fields),
     "writes.release": lambda m, c: m.writes.release(deployed(m).api, c.live, MANAGER),
+    "writes.given_back": lambda m, c: m.writes.given_back(deployed(m).api, c.live, ("spec",)),
+    "writes.others_hold_a_part": lambda m, c: m.writes.others_hold_a_part(c.live, MANAGER),
     "writes.content": lambda m, c: m.writes.content(c.live),
     "writes.checksum": lambda m, c: m.writes.checksum(c.live),
     "writes.wave": lambda m, c: m.writes.wave(
@@ -388,6 +391,9 @@ GATE: dict[str, Function] = {
     "redaction.concealed": lambda m, c: m.redaction.concealed(
         {"kind": "Secret", "data": dict.fromkeys(elements(c), "x")}, str
     ),
+    "redaction.without_values": lambda m, c: m.redaction.without_values(
+        {"kind": "Secret", "data": {"a": "hunter2"}}, str(c.live)
+    ),
     "redaction.both": lambda m, c: m.redaction.both("Deployment", ("f:spec",), c.live, c.after),
     "redaction.shown": lambda m, c: m.redaction.shown("Deployment", ("f:spec",), c.live),
     "redaction.worded": lambda m, c: m.redaction.worded(c.live),
@@ -494,6 +500,8 @@ EXCEPT: dict[str, str] = {
             "starts.is_ahead", "starts.is_made_here", "policy.allows_claims",
             "policy.claims_refused", "policy.place_of", "validation.path", "withdraw.is_mark",
             "claims.refusal", "contract.Controller.names_of",
+            "contract.Controller.home", "contract.unreduced", "objects.home_of",
+            "input.PlanInput.ref",
         ),
         "looks at one value, name or place",
     ),

@@ -19,6 +19,7 @@ from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.events.recorder import Allowance
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
+from hedgerow.runtime.reports import Reports
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import Cluster, Sent
 from hedgerow.testing.memory.feed import Feed
@@ -80,10 +81,12 @@ class World:
         controller: Controller[Resource] = CONTROLLER,
         normal_events: int = 0,
         budget: Callable[[], Budget] | None = None,
+        server: Server | None = None,
+        reports: Callable[[], Reports] = Reports,
     ) -> None:
-        self._budget = budget
+        self._budget, self._reports = budget, reports
         custom = (ours.bluegreen(), ours.cronjob(), ours.memcached())
-        self.server = Server((*kinds.BUILTIN, *custom), namespaces=(NS, "other"))
+        self.server = server or Server((*kinds.BUILTIN, *custom), namespaces=(NS, "other"))
         self.cluster = Cluster(self.server)
         self.clock = ModelClock(self.server)
         self.allowance = Allowance(self.clock, normal_events)
@@ -104,15 +107,17 @@ class World:
             clock=self.clock,
             is_terminating=self.going.__contains__,
             allows_claims=lambda name: self.claiming.get(name, True),
+            reports=self._reports(),
         )
         self.cache = planner.cache
         self.meters = Meters()
         runner = ControllerRunner(cast("Any", self.cluster), planner, self.meters, self.allowance)
         self.feeds = [(source, Feed(self.server, source)) for source in planner.cache]
         self.runner = runner
-        for source, feed in self.feeds:
+        for number, (source, feed) in enumerate(self.feeds):
             for changes in runner._take(source, feed.relist()):
                 runner._enqueue(source, changes)
+            runner._unsynced.discard(number)
         return runner
 
     # --- the operator -------------------------------------------------------------------------

@@ -64,7 +64,12 @@ class Lazy:
             return told_by(command, program_name())
         single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
         single.command(name)(found)
-        return told_by(typer.main.get_command(single), program_name())
+        command: Any = typer.main.get_command(single)
+        if getattr(found, "takes_options", False):
+            from hedgerow.cli.flags import controller_options  # noqa: PLC0415 - for these alone
+
+            command.params += controller_options()
+        return told_by(command, program_name())
 
 
 _TOLD = ("help", "short_help", "epilog", "show_default", "envvar")

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 import typer
 
-from hedgerow.cli.program import program
+from hedgerow.cli.errors import environment
+from hedgerow.cli.program import program, program_name, registry
+from hedgerow.objects import variable_prefix
 from hedgerow.settings import Flag, Settings, choices, default, flags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
+    from hedgerow.contract import Option
+    from hedgerow.registry import Registry
+
+OPTIONS = "hedgerow.options"
+"""Where a command's context keeps the options of single controllers."""
 COMMAND = "command"
 """The name of the parameter for the command's context, as `context` is a setting."""
 
@@ -25,9 +32,14 @@ def with_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
     """
 
     def run(**given: Any) -> None:
-        del given[COMMAND]
+        context = given.pop(COMMAND)
+        options = given_options(context)
         told = {name: value for name, value in given.items() if value not in (None, [])}
-        command(Settings(**told, program=program().name, debug=program().debug))
+        call = program()
+        settings = Settings(**told, program=call.name, debug=call.debug, options=options)
+        check(settings.controllers, settings.namespaces)
+        configured(options, settings.controllers, context)
+        command(settings)
 
     annotations = {COMMAND: typer.Context} | {
         name: _option(name, kind, flag) for name, (kind, flag) in flags().items()
@@ -39,7 +51,106 @@ def with_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
         for name, annotation in annotations.items()
     ]
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined] - the library looks here
-    return run
+    return with_options(run)
+
+
+def check(controllers: Iterable[str], namespaces: Iterable[str] = ()) -> None:
+    """Raise BadParameter for a name that is no controller's.
+
+    It is raised too for namespaces, if a controller is for all of them.
+    """
+    flag = flags()["controllers"][1]
+    if controllers and (told := registry().unknown(controllers)):
+        raise typer.BadParameter(
+            told + environment(flag.variable(program_name())), param_hint=flag.long
+        )
+    if namespaces and controllers and (wide := registry().limited(controllers).for_namespaces):
+        raise typer.BadParameter(
+            f"{wide} works on Namespaces, and cannot keep to some of them", param_hint="--namespace"
+        )
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Mark a command that has the options of single controllers as well."""
+    command.takes_options = True  # type: ignore[attr-defined]
+    return command
+
+
+def controller_options() -> list[Any]:
+    """Return the options of all controllers, for a command that is `with_options`."""
+    annotations = {
+        f"{controller.name}_{option.name}".replace("-", "_"): _controller_option(
+            controller.name, option
+        )
+        for controller in registry().controllers
+        for option in controller.options
+    }
+
+    def nothing(**_given: Any) -> None:
+        """Have these options."""
+
+    nothing.__annotations__ = annotations
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in annotations.items()
+    ]
+    nothing.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    app = typer.Typer(add_completion=False)
+    app.command()(nothing)
+    made: Any = typer.main.get_command(app)
+    return made.params if annotations else []
+
+
+def given_options(context: Any) -> dict[str, dict[str, str]]:
+    """Return the options of single controllers that a command was called with."""
+    return context.meta.get(OPTIONS, {})
+
+
+def configured(
+    options: Mapping[str, Mapping[str, str]], names: Iterable[str], context: Any = None
+) -> Registry:
+    """Return this program's registry with options; `names` are those of the chosen controllers.
+
+    Raises BadParameter for a value that is not valid. With the command's context, it does so too
+    for an option that was typed for a controller that does not run.
+    """
+    chosen = {controller.name for controller in registry().chosen(names)} if options else set[str]()
+    for name, given in options.items():
+        typed = [option for option in given if context and _is_typed(context, name, option)]
+        if name not in chosen and typed:
+            raise typer.BadParameter(f"--{name}-{typed[0]} needs `--controllers {name}`")
+        try:
+            registry().configured({name: given})
+        except ValueError as error:
+            raise typer.BadParameter(f"an option of {name}: {error}") from None
+    return registry().configured(options)
+
+
+def _is_typed(context: Any, controller: str, option: str) -> bool:
+    """Return whether an option comes from the command line, and not from a variable."""
+    source = context.get_parameter_source(f"{controller}_{option}".replace("-", "_"))
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _controller_option(controller: str, option: Option) -> Any:
+    def keep(context: typer.Context, value: Any) -> None:
+        if value is not None and value is not False:
+            known = context.meta.setdefault(OPTIONS, {}).setdefault(controller, {})
+            known[option.name] = "true" if value is True else str(value)
+
+    long = f"--{controller}-{option.name}"
+    made = typer.Option(
+        long,
+        help=option.help,
+        metavar=option.metavar or None,
+        envvar=f"{variable_prefix(program_name())}{long[2:].replace('-', '_').upper()}",
+        show_envvar=False,
+        show_default=option.default or False,
+        expose_value=False,
+        callback=keep,
+        rich_help_panel=f"Options of {controller}",
+    )
+    return Annotated[(str if option.metavar else bool) | None, made]
 
 
 def _missing(name: str) -> Any:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hedgerow.cli.flags import check, configured, given_options, with_options
 from hedgerow.cli.install.definitions import rendered
 from hedgerow.cli.program import program_name, registry, say
 from hedgerow.deploy.names import Names, clashes
@@ -70,7 +71,9 @@ WithCrds = Annotated[
 ]
 
 
+@with_options
 def manifests_command(
+    command: typer.Context,
     *,
     image: Image = None,
     overlay: Chosen = "cluster",
@@ -90,10 +93,14 @@ def manifests_command(
     - `hedgerow manifests --controllers bluegreen,memcached`
     """
     settings = Settings(
-        namespaces=tuple(namespace or ()), instance=instance, controllers=tuple(controllers or ())
+        namespaces=tuple(namespace or ()),
+        instance=instance,
+        controllers=tuple(controllers or ()),
+        options=given_options(command),
     )
     if told := registry().unknown(settings.controllers):
         raise typer.BadParameter(f"--controllers: {told}")
+    check(settings.controllers, settings.namespaces)
     if (overlay == "namespaced") != bool(settings.namespaces):
         raise typer.BadParameter("--overlay namespaced and --namespace need each other")
     image = _image() if image is None else image
@@ -101,6 +108,7 @@ def manifests_command(
         raise typer.BadParameter(f"--image: {image!r} is no image's name")
     if clashes(instance):
         raise typer.BadParameter(f"an instance called {instance!r} would take names of the other's")
+    configured(settings.options, settings.controllers, command)
     objects = printed(image, overlay, settings, crds=crds)
     typer.echo(to_yaml(*objects), nl=False)
 
@@ -116,7 +124,7 @@ def _image() -> str:
 
 def printed(image: str, overlay: Overlay, settings: Settings, *, crds: bool) -> list[Object]:
     """Return what is printed, in the order in which it is to be applied."""
-    installed = registry().limited(settings.controllers)
+    installed = configured(settings.options, settings.controllers).limited(settings.controllers)
     made = parts(
         overlay,
         image,
@@ -124,6 +132,7 @@ def printed(image: str, overlay: Overlay, settings: Settings, *, crds: bool) -> 
         names=Names(settings.instance, program_name()),
         namespaces=tuple(dict.fromkeys(settings.namespaces)),
         chosen=tuple(dict.fromkeys(settings.controllers)),
+        options=settings.options,
     )
     objects = [obj for part in made for obj in part.objects]
     return [*(definitions(installed) if crds else ()), *objects]

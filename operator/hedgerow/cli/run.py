@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from hedgerow import app
-from hedgerow.cli.errors import environment
 from hedgerow.cli.flags import with_settings
-from hedgerow.cli.program import program_name, registry
-from hedgerow.settings import flags
+from hedgerow.cli.program import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from hedgerow.settings import Settings
 
 
@@ -36,15 +30,6 @@ def run(settings: Settings) -> None:
 
     Each option is an environment variable too: `HEDGEROW_` and its name, such as
     `HEDGEROW_LEASE_DURATION`; that of `--webhooks` is `ENABLE_WEBHOOKS`. The option wins.
+    Options that begin with the name of a controller are for that one.
     """
-    _check(settings.controllers)
     app.serve(settings, registry().controllers)
-
-
-def _check(controllers: Iterable[str]) -> None:
-    """Raise BadParameter for a name that is no controller's."""
-    flag = flags()["controllers"][1]
-    if told := registry().unknown(controllers):
-        raise typer.BadParameter(
-            told + environment(flag.variable(program_name())), param_hint=flag.long
-        )

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 VERSION = "admissionregistration.k8s.io/v1"
 SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
+OPEN_NAMESPACES = ("kube-node-lease",)
+"""System namespaces without pods: children of Namespaces may be in them."""
 WHY = """Holds the operator's account to children of its own resources, whoever has its token.
 docs/guides/in-cluster.md"""
 
@@ -78,6 +80,7 @@ def _rules(controllers: Iterable[Controller[Resource]]) -> Iterable[Object]:
 def _variables(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
     finalizers = sorted({name for controller in controllers for name in controller.finalizers})
     ours = [_is_child(controller, kind) for controller in controllers for kind in controller.owns]
+    shared = [_is_child(one, part.kind) for one in controllers for part in one.shared]
     claims = dict.fromkeys(
         _is_claim(names, controller, api)
         for controller in controllers
@@ -96,15 +99,21 @@ def _variables(names: Names, controllers: Sequence[Controller[Resource]]) -> dic
             " && oldObject.metadata.?finalizers.orValue([])"
             f".exists(f, f in {json.dumps(finalizers)})"
         ),
+        **({"givenBack": _given_back(shared)} if shared else {}),
         **({"claimed": _CLAIMED + f" && ({_either(claims)})"} if claims else {}),
     }
 
 
-_CLAIMED = (
-    'request.operation == "UPDATE" && variables.before == variables.after'
-    " && object.metadata.?finalizers.orValue([]) == oldObject.metadata.?finalizers.orValue([])"
-)
-"""A claim changes neither owner nor finalizers; RBAC grants neither create nor delete for it."""
+_CLAIMED = 'request.operation == "UPDATE" && variables.before == variables.after'
+"""A claim changes neither owner nor others' finalizers; RBAC grants neither create nor delete."""
+
+
+def _given_back(shared: Iterable[str]) -> str:
+    """Return the CEL expression: a child that others have a part of is made nobody's child."""
+    return (
+        'request.operation == "UPDATE" && variables.after.size() == 0'
+        f" && variables.before.exists(r, {_either(shared)})"
+    )
 
 
 def _either(expressions: Iterable[str]) -> str:
@@ -113,19 +122,30 @@ def _either(expressions: Iterable[str]) -> str:
 
 def _claimed(controller: Controller[Resource]) -> list[ApiResource]:
     """Return the kinds of objects that a controller writes to without owning them."""
-    own = [] if controller.is_custom else [controller.resource.api]
+    is_written = not controller.is_custom and controller.informs is None
+    own = [controller.resource.api] if is_written else []
     return [*own, *(claimable.kind.api for claimable in controller.claims)]
 
 
 def _is_claim(names: Names, controller: Controller[Resource], api: ApiResource) -> str:
     manager = Installation(names.instance).field_manager(controller.name)
+    where = controller.watch.namespace
     return " && ".join(
         (
             f"request.resource.group == {json.dumps(api.group)}",
             f"request.resource.resource == {json.dumps(api.plural)}",
             f'request.options.?fieldManager.orValue("") == {json.dumps(manager)}',
+            *((f"request.namespace == {json.dumps(where)}",) if where else ()),
+            f"{_finalizers('object', controller)} == {_finalizers('oldObject', controller)}",
         )
     )
+
+
+def _finalizers(which: str, controller: Controller[Resource]) -> str:
+    """Return the CEL expression of an object's finalizers but for that of a controller."""
+    found = f"{which}.metadata.?finalizers.orValue([])"
+    own = controller.finalizer
+    return f"{found}.filter(f, f != {json.dumps(own)})" if own else found
 
 
 def _is_child(controller: Controller[Resource], kind: type[View]) -> str:
@@ -135,13 +155,21 @@ def _is_child(controller: Controller[Resource], kind: type[View]) -> str:
         (
             f"request.resource.group == {json.dumps(kind.api.group)}",
             f"request.resource.resource == {json.dumps(kind.api.plural)}",
-            f"r.apiVersion.startsWith({json.dumps(owner.group + '/')})",
+            _of_group(owner.group),
             f"r.kind == {json.dumps(owner.kind)}",
+            *(("r.name == request.namespace",) if controller.is_for_namespaces else ()),
             f"({_DELETING} || "
             + " || ".join(_is_named(name) for name in controller.names_of(kind))
             + ")",
         )
     )
+
+
+def _of_group(group: str) -> str:
+    """Return the CEL expression: owner reference `r` is of this group, in any version."""
+    if group:
+        return f"r.apiVersion.startsWith({json.dumps(group + '/')})"
+    return 'r.apiVersion == "v1"'
 
 
 def _is_named(pattern: str) -> str:
@@ -156,9 +184,14 @@ def _is_named(pattern: str) -> str:
 
 
 def _validations(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
-    claims = any(map(_claimed, controllers))
-    foreign = "variables.released || variables.claimed" if claims else "variables.released"
-    kept_out, who = json.dumps([*SYSTEM_NAMESPACES, names.namespace]), names.program
+    more = {
+        "variables.claimed": any(map(_claimed, controllers)),
+        "variables.givenBack": any(controller.shared for controller in controllers),
+    }
+    foreign = " || ".join(("variables.released", *(name for name, has in more.items() if has)))
+    open_ones = OPEN_NAMESPACES if any(one.is_for_namespaces for one in controllers) else ()
+    system = [name for name in SYSTEM_NAMESPACES if name not in open_ones]
+    kept_out, who = json.dumps([*system, names.namespace]), names.program
     return {
         f"{who} may write nothing in a system namespace, nor in its own, but what is its own": (
             f"!(request.namespace in {kept_out})"

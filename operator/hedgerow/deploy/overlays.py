@@ -11,7 +11,7 @@ from hedgerow.deploy.names import METRICS_AUTH, PUBLISHER, SYSTEM, Names
 from hedgerow.serving.admission.configuration import configurations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from hedgerow.contract import Controller
@@ -53,11 +53,13 @@ def parts(
     names: Names | None = None,
     namespaces: tuple[str, ...] = (),
     chosen: tuple[str, ...] = (),
+    options: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Part]:
     """Return an overlay's files but for the CustomResourceDefinitions, for every controller.
 
     `namespaces` are those of the `namespaced` overlay; the others have none. `chosen` are the names
-    by which the pods choose these controllers; none if they run by default.
+    by which the pods choose these controllers; none if they run by default. `options` are those of
+    single controllers.
     """
     given, controllers = names or Names(), registry.controllers
     return [
@@ -77,7 +79,10 @@ def parts(
         *(_policy(given) if overlay == "cluster" else ()),
         *(_webhook(given, controllers) if overlay == "cluster" else ()),
         _workload(
-            overlay, workload.Program(given, image, namespaces, overlay == "cluster", chosen)
+            overlay,
+            workload.Program(
+                given, image, namespaces, overlay == "cluster", chosen, options=options or {}
+            ),
         ),
     ]
 
@@ -109,8 +114,11 @@ def _people(names: Names, resources: Sequence[type[CustomResource]]) -> Iterator
 
 
 def _everywhere(names: Names, controllers: Controllers) -> Iterator[Part]:
-    granted = rights.of_controllers(controllers) | rights.of_cluster()
-    yield _part("rbac/cluster", "role", *access.cluster_role(names, granted))
+    granted = rights.by_namespace(rights.of_controllers(controllers) | rights.of_cluster())
+    roles = access.cluster_role(names, granted.pop(""))
+    for name, there in granted.items():
+        roles += access.role(names, there, namespace=name)
+    yield _part("rbac/cluster", "role", *roles)
     reviews = access.cluster_role(names, rights.of_reviews(), METRICS_AUTH)
     yield _part(
         "rbac/metrics-auth", "role", *reviews, why="To ask who scrapes, and whether they may."

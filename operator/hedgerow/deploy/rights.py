@@ -6,7 +6,7 @@ are no wildcards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,20 +28,26 @@ WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """One verb on one resource; with `name`, only on objects with this name."""
+    """One verb on one resource; with `name`, only on objects with this name.
+
+    With `namespace`, only there; otherwise wherever the right is granted.
+    """
 
     group: str
     resource: str
     verb: str
     name: str = ""
+    namespace: str = ""
 
 
 Rights = frozenset[Right]
 
 
-def rights(group: str, resource: str, verbs: Iterable[str], name: str = "") -> Rights:
+def rights(
+    group: str, resource: str, verbs: Iterable[str], name: str = "", namespace: str = ""
+) -> Rights:
     """Return the rights to these verbs on one resource."""
-    return frozenset(Right(group, resource, verb, name) for verb in verbs)
+    return frozenset(Right(group, resource, verb, name, namespace) for verb in verbs)
 
 
 def of_controllers(controllers: Iterable[Controller[Resource]]) -> Rights:
@@ -49,22 +55,40 @@ def of_controllers(controllers: Iterable[Controller[Resource]]) -> Rights:
 
     Resources are watched, and their status is applied; built-in ones are applied themselves.
     Children are also read by name, because no watch shows somebody else's object with a child's
-    name. What is claimed is never created nor deleted. Events are applied, create-only.
+    name. What is claimed is never created nor deleted. Events are applied, create-only. A built-in
+    resource is not applied if all that there is to say of it is reported elsewhere. A blind
+    controller neither reads nor deletes its children.
     """
     found = rights("events.k8s.io", "events", APPLY)
     for controller in controllers:
         api = controller.resource.api
-        found |= rights(api.group, api.plural, WATCH)
+        where = controller.watch.namespace
+        found |= rights(api.group, api.plural, WATCH, namespace=where)
         if controller.is_custom:
             found |= rights(api.group, f"{api.plural}/status", ("patch",))
-        else:
-            found |= rights(api.group, api.plural, CLAIM)
+        elif controller.informs is None:
+            found |= rights(api.group, api.plural, CLAIM, namespace=where)
         for claimable in controller.claims:
             found |= rights(claimable.kind.api.group, claimable.kind.api.plural, CLAIM)
         for kind in controller.owns:
-            found |= rights(kind.api.group, kind.api.plural, (*READ, *APPLY, "delete"))
+            verbs = APPLY if controller.blind else (*READ, *APPLY, "delete")
+            found |= rights(kind.api.group, kind.api.plural, verbs)
         for relation in controller.relates:
-            found |= rights(relation.kind.api.group, relation.kind.api.plural, WATCH)
+            kind, where = relation.kind.api, relation.namespace
+            found |= rights(kind.group, kind.plural, WATCH, namespace=where)
+    return found
+
+
+def by_namespace(granted: Rights) -> dict[str, Rights]:
+    """Return rights by the namespace in which they are to be granted; an empty one means anywhere.
+
+    What is granted anywhere is not granted in a namespace once more.
+    """
+    anywhere = frozenset(right for right in granted if not right.namespace)
+    found = {"": anywhere}
+    for right in sorted(granted - anywhere):
+        if replace(right, namespace="") not in anywhere:
+            found[right.namespace] = found.get(right.namespace, frozenset()) | {right}
     return found
 
 

@@ -9,6 +9,8 @@ from hedgerow.deploy.names import HEALTH, METRICS, WEBHOOK, Names
 from hedgerow.objects import variable_prefix
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hedgerow_schemas.base import Object
 
 USER = 65532
@@ -30,6 +32,7 @@ class Program:
     namespaces: tuple[str, ...] = ()
     webhooks: bool = True
     controllers: tuple[str, ...] = ()
+    options: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"])
     arguments: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -38,6 +41,11 @@ class Program:
         given += [f"--controllers={name}" for name in self.controllers]
         given += [f"--namespace={name}" for name in self.namespaces]
         given += [f"--instance={self.names.instance}"] if self.names.instance else []
+        given += [
+            f"--{controller}-{name}" + ("" if value == "true" else f"={value}")
+            for controller, known in self.options.items()
+            for name, value in known.items()
+        ]
         object.__setattr__(self, "arguments", given)
 
 

@@ -77,7 +77,9 @@ def event(line: bytes, request: Request) -> WatchEvent:
     try:
         return _event(wire.decode(line), request)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Garbled(f"the watch sent no event: {line[:80]!r}", request=str(request)) from error
+        # The line may have a Secret's values.
+        told = f"the watch sent no event, but a line of {len(line)} bytes"
+        raise Garbled(told, request=str(request)) from error
 
 
 def _event(told: Object, request: Request) -> WatchEvent:

@@ -69,9 +69,12 @@ class Cluster:
         subresource: str = "",
         force: bool = False,
         dry_run: bool = False,
+        partial: bool = False,
         timeout: float = 10.0,  # noqa: ASYNC109 - a budget, over several attempts
     ) -> Applied:
         """Apply `body`, all that `manager` declares, and return the result.
+
+        A `partial` result has nothing but metadata.
 
         Raises Conflict if other managers hold fields with other values, unless `force` is set. A
         body with `metadata.resourceVersion` is sent again only if the first attempt certainly did
@@ -91,6 +94,7 @@ class Cluster:
             bodies.whole(api, body),
             APPLY,
             repeatable=dry_run or not metadata.get("resourceVersion"),
+            accept=METADATA if partial else JSON,
         )
         sender = self._session if dry_run else self._writes
         answer = await sender.send(request, seconds=timeout)
@@ -221,6 +225,7 @@ class Cluster:
         namespace: str = "",
         *,
         labels: str = "",
+        fields: str = "",
         since: str = "",
         initial: bool = False,
         partial: bool = False,
@@ -235,7 +240,7 @@ class Cluster:
         WatchList). Raises Gone if `since` is too old, Dropped if the stream is cut or silent for
         `idle` seconds (bookmarks come each minute), and Garbled if a line is not an event.
         """
-        params = _selected(labels, "")
+        params = _selected(labels, fields)
         params |= {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
         if initial:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}

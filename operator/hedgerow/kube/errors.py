@@ -26,14 +26,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from hedgerow.kube import wire
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from hedgerow_schemas.base import Object
 
@@ -89,6 +89,12 @@ class KubeError(Exception):
     def __str__(self) -> str:
         """Return one line: the request, then what was wrong."""
         return f"{self.request}: {self.message}" if self.request else self.message
+
+    def hide(self, hidden: Callable[[str], str]) -> None:
+        """Replace what must not be shown in the message and causes."""
+        self.message = hidden(self.message)
+        self.args = (self.message,)
+        self.causes = tuple(replace(one, message=hidden(one.message)) for one in self.causes)
 
     @property
     def reason(self) -> str:

@@ -42,6 +42,7 @@ class Picked:
         namespace: str = "",
         *,
         labels: str = "",
+        fields: str = "",
         reduce: Callable[[Object], Object] = _unreduced,
     ) -> Listing:
         """Return the picked objects, each reduced when it was read."""
@@ -50,7 +51,7 @@ class Picked:
             return item if self._picks(item) else {}
 
         found = await self._cluster.list(
-            api, namespace, labels=labels, partial=True, reduce=only_picked
+            api, namespace, labels=labels, fields=fields, partial=True, reduce=only_picked
         )
         whole = [await self._whole(api, item) for item in found.items if item]
         return Listing(tuple(reduce(item) for item in whole if item is not None), found.version)
@@ -61,6 +62,7 @@ class Picked:
         namespace: str = "",
         *,
         labels: str = "",
+        fields: str = "",
         since: str = "",
         initial: bool = False,
         seconds: int = 290,
@@ -71,6 +73,7 @@ class Picked:
             api,
             namespace,
             labels=labels,
+            fields=fields,
             since=since,
             initial=initial,
             partial=True,

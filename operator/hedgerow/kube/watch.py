@@ -227,6 +227,7 @@ class Source(Protocol):
         namespace: str = "",
         *,
         labels: str = "",
+        fields: str = "",
         reduce: Callable[[Object], Object] = ...,
     ) -> Listing:
         """Return all objects, each reduced when its page arrives."""
@@ -238,6 +239,7 @@ class Source(Protocol):
         namespace: str = "",
         *,
         labels: str = "",
+        fields: str = "",
         since: str = "",
         initial: bool = False,
         seconds: int = ...,
@@ -254,6 +256,7 @@ class _Subject:
     api: ApiResource
     namespace: str
     labels: str
+    fields: str
     reduce: Callable[[Object], Object]
     on_listed: Callable[[Object], object] | None
     seconds: int
@@ -282,6 +285,7 @@ async def reflect(
     namespace: str = "",
     *,
     labels: str = "",
+    fields: str = "",
     reduce: Callable[[Object], Object] = _whole,
     on_problem: Callable[[KubeError], None] = _ignore,
     on_restart: Callable[[str], None] = _ignore,
@@ -306,7 +310,7 @@ async def reflect(
       their names, so that a list is never in memory as a whole.
     """
     timing = timing or Timing()
-    subject = _Subject(api, namespace, labels, reduce, on_listed, seconds, idle)
+    subject = _Subject(api, namespace, labels, fields, reduce, on_listed, seconds, idle)
     phase: Phase = Filling()
     while True:
         outcome, arrival = Outcome(), None
@@ -333,11 +337,14 @@ async def _arrivals(
     filling = isinstance(phase, Filling)
     try:
         if filling and not phase.streaming:
-            yield await cluster.list(*where, labels=subject.labels, reduce=subject.listed)
+            yield await cluster.list(
+                *where, labels=subject.labels, fields=subject.fields, reduce=subject.listed
+            )
             return
         watch = cluster.watch(
             *where,
             labels=subject.labels,
+            fields=subject.fields,
             since="" if filling else phase.version,
             initial=filling,
             seconds=subject.seconds,

@@ -6,7 +6,7 @@ healthy resource does not have them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hedgerow.plan.conflict_reports import holder
@@ -35,6 +35,8 @@ class Problem:
     reason: str
     message: str
     stalled: bool = True
+    about: tuple[str, str] | None = field(default=None, compare=False)
+    """Kind and name of the child that it is about, if it is about one."""
 
 
 def condition(kind: str, status: bool, reason: str, message: str = "") -> Condition:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from hedgerow.fields.redaction import both
+from hedgerow.objects import ObjectRef
 from hedgerow.plan.conflict_reports import OTHER_VALUE, REMOVED, SCALED_TO_ZERO
 from hedgerow.plan.writes import ChildId
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hedgerow.fields.ownership import Leaf
-    from hedgerow.objects import Installation, ObjectRef
+    from hedgerow.objects import Installation
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.writes import Deletion, Write
+    from hedgerow_schemas.base import ApiResource
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class ChildHistory:
     back. `taken`: the name belongs to somebody else's object. `other_installation`: the other
     installation of hedgerow that has the object, if any. `field_policy`: what the user yielded and
     claimed at that time. `mark`: how the server respells a claim; a claimed object has no
-    annotation of ours.
+    annotation of ours. `missing`: there is none, as a blind controller has found.
     """
 
     settled: SettledChild | None = None
@@ -52,6 +54,7 @@ class ChildHistory:
     other_installation: Installation | None = None
     field_policy: FieldPolicy = NO_FIELD_POLICY
     mark: str = ""
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,8 @@ class PlanInput:
     an older spec. `is_custom`: the owner has a status of ours. `content_versions`: a number for
     each live child that changes with the object, but not with its status alone; without one, the
     child is judged each time. `before` is what the owner says of itself, in its status or
-    its annotation.
+    its annotation. `finalizer` is ours, if it is to be on a built-in owner. `blind`:
+    children can be neither read nor deleted; those that are `expired` are to be applied again.
     """
 
     owner: ObjectRef
@@ -105,6 +109,9 @@ class PlanInput:
     is_custom: bool = True
     before: Status | None = None
     content_versions: Mapping[ChildId, int] = field(default_factory=dict[ChildId, int])
+    finalizer: str = ""
+    blind: bool = False
+    expired: frozenset[ChildId] = frozenset()
     _known: Mapping[tuple[str, str], ContestedField] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -116,6 +123,10 @@ class PlanInput:
     def field_manager(self) -> str:
         """The one field manager of this controller in this installation."""
         return self.installation.field_manager(self.controller)
+
+    def ref(self, api: ApiResource, name: str) -> ObjectRef:
+        """Return the reference of a child, or of an object that fields are claimed of."""
+        return ObjectRef(api, self.owner.home if api.namespaced else "", name)
 
     def report(self, target: ObjectRef, leaf: Leaf, reason: str = "") -> ContestedField:
         """Return the status entry of a contested leaf.

@@ -28,7 +28,9 @@ _LABEL: Final = re.compile(rf"(?:({_INSTANCE})\.)?([a-z0-9]+)")
 STATUS: Final = "status"
 KEPT_ELSEWHERE: Final = "ManagedElsewhere"
 """The reason of a condition: a child belongs to another installation."""
-OTHER_MANAGERS: Final = frozenset({"certificates", "cli", "install", "lease", "presence"})
+PROBE: Final = "probe"
+"""The last word of the field manager that only ever makes dry runs."""
+OTHER_MANAGERS: Final = frozenset({"certificates", "cli", "install", "lease", "presence", PROBE})
 """The last words of the names of a program's other field managers."""
 
 

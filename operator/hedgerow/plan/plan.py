@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.contract import Create, Desired, Finalized, Keep
-from hedgerow.fields import ownership
+from hedgerow.contract import Absent, Apply, Create, Desired, Finalized, Keep
+from hedgerow.fields import managed, ownership
 from hedgerow.fields.ownership import (
     items_of_unknown_owner,
     respelled,
@@ -19,7 +19,7 @@ from hedgerow.fields.ownership import (
     without_yielded,
 )
 from hedgerow.fields.redaction import shown
-from hedgerow.objects import ObjectRef, controller_of, is_terminating, metadata
+from hedgerow.objects import controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.conflict_reports import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.plan.finalizers import finalization
@@ -42,8 +42,10 @@ from hedgerow.plan.writes import (
     claimed,
     content,
     declare,
+    given_back,
     judge,
     judge_claim,
+    others_hold_a_part,
     release,
 )
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, unmatched
@@ -51,7 +53,7 @@ from hedgerow.plan.yield_and_claim import CLAIM, YIELD, unmatched
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from hedgerow.contract import Apply, Child, Claim
+    from hedgerow.contract import Child, Claim, Shared
     from hedgerow.fields.ownership import Leaf, Verdict
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import ApiResource, ContestedField, Object, View
@@ -60,6 +62,9 @@ if TYPE_CHECKING:
 RESTORE_ONCE_IN = timedelta(minutes=10)
 WAITING: Final = "WaitingForDeletion"
 """The reason of a condition: another object still has the child's name and is being deleted."""
+
+IMMUTABLE: Final = "Immutable"
+"""The reason of a condition: a child cannot be changed, nor made anew while others have a part."""
 
 INVALID_CLAIM: Final = "InvalidClaim"
 """The reason of a condition: compose returned a claim that the controller may not make."""
@@ -83,14 +88,16 @@ class ChildPlanner:
             self.once = True
         else:
             self.after = frozenset(kind.api.kind for kind in child.after)
+            self.anew = child.anew
 
     def _begin(self, plan_input: PlanInput, api: ApiResource, name: str, want: Object) -> None:
         self.plan_input = plan_input
         self.once = False
         self.after: frozenset[str] = frozenset()
+        self.anew = False
         self.id: ChildId = (api.kind, name)
         self.history = plan_input.history.get(self.id, ChildHistory())
-        self.ref = ObjectRef(api, plan_input.owner.namespace, name)
+        self.ref = plan_input.ref(api, name)
         self.want = want
 
     def plan(self) -> Plan:
@@ -102,12 +109,15 @@ class ChildPlanner:
             return Plan(history={self.id: ChildHistory()})
         if is_terminating(live):
             return self._waiting()
+        if self.anew:
+            return self._made_anew(live)
         settled = (
             self.history.settled
             if self.history.field_policy == self.plan_input.field_policy
             else None
         )
-        if settled is not None and self._unchanged(settled):
+        is_expired = self.id in self.plan_input.expired
+        if settled is not None and self._unchanged(settled) and not is_expired:
             found = self._found(settled.contested)
             return self._settled(settled.rewritten, found, self.history)
         return self._present(live)
@@ -150,7 +160,10 @@ class ChildPlanner:
             *self._found(shared, DECLARED_NO_MORE),
             *self._found(doubtful, UNKNOWN_OWNER),
         )
-        if (self._judge(want, live) if left_out else verdict).settled:
+        is_settled = (self._judge(want, live) if left_out else verdict).settled
+        if is_settled and self.id in self.plan_input.expired:
+            return self._write(self._change(want, live, (), (), exactly=False), found)
+        if is_settled:
             history = replace(self.history, field_policy=self.plan_input.field_policy)
             if not (abandoned or shared or doubtful):
                 history = replace(history, settled=self._as_settled(verdict))
@@ -254,12 +267,13 @@ class ChildPlanner:
 
     def _waiting(self) -> Plan:
         message = f"{self.ref} is being deleted; it is created again once it is gone"
-        return Plan(problems=(Problem(WAITING, message, stalled=False),))
+        return Plan(problems=(Problem(WAITING, message, stalled=False, about=self.id),))
 
     def _foreign(self) -> Plan:
         other_installation = self.history.other_installation
         if other_installation is not None:
-            problem = Problem(KEPT_ELSEWHERE, managed_elsewhere(str(self.ref), other_installation))
+            told = managed_elsewhere(str(self.ref), other_installation)
+            problem = Problem(KEPT_ELSEWHERE, told, about=self.id)
             return Plan(
                 problems=(problem,),
                 history={self.id: ChildHistory(taken=True, other_installation=other_installation)},
@@ -268,8 +282,36 @@ class ChildPlanner:
             f"{self.ref} exists and is not controlled by {self.plan_input.owner}; it is left alone"
         )
         return Plan(
-            problems=(Problem("NameTaken", message),), history={self.id: ChildHistory(taken=True)}
+            problems=(Problem("NameTaken", message, about=self.id),),
+            history={self.id: ChildHistory(taken=True)},
         )
+
+    def emptied(self) -> Plan:
+        """Return the plan to take everything back of a child that cannot be deleted."""
+        live = self.plan_input.live.get(self.id)
+        if live is None and self.history.missing:
+            return Plan(history={self.id: self.history})
+        if live is None:
+            body = {**self.want, "metadata": {**self.want["metadata"], "resourceVersion": "1"}}
+            write = Write(self.ref, body, checksum(body, "absent"), create=True, absent=True)
+            return self._write(write, ())
+        if is_terminating(live) or _is_empty(live, self.want, self.plan_input.field_manager):
+            return Plan(history={self.id: self.history})
+        return self._present(live)
+
+    def _made_anew(self, live: Object) -> Plan:
+        """Return the deletion of a child that cannot be changed; once it is gone, it is missing."""
+        meta = metadata(live)
+        if self.plan_input.blind:
+            message = f"{self.ref} cannot be changed; without the right to delete it, it is kept"
+            return Plan(problems=(Problem(IMMUTABLE, message, about=self.id),))
+        if others_hold_a_part(live, self.plan_input.field_manager):
+            message = (
+                f"{self.ref} cannot be changed, and is not made anew while others hold a part of it"
+            )
+            return Plan(problems=(Problem(IMMUTABLE, message, about=self.id),))
+        ref = replace(self.ref, uid=meta["uid"])
+        return Plan(deletions=(Deletion(ref, meta.get("resourceVersion", ""), self._declared),))
 
     def _found(self, leaves: Iterable[Leaf], reason: str = "") -> Found:
         return tuple((self.plan_input.report(self.ref, leaf, reason), leaf) for leaf in leaves)
@@ -330,9 +372,7 @@ class ClaimPlanner(ChildPlanner):
     ) -> None:
         """Plan a claim; `waits`: why nothing is taken by force now, even if the user allows it."""
         self._waits = waits
-        self._begin(
-            plan_input, api, name, claimed(ObjectRef(api, plan_input.owner.namespace, name), fields)
-        )
+        self._begin(plan_input, api, name, claimed(plan_input.ref(api, name), fields))
 
     def _missing(self) -> Plan:
         return Plan()
@@ -360,6 +400,19 @@ class ClaimPlanner(ChildPlanner):
         return super()._without_effect(word, reason, field_path)
 
 
+class _OwnPlanner(ClaimPlanner):
+    """The plan of the fields that are held on a built-in resource itself, also to let it go."""
+
+    def _waiting(self) -> Plan:
+        return self._present(self.plan_input.live[self.id])
+
+
+def _is_empty(live: Object, want: Object, manager: str) -> bool:
+    """Return whether a field manager holds nothing of an object but metadata and what it keeps."""
+    held = managed.entry(live, manager) or {}
+    return held.keys() <= {"f:metadata", *(f"f:{name}" for name in want)}
+
+
 def _parted(
     leaves: Iterable[Leaf], test: Callable[[Leaf], bool]
 ) -> tuple[tuple[Leaf, ...], tuple[Leaf, ...]]:
@@ -380,24 +433,34 @@ def plan(
     desired: Desired,
     owns: Iterable[type[View]],
     claims: Iterable[type[View]] = (),
+    shared: Iterable[Shared] = (),
 ) -> Plan:
     """Return the plan that makes the live children match the desired ones.
 
     Owned objects that `desired` does not name are pruned. Objects of the kinds `claims` are never
-    created nor deleted; what we hold of those that `desired` does not claim is given back. The
+    created nor deleted; what we hold of those that `desired` does not claim is given back. So are
+    objects of the kinds `shared` of which others hold a part, instead of being pruned. The
     writes are in the order of `desired.children`; those for claims follow. `writes.wave` tells
     which of them are made at the same time.
     """
-    parts = [_planned(plan_input, child) for child in desired.children]
+    by_kind = {one.kind.api.kind: one for one in shared}
+    parts = [_planned(plan_input, child, by_kind) for child in desired.children]
     claimed_kinds = {kind.api.kind: kind.api for kind in claims}
     claims_by_id, problems = _claims(plan_input, desired, claimed_kinds)
     parts += [*_claimed(plan_input, claims_by_id, claimed_kinds), Plan(problems=problems)]
-    named = {(child.kind.api.kind, child.name) for child in desired.children}
+    named = {
+        (child.kind.api.kind, child.name)
+        for child in desired.children
+        if plan_input.blind or not isinstance(child, Absent)
+    }
     kinds = {kind.api.kind: kind for kind in owns}
     declared = named | claims_by_id.keys()
+    surplus = tuple(_surplus(plan_input, named, kinds, by_kind))
+    let_go = (step for step in surplus if isinstance(step, Write))
+    deletions = (step for step in surplus if isinstance(step, Deletion))
     return Plan(
-        writes=tuple(write for part in parts for write in part.writes),
-        deletions=tuple(_surplus(plan_input, named, kinds)),
+        writes=(*(write for part in parts for write in part.writes), *let_go),
+        deletions=(*(one for part in parts for one in part.deletions), *deletions),
         contested=tuple(leaf for part in parts for leaf in part.contested),
         problems=tuple(problem for part in parts for problem in part.problems),
         rewritten=tuple(line for part in parts for line in part.rewritten),
@@ -409,11 +472,28 @@ def plan(
     )
 
 
-def _planned(plan_input: PlanInput, child: Child) -> Plan:
+def _emptied(
+    plan_input: PlanInput,
+    kind: type[View],
+    name: str,
+    fields: Mapping[str, Any],
+    shared: Mapping[str, Shared],
+) -> Plan:
+    """Return the plan to take all back but what a child keeps; it cannot be deleted."""
+    keeps = shared[kind.api.kind].keeps if kind.api.kind in shared else ()
+    kept = {field: fields[field] for field in keeps if field in fields}
+    return ChildPlanner(plan_input, Apply(kind, name, kept)).emptied()
+
+
+def _planned(plan_input: PlanInput, child: Child, shared: Mapping[str, Shared]) -> Plan:
     live = plan_input.live.get((child.kind.api.kind, child.name))
     match child:
         case Keep():
             return Plan()
+        case Absent():
+            if not plan_input.blind:
+                return Plan()
+            return _emptied(plan_input, child.kind, child.name, child.fields, shared)
         case Finalized():
             given_up = {child.finalizer}
             write = (
@@ -427,14 +507,23 @@ def _planned(plan_input: PlanInput, child: Child) -> Plan:
 
 
 def _surplus(
-    plan_input: PlanInput, named: set[ChildId], kinds: Mapping[str, type[View]]
-) -> Iterable[Deletion]:
+    plan_input: PlanInput,
+    named: set[ChildId],
+    kinds: Mapping[str, type[View]],
+    shared: Mapping[str, Shared],
+) -> Iterator[Write | Deletion]:
+    manager = plan_input.field_manager
     for (kind, name), live in sorted(plan_input.live.items()):
         if (kind, name) in named or is_terminating(live) or kind not in kinds:
             continue
         meta = metadata(live)
-        ref = ObjectRef(kinds[kind].api, plan_input.owner.namespace, name, meta["uid"])
-        yield Deletion(ref, meta.get("resourceVersion", ""))
+        ref = replace(plan_input.ref(kinds[kind].api, name), uid=meta["uid"])
+        if plan_input.blind:
+            yield from _emptied(plan_input, kinds[kind], name, live, shared).writes
+        elif kind in shared and others_hold_a_part(live, manager):
+            yield given_back(kinds[kind].api, live, shared[kind].keeps)
+        else:
+            yield Deletion(ref, meta.get("resourceVersion", ""))
 
 
 Claims = dict[ChildId, "Claim | None"]
@@ -512,7 +601,8 @@ def plan_own(plan_input: PlanInput, claims: Claims, text: str | None = None) -> 
     """Return the plan for a built-in resource itself: what is claimed of it, and its annotation.
 
     One field manager's apply replaces all that it held, so both are one declaration. `text` is the
-    annotation `hedgerow.dev/status`; empty means none, None that it stays as we hold it.
+    annotation `hedgerow.dev/status`; empty means none, None that it stays as we hold it. Letting go
+    of a resource that is being deleted is the same declaration without our finalizer.
     """
     owner = plan_input.owner
     live = plan_input.live.get((owner.api.kind, owner.name), {})
@@ -527,4 +617,10 @@ def plan_own(plan_input: PlanInput, claims: Claims, text: str | None = None) -> 
         given: Object = meta.get("annotations") or {}
         annotations = {**given, STATUS_ANNOTATION: told}
         fields = {**fields, "metadata": {**meta, "annotations": annotations}}
-    return _claim(plan_input, owner.api, owner.name, fields, waits)
+    if plan_input.finalizer and live:
+        meta = fields.get("metadata") or {}
+        fields = {**fields, "metadata": {**meta, "finalizers": [plan_input.finalizer]}}
+    if fields:
+        return _OwnPlanner(plan_input, owner.api, owner.name, fields, waits).plan()
+    let_go = release(owner.api, live, plan_input.field_manager) if live else None
+    return Plan(writes=(let_go,) if let_go else ())

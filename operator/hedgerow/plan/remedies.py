@@ -132,7 +132,8 @@ def _adopt(
 ) -> Remedy:
     which = f" --field {quote(only.removeprefix('.'))}" if only else ""
     source = quote(field.manager or "")
-    command = f"{program} adopt {quote(target)} --from {source}{which}{_in(owner.namespace)}"
+    place = owner.namespace if target == own(owner) else owner.home
+    command = f"{program} adopt {quote(target)} --from {source}{which}{_in(place)}"
     return Remedy(effect, command)
 
 

@@ -24,7 +24,7 @@ from hedgerow.objects import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hedgerow.contract import Apply, Create
     from hedgerow.fields.ownership import Leaf, Verdict
@@ -52,7 +52,7 @@ def declare(
     """
     fields: Object = ownership.without_nulls(child.fields)
     meta: Object = fields.pop("metadata", {})
-    body = identity(ObjectRef(child.kind.api, owner.namespace, child.name))
+    body = identity(ObjectRef(child.kind.api, owner.home, child.name))
     body["metadata"] = {
         **meta,
         **body["metadata"],
@@ -182,7 +182,8 @@ class Write:
     force: `body` then has no other contested leaf, and has the observed version. `declared` is a
     digest of what compose declares; `body` leaves out the fields that others keep. A `foreign`
     object is not ours: nothing but `body` is ever written to it. `after` are the kinds whose writes
-    come first. It `is_complete` if `body` leaves out nothing that compose declares.
+    come first. It `is_complete` if `body` leaves out nothing that compose declares. One
+    that is `absent` is only read before it is created, and then not created.
     """
 
     ref: ObjectRef
@@ -196,6 +197,7 @@ class Write:
     foreign: bool = False
     after: frozenset[str] = frozenset()
     is_complete: bool = True
+    absent: bool = False
 
     @property
     def id(self) -> ChildId:
@@ -222,6 +224,27 @@ def release(api: ApiResource, live: Object, manager: str) -> Write | None:
     return Write(ref, body, mark, create=False, foreign=True)
 
 
+def given_back(api: ApiResource, live: Object, keeps: Iterable[str]) -> Write:
+    """Return the apply that makes a child nobody's: it declares what it `keeps` and nothing else.
+
+    The other parts of the object that others hold stay.
+    """
+    meta = metadata(live)
+    ref = ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])
+    body = {**identity(ref), **{name: live[name] for name in keeps if name in live}}
+    return Write(ref, body, checksum(body, content(live)), create=False, foreign=True)
+
+
+def others_hold_a_part(live: Object, manager: str) -> bool:
+    """Return whether another field manager holds something of an object, not only metadata."""
+    return any(
+        step != "f:metadata"
+        for holder, _, tree in managed.entries(live)
+        if not holder.subresource and not holder.is_applier(manager, "")
+        for step in tree
+    )
+
+
 def wave(requests: Sequence[Write | Deletion]) -> tuple[Write | Deletion, ...]:
     """Return the first of these writes and deletions, which may be made at the same time.
 
@@ -242,10 +265,14 @@ def wave(requests: Sequence[Write | Deletion]) -> tuple[Write | Deletion, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """One object to prune, with the observed uid and version."""
+    """One object to prune, with the observed uid and version.
+
+    `declared` is the declaration with which it is made anew, if it is.
+    """
 
     ref: ObjectRef
     version: str
+    declared: str = ""
 
     @property
     def id(self) -> ChildId:
@@ -259,5 +286,5 @@ class Deletion:
 
     @property
     def intent_digest(self) -> str:
-        """The intended effect: that this uid is deleted, in any version."""
-        return self.ref.uid
+        """The intended effect: that this uid is deleted, in any version, or an object made anew."""
+        return self.declared or self.ref.uid

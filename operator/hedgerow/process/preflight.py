@@ -11,7 +11,7 @@ from hedgerow.kube.reviews import own_rights
 from hedgerow.runtime.namespaces import NAMESPACES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from hedgerow.contract import Controller
     from hedgerow.kube.client import Cluster
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource, Resource
 
 READS = ("list", "watch")
+APPLIES = ("create", "patch")
 WRITES = ("get", "create", "patch", "delete")
 CLAIMS = ("get", "patch")
 
@@ -51,7 +52,11 @@ async def tell(cluster: Cluster, settings: Settings, registry: Registry) -> None
     for namespace in settings.namespaces or ("",):
         rights = await own_rights(cluster, namespace)
         for controller in controllers:
-            await _permitted(cluster, controller, namespace, rights)
+            await _permitted(cluster, _needed(controller), namespace, rights)
+    for controller in controllers:
+        for where in sorted(_places(controller)):
+            rights = await own_rights(cluster, where)
+            await _permitted(cluster, _needed(controller, where), where, rights)
 
 
 async def _namespace(cluster: Cluster, name: str) -> None:
@@ -75,9 +80,12 @@ async def _served(cluster: Cluster, api: ApiResource, program: str) -> None:
 
 
 async def _permitted(
-    cluster: Cluster, controller: Controller[Resource], namespace: str, rights: Rights
+    cluster: Cluster,
+    needed: Iterable[tuple[ApiResource, tuple[str, ...]]],
+    namespace: str,
+    rights: Rights,
 ) -> None:
-    for api, verbs in _needed(controller):
+    for api, verbs in needed:
         lacking = [verb for verb in verbs if not rights.allow(verb, api)]
         if rights.incomplete:
             lacking = [verb for verb in lacking if not await cluster.allowed(verb, api, namespace)]
@@ -91,14 +99,26 @@ async def _permitted(
             )
 
 
+def _places(controller: Controller[Resource]) -> set[str]:
+    """Return the namespaces to which some of a controller's watches are limited."""
+    found = {controller.watch.namespace, *(one.namespace for one in controller.relates)}
+    return found - {""}
+
+
 def _needed(
-    controller: Controller[Resource],
+    controller: Controller[Resource], where: str = ""
 ) -> Iterator[tuple[ApiResource, tuple[str, ...]]]:
-    for kind in (controller.resource, *(relation.kind for relation in controller.relates)):
-        yield kind.api, READS
-    if not controller.is_custom:
+    """Yield what a controller needs in a namespace of its own, or else wherever it works."""
+    own = [(controller.resource, controller.watch.namespace)]
+    for kind, place in (*own, *((one.kind, one.namespace) for one in controller.relates)):
+        if place == where:
+            yield kind.api, READS
+    is_written = not controller.is_custom and controller.informs is None
+    if is_written and controller.watch.namespace == where:
         yield controller.resource.api, CLAIMS
+    if where:
+        return
     for kind in controller.owns:
-        yield kind.api, (*READS, *WRITES)
+        yield kind.api, APPLIES if controller.blind else (*READS, *WRITES)
     for claimable in controller.claims:
         yield claimable.kind.api, (*READS, *CLAIMS)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from hedgerow.fields import managed, ownership
-from hedgerow.kube.errors import Conflict
+from hedgerow.fields.redaction import without_values
+from hedgerow.kube.errors import Conflict, KubeError
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.writes import normal_form, settles, unguarded, with_normal_form
 from hedgerow.runtime.heavy import run_in_thread_if_large
@@ -40,6 +42,9 @@ class Applied:
 class Applier:
     """Writes as one field manager."""
 
+    partial = False
+    """Whether answers are asked for as metadata only."""
+
     def __init__(self, cluster: Cluster, field_manager: str, meter: Meter | None = None) -> None:
         self._cluster = cluster
         self.field_manager = field_manager
@@ -57,9 +62,11 @@ class Applier:
         """
         try:
             answer, mark, settled = await self._apply(write, is_heavy)
-        except Conflict as error:
-            self._meter.wrote("conflicted")
-            self._meter.conflicted(cause.manager for cause in error.causes)
+        except KubeError as error:
+            error.hide(partial(without_values, write.body))
+            if isinstance(error, Conflict):
+                self._meter.wrote("conflicted")
+                self._meter.conflicted(cause.manager for cause in error.causes)
             raise
         action = "created" if write.create else _action(before, answer)
         old, manager = before or {}, self.field_manager
@@ -78,19 +85,28 @@ class Applier:
             write.body,
             manager=self.field_manager,
             force=bool(write.claims),
+            partial=self.partial,
             timeout=timeout,
         )
-        answer = applied.object
+        answer = self._completed(write.body, applied.object)
         want = unguarded(write.body)
         mark, settled = await run_in_thread_if_large(is_heavy, self._judge, write, want, answer)
         if mark and not (write.once or write.foreign):
             guarded = {"metadata": {**want["metadata"], "uid": metadata(answer)["uid"]}}
             marked = with_normal_form({**want, **guarded}, mark)
             again = await self._cluster.apply(
-                write.ref.api, marked, manager=self.field_manager, timeout=timeout
+                write.ref.api,
+                marked,
+                manager=self.field_manager,
+                partial=self.partial,
+                timeout=timeout,
             )
-            answer = again.object
+            answer = self._completed(marked, again.object)
         return answer, mark, settled
+
+    def _completed(self, _body: Object, answer: Object) -> Object:
+        """Return the object as it is cached after an apply of `body`."""
+        return answer
 
     def _judge(self, write: Write, want: Object, answer: Object) -> tuple[str, bool]:
         """Return the normal-form mark that the response shows, and whether it settles the write."""

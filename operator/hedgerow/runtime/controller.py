@@ -16,9 +16,11 @@ from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing, Unauthe
 from hedgerow.kube.picked import Picked
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow.objects import metadata
+from hedgerow.plan.installations import PROBE
 from hedgerow.plan.oversized import oversize_of
 from hedgerow.plan.writes import content
 from hedgerow.runtime.applier import Applier
+from hedgerow.runtime.blind import BlindApplier
 from hedgerow.runtime.cache.caches import Source, concerned
 from hedgerow.runtime.cache.store import key_of
 from hedgerow.runtime.clock import Wall
@@ -27,6 +29,7 @@ from hedgerow.runtime.events.recorder import Allowance, Recorder
 from hedgerow.runtime.heavy import Lane, Lanes
 from hedgerow.runtime.metrics import Meters, watched
 from hedgerow.runtime.reconciler import Reconciler
+from hedgerow.runtime.reports import ALL
 from hedgerow.runtime.workqueue import Closed, WorkQueue
 from hedgerow.runtime.workqueue import Lane as QueueLane
 
@@ -80,7 +83,7 @@ class ControllerRunner:
         field_manager = planner.installation.field_manager(self.controller.name)
         self._reconciler = Reconciler(
             planner,
-            Applier(cluster, field_manager, self._meter),
+            self._applier(planner, field_manager),
             EventPublisher(
                 cluster,
                 planner,
@@ -105,7 +108,16 @@ class ControllerRunner:
         self._refused: dict[int, _Refused] = {}
         if self._cache.budget is not None:
             self._cache.budget.on_room[self.controller.title] = self.queue.add
+        planner.reports.on_news(self.controller.name, self._add_informed)
+        if self.controller.informs is not None:
+            planner.reports.expect(self.controller.informs.controller.name, self._known_keys)
         self._measure()
+
+    def _applier(self, planner: ResourcePlanner, field_manager: str) -> Applier:
+        if self.controller.blind is None:
+            return Applier(self._cluster, field_manager, self._meter)
+        probe = planner.installation.common_manager(PROBE)
+        return BlindApplier(self._cluster, field_manager, planner.owner_in, probe, self._meter)
 
     def _measure(self) -> None:
         self._meter.queue(self.queue.__len__)
@@ -159,6 +171,17 @@ class ControllerRunner:
             if not namespaces or key[0] in namespaces:
                 self.queue.add(key, QueueLane.BACKLOG)
 
+    def _add_informed(self, key: Key) -> None:
+        """Queue a resource that there are other reports about; it may be gone already."""
+        if key == ALL:
+            self.enqueue_all(())
+        elif self._cache.resource(key) is not None:
+            self.queue.add(key)
+
+    def _known_keys(self) -> tuple[Key, ...] | None:
+        """Return the keys of all resources, or None until all caches are filled."""
+        return None if self._unsynced else self._cache.resource_keys()
+
     async def _watch(self, number: int, source: Source) -> None:
         def trouble(error: KubeError) -> None:
             self._watch_failed(number, source, error)
@@ -168,6 +191,7 @@ class ControllerRunner:
             source.api,
             source.namespace,
             labels=source.labels,
+            fields=source.fields,
             reduce=source.reduce,
             on_problem=trouble,
             on_restart=partial(self._meter.rewatched, source.api),
@@ -261,7 +285,8 @@ class ControllerRunner:
     def _enqueue_concerned(
         self, source: Source, obj: Object, lane: QueueLane, *, may_hold: bool
     ) -> None:
-        for key in concerned(self.controller, source, obj):
+        everyone = self._cache.resource_keys() if source.concerns_all else None
+        for key in everyone or concerned(self.controller, source, obj):
             if may_hold and self._reconciler.holds_back(source.api.kind, key_of(obj), key):
                 continue
             self.queue.add(key, lane)

@@ -99,8 +99,8 @@ class Finalizers:
         if known.waiting(write.id, mark, self._backoff.now()):
             return
         kind, name = write.id
-        store = self._cache.child_store(kind, key[0])
-        before: Object | None = store.get((key[0], name))
+        store = self._cache.child_store(kind, write.ref.namespace)
+        before: Object | None = store.get((write.ref.namespace, name))
         try:
             answer = (
                 await self._applier.apply(write, before, is_heavy=self._cache.is_heavy(key))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from hedgerow.contract import Controller, Desired, Key, Observed
 from hedgerow.objects import Installation, ObjectRef, controller_of, is_terminating, metadata
 from hedgerow.plan import oversized
 from hedgerow.plan.conditions import Problem
+from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import Plan, PlanInput, has_no_holder
 from hedgerow.plan.installations import reporters
 from hedgerow.plan.plan import plan
@@ -24,12 +25,14 @@ from hedgerow.plan.yield_and_claim import (
     field_policy_of,
 )
 from hedgerow.runtime.heavy import run_in_thread_if_large
+from hedgerow.runtime.reports import Reports
 from hedgerow.validation import in_a_line
 from hedgerow_schemas.base import Status, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from hedgerow.contract import Report
     from hedgerow.plan.writes import ChildId
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
@@ -64,6 +67,8 @@ class _CachedObjects:
     claimable: list[tuple[type[View], Object]]
     refused: frozenset[ChildId]
     content_versions: Mapping[ChildId, int]
+    reports: tuple[Report, ...]
+    in_use: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +76,8 @@ class ResourcePlanner:
     """Plans the resources of one controller from its caches.
 
     `is_terminating` returns whether a namespace is being deleted, `allows_claims` whether it allows
-    claims, or None if that is not known yet.
+    claims, or None if that is not known yet. In the operator's `own_namespace`, nothing is written
+    for a Namespace.
     """
 
     controller: Controller[Resource]
@@ -80,19 +86,27 @@ class ResourcePlanner:
     clock: Clock
     is_terminating: Callable[[str], bool]
     allows_claims: Callable[[str], bool | None]
+    reports: Reports = field(default_factory=Reports)
+    own_namespace: str = ""
 
     def writable(self, key: Key, state: ResourceState) -> Object | None:
         """Return the resource, or None if nothing may be written for it any more.
 
         It is None if the resource or its namespace is being deleted, if the resource was replaced
-        by a new one of its name, or if another installation manages it.
+        by a new one of its name, if another installation manages it, or if it is the operator's own
+        namespace. A resource that our
+        finalizer holds is written until it is let go.
         """
         live = self.cache.resource(key)
-        if live is None or is_terminating(live) or metadata(live)["uid"] != state.uid:
+        if live is None or metadata(live)["uid"] != state.uid:
+            return None
+        if is_terminating(live) and self.controller.finalizer not in finalizers_of(live):
+            return None
+        if self.controller.is_for_namespaces and key[1] == self.own_namespace:
             return None
         if (
             state.namespace_terminating
-            or self.is_terminating(key[0])
+            or self.is_terminating(self.controller.home(key))
             or self.other_installation(live, state)
         ):
             return None
@@ -110,7 +124,7 @@ class ResourcePlanner:
             return None
         if found:
             return found[0]
-        if self.cache.owned(state.uid, metadata(live).get("namespace", "")):
+        if self.cache.owned(state.uid, self._ref(live).home):
             return None
         return next(
             (
@@ -123,24 +137,30 @@ class ResourcePlanner:
 
     def is_new(self, live: Object, state: ResourceState) -> bool:
         """Return whether nothing shows yet that this installation manages a resource."""
-        namespace = metadata(live).get("namespace", "")
         return not (
-            self.cache.owned(state.uid, namespace)
+            self.cache.owned(state.uid, self._ref(live).home)
             or reporters(live, self.controller.name, self.installation.program)
         )
 
     def to_read_again(self, state: ResourceState, key: Key) -> list[ObjectRef]:
         """Return objects that no watch shows: taken names, and children without our label."""
         kinds = {kind.api.kind: kind.api for kind in self.controller.owns}
-        taken = [ObjectRef(kinds[kind], key[0], name) for kind, name in state.taken]
+        home = self.controller.home(key)
+        taken = [ObjectRef(kinds[kind], home, name) for kind, name in state.taken]
         return taken + self.unwatched(key)
 
     def unwatched(self, key: Key) -> list[ObjectRef]:
         """Return the cached children without our label, including those of earlier resources."""
+        home = self.controller.home(key)
         return [
-            ObjectRef(kind.api, key[0], metadata(obj)["name"], metadata(obj)["uid"])
+            ObjectRef(kind.api, home, metadata(obj)["name"], metadata(obj)["uid"])
             for kind, obj in self.cache.unwatched(key)
         ]
+
+    def owner_in(self, namespace: str) -> ObjectRef | None:
+        """Return the Namespace of this name, if it is a cached resource."""
+        live = self.cache.resource(("", namespace))
+        return None if live is None else self._ref(live)
 
     def is_watched(self, child: Object) -> bool:
         """Return whether the watches of children select an object."""
@@ -154,7 +174,7 @@ class ResourcePlanner:
         `failed` are the children that this pass could not write.
         """
         while (live := self.writable(key, state)) is not None:
-            field_policy, hindrance = self._field_policy(live, key[0])
+            field_policy, hindrance = self._field_policy(live, self.controller.home(key))
             if field_policy is None:
                 return None
             refused = state.refusals.children
@@ -180,10 +200,11 @@ class ResourcePlanner:
         self, live: Object, key: Key, uid: str, refused: frozenset[ChildId]
     ) -> _CachedObjects:
         """Return all cached objects of a resource, as they are at this instant."""
-        owned, claimable = self.cache.owned(uid, key[0]), self.cache.claimable(key)
+        home = self.controller.home(key)
+        owned, claimable = self.cache.owned(uid, home), self.cache.claimable(key)
         versions = {
-            (kind.api.kind, name): self.cache.child_store(kind.api.kind, key[0]).content_version(
-                (key[0], name)
+            (kind.api.kind, name): self.cache.child_store(kind.api.kind, home).content_version(
+                (home, name)
             )
             for kind, obj in (*owned, *claimable)
             if (name := metadata(obj)["name"])
@@ -192,7 +213,17 @@ class ResourcePlanner:
             version = self.cache.resource_store(key[0]).content_version(key)
             versions[self.controller.resource.api.kind, key[1]] = version
         related = self.cache.concerning(key)
-        return _CachedObjects(live, owned, related, claimable, refused, versions)
+        name = self.controller.name
+        return _CachedObjects(
+            live,
+            owned,
+            related,
+            claimable,
+            refused,
+            versions,
+            self.reports.of(name, key),
+            self.reports.in_use(name, key),
+        )
 
     def _plan_cached(
         self,
@@ -222,6 +253,8 @@ class ResourcePlanner:
             refused=cached.refused,
             created=frozenset(state.created_once),
             claimable=tuple(kind(obj) for kind, obj in cached.claimable),
+            reports=cached.reports,
+            in_use=cached.in_use,
             resource=View(live),
             field_manager=plan_input.field_manager,
             said=field_policy.word,
@@ -232,10 +265,15 @@ class ResourcePlanner:
             field_policy=field_policy,
             live=self._written(cached),
             content_versions=cached.content_versions,
-            name_conflicts=self._name_conflicts(desired, plan_input.owner.namespace),
+            name_conflicts=self._name_conflicts(desired, plan_input.owner.home),
+            finalizer=self.controller.finalizer if desired.hold else "",
+            blind=self.controller.blind is not None,
+            expired=frozenset(state.expired),
         )
         kinds = tuple(claimable.kind for claimable in self.controller.claims)
-        planned = plan(plan_input, desired, self.controller.owns, kinds)
+        planned = plan(
+            plan_input, desired, self.controller.owns, kinds, shared=self.controller.shared
+        )
         if hindrance:
             planned = replace(planned, problems=(*planned.problems, hindrance))
         if hindrance and hindrance.reason == MISREAD:

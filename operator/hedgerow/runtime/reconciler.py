@@ -16,10 +16,11 @@ import anyio
 import structlog
 
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing
-from hedgerow.objects import ObjectRef, annotation, metadata
+from hedgerow.objects import ObjectRef, annotation, is_terminating, metadata
 from hedgerow.plan import installations
 from hedgerow.plan import status as statuses
 from hedgerow.plan.conditions import Problem
+from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import ChildHistory, SettledChild
 from hedgerow.plan.installations import managed_elsewhere
 from hedgerow.plan.plan import WAITING, claims_of, plan_own
@@ -33,6 +34,7 @@ from hedgerow.runtime.finalizer_removal import Finalizers
 from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.refusals import STATUS, Backoff, Follow, Request
+from hedgerow.runtime.reports import reports_of
 from hedgerow.runtime.state import MOST_REPEATS, RECHECK_NAME, ResourceState
 from hedgerow_schemas.base import Object, Status
 
@@ -125,6 +127,7 @@ class Reconciler:
         if live is None:
             self._states.pop(key, None)
             self._meter.contest(key, ())
+            self._forget_reports(key)
             outcome = await self._after_deletion(key)
         else:
             outcome = await self._pass(key, live)
@@ -174,6 +177,10 @@ class Reconciler:
         field_policy = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
         # The generation of a built-in resource also changes by our claims and those who undo them.
         custom = self._controller.is_custom
+        if self._controller.blind is not None:
+            owned = self._cache.owned(state.uid, self._controller.home(key))
+            children = [(kind.api.kind, metadata(obj)["name"]) for kind, obj in owned]
+            state.expire(children, self._controller.blind, self._clock.now())
         state.renew(metadata(live).get("generation", 0) if custom else 0, field_policy)
         try:
             return await self._converge(_ReconcilePass(key, state))
@@ -209,6 +216,8 @@ class Reconciler:
     async def _plan_and_write(self, current_pass: _ReconcilePass) -> Outcome:
         while observation := await self._look(current_pass):
             steps = self._next(observation, current_pass)
+            if not steps or not current_pass.has_written:
+                self._inform(observation, current_pass)
             if not steps:
                 custom = observation.plan_input.is_custom
                 conclude = self._conclude if custom else self._conclude_built_in
@@ -221,7 +230,21 @@ class Reconciler:
                 # What is due there must not be late; what is left to do here may be.
                 asked = observation.desired.requeue_after
                 return Outcome(unfinished=True, requeue_after=asked, is_due=asked is not None)
+        self._forget_reports(current_pass.key)
         return self._leave_alone(current_pass.key)
+
+    def _inform(self, observation: Observation, current_pass: _ReconcilePass) -> None:
+        """Report to the resources that children are made from, before they are and after."""
+        informs = self._controller.informs
+        if informs is None:
+            return
+        problems = self._problems(observation, current_pass)
+        found = reports_of(self._controller, informs, observation, problems)
+        self._planner.reports.tell(informs.controller.name, current_pass.key, found)
+
+    def _forget_reports(self, key: Key) -> None:
+        if self._controller.informs is not None:
+            self._planner.reports.forget(self._controller.informs.controller.name, key)
 
     def _may_wait(
         self,
@@ -267,6 +290,8 @@ class Reconciler:
         child: then the next pass is due after a while.
         """
         live, other_installation = self._cache.resource(key), self.other_installation(key)
+        if live is None:
+            self._states.pop(key, None)
         if live is None or other_installation is None:
             return Outcome()
         if other_installation not in self._other_installations:
@@ -337,7 +362,7 @@ class Reconciler:
         state = current_pass.state
         if state.is_undone_too_often(step.id, step.intent_digest, observation.plan_input.now):
             message = f"{step.ref}: written {MOST_REPEATS} times, and undone each time"
-            current_pass.problems[step.id] = Problem("NotSettling", message)
+            current_pass.problems[step.id] = Problem("NotSettling", message, about=step.id)
             state.refusals.drop(step.id)
             return
         try:
@@ -353,10 +378,14 @@ class Reconciler:
     ) -> None:
         """Make one write and cache the response. Raises KubeError."""
         state = current_pass.state
-        if write.create and state.read_before_create and current_pass.may_read(write.id):
+        reads = state.read_before_create or write.absent
+        if write.create and reads and current_pass.may_read(write.id):
             found = await self._read_child(write.ref, current_pass)
             if found is not None:
                 return
+        if write.absent:
+            state.history[write.id] = ChildHistory(missing=True)
+            return
         with self._writing(write.ref, current_pass.key):
             applied = await self._applier.apply(
                 write,
@@ -382,7 +411,8 @@ class Reconciler:
                 self._meter.created(applied.obj, self._clock.now())
             else:
                 state.note_created(write.ref)
-        self._tell("claimed" if write.claims else applied.action, write.ref)
+        if applied.action != "unchanged" or self._controller.blind is None:
+            self._tell("claimed" if write.claims else applied.action, write.ref)
         await self._publisher.publish_write(observation, write, state)
 
     def _settled(self, write: Write, answer: Object) -> SettledChild | None:
@@ -413,7 +443,8 @@ class Reconciler:
             if isinstance(step, Write) and step.create:
                 current_pass.state.maybe_created[step.id] = step.ref
             raise error
-        problem = Problem(rule.reason, f"{step.ref}: {error.message}", stalled=rule.stalled)
+        told = f"{step.ref}: {error.message}"
+        problem = Problem(rule.reason, told, stalled=rule.stalled, about=step.id)
         current_pass.problems[step.id] = problem
         self._backoff.wait(
             current_pass.state.refusals,
@@ -634,6 +665,8 @@ class Reconciler:
         state, plan_input = current_pass.state, observation.plan_input
         if not observation.is_readable or self._planner.writable(current_pass.key, state) is None:
             return None
+        if self._controller.informs is not None:
+            return None  # it is reported elsewhere
         kinds = tuple(claimable.kind for claimable in self._controller.claims)
         own = plan_own(plan_input, claims_of(plan_input, observation.desired, kinds), text)
         for write in own.writes:
@@ -685,7 +718,7 @@ class Reconciler:
         to_read_again = waits or self._planner.to_read_again(current_pass.state, current_pass.key)
         recheck = RECHECK_NAME if to_read_again else None
         asked = observation.desired.requeue_after
-        soonest = _soonest(asked, recheck, known.due_in(now))
+        soonest = _soonest(asked, recheck, known.due_in(now), self._controller.blind)
         return Outcome(
             retry=any(target not in known for target in self._problems(observation, current_pass)),
             requeue_after=soonest,
@@ -695,8 +728,21 @@ class Reconciler:
 
     def _absorb(self, ref: ObjectRef, answer: Object) -> None:
         foreign = self._is_foreign(ref)
+        if not foreign and not owner_key(self._controller, answer):
+            # A child that was given back is not ours any more, and no watch shows it.
+            self._store(ref).forget((ref.namespace, ref.name), ref.uid)
+            return
+        if self._has_let_go(ref, answer):
+            # It is gone with this write, and the answer has no new version.
+            self._store(ref).forget((ref.namespace, ref.name), metadata(answer)["uid"])
+            return
         store, watched = self._store(ref), foreign or self._planner.is_watched(answer)
         (store.absorb if watched else store.adopt)(answer)
+
+    def _has_let_go(self, ref: ObjectRef, answer: Object) -> bool:
+        """Return whether the resource itself was kept by our finalizer alone."""
+        is_own = ref.api.kind == self._controller.resource.api.kind and self._controller.finalizer
+        return bool(is_own) and is_terminating(answer) and not finalizers_of(answer)
 
     def _store(self, ref: ObjectRef) -> Store:
         if ref.api.kind == self._controller.resource.api.kind:

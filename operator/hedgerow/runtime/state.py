@@ -13,7 +13,7 @@ from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY
 from hedgerow.runtime.refusals import STATUS, Refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from hedgerow.contract import Notice
     from hedgerow.objects import ObjectRef
@@ -66,6 +66,8 @@ class ResourceState:
     - `unsent`: the Events that were refused, by name.
     - `status_too_large`: the full status was too large for the server, with the current generation.
     - `maybe_created`: children that may have been created, as the response was lost.
+    - `expired`, `applied_at`: the children that a blind controller has to apply again, and when all
+      of them had to be last.
     """
 
     uid: str
@@ -88,6 +90,8 @@ class ResourceState:
     unsent: dict[str, Unsent] = field(default_factory=dict[str, "Unsent"])
     status_too_large: bool = False
     maybe_created: dict[ChildId, ObjectRef] = field(default_factory=dict[ChildId, "ObjectRef"])
+    expired: set[ChildId] = field(default_factory=set[ChildId])
+    applied_at: datetime | None = None
 
     @classmethod
     def of(cls, uid: str, live: Object, *, custom: bool = True) -> ResourceState:
@@ -181,6 +185,19 @@ class ResourceState:
         }
         self.pruned = {child: uid for child, uid in self.pruned.items() if child in there}
 
+    def expire(self, children: Iterable[ChildId], after: timedelta, now: datetime) -> None:
+        """Have all these children applied again if it is that long since they had to be.
+
+        It is no sign of a fight with another program.
+        """
+        if self.applied_at is None or not _is_near(self.applied_at, now, after):
+            if self.applied_at is not None:
+                self.expired.update(children)
+                for child in self.expired:
+                    self.recent_writes.pop(child, None)
+                    # What was not there may have been made by somebody.
+            self.applied_at = now
+
     def accept(
         self,
         write: Write,
@@ -199,6 +216,7 @@ class ResourceState:
             while len(self.created_once) > MOST_ONCE:
                 del self.created_once[next(iter(self.created_once))]
         self.refusals.drop(write.id)
+        self.expired.discard(write.id)
         history = self.history.get(write.id, ChildHistory())
         restored = {**history.restored, **{leaf.path: now for leaf in write.restores}}
         self.history[write.id] = replace(

@@ -42,12 +42,20 @@ class Source:
     store: Store
     relation: Relation | None = None
     claimable: Claimable | None = None
+    fields: str = ""
+    blind: bool = False
+    """Whether nothing feeds it but the answers to our own writes."""
     picks: Callable[[Object], bool] | None = None
 
     @property
     def api(self) -> ApiResource:
         """The watched kind."""
         return self.kind.api
+
+    @property
+    def concerns_all(self) -> bool:
+        """Whether each object concerns all resources."""
+        return self.relation is not None and self.relation.of is None
 
     def reduce(self, obj: Object) -> Object:
         """Return the fields to cache; resources and children are kept in whole."""
@@ -67,8 +75,9 @@ class Cache:
     claimed: tuple[Source, ...] = ()
 
     def __iter__(self) -> Iterator[Source]:
-        """Iterate over all sources."""
-        return iter((*self.resources, *self.children, *self.related, *self.claimed))
+        """Iterate over all sources that are watched."""
+        children = (source for source in self.children if not source.blind)
+        return iter((*self.resources, *children, *self.related, *self.claimed))
 
     def resource(self, key: Key) -> Object | None:
         """Return the cached resource, or None."""
@@ -176,7 +185,7 @@ class Cache:
             source.kind(obj)
             for source in self.related
             if issubclass(source.kind, View)
-            for obj in source.store.by(CONCERNS, key)
+            for obj in _concerning(source, key)
         ]
 
 
@@ -192,6 +201,7 @@ def build(
     """
     readable = tuple(dict.fromkeys(namespaces)) or (ALL_NAMESPACES,)
     scopes = readable if controller.resource.api.namespaced else (ALL_NAMESPACES,)
+    watch = controller.watch
     selector = installation.selector(controller.name)
     manager = installation.field_manager(controller.name)
     indices = {
@@ -221,11 +231,24 @@ def build(
     picks = partial(_is_picked, controller.picks, manager) if controller.picks else None
     return Cache(
         resources=tuple(
-            Source(controller.resource, scope, "", store(controller.resource), picks=picks)
-            for scope in scopes
+            Source(
+                controller.resource,
+                scope,
+                watch.labels,
+                store(controller.resource),
+                fields=watch.fields,
+                picks=picks,
+            )
+            for scope in ((watch.namespace,) if watch.namespace else scopes)
         ),
         children=tuple(
-            Source(kind, scope, selector, store(kind, indices))
+            Source(
+                kind,
+                scope,
+                selector,
+                store(kind, indices),
+                blind=controller.blind is not None,
+            )
             for kind in controller.owns
             for scope in scopes
         ),
@@ -234,11 +257,12 @@ def build(
                 relation.kind,
                 scope,
                 relation.labels,
-                store(relation.kind, {CONCERNS: _index(relation)}, relation),
+                store(relation.kind, _related(relation), relation),
                 relation,
+                fields=relation.fields,
             )
             for relation in controller.relates
-            for scope in readable
+            for scope in ((relation.namespace,) if relation.namespace else readable)
         ),
         controller=controller.title,
         budget=budget,
@@ -277,7 +301,7 @@ def _concerned(
         is_ours = CLAIMANT in obj or claimable.concerns(claimable.kind(obj))
         return (_claimant(claimable, obj) or key_of(obj),) if is_ours else ()
     if relation is not None:
-        return tuple(relation.of(relation.kind(obj)))
+        return tuple(relation.of(relation.kind(obj))) if relation.of else ()
     if kind is controller.resource:
         return (key_of(obj),)
     return owner_key(controller, obj)
@@ -311,7 +335,10 @@ def owner_key(controller: Controller[Resource], obj: Object) -> tuple[Key, ...]:
         return (key_of(obj),)  # orphaned: there is no owner whose key could be used
     if owner.get("kind") != controller.resource.api.kind:
         return ()
-    return ((key_of(obj)[0], str(owner.get("name", ""))),)
+    namespace, name = key_of(obj)[0], str(owner.get("name", ""))
+    if controller.is_for_namespaces:
+        return (("", name),) if name == namespace else ()
+    return ((namespace, name),)
 
 
 def _finalized(controller: Controller[Resource]) -> Index:
@@ -366,8 +393,13 @@ def _claim_indices(claimable: Claimable, manager: str) -> Mapping[str, Index]:
     return {CLAIMABLE: claimant, ASTRAY: astray}
 
 
-def _index(relation: Relation) -> Index:
-    return lambda obj: relation.of(relation.kind(obj))
+def _related(relation: Relation) -> Mapping[str, Index]:
+    of = relation.of
+    return {CONCERNS: lambda obj: of(relation.kind(obj))} if of else {}
+
+
+def _concerning(source: Source, key: Key) -> list[Object]:
+    return source.store.all() if source.concerns_all else source.store.by(CONCERNS, key)
 
 
 def _scope(sources: Iterable[Source], namespace: str) -> Iterator[Source]:

@@ -113,6 +113,10 @@ class Store:
         """Return the keys of all cached objects."""
         return tuple(self._entries)
 
+    def all(self) -> list[Object]:
+        """Return all objects, ordered by key."""
+        return [self._opened(key, self._entries[key]) for key in sorted(self._entries)]
+
     def by(self, index: str, value: Hashable) -> list[Object]:
         """Return the objects that an index has under `value`, ordered by key."""
         keys = sorted(self._indexed[index].get(value, ()))

@@ -157,8 +157,9 @@ def _since(fields: Iterable[ContestedField], dated: Callable[[ContestedField], b
 
 
 def _overview(owner: ObjectRef, target: str, program: str) -> str:
-    named = own(owner) if target == str(owner) else target
-    return f"What to do: `{overview(named, owner.namespace, program)}`"
+    if target == str(owner):
+        return f"What to do: `{overview(own(owner), owner.namespace, program)}`"
+    return f"What to do: `{overview(target, owner.home, program)}`"
 
 
 def claimed(ref: ObjectRef, leaf: Leaf) -> Notice:

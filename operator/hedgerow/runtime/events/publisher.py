@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -173,6 +174,8 @@ class EventPublisher:
         about: str = "",
     ) -> None:
         owner = observation.plan_input.owner
+        if not about and self._planner.controller.informs is not None:
+            return  # whom it informs gets the Events
         regarding = self._child(observation, about) if about else owner
         key = owner.namespace, owner.name
         if regarding is None or self._planner.writable(key, state) is None:
@@ -226,9 +229,7 @@ class EventPublisher:
         apis = {owned.api.kind: owned.api for owned in self._planner.controller.written}
         if live is None or kind not in apis:
             return None
-        return ObjectRef(
-            apis[kind], observation.plan_input.owner.namespace, name, metadata(live)["uid"]
-        )
+        return replace(observation.plan_input.ref(apis[kind], name), uid=metadata(live)["uid"])
 
 
 def _is_dated(observation: Observation, field: ContestedField) -> bool:

@@ -93,6 +93,7 @@ class Cluster:
         subresource: str = "",
         force: bool = False,
         dry_run: bool = False,
+        partial: bool = False,
         timeout: float = 10.0,
     ) -> Applied:
         """Apply; raises Conflict, Stale, Missing, Forbidden, Invalid."""
@@ -105,6 +106,8 @@ class Cluster:
                 whole, manager, subresource=subresource, force=force, dry_run=dry_run
             ),
         )
+        if partial:
+            live = {"kind": "PartialObjectMetadata", "metadata": live["metadata"]}
         return Applied(live, created)
 
     async def rehearse_create(
@@ -151,11 +154,10 @@ class Cluster:
         """Return all objects that the selectors of labels and name select."""
         sent = Sent("list", api, namespace, "", {})
         found = await self._ask(sent, lambda: self.model.list(api.group, api.kind, namespace))
-        name = fields.removeprefix("metadata.name=")
         chosen = tuple(
             reduce(item)
             for item in found.items
-            if selects(labels, item) and name in {"", item["metadata"]["name"]}
+            if selects(labels, item) and has_fields(fields, item)
         )
         return Listing(chosen, found.version)
 
@@ -212,6 +214,17 @@ def selects(labels: str, item: Object) -> bool:
         if name not in have or (equals and have[name] != value):
             return False
     return True
+
+
+def has_fields(fields: str, item: Object) -> bool:
+    """Return whether a field selector of one equality selects an object."""
+    if not fields:
+        return True
+    path, _, value = fields.partition("=")
+    found: Any = item
+    for step in path.split("."):
+        found = found.get(step, {})
+    return found == value
 
 
 def _target(api: ApiResource, name: str, namespace: str) -> Object:

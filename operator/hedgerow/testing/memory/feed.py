@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.kube.watch import Changed, Snapshot
 from hedgerow.runtime.cache.store import key_of
-from hedgerow.testing.memory.cluster import selects
+from hedgerow.testing.memory.cluster import has_fields, selects
 
 if TYPE_CHECKING:
     from hedgerow.contract import Key
@@ -45,8 +45,9 @@ class Feed:
 
     def _selects(self, item: Object) -> bool:
         """Return whether the watch shows an object: by its labels, or as it was picked."""
-        picks = self._source.picks
-        return selects(self._source.labels, item) and (picks is None or picks(item))
+        source = self._source
+        is_selected = selects(source.labels, item) and has_fields(source.fields, item)
+        return is_selected and (source.picks is None or source.picks(item))
 
     def _through(self, event: Changed) -> Changed | None:
         key, before = key_of(event.object), self._shown.get(key_of(event.object))

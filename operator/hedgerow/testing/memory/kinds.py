@@ -103,10 +103,29 @@ CONFIG_MAP = Kind(
     ApiResource("v1", "ConfigMap", "configmaps"),
     {"data": Map(ANY), "binaryData": Map(ANY), "immutable": ANY},
 )
+
+
+def _secret_wrong(new: Object, old: Object | None) -> Wrong:
+    if old is None:
+        return {}
+    wrong: Wrong = {}
+    if new.get("type") != old.get("type"):
+        wrong["type"] = "field is immutable"
+    if old.get("immutable"):
+        frozen = (name for name in ("data", "immutable") if new.get(name) != old.get(name))
+        wrong |= dict.fromkeys(frozen, "field is immutable when `immutable` is set")
+    return wrong
+
+
 SECRET = Kind(
     ApiResource("v1", "Secret", "secrets"),
     {"data": Map(ANY), "immutable": ANY, "type": TEXT},
     derive=lambda body: {"type": "Opaque", **body},
+    validate=_secret_wrong,
+)
+NAMESPACE = Kind(
+    ApiResource("v1", "Namespace", "namespaces", namespaced=False),
+    {"spec": Struct({"finalizers": Atomic()}), "status": Struct({"phase": ANY})},
 )
 
 CONDITION = Struct(

@@ -212,9 +212,9 @@ class Server:
         self._admit_create(metadata.get("namespace", ""))
 
     def _admit_create(self, namespace: str) -> None:
-        if namespace not in self._namespaces:
+        if namespace and namespace not in self._namespaces:
             raise answers.missing(namespace)
-        if self._namespaces[namespace] == "Terminating":
+        if self._namespaces.get(namespace) == "Terminating":
             raise answers.terminating(namespace)
 
     def _base(

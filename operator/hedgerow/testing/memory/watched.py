@@ -34,7 +34,7 @@ class Watched(Cluster):
         self.held: set[str] = set()
         self.broken: dict[str, KubeError] = {}
         self.tried: list[str] = []
-        self._feeds: dict[tuple[str, str, str], Feed] = {}
+        self._feeds: dict[tuple[str, str, str, str], Feed] = {}
         self._news = anyio.Event()
 
     def tell(self) -> None:
@@ -54,16 +54,22 @@ class Watched(Cluster):
         namespace: str = "",
         *,
         labels: str = "",
+        fields: str = "",
         initial: bool = False,
         **_how: Any,
     ) -> AsyncGenerator[WatchEvent, None]:
         """Yield what happens to the objects, with `initial` the present ones first."""
         self.tried.append(api.plural)
         source = SimpleNamespace(
-            api=api, namespace=namespace, labels=labels, reduce=_whole, picks=None
+            api=api,
+            namespace=namespace,
+            labels=labels,
+            fields=fields,
+            reduce=_whole,
+            picks=None,
         )
         feed = self._feeds.setdefault(
-            (api.plural, namespace, labels), Feed(self.model, cast("Source", source))
+            (api.plural, namespace, labels, fields), Feed(self.model, cast("Source", source))
         )
         self.open += 1
         try:

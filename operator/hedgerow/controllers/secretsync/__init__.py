@@ -1,0 +1,1 @@
+"""Secretsync: Secrets of one namespace, copied to the others, key by key."""

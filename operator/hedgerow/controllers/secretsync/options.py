@@ -1,0 +1,132 @@
+"""Options: which Secrets are copied, and to which namespaces."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from hedgerow import Option
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+SHORTEST, LONGEST = 10, 24 * 3600
+"""Seconds between two times that all copies are applied."""
+_DURATION: Final = re.compile(r"([0-9]{1,6})([smh])")
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600}
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_TYPE: Final = re.compile(r"[A-Za-z0-9._/-]{1,253}")
+_REQUIREMENT: Final = re.compile(
+    r"\s*(?:"
+    r"(?P<key>[^\s=!,()]+)\s*(?:(?P<is>==?|!=)\s*(?P<value>[^\s=!,()]*)"
+    r"|\s(?P<among>in|notin)\s*\((?P<values>[^()]*)\))?"
+    r"|!\s*(?P<absent>[^\s=!,()]+)"
+    r")\s*(?:,|$)"
+)
+"""One requirement of a label selector, as kubectl takes it."""
+
+
+OPTIONS: Final = (
+    Option("namespace", "The namespace of the sources.", "NAMESPACE", "secretsync"),
+    Option("type", "The type of the Secrets that are sources.", "TYPE", "k8s.ziwon.dev/secretsync"),
+    Option(
+        "skip",
+        "Namespaces that get no copies; that of the sources never does.",
+        "NAMESPACE,…",
+        "kube-system,kube-public",
+    ),
+    Option(
+        "blind",
+        "Ask for no right to the copies but to create and patch them: none is ever read. They are"
+        " applied again at an interval.",
+    ),
+    Option(
+        "interval",
+        "With blind: how often the copies are applied again, such as 10m or 1h.",
+        "DURATION",
+        "10m",
+    ),
+    Option(
+        "selector", "Copy only to namespaces with these labels, as `kubectl -l`.", "SELECTOR", "all"
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Sources are the Secrets of `type` in `namespace`; `skip` and `selector` limit the targets.
+
+    `blind` is the interval at which copies are applied again that are not read. Raises ValueError
+    for what cannot be read.
+    """
+
+    namespace: str = "secretsync"
+    type: str = "k8s.ziwon.dev/secretsync"
+    skip: tuple[str, ...] = ("kube-system", "kube-public")
+    selector: str = ""
+    blind: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a selector that cannot be read."""
+        selects(self.selector, {})
+        for name in (self.namespace, *self.skip):
+            if not _LABEL.fullmatch(name):
+                raise ValueError(f"{name!r} is no namespace's name")
+        if not _TYPE.fullmatch(self.type):
+            raise ValueError(f"{self.type!r} is no type of a Secret")
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> Options:
+        """Return the options from text; raises ValueError for one that is not valid."""
+        usual = cls()
+        skip = given.get("skip", ",".join(usual.skip))
+        return cls(
+            namespace=given.get("namespace", usual.namespace),
+            type=given.get("type", usual.type),
+            skip=tuple(filter(None, skip.split(","))),
+            selector=given.get("selector", usual.selector),
+            blind=_interval(given.get("interval", "10m")) if given.get("blind") else None,
+        )
+
+    def is_target(self, name: str, labels: Mapping[str, Any]) -> bool:
+        """Return whether a namespace gets copies."""
+        return name not in (self.namespace, *self.skip) and selects(self.selector, labels)
+
+
+def _interval(text: str) -> timedelta:
+    """Return a duration of at least ten seconds; raises ValueError."""
+    found = _DURATION.fullmatch(text)
+    seconds = int(found[1]) * _UNITS[found[2]] if found else 0
+    if not SHORTEST <= seconds <= LONGEST:
+        raise ValueError(f"{text!r} is no interval from 10s to 24h, such as 10m or 1h")
+    return timedelta(seconds=seconds)
+
+
+def selects(selector: str, labels: Mapping[str, Any]) -> bool:
+    """Return whether a label selector selects an object with these labels.
+
+    Raises ValueError for a selector that cannot be read.
+    """
+    position, chosen = 0, True
+    while position < len(selector):
+        found = _REQUIREMENT.match(selector, position)
+        if found is None:
+            raise ValueError(f"{selector!r} is no label selector, at {selector[position:]!r}")
+        position = found.end()
+        chosen = _meets(found, labels) and chosen
+    return chosen
+
+
+def _meets(found: re.Match[str], labels: Mapping[str, Any]) -> bool:
+    if found["absent"]:
+        return found["absent"] not in labels
+    value = labels.get(found["key"])
+    if found["is"]:
+        return (value == found["value"]) is (found["is"] != "!=")
+    if found["among"]:
+        among = {one.strip() for one in found["values"].split(",")}
+        return (value in among) is (found["among"] == "in")
+    return value is not None

@@ -1,0 +1,206 @@
+"""Sharing: what the sources of one target Secret declare together, and where they clash."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from hedgerow import Object, View
+
+DOMAIN: Final = "k8s.ziwon.dev"
+TARGET_NAME: Final = f"{DOMAIN}/target-name"
+TARGET_TYPE: Final = f"{DOMAIN}/target-type"
+SOURCES: Final = f"{DOMAIN}/sources"
+"""The annotation of a copy that names its sources, and which keys it has from each."""
+FINALIZER: Final = f"{DOMAIN}/secretsync"
+LABEL: Final = f"source.{DOMAIN}"
+"""The prefix of a copy's labels, one for each source; the value is the source's namespace."""
+LONGEST_LABEL: Final = 63
+LONGEST_NAME: Final = 253
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source, as it is read: what it wants of its target."""
+
+    view: View
+
+    @property
+    def name(self) -> str:
+        """The Secret's own name."""
+        return self.view.name
+
+    @property
+    def annotations(self) -> Mapping[str, Any]:
+        """`metadata.annotations`."""
+        return self.view.mapping("metadata", "annotations")
+
+    @property
+    def target(self) -> str:
+        """The name of its copies."""
+        return self.annotations.get(TARGET_NAME) or self.name
+
+    @property
+    def type(self) -> str:
+        """The type of its copies."""
+        return self.annotations.get(TARGET_TYPE) or self.view.text("type")
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """Its values by key, in base64."""
+        return self.view.mapping("data")
+
+    @property
+    def is_immutable(self) -> bool:
+        """Whether its values never change."""
+        return self.view.at("immutable") is True
+
+    @property
+    def is_going(self) -> bool:
+        """Whether it is being deleted."""
+        return bool(self.view.at("metadata", "deletionTimestamp"))
+
+    @property
+    def is_held(self) -> bool:
+        """Whether our finalizer holds it: copies are made only then, or they might be forgotten."""
+        return FINALIZER in self.view.items("metadata", "finalizers")
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the name of its copies can be a Secret's name."""
+        return len(self.target) <= LONGEST_NAME and bool(_NAME.fullmatch(self.target))
+
+    @property
+    def age(self) -> tuple[str, str]:
+        """What sorts sources that share a target: the oldest comes first."""
+        return self.view.text("metadata", "creationTimestamp"), self.name
+
+    @property
+    def label(self) -> str:
+        """The key of the label that copies have because of it."""
+        name = self.name
+        if len(name) > LONGEST_LABEL:
+            digest = sha256(name.encode()).hexdigest()[:8]
+            name = f"{name[: LONGEST_LABEL - 9].rstrip('-.')}-{digest}"
+        return f"{LABEL}/{name}"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The sources of one target Secret, the oldest first; of a key that two have, it wins."""
+
+    name: str
+    sources: tuple[Source, ...]
+
+    @cached_property
+    def holders(self) -> dict[str, Source]:
+        """The source of each key."""
+        found: dict[str, Source] = {}
+        for source in self.sources:
+            for key in source.data:
+                found.setdefault(key, source)
+        return found
+
+    @cached_property
+    def fields(self) -> Object:
+        """The manifest of the copy, the same in each namespace."""
+        parts = [
+            {
+                "namespace": source.view.namespace,
+                "name": source.name,
+                "uid": source.view.uid,
+                "keys": sorted(key for key, one in self.holders.items() if one is source),
+            }
+            for source in self.sources
+        ]
+        immutable = {"immutable": True} if self.is_immutable else {}
+        return {
+            "metadata": {
+                "labels": {one.label: one.view.namespace for one in self.sources},
+                "annotations": {SOURCES: json.dumps(parts, separators=(",", ":"))},
+            },
+            "type": self.type,
+            "data": {key: source.data[key] for key, source in self.holders.items()},
+            **immutable,
+        }
+
+    @property
+    def type(self) -> str:
+        """The type of the copy: that of the oldest source."""
+        return self.sources[0].type
+
+    @property
+    def is_immutable(self) -> bool:
+        """Whether no source changes any more."""
+        return all(source.is_immutable for source in self.sources)
+
+    def fits(self, live: View) -> bool:
+        """Return whether a copy can become this one; otherwise it has to be made anew."""
+        if live.text("type") not in ("", self.type):
+            return False  # without one, the values could not be read
+        if live.at("immutable") is not True:
+            return True
+        ours = {key for part in parts_of(live) for key in part.keys}
+        there, data = live.mapping("data"), self.fields["data"]
+        return (
+            self.is_immutable
+            and ours <= data.keys()
+            and all(there.get(key) == value for key, value in data.items())
+        )
+
+    def clashes(self, name: str) -> Iterator[str]:
+        """Yield what a source wants that another one of the same target wants as well."""
+        mine = next(source for source in self.sources if source.name == name)
+        for other in self.sources:
+            if other is mine:
+                continue
+            if both := sorted(mine.data.keys() & other.data.keys()):
+                first = self.holders[both[0]]
+                more = f" and {len(both) - 1} more" if len(both) > 1 else ""
+                yield (
+                    f"Secret/{other.name} has the key {both[0]}{more} too, for the same"
+                    f" Secret/{self.name}; the copies have that of Secret/{first.name}"
+                )
+            if other.type != mine.type:
+                yield (
+                    f"Secret/{other.name} wants the type {other.type} for the same"
+                    f" Secret/{self.name}, not {mine.type}; the copies have {self.type}"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a copy says of one of its sources."""
+
+    namespace: str
+    name: str
+    uid: str
+    keys: tuple[str, ...]
+
+
+def parts_of(copy: View) -> tuple[Part, ...]:
+    """Return what a copy says of its sources; nothing if that cannot be read."""
+    text = copy.mapping("metadata", "annotations").get(SOURCES)
+    try:
+        return tuple(
+            Part(one["namespace"], one["name"], one["uid"], tuple(one["keys"]))
+            for one in json.loads(text or "[]")
+        )
+    except (ValueError, TypeError, KeyError):
+        return ()
+
+
+def targets(sources: Iterable[Source]) -> dict[str, Target]:
+    """Return the targets of some sources, by name."""
+    found: dict[str, list[Source]] = {}
+    for source in sorted(sources, key=lambda source: source.age):
+        found.setdefault(source.target, []).append(source)
+    return {name: Target(name, tuple(shared)) for name, shared in found.items()}

@@ -1,0 +1,166 @@
+"""Reports: what passes found about children, for the resources that these are made from.
+
+A controller that `informs` another one tells, at the beginning and the end of each pass, from which
+resources its resource has children, and what is wrong with them. It is kept in memory alone: after
+a start it is complete once every resource has had a pass.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.contract import Absent, Apply, Controller, Create, Informs, Key, Report
+from hedgerow.plan.conflict_reports import holder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from hedgerow.plan.conditions import Problem
+    from hedgerow.plan.writes import ChildId
+    from hedgerow.runtime.observation import Observation
+    from hedgerow_schemas.base import Resource, View
+
+Found = tuple[Report, ...]
+
+
+class _Told:
+    """What one controller is told by the resources of the controller that informs it."""
+
+    def __init__(self) -> None:
+        self.found: dict[Key, dict[Key, Found]] = {}
+        """The reports to each resource, by the resource whose pass it was; empty ones as well."""
+        self.by: dict[Key, frozenset[Key]] = {}
+        """The resources that were told something in the last pass of each other resource."""
+        self.news: Callable[[Key], object] = _ignore
+        self.expected: Callable[[], Iterable[Key] | None] = _unknown
+        self.complete = False
+
+
+def _ignore(_key: Key) -> None:
+    """Do nothing."""
+
+
+def _unknown() -> None:
+    """Return that it is unknown which resources there are."""
+
+
+class Reports:
+    """The reports to all controllers that are informed."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, _Told] = {}
+
+    def on_news(self, controller: str, news: Callable[[Key], object]) -> None:
+        """Call `news` with each resource of a controller whose reports have changed."""
+        self._of(controller).news = news
+
+    def expect(self, controller: str, expected: Callable[[], Iterable[Key] | None]) -> None:
+        """Take the reports as complete once there is one by each of these keys.
+
+        `expected` returns None while the keys are not known.
+        """
+        self._of(controller).expected = expected
+
+    def tell(self, controller: str, by: Key, found: Mapping[Key, Found]) -> None:
+        """Replace all that one resource's passes have reported to resources of a controller."""
+        told = self._of(controller)
+        before = told.by.pop(by, frozenset())
+        if found or not told.complete:
+            told.by[by] = frozenset(found)
+        for key in before | found.keys():
+            reports = told.found.setdefault(key, {})
+            was = reports.pop(by, None)
+            if key in found:
+                reports[by] = found[key]
+            if not reports:
+                del told.found[key]
+            if (was or ()) != found.get(key, ()) or not reports:
+                told.news(key)
+        self._complete(told)
+
+    def forget(self, controller: str, by: Key) -> None:
+        """Drop what a resource reported: it is gone, or nothing is written for it any more."""
+        self.tell(controller, by, {})
+
+    def of(self, controller: str, key: Key) -> Found:
+        """Return the reports to a resource, ordered by the resources whose passes they are of."""
+        reports = self._of(controller).found.get(key, {})
+        return tuple(report for by in sorted(reports) for report in reports[by])
+
+    def in_use(self, controller: str, key: Key) -> bool:
+        """Return whether children are made from a resource, or that is not known yet."""
+        told = self._of(controller)
+        return not told.complete or key in told.found
+
+    def _of(self, controller: str) -> _Told:
+        return self._told.setdefault(controller, _Told())
+
+    def _complete(self, told: _Told) -> None:
+        """Note once that every resource has had a pass; news of that is of use to all."""
+        if told.complete:
+            return
+        expected = told.expected()
+        if expected is None or not all(key in told.by for key in expected):
+            return
+        told.complete = True
+        told.news(ALL)
+
+
+ALL: Key = ("", "")
+"""In the place of a key: all resources."""
+
+
+def reports_of(
+    controller: Controller[Resource],
+    informs: Informs,
+    observation: Observation,
+    refused: Mapping[ChildId, Problem],
+) -> dict[Key, Found]:
+    """Return what a pass found about its children, by the resources that they are made from.
+
+    A resource with children about which there is nothing to say has no reports. `refused` are the
+    problems of writes.
+    """
+    by = observation.plan_input.owner.namespace, observation.plan_input.owner.name
+    said: dict[ChildId, list[Report]] = {}
+    for problem in (*refused.values(), *observation.plan.problems):
+        if problem.about is not None:
+            told = Report(
+                by, "/".join(problem.about), problem.reason, problem.message, problem.stalled
+            )
+            said.setdefault(problem.about, []).append(told)
+    for field in observation.plan.contested:
+        kind, _, name = field.object.partition("/")
+        held = f"is held by {holder(field)}" if field.manager else "is held by nobody"
+        told = Report(by, field.object, "FieldConflict", f"{field.object}: {field.path} {held}")
+        said.setdefault((kind, name), []).append(told)
+    found: dict[Key, list[Report]] = {}
+    for child in _children(controller, observation):
+        for key in informs.of(child):
+            found.setdefault(key, []).extend(said.get((child.api.kind, child.name), ()))
+    return {key: tuple(dict.fromkeys(reports)) for key, reports in found.items()}
+
+
+def _children(controller: Controller[Resource], observation: Observation) -> Iterator[View]:
+    """Yield the live children, and the declared ones as far as they are declared."""
+    kinds = {kind.api.kind: kind for kind in controller.owns}
+    for (kind, _), obj in observation.plan_input.live.items():
+        if kind in kinds:
+            yield kinds[kind](obj)
+    for child in observation.desired.children:
+        match child:
+            case Apply() | Create():
+                pass
+            case Absent() if _may_be_there(observation, child):
+                pass
+            case _:
+                continue
+        yield child.kind({"metadata": {**child.fields.get("metadata", {}), "name": child.name}})
+
+
+def _may_be_there(observation: Observation, child: Absent) -> bool:
+    """Return whether a blind controller does not know yet if there is a child to be emptied."""
+    target = child.kind.api.kind, child.name
+    history = observation.plan.history.get(target)
+    is_known = target in observation.plan_input.live or (history is not None and history.missing)
+    return observation.plan_input.blind and not is_known

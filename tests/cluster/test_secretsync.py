@@ -1,0 +1,424 @@
+"""Secretsync on a real API server, with the rights and the policy that are printed.
+
+The operator is a second installation, so that it shares no account with other tests, and copies
+only to namespaces with a label, as others have namespaces there too.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from hedgerow.controllers.secretsync.sharing import FINALIZER, SOURCES, TARGET_NAME, TARGET_TYPE
+from hedgerow.deploy.names import Names
+from hedgerow.deploy.overlays import parts
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api
+from hedgerow.testing.audit import Audit, must_be_unforced_applies
+from hedgerow.testing.waiting import eventually
+from support.granted import denied, requests
+from support.registered import ALL
+from support.running import Operator
+
+pytestmark = pytest.mark.cluster
+
+Object = dict[str, Any]
+NAMES = Names("syncs")
+ACCOUNT = f"system:serviceaccount:{NAMES.namespace}:{NAMES.base}"
+COPIES, SOURCE = "hedgerow-syncs-secretsync", "hedgerow-syncs-secretsource"
+ACCESS = (
+    *("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+)
+HOME = "synced"
+TYPE = "k8s.ziwon.dev/secretsync"
+BLIND = Names("blinds")
+BLIND_ACCOUNT = f"system:serviceaccount:{BLIND.namespace}:{BLIND.base}"
+BLIND_OPTIONS = {
+    "namespace": HOME,
+    "type": "example.com/blind",
+    "selector": "blind=yes",
+    "blind": "true",
+    "interval": "10s",
+}
+OPTIONS = {"namespace": HOME, "selector": "sync=yes"}
+MARKER = "pl4nted-m4rker"
+
+
+def coded(value: str) -> str:
+    return b64encode(value.encode()).decode()
+
+
+def secret(name: str, namespace: str, **meta: Any) -> Object:
+    metadata = {"name": name, "namespace": namespace, **meta}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+
+
+class World:
+    """Sources and namespaces, seen and edited as people do."""
+
+    def __init__(self, api: Api, prefix: str, label: str = "sync") -> None:
+        self.api, self.prefix, self._label = api, prefix, label
+
+    def open(self, name: str, **labels: str) -> str:
+        full = f"{self.prefix}-{name}"
+        labels = labels or {self._label: "yes"}
+        meta = {"name": full, "labels": labels}
+        self.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}, "admin").must()
+        return full
+
+    def source(self, name: str, data: dict[str, str], target: str = "", **more: Any) -> Object:
+        annotations = more.pop("annotations", {}) | ({TARGET_NAME: target} if target else {})
+        annotated = {"annotations": annotations} if annotations else {}
+        body = {
+            **secret(f"{self.prefix}-{name}", HOME, **annotated),
+            "type": TYPE,
+            "data": {key: coded(value) for key, value in data.items()},
+            **more,
+        }
+        return self.api.apply(body, "user", force=True).must()
+
+    def put(self, name: str, namespace: str, data: dict[str, str], by: str = "somebody") -> None:
+        coding = {key: coded(value) for key, value in data.items()}
+        self.api.apply({**secret(name, namespace), "data": coding}, by, force=True).must()
+
+    def get(self, name: str, namespace: str) -> Object | None:
+        reply = self.api.get(secret(name, namespace))
+        return reply.body if reply.ok else None
+
+    def data(self, name: str, namespace: str) -> Object | None:
+        found = self.get(name, namespace)
+        return None if found is None else found.get("data", {})
+
+    def delete(self, name: str, namespace: str = HOME) -> None:
+        self.api.delete(secret(name, namespace)).must()
+
+    def told(self, name: str) -> dict[str, str]:
+        """The reasons of a source's conditions, by their type."""
+        found = self.get(f"{self.prefix}-{name}", HOME) or {"metadata": {}}
+        text = found["metadata"].get("annotations", {}).get(STATUS_ANNOTATION, "{}")
+        return {one["type"]: one["reason"] for one in json.loads(text).get("conditions", [])}
+
+    def events(self, name: str) -> set[str]:
+        path = f"/apis/events.k8s.io/v1/namespaces/{HOME}/events"
+        found = self.api.raw("GET", path).must()["items"]
+        full = f"{self.prefix}-{name}"
+        return {one["reason"] for one in found if one["regarding"]["name"] == full}
+
+    def soon(self, name: str, namespace: str, data: dict[str, str] | None) -> None:
+        wanted = None if data is None else {key: coded(value) for key, value in data.items()}
+        what = f"{namespace}/{name} with {sorted(data or ())}"
+        eventually(lambda: self.data(name, namespace) == wanted, 60, what)
+
+
+def printed(names: Names, options: dict[str, str]) -> list[Object]:
+    """Return the rights and the policy of an installation, as they are printed."""
+    chosen = ALL.configured({"secretsync": options}).limited(["secretsync"])
+    made = parts("cluster", "none", chosen, names=names)
+    found = [o for part in made for o in part.objects if o["kind"] in ACCESS]
+    # Roles for people have the program's name alone: those of two installations are the same.
+    return [o for o in found if o["kind"] != "ClusterRole" or _is_named(o, names)]
+
+
+def _is_named(manifest: Object, names: Names) -> bool:
+    return str(manifest["metadata"]["name"]).startswith(names.base)
+
+
+@contextmanager
+def installed(api: Api, names: Names, options: dict[str, str]) -> Iterator[None]:
+    api.namespace(HOME)
+    made = printed(names, options)
+    for manifest in made:
+        api.apply(manifest, "kubectl").must()
+    yield
+    for manifest in made:
+        if manifest["kind"] not in ("Namespace", "ServiceAccount"):
+            api.delete(manifest).must()
+
+
+@contextmanager
+def running(
+    sandbox: Sandbox, names: Names, options: dict[str, str], log: Path
+) -> Iterator[Operator]:
+    kubeconfig = anyio.run(sandbox.kubeconfig_for_service_account, names.namespace, names.base)
+    given = [f"--secretsync-{name}={value}" for name, value in options.items() if name != "blind"]
+    given += ["--secretsync-blind"] if "blind" in options else []
+    chosen = ("--controllers", "secretsync", "--instance", names.instance, *given)
+    with Operator(kubeconfig, log, *chosen) as operator:
+        yield operator
+
+
+@pytest.fixture(scope="module")
+def api(sandbox: Sandbox) -> Iterator[Api]:
+    """The administrator, once the rights and the policy are there."""
+    api = Api(sandbox.kubeconfig)
+    with installed(api, NAMES, OPTIONS):
+        yield api
+    api.close()
+
+
+@pytest.fixture(scope="module")
+def operator(
+    api: Api, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operator]:
+    """The operator with its ServiceAccount's token, and no controllers but these."""
+    log = tmp_path_factory.mktemp("operator") / "log"
+    with running(sandbox, NAMES, OPTIONS, log) as found:
+        yield found
+
+
+@pytest.fixture
+def world(api: Api, operator: Operator, namespace: str) -> World:
+    """A prefix for names, with the operator at work."""
+    if not operator.running:
+        operator.start()
+    return World(api, namespace)
+
+
+def test_a_source_is_copied_pruned_and_removed_with_its_copies(world: World, audit: Audit):
+    mark = audit.mark()
+    one, two = world.open("a"), world.open("b")
+    left_out = world.open("c", sync="no")
+    made = world.source("app", {"user": "one", "password": MARKER})
+    name = made["metadata"]["name"]
+    for namespace in (one, two):
+        world.soon(name, namespace, {"user": "one", "password": MARKER})
+    copy = world.get(name, one) or {}
+    (part,) = json.loads(copy["metadata"]["annotations"][SOURCES])
+    assert part["uid"] == made["metadata"]["uid"]
+    assert copy["type"] == TYPE
+    assert (world.get(name, HOME) or {})["metadata"]["finalizers"] == [FINALIZER]
+
+    world.put(name, one, {"theirs": "kept"})
+    world.source("app", {"password": f"{MARKER}-2"})
+    world.soon(name, one, {"password": f"{MARKER}-2", "theirs": "kept"})
+    world.soon(name, two, {"password": f"{MARKER}-2"})
+    three = world.open("d")
+    world.soon(name, three, {"password": f"{MARKER}-2"})
+    assert world.get(name, left_out) is None
+
+    world.delete(name)
+    world.soon(name, two, None)
+    world.soon(name, one, {"theirs": "kept"})
+    world.soon(name, HOME, None)
+
+    written = audit.writes(mark, user=ACCOUNT, resource="secrets")
+    must_be_unforced_applies([w for w in written if w["objectRef"]["namespace"] != HOME], COPIES)
+    must_be_unforced_applies([w for w in written if w["objectRef"]["namespace"] == HOME], SOURCE)
+
+
+def test_several_sources_share_a_target_and_what_they_contest_is_told(world: World):
+    namespace, target = world.open("a"), f"{world.prefix}-app"
+    world.source("db", {"user": "one", "password": MARKER}, target)
+    world.soon(target, namespace, {"user": "one", "password": MARKER})
+    world.source("mail", {"smtp": "two", "password": MARKER}, target)
+    world.soon(target, namespace, {"user": "one", "password": MARKER, "smtp": "two"})
+    for name in ("db", "mail"):
+        eventually(lambda name=name: world.told(name).get("Contested") == "KeyConflict", 60, name)
+        eventually(lambda name=name: "KeyConflict" in world.events(name), 60, name)
+
+    world.source("mail", {"smtp": "three"}, target)
+    world.soon(target, namespace, {"user": "one", "password": MARKER, "smtp": "three"})
+    for name in ("db", "mail"):
+        eventually(lambda name=name: world.told(name) == {}, 60, name)
+
+    world.put(target, namespace, {"smtp": "mine"})
+    world.source("mail", {"smtp": "four", "imap": "five"}, target)
+    data = {"user": "one", "password": MARKER, "smtp": "mine", "imap": "five"}
+    world.soon(target, namespace, data)
+    eventually(lambda: world.told("mail").get("Contested") == "FieldConflict", 60, "contested")
+
+    world.delete(f"{world.prefix}-db")
+    world.soon(target, namespace, {"smtp": "mine", "imap": "five"})
+    world.soon(f"{world.prefix}-db", HOME, None)
+    world.delete(f"{world.prefix}-mail")
+    world.soon(target, namespace, {"smtp": "mine"})
+
+
+def test_a_secret_that_is_no_copy_is_never_written(world: World):
+    namespace, name = world.open("a"), f"{world.prefix}-app"
+    world.put(name, namespace, {"password": "theirs"})
+    before = world.get(name, namespace)
+    world.source("app", {"password": MARKER})
+    eventually(lambda: world.told("app").get("Stalled") == "NameTaken", 60, "NameTaken")
+    eventually(lambda: "NameTaken" in world.events("app"), 60, "the Event")
+    assert world.get(name, namespace) == before
+
+    world.delete(name, namespace)
+    world.soon(name, namespace, {"password": MARKER})
+    eventually(lambda: world.told("app") == {}, 60, "told no more")
+    world.delete(name)
+    world.soon(name, HOME, None)
+
+
+def test_immutable_copies_and_other_types_are_made_anew(world: World):
+    namespace, name = world.open("a"), f"{world.prefix}-app"
+    world.source("app", {"password": "one"}, immutable=True, annotations={TARGET_TYPE: "Opaque"})
+    world.soon(name, namespace, {"password": "one"})
+    first = world.get(name, namespace) or {}
+    assert (first["immutable"], first["type"]) == (True, "Opaque")
+
+    world.api.merge(secret(name, HOME), {"metadata": {"finalizers": None}}, "admin").must()
+    world.api.delete(secret(name, HOME))
+    world.source("app", {"password": "two"}, immutable=True)
+    world.soon(name, namespace, {"password": "two"})
+    second = world.get(name, namespace) or {}
+    assert second["type"] == TYPE
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+    world.delete(name)
+    world.soon(name, HOME, None)
+
+
+def test_what_goes_while_the_operator_is_down_is_removed_and_a_restart_writes_nothing(
+    world: World, operator: Operator, audit: Audit
+):
+    namespace = world.open("a")
+    gone, stays = f"{world.prefix}-gone", f"{world.prefix}-stays"
+    world.source("gone", {"password": "one"})
+    world.source("stays", {"password": "two"})
+    world.soon(gone, namespace, {"password": "one"})
+    world.soon(stays, namespace, {"password": "two"})
+    assert operator.stop() == 0
+    world.api.merge(secret(gone, HOME), {"metadata": {"finalizers": None}}, "admin").must()
+    world.api.delete(secret(gone, HOME))
+    operator.start()
+    world.soon(gone, namespace, None)
+
+    assert operator.stop() == 0
+    mark = audit.mark()
+    operator.start()
+    late = world.open("late")
+    world.soon(stays, late, {"password": "two"})
+    written = audit.writes(mark, user=ACCOUNT, resource="secrets")
+    assert [entry["objectRef"]["namespace"] for entry in written] == [late]
+    world.delete(stays)
+    world.soon(stays, HOME, None)
+
+
+def test_no_value_leaves_the_process(
+    world: World, operator: Operator, sandbox: Sandbox, tmp_path: Path
+):
+    namespace, name = world.open("a"), f"{world.prefix}-app"
+    world.source("app", {"password": f"{MARKER}-3", "user": "one"})
+    world.soon(name, namespace, {"password": f"{MARKER}-3", "user": "one"})
+    world.put(name, namespace, {"password": f"{MARKER}-theirs"})
+    world.source("app", {"password": f"{MARKER}-4", "user": "one"}, annotations={TARGET_TYPE: "x"})
+    eventually(lambda: "Stalled" in world.told("app"), 60, "told")
+    manifest = tmp_path / "source.json"
+    body = {**secret(name, HOME), "type": TYPE, "data": {"password": coded(f"{MARKER}-5")}}
+    manifest.write_text(json.dumps(body), "utf-8")
+    commands = [
+        ("owners", f"secret/{name}", "-n", namespace),
+        ("owners", f"secret/{name}", "-n", namespace, "-o", "json"),
+        ("owners", f"secret/{name}", "-n", HOME),
+        ("tree", "-A"),
+        ("plan", "-f", str(manifest), "--field-manager", "user"),
+    ]
+    told = [_run(sandbox, *words) for words in commands]
+    told += [json.dumps(operator.entries())]
+    for path in (f"/apis/events.k8s.io/v1/namespaces/{one}/events" for one in (HOME, namespace)):
+        told.append(json.dumps(world.api.raw("GET", path).must()))
+    source = world.get(name, HOME) or {}
+    told.append(json.dumps(source["metadata"]["annotations"].get(STATUS_ANNOTATION)))
+    told.append(json.dumps((world.get(name, namespace) or {})["metadata"]))
+    assert all(told)
+    for text in told:
+        for number in ("3", "4", "5", "theirs"):
+            value = f"{MARKER}-{number}"
+            assert value not in text
+            assert coded(value) not in text
+    world.delete(name)
+    eventually(lambda: name not in str(world.data(name, namespace)), 60, "given back")
+
+
+def _run(sandbox: Sandbox, *words: str) -> str:
+    command = [sys.executable, "-m", "hedgerow", *words]
+    where = ("--kubeconfig", str(sandbox.kubeconfig))
+    found = subprocess.run([*command, *where], capture_output=True, check=False, timeout=60)
+    return f"{found.stdout.decode()}\n{found.stderr.decode()}"
+
+
+def test_no_request_was_refused(operator: Operator, audit: Audit):
+    assert denied(requests(audit, 0, ACCOUNT)) == []
+    usual = ("field contested", "others cannot see that this operator is at work")
+    assert [one for one in operator.complaints() if one["event"] not in usual] == []
+
+
+class TestBlind:
+    """With the rights that are printed for it, which are enforced."""
+
+    def test_copies_are_pushed_mended_contested_and_emptied(
+        self, api: Api, sandbox: Sandbox, namespace: str, audit: Audit, tmp_path: Path
+    ):
+        mark, world = audit.mark(), World(api, namespace, "blind")
+        one, name = world.open("a"), f"{namespace}-app"
+        kind = {"type": BLIND_OPTIONS["type"]}
+        taken = f"{namespace}-taken"
+        world.put(taken, one, {"password": "theirs"})
+        with (
+            installed(api, BLIND, BLIND_OPTIONS),
+            running(sandbox, BLIND, BLIND_OPTIONS, tmp_path / "log") as operator,
+        ):
+            world.source("app", {"password": MARKER, "user": "one"}, **kind)
+            world.soon(name, one, {"password": MARKER, "user": "one"})
+            world.put(name, one, {"theirs": "kept"})
+            world.source("app", {"password": f"{MARKER}-2"}, **kind)
+            world.soon(name, one, {"password": f"{MARKER}-2", "theirs": "kept"})
+            gone = [{"op": "remove", "path": "/data/password"}]
+            api.merge(secret(name, one), gone, "kubectl-edit", kind="json").must()
+            world.soon(name, one, {"password": f"{MARKER}-2", "theirs": "kept"})
+
+            world.put(name, one, {"password": "mine"})
+            eventually(lambda: world.told("app").get("Contested") == "FieldConflict", 60, "409")
+            assert world.data(name, one) == {"password": coded("mine")}
+            world.put(name, one, {"theirs": "kept"})
+            world.soon(name, one, {"password": f"{MARKER}-2", "theirs": "kept"})
+
+            world.source("taken", {"password": MARKER}, **kind)
+            eventually(lambda: world.told("taken").get("Stalled") == "NameTaken", 60, "NameTaken")
+            assert world.data(taken, one) == {"password": coded("theirs")}
+
+            assert operator.stop() == 0
+            world.delete(name)
+            operator.start()
+            world.soon(name, HOME, None)
+            assert world.data(name, one) == {"theirs": coded("kept")}
+            world.delete(taken)
+            world.soon(taken, HOME, None)
+            assert operator.logged("permission missing") == []
+            assert MARKER not in json.dumps(operator.entries())
+            assert coded(MARKER)[:12] not in json.dumps(operator.entries())
+        asked = requests(audit, mark, BLIND_ACCOUNT)
+        there = [e for e in asked if _is_secret(e) and e["objectRef"].get("namespace") != HOME]
+        assert {entry["verb"] for entry in there} == {"patch"}
+        assert all("force" not in entry["requestURI"] for entry in there)
+        refused = [uri for _, uri, _ in denied(asked)]
+        assert all("dryRun=All" in uri and taken in uri for uri in refused)
+
+    def test_its_rights_are_fewer(self):
+        def of(options: dict[str, str]) -> set[str]:
+            roles = [o for o in printed(BLIND, options) if o["kind"] == "ClusterRole"]
+            return {
+                verb
+                for role in roles
+                for rule in role["rules"]
+                if "secrets" in rule.get("resources", ()) and "resourceNames" not in rule
+                for verb in rule["verbs"]
+            }
+
+        assert of(BLIND_OPTIONS) == {"create", "patch"}
+        assert of(OPTIONS) == {"get", "list", "watch", "create", "patch", "delete"}
+
+
+def _is_secret(entry: Object) -> bool:
+    return (entry.get("objectRef") or {}).get("resource") == "secrets"

@@ -1,0 +1,150 @@
+"""Syncing: both controllers of secretsync over one cluster in memory, and people's Secrets."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+
+from hedgerow.contract import Controller
+from hedgerow.controllers.secretsync.controller import secretsync
+from hedgerow.controllers.secretsync.options import Options
+from hedgerow.controllers.secretsync.sharing import SOURCES, TARGET_NAME
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow.runtime.reports import Reports
+from hedgerow.testing.memory.kinds import BUILTIN, NAMESPACE
+from hedgerow.testing.memory.server import Server
+from runtime.world import World
+
+Object = dict[str, Any]
+HOME = "secretsync"
+TYPE = "k8s.ziwon.dev/secretsync"
+MANAGER = "hedgerow-secretsync"
+
+
+def coded(value: str) -> str:
+    """Return a value as it is in `data`."""
+    return b64encode(value.encode()).decode()
+
+
+class Syncing:
+    """One operator that runs secretsync, over a server with some namespaces."""
+
+    def __init__(self, *namespaces: str, options: Options | None = None) -> None:
+        self.server = Server((*BUILTIN, NAMESPACE), namespaces=())
+        self.controller: Controller[Any] = secretsync(options or Options())
+        for name in (HOME, "kube-system", *(namespaces or ("team-a", "team-b"))):
+            self.open(name)
+        self.reports = Reports()
+        self.worlds = self._lives()
+
+    def _lives(self) -> tuple[World, World]:
+        assert self.controller.informs is not None
+        reports = self.reports
+        both = (self.controller, self.controller.informs.controller)
+        copying, reporting = (
+            World(controller=one, server=self.server, reports=lambda: reports) for one in both
+        )
+        return copying, reporting
+
+    def restart(self, *, options: Options | None = None) -> None:
+        """End this life of the operator and begin another, with other options if given."""
+        if options is not None:
+            self.controller = secretsync(options)
+        self.reports = Reports()
+        self.worlds = self._lives()
+
+    async def settle(self) -> None:
+        for _ in range(12):
+            before = self.server.version
+            for world in self.worlds:
+                await world.settle()
+            if self.server.version == before:
+                break
+        assert [failure for world in self.worlds for failure in world.failures] == []
+
+    @property
+    def writes(self) -> list[str]:
+        """The operator's mutating requests, those of Events left out."""
+        found = [line for world in self.worlds for line in world.writes]
+        return [line for line in found if "Event" not in line]
+
+    # --- people -------------------------------------------------------------------------------
+
+    def open(self, name: str, **labels: str) -> None:
+        self.server.open_namespace(name)
+        meta = {"name": name, "labels": labels}
+        self.server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}, "kubectl")
+
+    def label(self, name: str, **labels: str | None) -> None:
+        target = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        self.server.merge(target, {"metadata": {"labels": labels}}, "kubectl-label")
+
+    def terminate(self, name: str) -> None:
+        """Delete a namespace, which its own finalizer keeps for now."""
+        target = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        self.server.merge(target, {"metadata": {"finalizers": ["kubernetes"]}}, "kube")
+        self.server.delete(target)
+        self.server.terminate(name)
+
+    def source(self, name: str, data: dict[str, str], target: str = "", **more: Any) -> Object:
+        """Make or change a source as `kubectl apply --server-side` does."""
+        annotations = more.pop("annotations", {}) | ({TARGET_NAME: target} if target else {})
+        body = {
+            **secret(name, HOME, annotations),
+            "type": TYPE,
+            "data": {key: coded(value) for key, value in data.items()},
+            **more,
+        }
+        made = self.server.apply(body, "kubectl", force=True)[0]
+        self.server.now += 1
+        return made
+
+    def put(self, name: str, namespace: str, data: dict[str, str], by: str = "somebody") -> None:
+        """Apply keys to a Secret somewhere, by force."""
+        coding = {key: coded(value) for key, value in data.items()}
+        self.server.apply({**secret(name, namespace), "data": coding}, by, force=True)
+
+    def delete(self, name: str, namespace: str = HOME, *, forced: bool = False) -> None:
+        """Delete a Secret; `forced`: remove its finalizers as well."""
+        if forced:
+            self.server.merge(secret(name, namespace), {"metadata": {"finalizers": None}}, "admin")
+        self.server.delete(secret(name, namespace))
+
+    # --- looks --------------------------------------------------------------------------------
+
+    def get(self, name: str, namespace: str = HOME) -> Object | None:
+        return self.server.get(secret(name, namespace))
+
+    def data(self, name: str, namespace: str) -> Object | None:
+        found = self.get(name, namespace)
+        return None if found is None else found.get("data", {})
+
+    def parts(self, name: str, namespace: str) -> list[Object]:
+        found = self.get(name, namespace)
+        assert found is not None
+        return json.loads(found["metadata"]["annotations"][SOURCES])
+
+    def told(self, name: str) -> dict[str, str]:
+        """The reasons and messages of a source's conditions, by their type."""
+        found = self.get(name)
+        assert found is not None
+        text = found["metadata"].get("annotations", {}).get(STATUS_ANNOTATION, "{}")
+        conditions = json.loads(text).get("conditions", [])
+        return {one["type"]: f"{one['reason']}: {one['message']}" for one in conditions}
+
+    def events(self, kind: str = "Secret") -> list[tuple[str, str, str]]:
+        """The regarded object and reason of each Event about a kind."""
+        found = self.server.list("events.k8s.io", "Event").items
+        return sorted(
+            (one["regarding"]["namespace"], one["regarding"]["name"], one["reason"])
+            for one in found
+            if one["regarding"]["kind"] == kind
+        )
+
+
+def secret(name: str, namespace: str, annotations: dict[str, str] | None = None) -> Object:
+    meta: Object = {"name": name, "namespace": namespace}
+    if annotations:
+        meta["annotations"] = annotations
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta}

@@ -1,0 +1,108 @@
+"""The options of secretsync: which Secrets are copied to which namespaces, and the rights."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from hedgerow.controllers.secretsync.controller import configured
+from hedgerow.controllers.secretsync.options import Options, selects
+from hedgerow.deploy.rights import Right, by_namespace, of_controllers
+from hedgerow.process.preflight import _needed
+from hedgerow.registry import Registry
+
+LABELS = {"team": "a", "sync": "yes", "empty": ""}
+
+
+class TestSelector:
+    @pytest.mark.parametrize(
+        ("selector", "chosen"),
+        [
+            ("", True),
+            ("sync=yes", True),
+            ("sync == yes, team!=b", True),
+            ("sync=no", False),
+            ("sync", True),
+            ("!sync", False),
+            ("!other,sync", True),
+            ("team in (a, b)", True),
+            ("team in (b)", False),
+            ("team notin (b),other!=x", True),
+            ("other notin (x)", True),
+            ("other in (x)", False),
+            ("empty=", True),
+        ],
+    )
+    def test_it_selects_as_kubectl_does(self, selector, chosen):
+        assert selects(selector, LABELS) is chosen
+
+    @pytest.mark.parametrize("selector", ["a b", "a in", "a in (b", "=b", "a,,b", "(a)", "a=b c"])
+    def test_one_that_cannot_be_read_is_refused(self, selector):
+        with pytest.raises(ValueError, match="is no label selector"):
+            Options(selector=selector)
+
+
+class TestReading:
+    def test_what_is_given_replaces_the_default(self):
+        given = {"namespace": "vault", "skip": "a,b", "blind": "true", "interval": "1h"}
+
+        assert Options.read(given) == Options(
+            namespace="vault", skip=("a", "b"), blind=timedelta(hours=1)
+        )
+        assert Options.read({}) == Options()
+        assert Options.read({"interval": "1h"}) == Options()
+
+    @pytest.mark.parametrize(
+        ("given", "why"),
+        [
+            ({"namespace": "Vault"}, "no namespace's name"),
+            ({"skip": "a,-b"}, "no namespace's name"),
+            ({"type": "a b"}, "no type of a Secret"),
+            ({"type": "a,metadata.name=b"}, "no type of a Secret"),
+            ({"blind": "true", "interval": "1s"}, "no interval from 10s to 24h"),
+            ({"blind": "true", "interval": "often"}, "no interval from 10s to 24h"),
+        ],
+    )
+    def test_what_is_not_valid_is_refused(self, given, why):
+        with pytest.raises(ValueError, match=why):
+            Options.read(given)
+
+
+class TestRights:
+    def rights(self, **given: str) -> dict[str, set[tuple[str, str]]]:
+        found = by_namespace(of_controllers(Registry((configured(given),)).controllers))
+        return {
+            namespace: {(right.resource, right.verb) for right in granted}
+            for namespace, granted in found.items()
+        }
+
+    def test_namespaces_are_only_watched_and_secrets_are_written(self):
+        found = self.rights()
+
+        verbs = {verb for resource, verb in found[""] if resource == "secrets"}
+        assert verbs == {"get", "list", "watch", "create", "patch", "delete"}
+        assert {v for r, v in found[""] if r == "namespaces"} == {"list", "watch"}
+        assert found.keys() == {""}
+
+    def test_blind_it_may_read_the_sources_alone_and_delete_nothing(self):
+        found = self.rights(blind="true", namespace="vault")
+
+        assert {v for r, v in found[""] if r == "secrets"} == {"create", "patch"}
+        assert found["vault"] == {("secrets", verb) for verb in ("get", "list", "watch")}
+        assert Right("", "secrets", "delete") not in of_controllers(
+            Registry((configured({"blind": "true"}),)).controllers
+        )
+
+    def test_what_is_looked_for_at_the_start_is_what_is_granted(self):
+        controllers = Registry((configured({"blind": "true"}),)).controllers
+        granted = of_controllers(controllers)
+        asked = {
+            Right(api.group, api.plural, verb, namespace=where)
+            for controller in controllers
+            for where in ("", "secretsync")
+            for api, verbs in _needed(controller, where)
+            for verb in verbs
+        }
+
+        assert asked == {right for right in granted if right.resource != "events"}
