@@ -81,7 +81,7 @@ class TestWhose:
         part = oversized.reduced(
             before, Oversize(2, 1, "object"), "hedgerow-cronjob", [START_GUARD]
         )
-        store._scale, store._entries[key].obj = scale, part
+        store._scale, store._entries[key].obj = scale, scale.weigh((store, key), part)
         world.delete("CronJob")
         world.deliver(kind="CronJob")
 
