@@ -82,8 +82,9 @@ def cluster(monkeypatch) -> Cluster:
 
 
 @pytest.fixture
-def typed(cluster, capsys):
-    """Type a line; give the exit code, standard output and error."""
+def typed(cluster, capsys, monkeypatch):
+    """Type a line without a terminal; give the exit code, standard output and error."""
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def run(*words: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
