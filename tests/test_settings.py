@@ -120,8 +120,8 @@ class TestTogether:
 
 
 class TestFlags:
-    def test_every_setting_but_the_global_one_has_a_flag(self):
-        assert set(Settings.model_fields) - set(flags()) == {"debug", "program"}
+    def test_every_setting_has_a_flag_but_the_global_ones_and_those_of_single_controllers(self):
+        assert set(Settings.model_fields) - set(flags()) == {"debug", "options", "program"}
 
     def test_no_two_share_a_name_or_a_variable(self):
         told = [flag for _, flag in flags().values()]
