@@ -54,8 +54,8 @@ class TestAnchors:
         same = Mutant(
             "same",
             "hedgerow.runtime.cache.store",
-            "return len(self._objects)",
-            "return self._objects.__len__()",
+            "return len(self._entries)",
+            "return self._entries.__len__()",
         )
 
         assert caught(same, lambda: iter(wrong(tried(next(iter(BY_NAME.values())))))) == ""
