@@ -159,6 +159,7 @@ def collect(people: People, kinds: tuple[Object, ...]) -> bool:
     alive = {
         controller["metadata"]["uid"]
         for each in ALL.controllers
+        if each.is_custom
         for controller in people.every(
             {
                 "apiVersion": each.resource.api.group_version,
