@@ -39,6 +39,9 @@ class TestObserved:
         assert not observed.is_refused(Deployment, "api")
         assert not observed.is_refused(Service, "web")
 
+    def test_annotations_say_nothing_of_a_field_unless_told(self):
+        assert not Observed(NOW).word(Deployment, "web", "spec", "replicas")
+
     def test_claimable_objects_are_found_like_children(self):
         one = Deployment({"metadata": {"name": "web"}})
 

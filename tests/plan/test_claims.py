@@ -349,6 +349,13 @@ class TestWaiting:
         assert [leaf.path for leaf in write.claims] == [".spec.replicas"]
         assert stage.replicas == 3
 
+    def test_what_is_never_taken_by_force_has_a_reason_of_its_own(self, stage):
+        policy = field_policy_of({"hedgerow.dev/claim": "Deployment/web: spec.selector"})
+        wanted = Claim(Deployment, "web", {"spec": {"selector": {"matchLabels": {"a": "b"}}}})
+
+        (line,) = stage.plan(wanted, field_policy=policy).ignored
+        assert "what selects pods" in line
+
     def test_what_yields_as_well_says_so(self, stage):
         both = field_policy_of(
             {

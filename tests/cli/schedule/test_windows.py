@@ -75,6 +75,7 @@ def cluster(monkeypatch) -> Cluster:
             api=next(a for a in apis if a.kind.lower() == word), others=(), failed=()
         )
 
+    monkeypatch.delenv("COLUMNS", raising=False)  # with it, lines are as long as it says
     monkeypatch.setattr(client, "connect", connect)
     monkeypatch.setattr("hedgerow.cli.targets.find", find)
     monkeypatch.setattr(explain, "SystemClock", lambda: SimpleNamespace(now=lambda: NOW))
