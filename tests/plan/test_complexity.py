@@ -391,9 +391,6 @@ GATE: dict[str, Function] = {
     "redaction.concealed": lambda m, c: m.redaction.concealed(
         {"kind": "Secret", "data": dict.fromkeys(elements(c), "x")}, str
     ),
-    "redaction.without_values": lambda m, c: m.redaction.without_values(
-        {"kind": "Secret", "data": {"a": "hunter2"}}, str(c.live)
-    ),
     "redaction.both": lambda m, c: m.redaction.both("Deployment", ("f:spec",), c.live, c.after),
     "redaction.shown": lambda m, c: m.redaction.shown("Deployment", ("f:spec",), c.live),
     "redaction.worded": lambda m, c: m.redaction.worded(c.live),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64decode
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.canonical import identical
@@ -12,7 +11,7 @@ from hedgerow.fields.paths import is_map
 from hedgerow.validation import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from hedgerow_schemas.base import Object
 
@@ -22,9 +21,6 @@ LONGEST: Final = 500
 """The most characters of a value in one line of a page."""
 LONGEST_VALUE: Final = 120
 """The most characters of a value in a status, an Event or a sentence."""
-
-SHORTEST_VALUE: Final = 4
-"""The fewest characters of a Secret's value that is searched for in a text."""
 
 _SECRETS: Final = frozenset({"secret", "secrets"})
 _PRIVATE: Final = (("f:data",), ("f:stringData",), ("f:metadata", "f:annotations"))
@@ -49,30 +45,6 @@ def is_private(kind: str, field_path: Sequence[str]) -> bool:
         all(one == other for one, other in zip(field_path, place, strict=False))
         for place in _PRIVATE
     )
-
-
-def without_values(body: Mapping[str, Any], text: str) -> str:
-    """Return a text, such as an error's, without the values of a Secret that was sent.
-
-    Webhooks may repeat in their refusal what they were asked about. Values of fewer than four
-    characters are not searched for.
-    """
-    if not is_secret(str(body.get("kind", ""))):
-        return text
-    data: Mapping[str, Any] = body.get("data") or {}
-    coded = {str(value) for value in data.values()}
-    values = coded | {_decoded(value) for value in coded}
-    for value in sorted(values, key=len, reverse=True):
-        if len(value) >= SHORTEST_VALUE:
-            text = text.replace(value, HIDDEN)
-    return text
-
-
-def _decoded(value: str) -> str:
-    try:
-        return b64decode(value, validate=True).decode()
-    except ValueError:
-        return ""
 
 
 def concealed(live: Object, conceal: Callable[[Any], Any]) -> Object:

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from hedgerow.kube import wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from hedgerow_schemas.base import Object
 
@@ -90,11 +90,21 @@ class KubeError(Exception):
         """Return one line: the request, then what was wrong."""
         return f"{self.request}: {self.message}" if self.request else self.message
 
-    def hide(self, hidden: Callable[[str], str]) -> None:
-        """Replace what must not be shown in the message and causes."""
-        self.message = hidden(self.message)
+    def withhold(self) -> None:
+        """Replace the server's words by its reason and the fields that it names.
+
+        They are an admission webhook's or a validation's, and may repeat values of the object in
+        any spelling. A conflict, and what was never answered, has no such words.
+        """
+        if not self.code or isinstance(self, Conflict):
+            return
+        fields = ", ".join(dict.fromkeys(one.field for one in self.causes[:_SHOWN] if one.field))
+        what = " ".join(filter(None, (f"refused with {self.code}", self.reason)))
+        about = f" about {fields}" if fields else ""
+        self.message = f"{what}{about}; the reason's text may repeat values, and is not shown"
         self.args = (self.message,)
-        self.causes = tuple(replace(one, message=hidden(one.message)) for one in self.causes)
+        self.status = {"reason": self.reason}
+        self.causes = tuple(replace(one, message="") for one in self.causes)
 
     @property
     def reason(self) -> str:

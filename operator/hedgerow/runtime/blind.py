@@ -6,12 +6,14 @@ managed fields, and what we declared ourselves.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from hedgerow.fields import managed
-from hedgerow.kube.errors import Forbidden, Invalid
+from hedgerow.kube.errors import Forbidden, Invalid, KubeError
 from hedgerow.objects import controller_reference, identity, metadata
 from hedgerow.runtime.applier import Applier
+from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,10 +74,24 @@ class BlindApplier(Applier):
             if error.terminating or not error.causes:
                 raise
             return nobodys  # the policy keeps us from what is not ours
+        except KubeError as error:
+            error.withhold()
+            raise
         if found.created:
             return None
         live = {**identity(ref), "metadata": metadata(found.object)}
-        return live if managed.entry(live, self.field_manager) else nobodys
+        return live if self._is_declared_ours(live, owner) else nobodys
+
+    def _is_declared_ours(self, live: Object, owner: ObjectRef) -> bool:
+        """Return whether our own entry holds the owner reference.
+
+        The answer shows the one that the dry run adds. Without it, a Secret is not ours any more,
+        though our entry may still hold its type.
+        """
+        tree = managed.entry(live, self.field_manager) or {}
+        held = View(tree).mapping("f:metadata", "f:ownerReferences")
+        ours = {"uid": owner.uid}
+        return any(key.startswith("k:") and json.loads(key[2:]) == ours for key in held)
 
     async def find(self, ref: ObjectRef) -> Object | None:
         """Return what `read` does: there is no right to list. Raises KubeError."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
@@ -175,8 +175,10 @@ class ControllerRunner:
         """Queue a resource that there are other reports about; it may be gone already."""
         if key == ALL:
             self.enqueue_all(())
-        elif self._cache.resource(key) is not None:
-            self.queue.add(key)
+            return
+        with suppress(LookupError):  # it may be in a namespace that is not watched
+            if self._cache.resource(key) is not None:
+                self.queue.add(key)
 
     def _known_keys(self) -> tuple[Key, ...] | None:
         """Return the keys of all resources, or None until all caches are filled."""

@@ -100,15 +100,14 @@ class ResourcePlanner:
         live = self.cache.resource(key)
         if live is None or metadata(live)["uid"] != state.uid:
             return None
-        if is_terminating(live) and self.controller.finalizer not in finalizers_of(live):
+        going = is_terminating(live)
+        if going and self.controller.finalizer not in finalizers_of(live):
             return None
         if self.controller.is_for_namespaces and key[1] == self.own_namespace:
             return None
-        if (
-            state.namespace_terminating
-            or self.is_terminating(self.controller.home(key))
-            or self.other_installation(live, state)
-        ):
+        # Letting a resource go is a change, and possible in a namespace that waits for it.
+        closed = state.namespace_terminating or self.is_terminating(self.controller.home(key))
+        if (closed and not going) or self.other_installation(live, state):
             return None
         return live
 
@@ -367,7 +366,7 @@ class ResourcePlanner:
         for child in desired.children:
             kind = child.kind.api.kind
             store = self.cache.child_store(kind, namespace)
-            obj = store.get((namespace, child.name))
+            obj = store.peek((namespace, child.name))
             if obj is not None:
                 found[(kind, child.name)] = obj
         return found

@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded
+from hedgerow import View
 from hedgerow.controllers.secretsync.options import Options
-from hedgerow.controllers.secretsync.sharing import FINALIZER, TARGET_TYPE
+from hedgerow.controllers.secretsync.sharing import (
+    FINALIZER,
+    SOURCES,
+    TARGET_TYPE,
+    Part,
+    Source,
+    parts_of,
+)
 from hedgerow.fields import managed
 from hedgerow.kube import errors
 
@@ -389,7 +397,9 @@ class TestValues:
 
         async def refuse(sent):
             if sent.verb == "apply" and sent.namespace == "team-a":
-                raise errors.Invalid(f"weak: {marker}, {coded(marker)}")
+                causes = (errors.Cause("data[password]", "", marker),)
+                said = f"weak: {marker}, {coded(marker)}"
+                raise errors.Invalid(said, causes=causes, code=422)
 
         sync.worlds[0].cluster.before = refuse
         sync.source("app", {"password": marker})
@@ -397,9 +407,107 @@ class TestValues:
 
         told = str([sync.told("app"), sync.server.list("events.k8s.io", "Event").items])
         told += str([world.logs.entries for world in sync.worlds])
-        assert "weak: (hidden), (hidden)" in told
+        assert "refused with 422 about data[password]" in told
+        assert "weak" not in told
         assert marker not in told
         assert coded(marker) not in told
+
+    async def test_nor_does_a_refusal_of_what_has_no_value_in_it(self):
+        sync = Syncing("team-a")
+        marker = "pl4nted-m4rker"
+
+        async def refuse(sent):
+            if sent.api.kind == "Secret" and sent.namespace == HOME:
+                raise errors.Forbidden(f"the webhook says {marker}", code=403)
+
+        sync.worlds[1].cluster.before = refuse
+        sync.source("app", {"password": marker})
+        await sync.settle()
+
+        told = str([sync.told("app"), sync.server.list("events.k8s.io", "Event").items])
+        told += str([world.logs.entries for world in sync.worlds])
+        assert "refused with 403" in told
+        assert marker not in told
+
+
+class TestWhatOthersWriteOnACopy:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "[" * 100_000,
+            "7",
+            "null",
+            '{"name": "app"}',
+            "[7]",
+            '[{"namespace": [], "name": {}, "uid": 7, "keys": [[], {}]}]',
+            '[{"namespace": "secretsync", "name": "app", "uid": "u", "keys": 7}]',
+            '[{"namespace": "elsewhere", "name": "app", "uid": "u", "keys": []}]',
+        ],
+    )
+    async def test_nothing_in_its_annotation_stops_us(self, text):
+        sync = Syncing("team-a")
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        copy = sync.get("app", "team-a")
+        assert copy is not None
+        sync.server.merge(copy, {"metadata": {"annotations": {SOURCES: text}}}, "somebody")
+        await sync.settle()
+        sync.restart()
+        sync.source("app", {"password": "two"})
+        await sync.settle()
+
+        assert sync.data("app", "team-a") == {"password": coded("two")}
+
+    def test_only_what_can_be_read_is_believed(self):
+        def told(text: str) -> tuple[Part, ...]:
+            return parts_of(View({"metadata": {"annotations": {SOURCES: text}}}))
+
+        odd = '[{"namespace": "a", "name": "b", "uid": "c", "keys": ["k", 7]}, {"keys": "no"}]'
+        assert told(odd) == (Part("a", "b", "c", ("k",)), Part("", "", "", ()))
+        assert told("[" * 100_000) == ()
+        assert told("{") == ()
+
+
+class TestSources:
+    def test_a_long_name_has_a_label_that_is_short_and_its_own(self):
+        one, other = (
+            Source(View({"metadata": {"name": "x" * 70 + end}})).label for end in ("a", "b")
+        )
+
+        assert one != other
+        assert len(one.rpartition("/")[2]) <= 63
+
+    async def test_two_of_one_target_that_want_other_types_are_told_so(self):
+        sync = Syncing("team-a")
+        sync.source("one", {"a": "1"}, target="app")
+        sync.source("two", {"b": "2"}, target="app", annotations={TARGET_TYPE: "Opaque"})
+        await sync.settle()
+
+        assert "wants the type" in sync.told("one")["Stalled"]
+        assert "wants the type" in sync.told("two")["Stalled"]
+
+    async def test_one_that_cannot_be_read_leaves_what_it_shares_as_it_is(self):
+        sync = Syncing("team-a")
+        sync.source("one", {"a": "1"}, target="app")
+        sync.source("two", {"b": "2"}, target="app")
+        await sync.settle()
+        sync.source("two", {"b": "2"}, target="No Name")
+        sync.source("one", {"a": "changed"}, target="app")
+        await sync.settle()
+
+        assert sync.data("app", "team-a") == {"a": coded("1"), "b": coded("2")}
+
+    async def test_their_namespace_can_be_deleted(self):
+        sync = Syncing("team-a")
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        for world in sync.worlds:
+            world.going.add(HOME)
+        sync.delete("app")
+        await sync.settle()
+
+        assert sync.get("app") is None
+        assert sync.get("app", "team-a") is None
 
 
 class TestTwoWatches:

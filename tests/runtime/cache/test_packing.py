@@ -128,6 +128,25 @@ class TestStore:
 
         assert store.get(("ns", "n0")) is first
 
+    def test_over_the_budget_all_is_packed_before_anything_is_left_out(self):
+        budget = Budget(400_000)
+        store = Store({"owner": owners}, Scale(budget, family_of, manager="m"))
+        for number in range(100):
+            store.put({**thing(f"n{number}"), "text": "x" * 10_000})
+
+        assert budget.weight <= budget.most
+        assert sum(budget.reduced.values()) == 0
+
+    def test_one_that_is_only_peeked_at_stays_packed(self):
+        store, budget = packing_store()
+        store.put({**thing("a"), "text": "x" * 10_000})
+        store.put(thing("b", 2))
+        before = budget.weight
+
+        assert (store.peek(("ns", "a")) or {})["text"] == "x" * 10_000
+        assert store.peek(("ns", "none")) is None
+        assert budget.weight == before
+
     def test_a_family_that_is_large_is_never_packed(self):
         store, budget = packing_store()
         for number in range(40):

@@ -9,10 +9,12 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
+from hedgerow import View
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from hedgerow import Object, View
+    from hedgerow import Object
 
 DOMAIN: Final = "k8s.ziwon.dev"
 TARGET_NAME: Final = f"{DOMAIN}/target-name"
@@ -187,15 +189,24 @@ class Part:
 
 
 def parts_of(copy: View) -> tuple[Part, ...]:
-    """Return what a copy says of its sources; nothing if that cannot be read."""
+    """Return what a copy says of its sources; nothing if that cannot be read.
+
+    Whoever may edit a copy may write anything there.
+    """
     text = copy.mapping("metadata", "annotations").get(SOURCES)
     try:
-        return tuple(
-            Part(one["namespace"], one["name"], one["uid"], tuple(one["keys"]))
-            for one in json.loads(text or "[]")
-        )
-    except (ValueError, TypeError, KeyError):
+        read = json.loads(text or "[]")
+    except (ValueError, TypeError, RecursionError):
         return ()
+    return tuple(
+        Part(
+            part.text("namespace"),
+            part.text("name"),
+            part.text("uid"),
+            tuple(key for key in part.items("keys") if isinstance(key, str)),
+        )
+        for part in map(View, View({"parts": read}).items("parts"))
+    )
 
 
 def targets(sources: Iterable[Source]) -> dict[str, Target]:

@@ -151,8 +151,12 @@ class Kept(NamedTuple):
 
     @property
     def gain(self) -> int:
-        """The bytes that keeping only a part would free."""
-        return max(0, self.weight - STUB) if self.reducible else 0
+        """The bytes that keeping only a part would free, at least.
+
+        What is kept of an object is not packed, so a small packed object is left as it is.
+        """
+        stub = STUB if self.weight == self.whole else 2 * STUB
+        return max(0, self.weight - stub) if self.reducible else 0
 
 
 class Budget:
@@ -267,7 +271,9 @@ class Budget:
 
     def _pack_the_oldest(self) -> None:
         """Have the objects packed that nobody has asked for lately, until there is room."""
-        while self._decoded_weight > self.most_decoded and len(self._decoded) > 1:
+        while len(self._decoded) > 1 and (
+            self._decoded_weight > self.most_decoded or self.weight > self.most
+        ):
             place, _ = self._decoded.popitem(last=False)
             kept = self._places[place]
             self._decoded_weight -= kept.weight
@@ -281,6 +287,8 @@ class Budget:
 
     def settle(self) -> None:
         """Leave out the heaviest resources if all together take more than the budget."""
+        if self.weight > self.most:
+            self._pack_the_oldest()
         if self.weight <= self.most:
             self._sweep_from = self.most
         elif self._lent is None and self.weight > self._sweep_from:

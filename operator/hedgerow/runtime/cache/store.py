@@ -100,6 +100,11 @@ class Store:
         entry = self._entries.get(key)
         return None if entry is None else self._opened(key, entry)
 
+    def peek(self, key: Key) -> Object | None:
+        """Return what `get` does, from any thread: nothing is recorded of it."""
+        entry = self._entries.get(key)
+        return None if entry is None else self._decoded(entry)
+
     def content_version(self, key: Key) -> int:
         """Return a number that changes with a cached object, but not with its status alone.
 
@@ -178,7 +183,7 @@ class Store:
 
         `version` is that of the event, if the object may be newer: it was read after the event.
         """
-        self.version = max(self.version, int(version) if version else version_of(obj))
+        self.version = max(self.version, int(version) if version.isdecimal() else version_of(obj))
         return self._take(obj)
 
     def remove(self, obj: Object) -> Change | None:
@@ -234,8 +239,9 @@ class Store:
         return entry.obj
 
     def _decoded(self, entry: _Entry) -> Object:
-        """Return an object that only the store looks at."""
-        return self._packing.unpack(entry.packed) if entry.obj is None else entry.obj
+        """Return an object without keeping it decoded; the loop may pack it meanwhile."""
+        obj = entry.obj
+        return self._packing.unpack(entry.packed) if obj is None else obj
 
     def _outlives(self, item: Object, told: int) -> bool:
         """Return whether the cached object is newer, and a list of version `told` must have it."""
