@@ -280,10 +280,6 @@ def _always(_obj: View) -> bool:
     return True
 
 
-def _whole(obj: Object) -> Object:
-    return obj
-
-
 @dataclass(frozen=True, slots=True)
 class Claimable:
     """The objects of a kind on which a controller may claim fields.
@@ -300,7 +296,7 @@ class Claimable:
     kind: type[View]
     of: Callable[[View], Key | None] = namesake
     concerns: Callable[[View], bool] = _always
-    reduce: Callable[[Object], Object] = _whole
+    reduce: Callable[[Object], Object] = unreduced
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def granted(roles: Iterable[Object]) -> frozenset[Right]:
 
 def requests(audit: Audit, mark: int, user: str) -> list[Entry]:
     """Return all that a user asked after a mark, watches under way included."""
-    return [entry for entry in audit.entries(mark) if entry["user"]["username"] == user]
+    return [entry for entry in audit.entries(mark) if entry["user"].get("username") == user]
 
 
 def denied(entries: Iterable[Entry]) -> list[tuple[str, str, str]]:
