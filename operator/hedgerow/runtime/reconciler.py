@@ -230,14 +230,16 @@ class Reconciler:
                 # What is due there must not be late; what is left to do here may be.
                 asked = observation.desired.requeue_after
                 return Outcome(unfinished=True, requeue_after=asked, is_due=asked is not None)
-        self._forget_reports(current_pass.key)
+        if self._planner.writable(current_pass.key, current_pass.state) is None:
+            # Otherwise it is only not known yet what children there are.
+            self._forget_reports(current_pass.key)
         return self._leave_alone(current_pass.key)
 
     def _inform(self, observation: Observation, current_pass: _ReconcilePass) -> None:
         """Report to the resources that children are made from, before they are and after."""
         informs = self._controller.informs
-        if informs is None:
-            return
+        if informs is None or not observation.is_readable:
+            return  # what children there are is not known then: the last report holds
         problems = self._problems(observation, current_pass)
         found = reports_of(self._controller, informs, observation, problems)
         self._planner.reports.tell(informs.controller.name, current_pass.key, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Callable
 from typing import Any
 
 from hedgerow.contract import Controller
@@ -11,6 +12,7 @@ from hedgerow.controllers.secretsync.controller import secretsync
 from hedgerow.controllers.secretsync.options import Options
 from hedgerow.controllers.secretsync.sharing import SOURCES, TARGET_NAME
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.reports import Reports
 from hedgerow.testing.memory.kinds import BUILTIN, NAMESPACE
 from hedgerow.testing.memory.server import Server
@@ -30,7 +32,13 @@ def coded(value: str) -> str:
 class Syncing:
     """One operator that runs secretsync, over a server with some namespaces."""
 
-    def __init__(self, *namespaces: str, options: Options | None = None) -> None:
+    def __init__(
+        self,
+        *namespaces: str,
+        options: Options | None = None,
+        budget: Callable[[], Budget] | None = None,
+    ) -> None:
+        self._budget = budget
         self.server = Server((*BUILTIN, NAMESPACE), namespaces=())
         self.controller: Controller[Any] = secretsync(options or Options())
         for name in (HOME, "kube-system", *(namespaces or ("team-a", "team-b"))):
@@ -43,7 +51,8 @@ class Syncing:
         reports = self.reports
         both = (self.controller, self.controller.informs.controller)
         copying, reporting = (
-            World(controller=one, server=self.server, reports=lambda: reports) for one in both
+            World(controller=one, server=self.server, reports=lambda: reports, budget=self._budget)
+            for one in both
         )
         return copying, reporting
 
