@@ -260,8 +260,8 @@ class Informs:
 
     What is found about a child is reported to these resources: they get `Observed.reports`. The
     resource of the child itself is not written at all, and gets no Events. `of` returns the keys of
-    the resources from which a child is made. It reads the metadata alone, of a live child as well
-    as of one that is declared.
+    the resources from which a child is made. It reads the metadata alone: what our field manager
+    holds of that of a live child, or that of one that is declared.
 
     `Observed.in_use` is true while any child is made from a resource, and until each of this
     controller's resources has had a pass since the start.

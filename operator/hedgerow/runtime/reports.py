@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hedgerow.contract import Absent, Apply, Controller, Create, Informs, Key, Report
+from hedgerow.fields.applyconfiguration import extract
 from hedgerow.plan.conflict_reports import holder
 
 if TYPE_CHECKING:
@@ -142,11 +143,16 @@ def reports_of(
 
 
 def _children(controller: Controller[Resource], observation: Observation) -> Iterator[View]:
-    """Yield the live children, and the declared ones as far as they are declared."""
+    """Yield what we hold of the live children, and the declared ones as far as they are declared.
+
+    Others may write anything on a child: what they hold there names no resource.
+    """
     kinds = {kind.api.kind: kind for kind in controller.owns}
+    manager = observation.plan_input.field_manager
     for (kind, _), obj in observation.plan_input.live.items():
-        if kind in kinds:
-            yield kinds[kind](obj)
+        held = extract(obj, manager) if kind in kinds else None
+        if held is not None:
+            yield kinds[kind](held)
     for child in observation.desired.children:
         match child:
             case Apply() | Create():

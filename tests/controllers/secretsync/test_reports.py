@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from controllers.secretsync.syncing import Syncing, coded
+from controllers.secretsync.syncing import HOME, Syncing, coded, secret
+from hedgerow.controllers.secretsync.sharing import SOURCES
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.runtime.cache.budget import Budget
 
@@ -54,3 +57,29 @@ class TestWhatIsNotKnown:
         await sync.settle()
         assert sync.get("app") is None
         assert sync.data("app", "team-a") == {"theirs": coded("kept")}
+
+
+class TestWhatACopySaysOfItself:
+    @pytest.mark.parametrize("emptied", [False, True])
+    async def test_others_cannot_hold_a_source_by_naming_it_on_a_copy(self, emptied):
+        sync = Syncing("team-a")
+        sync.source("app", {"password": "one"})
+        made = sync.source("victim", {"password": "two"})
+        await sync.settle()
+        parts = [
+            *sync.parts("app", "team-a"),
+            {"namespace": HOME, "name": "victim", "uid": made["metadata"]["uid"], "keys": []},
+        ]
+        meta = {"annotations": {SOURCES: json.dumps(parts)}}
+        if emptied:
+            meta |= {"managedFields": [{}]}
+        sync.server.merge(secret("app", "team-a"), {"metadata": meta}, "somebody")
+        await sync.settle()
+        sync.delete("victim")
+        await sync.settle()
+
+        assert sync.get("victim") is None
+        assert sync.get("victim", "team-a") is None
+        sync.delete("app")
+        await sync.settle()
+        assert sync.get("app") is None

@@ -174,8 +174,8 @@ def reduced(secret: Object) -> Object:
     return {**secret, "metadata": meta}
 
 
-def _sources_of(copy: View) -> Iterable[Key]:
-    return [(part.namespace, part.name) for part in parts_of(copy)]
+def _sources_of(namespace: str, copy: View) -> Iterable[Key]:
+    return [(namespace, part.name) for part in parts_of(copy) if part.namespace == namespace]
 
 
 def _sources(options: Options) -> Relation:
@@ -210,7 +210,7 @@ def secretsync(
         shared=(Shared(Secret, keeps=("type",)),),
         child_names={Secret: ("*",)},
         blind=options.blind,
-        informs=Informs(sources or secretsource(options), _sources_of),
+        informs=Informs(sources or secretsource(options), partial(_sources_of, options.namespace)),
         opt_in=True,
         options=OPTIONS,
         configure=configured,
