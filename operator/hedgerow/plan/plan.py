@@ -18,6 +18,7 @@ from hedgerow.fields.ownership import (
     with_held_items,
     without_yielded,
 )
+from hedgerow.fields.paths import SELF
 from hedgerow.fields.redaction import shown
 from hedgerow.objects import controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import Problem
@@ -49,6 +50,7 @@ from hedgerow.plan.writes import (
     release,
 )
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, unmatched
+from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Child, Claim, Shared
     from hedgerow.fields.ownership import Leaf, Verdict
     from hedgerow.fields.sets import FieldPath
-    from hedgerow_schemas.base import ApiResource, ContestedField, Object, View
+    from hedgerow_schemas.base import ApiResource, ContestedField, Object
 
 
 RESTORE_ONCE_IN = timedelta(minutes=10)
@@ -408,9 +410,18 @@ class _OwnPlanner(ClaimPlanner):
 
 
 def _is_empty(live: Object, want: Object, manager: str) -> bool:
-    """Return whether a field manager holds nothing of an object but metadata and what it keeps."""
+    """Return whether a field manager holds nothing of an object but what it keeps.
+
+    Of the metadata, only labels and annotations can be more than that.
+    """
     held = managed.entry(live, manager) or {}
-    return held.keys() <= {"f:metadata", *(f"f:{name}" for name in want)}
+    meta, kept = View(held).mapping("f:metadata"), View(want).mapping("metadata")
+    return held.keys() <= {"f:metadata", *(f"f:{name}" for name in want)} and all(
+        element.removeprefix("f:") in (kept.get(part) or {})
+        for part in ("labels", "annotations")
+        for element in View(meta).mapping(f"f:{part}")
+        if element != SELF
+    )
 
 
 def _parted(

@@ -10,6 +10,7 @@ import json
 from typing import TYPE_CHECKING
 
 from hedgerow.fields import managed
+from hedgerow.fields.ownership import is_before_first_apply
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError
 from hedgerow.objects import controller_reference, identity, metadata
 from hedgerow.runtime.applier import Applier
@@ -86,12 +87,16 @@ class BlindApplier(Applier):
         """Return whether our own entry holds the owner reference.
 
         The answer shows the one that the dry run adds. Without it, a Secret is not ours any more,
-        though our entry may still hold its type.
+        though our entry may still hold its type. If somebody emptied the managed fields, the
+        server's entry for what was there before the dry run tells.
         """
-        tree = managed.entry(live, self.field_manager) or {}
-        held = View(tree).mapping("f:metadata", "f:ownerReferences")
         ours = {"uid": owner.uid}
-        return any(key.startswith("k:") and json.loads(key[2:]) == ours for key in held)
+        return any(
+            key.startswith("k:") and json.loads(key[2:]) == ours
+            for holder, _, tree in managed.entries(live)
+            if holder.is_applier(self.field_manager, "") or is_before_first_apply(holder)
+            for key in View(tree).mapping("f:metadata", "f:ownerReferences")
+        )
 
     async def find(self, ref: ObjectRef) -> Object | None:
         """Return what `read` does: there is no right to list. Raises KubeError."""

@@ -216,6 +216,29 @@ class TestRemoval:
         assert sync.get("app") is None
         assert sync.data("app", "team-a") == {}
 
+    @pytest.mark.parametrize("restarted", [False, True])
+    async def test_a_copy_of_which_others_hold_all_keys_does_not_keep_the_source(self, restarted):
+        sync = blind()
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        sync.put("app", "team-a", {"password": "mine"})
+        sync.source("app", {"password": "two"})
+        await sync.settle()
+        sync.delete("app")
+        if restarted:
+            sync.restart()
+        await sync.settle()
+
+        assert sync.get("app") is None
+        live = sync.get("app", "team-a")
+        assert live is not None
+        assert live["data"] == {"password": coded("mine")}
+        assert live["metadata"]["labels"] == {"hedgerow.dev/controller": "secretsync"}
+        before = len(sync.writes)
+        sync.server.now += 3700
+        await sync.settle()
+        assert sync.writes[before:] == []
+
     async def test_one_of_several_sources_takes_its_keys_with_it(self):
         sync = blind()
         sync.source("db", {"user": "one"}, target="app")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
-from controllers.secretsync.syncing import HOME, Syncing, coded, secret
+from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded, secret
+from hedgerow.controllers.secretsync.options import Options
 from hedgerow.controllers.secretsync.sharing import SOURCES
+from hedgerow.fields import managed
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.runtime.cache.budget import Budget
 
@@ -83,3 +86,34 @@ class TestWhatACopySaysOfItself:
         sync.delete("app")
         await sync.settle()
         assert sync.get("app") is None
+
+
+class TestEmptiedManagedFields:
+    @pytest.mark.parametrize("blind", [None, timedelta(hours=1)])
+    @pytest.mark.parametrize("restarted", [False, True])
+    async def test_the_copy_stays_ours_with_its_keys_contested_until_it_goes(
+        self, blind, restarted
+    ):
+        sync = Syncing("team-a", options=Options(blind=blind))
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        emptied = {"metadata": {"managedFields": [{}]}}
+        sync.server.merge(secret("app", "team-a"), emptied, "somebody")
+        if restarted:
+            sync.restart()
+        sync.server.now += 3700
+        await sync.settle()
+        live = sync.get("app", "team-a")
+        assert live is not None
+        assert managed.entry(live, MANAGER) is not None
+
+        sync.source("app", {"password": "two", "user": "three"})
+        await sync.settle()
+        assert sync.data("app", "team-a") == {"password": coded("one"), "user": coded("three")}
+        assert "held by before-first-apply (Update), in team-a" in sync.told("app")["Contested"]
+        assert "NameTaken" not in str(sync.told("app"))
+
+        sync.delete("app")
+        await sync.settle()
+        assert sync.get("app") is None
+        assert sync.data("app", "team-a") == {"password": coded("one")}
