@@ -181,7 +181,8 @@ class Desired:
     `children` are all owned objects, `claims` all fields held on other objects. Other children are
     deleted once these are written. The status of a built-in resource is not written: of `status`,
     only the conditions count. `hold` keeps a built-in resource that is being deleted, by the
-    controller's `finalizer`, until a pass returns without it.
+    controller's `finalizer`, until a pass returns without it. `reports` are added to what the
+    controller that this one `informs` is told, by the keys of its resources.
     """
 
     children: tuple[Child, ...] = ()
@@ -190,6 +191,9 @@ class Desired:
     requeue_after: timedelta | None = None
     claims: tuple[Claim, ...] = ()
     hold: bool = False
+    reports: Mapping[Key, tuple[Report, ...]] = field(
+        default_factory=dict[Key, "tuple[Report, ...]"]
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,11 @@ class Meters:
             "Fields taken from another field manager by the annotation hedgerow.dev/claim.",
             "controller manager",
         )
+        self.problems = self._counter(
+            "logged_problems",
+            "Problems of resources that get neither a status nor Events: only the log has them.",
+            "controller",
+        )
 
     def _of_caches(self) -> None:
         self.refusals = self._counter(
@@ -216,6 +221,8 @@ class Meter:
         self._passes = {name: meters.passes.labels(controller, name) for name in OUTCOMES}
         self._applies = {name: meters.applies.labels(controller, name) for name in ACTIONS}
         self._duration = meters.pass_duration.labels(controller)
+        self.logged = meters.problems.labels(controller).inc
+        """Called when the log tells a problem that nothing else tells."""
         self._names: set[str] = set()
         self._contested: dict[Key, Tally[str]] = {}
         self.waited = meters.queue_wait.labels(controller).observe

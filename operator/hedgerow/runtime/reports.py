@@ -135,7 +135,7 @@ def reports_of(
         held = f"is held by {holder(field)}" if field.manager else "is held by nobody"
         told = Report(by, field.object, "FieldConflict", f"{field.object}: {field.path} {held}")
         said.setdefault((kind, name), []).append(told)
-    found: dict[Key, list[Report]] = {}
+    found = {key: list(reports) for key, reports in observation.desired.reports.items()}
     for child in _children(controller, observation):
         for key in informs.of(child):
             found.setdefault(key, []).extend(said.get((child.api.kind, child.name), ()))

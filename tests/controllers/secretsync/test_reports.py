@@ -117,3 +117,45 @@ class TestEmptiedManagedFields:
         await sync.settle()
         assert sync.get("app") is None
         assert sync.data("app", "team-a") == {"password": coded("one")}
+
+
+class TestWhatIsToldNowhereElse:
+    async def test_a_problem_of_the_namespace_itself_is_logged_once_and_counted(self):
+        sync = Syncing("team-a")
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
+        claim = {CLAIM: "Secret/app"}
+        sync.server.merge(namespace, {"metadata": {"annotations": claim}}, "somebody")
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+
+        copying = sync.worlds[0]
+        assert sync.data("app", "team-a") == {"password": coded("one")}
+        logged = [
+            (entry["log_level"], entry["object"], entry["reason"])
+            for world in sync.worlds
+            for entry in world.logs.entries
+            if entry["event"] == "problem"
+        ]
+        assert logged == [("warning", "team-a", "InvalidAnnotation")]
+        labels = {"controller": "secretsync"}
+        value = copying.meters.registry.get_sample_value("hedgerow_logged_problems_total", labels)
+        assert value == 1
+        assert sync.events("Namespace") == []
+
+    async def test_a_copy_that_is_kept_because_of_one_source_is_told_on_the_other(self):
+        sync = Syncing("team-a")
+        sync.source("one", {"a": "1"}, target="app")
+        sync.source("two", {"b": "2"}, target="app")
+        await sync.settle()
+        sync.source("two", {"b": "2"}, target="No Name")
+        await sync.settle()
+
+        assert sync.data("app", "team-a") == {"a": coded("1"), "b": coded("2")}
+        assert sync.told("one")["Stalled"] == (
+            "Kept: Secret/app stays as it is until it is known what Secret/two, which shares it,"
+            " is to have, in team-a"
+        )
+        assert sync.told("two")["Stalled"].startswith("InvalidAnnotation: ")
+        sync.source("two", {"b": "2"}, target="app")
+        await sync.settle()
+        assert sync.told("one") == sync.told("two") == {}

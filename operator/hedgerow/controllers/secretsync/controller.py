@@ -80,13 +80,12 @@ def copies(options: Options, namespace: TargetNamespace, observed: Observed) -> 
     present = [source for source in sources if source.is_held and source.is_readable]
     # What a source is to have is not known while its target's name cannot be read, nor is it
     # copied before our finalizer holds it: what there is of it stays as it is.
-    unclear = {(s.view.namespace, s.name) for s in sources} - {
-        (s.view.namespace, s.name) for s in present
-    }
+    unclear = {source.key for source in sources} - {source.key for source in present}
     untouched = {
-        copy.name
+        copy.name: part.key
         for copy in observed.children
-        if any((part.namespace, part.name) in unclear for part in parts_of(copy))
+        for part in parts_of(copy)
+        if part.key in unclear
     }
     children: list[Apply | Keep] = [Keep(Secret, name) for name in sorted(untouched)]
     for name, target in targets(present).items():
@@ -102,7 +101,24 @@ def copies(options: Options, namespace: TargetNamespace, observed: Observed) -> 
         for name, target in targets(source for source in going if source.is_readable).items()
         if name not in named
     ]
-    return Desired((*children, *gone))
+    return Desired((*children, *gone), reports=_kept(meta.name, untouched, present))
+
+
+def _kept(
+    namespace: str, copies: Mapping[str, Key], present: list[Source]
+) -> dict[Key, tuple[Report, ...]]:
+    """Return what the sources are told whose copy stays as it is because of another source."""
+    found: dict[Key, tuple[Report, ...]] = {}
+    for source in present:
+        if (unclear := copies.get(source.target)) is not None:
+            child = f"Secret/{source.target}"
+            message = (
+                f"{child} stays as it is until it is known what Secret/{unclear[1]}, which shares"
+                " it, is to have"
+            )
+            report = Report(("", namespace), child, "Kept", message, stalled=True)
+            found[source.key] = (report,)
+    return found
 
 
 def report(secret: SourceSecret, observed: Observed) -> Desired:

@@ -14,7 +14,7 @@ from hedgerow import View
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from hedgerow import Object
+    from hedgerow import Key, Object
 
 DOMAIN: Final = "k8s.ziwon.dev"
 TARGET_NAME: Final = f"{DOMAIN}/target-name"
@@ -39,6 +39,11 @@ class Source:
     def name(self) -> str:
         """The Secret's own name."""
         return self.view.name
+
+    @property
+    def key(self) -> Key:
+        """Its namespace and name."""
+        return self.view.namespace, self.view.name
 
     @property
     def annotations(self) -> Mapping[str, Any]:
@@ -186,6 +191,11 @@ class Part:
     name: str
     uid: str
     keys: tuple[str, ...]
+
+    @property
+    def key(self) -> Key:
+        """The source's namespace and name."""
+        return self.namespace, self.name
 
 
 def parts_of(copy: View) -> tuple[Part, ...]:

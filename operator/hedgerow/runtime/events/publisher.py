@@ -21,6 +21,7 @@ from hedgerow.runtime.state import Unsent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from hedgerow.kube.client import Cluster
     from hedgerow.kube.errors import KubeError
@@ -52,7 +53,8 @@ class EventPublisher:
         recorder: Recorder,
         meter: Meter | None = None,
     ) -> None:
-        self._backoff = Backoff(planner.clock, meter or Meters().of(planner.controller.name))
+        self._meter = meter or Meters().of(planner.controller.name)
+        self._backoff = Backoff(planner.clock, self._meter)
         self._cluster = cluster
         self._planner = planner
         self._recorder = recorder
@@ -131,12 +133,23 @@ class EventPublisher:
             if state.may_send_event(LOGGED, told, str(field.since), observation.plan_input.now):
                 log.info("field no longer contested", told=told)
         ignored = observation.plan.ignored
+        informs = self._planner.controller.informs is not None
+        # What is about a child, those are told who are informed.
+        told_here = [one for one in problems if one.about is None] if informs else problems
         due = notices.due(
-            observation.desired, problems, observation.live, rewritten, ignored, custom=custom
+            observation.desired, told_here, observation.live, rewritten, ignored, custom=custom
         )
         for notice, occurrence in due:
-            if notice.type == "Warning":
+            if notice.type == "Warning" and informs:
+                self._log(notice, state, observation.plan_input.now)
+            elif notice.type == "Warning":
                 await self._publish(observation, state, notice, occurrence or generation)
+
+    def _log(self, notice: Notice, state: ResourceState, now: datetime) -> None:
+        """Log what is wrong with a resource that gets neither a status nor Events."""
+        if state.may_send_event(LOGGED, f"{notice.reason}: {notice.note}", "", now):
+            log.warning("problem", reason=notice.reason, told=notice.note)
+            self._meter.logged()
 
     async def publish_normal(self, observation: Observation, state: ResourceState) -> None:
         """Send the Normal Events that compose returned.
