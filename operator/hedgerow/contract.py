@@ -248,7 +248,8 @@ class Report:
     """What the last pass of another controller's resource found about a child.
 
     The child is made from the resource that gets the report. `by` is the key of the other resource,
-    `child` the child as kind and name, `reason` and `message` are as in a condition.
+    `child` the child as kind and name, `reason` and `message` are as in a condition. Of a contested
+    field, `path` is the field, and `holder` says who holds it.
     """
 
     by: Key
@@ -256,6 +257,8 @@ class Report:
     reason: str
     message: str
     stalled: bool = False
+    path: str = ""
+    holder: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -280,6 +280,8 @@ class ControllerRunner:
         lane: QueueLane = QueueLane.CHANGED,
     ) -> None:
         for change in changes:
+            if source.relation is not None and _is_equal(change):
+                continue  # what has changed is not read
             may_hold = source.kind is not self.controller.resource or _is_of_status(change)
             for obj in filter(None, change):
                 self._enqueue_concerned(source, obj, lane, may_hold=may_hold)
@@ -403,6 +405,17 @@ def _is_of_status(change: Change) -> bool:
     """Return whether nothing but an object's status has changed."""
     old, new = change
     return old is not None and new is not None and content(old) == content(new)
+
+
+def _is_equal(change: Change) -> bool:
+    """Return whether nothing of what is cached of an object has changed but its version."""
+    old, new = change
+    return old is not None and new is not None and _unversioned(old) == _unversioned(new)
+
+
+def _unversioned(obj: Object) -> Object:
+    meta = {name: value for name, value in metadata(obj).items() if name != "resourceVersion"}
+    return {**obj, "metadata": meta}
 
 
 def _size(stores: Iterable[Store]) -> int:

@@ -132,8 +132,9 @@ def reports_of(
             said.setdefault(problem.about, []).append(told)
     for field in observation.plan.contested:
         kind, _, name = field.object.partition("/")
-        held = f"is held by {holder(field)}" if field.manager else "is held by nobody"
-        told = Report(by, field.object, "FieldConflict", f"{field.object}: {field.path} {held}")
+        held = holder(field) if field.manager else "nobody"
+        message = f"{field.object}: {field.path} is held by {held}"
+        told = Report(by, field.object, "FieldConflict", message, path=field.path, holder=held)
         said.setdefault((kind, name), []).append(told)
     found = {key: list(reports) for key, reports in observation.desired.reports.items()}
     for child in _children(controller, observation):

@@ -508,23 +508,3 @@ class TestSources:
 
         assert sync.get("app") is None
         assert sync.get("app", "team-a") is None
-
-
-class TestTwoWatches:
-    async def test_a_source_that_only_one_of_them_shows_as_going_is_no_mistake(self):
-        sync = Syncing("team-a")
-        sync.source("app", {"password": "one"})
-        sync.source("other", {"password": "two"}, target="app")
-        await sync.settle()
-        _, reporting = sync.worlds
-        sync.delete("app")
-        for source, feed in reporting.feeds:
-            if source.relation is not None:
-                for changes in iter(feed.step, None):
-                    for change in reporting.runner._take(source, changes):
-                        reporting.runner._enqueue(source, change)
-        await reporting.work()
-        assert reporting.failures == []
-
-        await sync.settle()
-        assert sync.get("app") is None

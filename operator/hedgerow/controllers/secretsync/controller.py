@@ -40,8 +40,11 @@ from hedgerow import (
 from hedgerow.controllers.secretsync.options import OPTIONS, Options
 from hedgerow.controllers.secretsync.sharing import (
     FINALIZER,
+    NAMED,
     TARGET_NAME,
+    TARGET_TYPE,
     Source,
+    Target,
     parts_of,
     targets,
 )
@@ -52,11 +55,16 @@ if TYPE_CHECKING:
     from hedgerow import Key
 
 CONFLICTS = ("FieldConflict", "KeyConflict")
-NAMED = 3
-"""How many namespaces a message names."""
 MANY = (1, 3, 10, 30, 100, 300, 1000, 3000)
 """Numbers of other namespaces that a message tells apart: a message that counts them all would
 change, and be written, with each one."""
+_READ = (
+    "name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp",
+    "finalizers",
+)  # fmt: skip
+"""What of a source's metadata is read, besides two annotations."""
+MOST_TOLD = 8
+"""How many findings a source tells, each with an Event of its own."""
 
 
 class TargetNamespace(Resource):
@@ -88,10 +96,11 @@ def copies(options: Options, namespace: TargetNamespace, observed: Observed) -> 
         if part.key in unclear
     }
     children: list[Apply | Keep] = [Keep(Secret, name) for name in sorted(untouched)]
-    for name, target in targets(present).items():
+    there = {copy.name: copy for copy in observed.children}
+    wanted = targets(present)
+    for name, target in wanted.items():
         if name not in untouched:
-            live = observed.child(Secret, name)
-            anew = live is not None and not target.fits(live)
+            anew = name in there and not target.fits(there[name])
             children.append(Apply(Secret, name, target.fields, anew=anew))
     # A copy of a source that is being deleted may be from before the start: it cannot be watched.
     going = [source for source in map(Source, observed.related) if source.is_going]
@@ -101,23 +110,29 @@ def copies(options: Options, namespace: TargetNamespace, observed: Observed) -> 
         for name, target in targets(source for source in going if source.is_readable).items()
         if name not in named
     ]
-    return Desired((*children, *gone), reports=_kept(meta.name, untouched, present))
+    return Desired((*children, *gone), reports=_reports(meta.name, untouched, wanted))
 
 
-def _kept(
-    namespace: str, copies: Mapping[str, Key], present: list[Source]
+def _reports(
+    namespace: str, untouched: Mapping[str, Key], wanted: Mapping[str, Target]
 ) -> dict[Key, tuple[Report, ...]]:
-    """Return what the sources are told whose copy stays as it is because of another source."""
+    """Return what the sources are told about those with which they share a copy."""
     found: dict[Key, tuple[Report, ...]] = {}
-    for source in present:
-        if (unclear := copies.get(source.target)) is not None:
-            child = f"Secret/{source.target}"
-            message = (
-                f"{child} stays as it is until it is known what Secret/{unclear[1]}, which shares"
-                " it, is to have"
-            )
-            report = Report(("", namespace), child, "Kept", message, stalled=True)
-            found[source.key] = (report,)
+    for name, target in wanted.items():
+        child, unclear = f"Secret/{name}", untouched.get(name)
+        for source in target.sources:
+            said = [("KeyConflict", message) for message in target.clashes(source)]
+            if unclear is not None:
+                message = (
+                    f"{child} stays as it is until it is known what Secret/{unclear[1]}, which"
+                    " shares it, is to have"
+                )
+                said.append(("Kept", message))
+            if said:
+                found[source.key] = tuple(
+                    Report(("", namespace), child, reason, message, stalled=True)
+                    for reason, message in said
+                )
     return found
 
 
@@ -125,7 +140,7 @@ def report(secret: SourceSecret, observed: Observed) -> Desired:
     """Hold a source while there are copies of it, and say what is wrong with them."""
     going = secret.metadata.deletion_timestamp is not None
     hold = observed.in_use or not going
-    found = list(_findings(secret, observed, going=going))
+    found = _few(list(_findings(observed)))
     if not found:
         return Desired(hold=hold)
     conditions = tuple(_conditions(found))
@@ -140,36 +155,46 @@ def _conditions(found: list[tuple[str, str]]) -> Iterator[Condition]:
         yield condition("Contested", True, contested[0][0], message)
 
 
-def _findings(
-    secret: SourceSecret, observed: Observed, *, going: bool
-) -> Iterator[tuple[str, str]]:
+def _findings(observed: Observed) -> Iterator[tuple[str, str]]:
     """Yield reason and message of all that is wrong, each reason and message once."""
-    sources = [Source(view) for view in observed.related]
-    mine = next((one for one in sources if one.view.uid == secret.metadata.uid), None)
-    if mine is not None and not mine.is_readable:
+    if observed.resource is not None and not Source(observed.resource).is_readable:
         message = (
             f"the annotation {TARGET_NAME} is no name of a Secret; its copies stay as they are"
         )
         yield "InvalidAnnotation", message
-    elif mine is not None and not (going or mine.is_going):
-        present = [one for one in sources if one.is_readable and not one.is_going]
-        for message in targets(present)[mine.target].clashes(mine.name):
-            yield "KeyConflict", message
     yield from told(observed.reports)
 
 
+def _few(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the first findings, and about how many others there are."""
+    more = len(found) - MOST_TOLD
+    if more <= 0:
+        return found
+    last = found[MOST_TOLD - 1][0], f"at least {_at_least(more)} more of this kind are not told"
+    return [*found[:MOST_TOLD], last]
+
+
 def told(reports: Iterable[Report]) -> Iterator[tuple[str, str]]:
-    """Yield reason and message of what was found in all namespaces together."""
+    """Yield reason and message of what was found in all namespaces together.
+
+    What one field manager holds of the copies with one name is told together.
+    """
 
     def what(report: Report) -> tuple[str, str, str]:
-        own = report.message if report.reason == "FieldConflict" else ""
+        own = report.message if report.reason == "KeyConflict" else report.holder
         return report.reason, report.child, own
 
-    for (reason, child, _), same in groupby(sorted(reports, key=what), key=what):
+    for (reason, child, own), same in groupby(sorted(reports, key=what), key=what):
         alike = sorted(same, key=lambda report: report.by)
         places = _places([report.by[1] for report in alike])
         if reason == "NameTaken":
             yield reason, f"{child} exists in {places} and is not a copy; it is left alone"
+        elif reason == "KeyConflict":
+            yield reason, own  # it is the same in all namespaces
+        elif reason == "FieldConflict":
+            paths = sorted({report.path for report in alike})
+            more = f" and at least {_at_least(len(paths) - 1)} more fields are" if paths[1:] else ""
+            yield reason, f"{child}: {paths[0]}{more or ' is'} held by {own}, in {places}"
         else:
             yield reason, f"{alike[0].message}, in {places}"
 
@@ -180,14 +205,19 @@ def _places(namespaces: list[str]) -> str:
     more = len(names) - NAMED
     if more <= 0:
         return ", ".join(names)
-    least = max(number for number in MANY if number <= more)
-    return f"{', '.join(names[:NAMED])} and at least {least} more"
+    return f"{', '.join(names[:NAMED])} and at least {_at_least(more)} more"
+
+
+def _at_least(number: int) -> int:
+    return max(one for one in MANY if one <= number)
 
 
 def reduced(secret: Object) -> Object:
-    """Return a source without its managed fields."""
-    meta = {key: value for key, value in secret["metadata"].items() if key != "managedFields"}
-    return {**secret, "metadata": meta}
+    """Return a source with no more of its metadata than is read: not what we say on it."""
+    meta, annotations = secret["metadata"], View(secret).mapping("metadata", "annotations")
+    read = {key: annotations[key] for key in (TARGET_NAME, TARGET_TYPE) if key in annotations}
+    kept = {key: meta[key] for key in _READ if key in meta}
+    return {**secret, "metadata": {**kept, "annotations": read}}
 
 
 def _sources_of(namespace: str, copy: View) -> Iterable[Key]:
@@ -206,7 +236,6 @@ def secretsource(options: Options) -> Controller[SourceSecret]:
         SourceSecret,
         report,
         owns=(),
-        relates=(_sources(options),),
         watch=Watch(namespace=options.namespace, fields=f"type={options.type}"),
         finalizer=FINALIZER,
         opt_in=True,

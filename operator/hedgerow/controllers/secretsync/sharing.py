@@ -24,6 +24,8 @@ SOURCES: Final = f"{DOMAIN}/sources"
 FINALIZER: Final = f"{DOMAIN}/secretsync"
 LABEL: Final = f"source.{DOMAIN}"
 """The prefix of a copy's labels, one for each source; the value is the source's namespace."""
+NAMED: Final = 3
+"""How many namespaces or sources a message names."""
 LONGEST_LABEL: Final = 63
 LONGEST_NAME: Final = 253
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -108,23 +110,28 @@ class Target:
     sources: tuple[Source, ...]
 
     @cached_property
-    def holders(self) -> dict[str, Source]:
-        """The source of each key."""
-        found: dict[str, Source] = {}
+    def wanted(self) -> dict[str, list[Source]]:
+        """The first sources that have each key, no more than are told of."""
+        found: dict[str, list[Source]] = {}
         for source in self.sources:
             for key in source.data:
-                found.setdefault(key, source)
+                having = found.setdefault(key, [])
+                if len(having) < NAMED + 2:
+                    having.append(source)
         return found
 
     @cached_property
     def fields(self) -> Object:
         """The manifest of the copy, the same in each namespace."""
+        given: dict[str, list[str]] = {source.name: [] for source in self.sources}
+        for key, having in self.wanted.items():
+            given[having[0].name].append(key)
         parts = [
             {
                 "namespace": source.view.namespace,
                 "name": source.name,
                 "uid": source.view.uid,
-                "keys": sorted(key for key, one in self.holders.items() if one is source),
+                "keys": sorted(given[source.name]),
             }
             for source in self.sources
         ]
@@ -135,7 +142,7 @@ class Target:
                 "annotations": {SOURCES: json.dumps(parts, separators=(",", ":"))},
             },
             "type": self.type,
-            "data": {key: source.data[key] for key, source in self.holders.items()},
+            "data": {key: having[0].data[key] for key, having in self.wanted.items()},
             **immutable,
         }
 
@@ -163,24 +170,44 @@ class Target:
             and all(there.get(key) == value for key, value in data.items())
         )
 
-    def clashes(self, name: str) -> Iterator[str]:
-        """Yield what a source wants that another one of the same target wants as well."""
-        mine = next(source for source in self.sources if source.name == name)
-        for other in self.sources:
-            if other is mine:
-                continue
-            if both := sorted(mine.data.keys() & other.data.keys()):
-                first = self.holders[both[0]]
-                more = f" and {len(both) - 1} more" if len(both) > 1 else ""
-                yield (
-                    f"Secret/{other.name} has the key {both[0]}{more} too, for the same"
-                    f" Secret/{self.name}; the copies have that of Secret/{first.name}"
-                )
-            if other.type != mine.type:
-                yield (
-                    f"Secret/{other.name} wants the type {other.type} for the same"
-                    f" Secret/{self.name}, not {mine.type}; the copies have {self.type}"
-                )
+    def clashes(self, mine: Source) -> Iterator[str]:
+        """Yield what a source wants that others of the same target want as well: of three of them.
+
+        Of all sources together it takes as long as they have keys, however many want the same one.
+        """
+        others = self._rivals(mine)
+        for other in others[:NAMED]:
+            both = sorted(mine.data.keys() & other.data.keys())
+            more = f" and {len(both) - 1} more" if len(both) > 1 else ""
+            yield (
+                f"Secret/{other.name} has the key {both[0]}{more} too, for the same"
+                f" Secret/{self.name}; the copies have that of"
+                f" Secret/{self.wanted[both[0]][0].name}"
+            )
+        if len(others) > NAMED:
+            yield f"others have keys of Secret/{self.name} too"
+        other = self.sources[0] if mine.type != self.type else self._odd
+        if other is not None:
+            yield (
+                f"Secret/{other.name} wants the type {other.type} for the same"
+                f" Secret/{self.name}, not {mine.type}; the copies have {self.type}"
+            )
+
+    def _rivals(self, mine: Source) -> list[Source]:
+        """Return the first sources that have a key of this one, one more than are named."""
+        found: dict[str, Source] = {}
+        for key in sorted(mine.data):
+            for other in self.wanted[key]:
+                if other is not mine:
+                    found.setdefault(other.name, other)
+            if len(found) > NAMED:
+                break
+        return list(found.values())[: NAMED + 1]
+
+    @cached_property
+    def _odd(self) -> Source | None:
+        """The first source that wants another type than the copies have."""
+        return next((source for source in self.sources if source.type != self.type), None)
 
 
 @dataclass(frozen=True, slots=True)
