@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from prometheus_client import generate_latest
 
 from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded
 from hedgerow import View
@@ -407,7 +408,9 @@ class TestValues:
 
         told = str([sync.told("app"), sync.server.list("events.k8s.io", "Event").items])
         told += str([world.logs.entries for world in sync.worlds])
+        told += str([generate_latest(world.meters.registry) for world in sync.worlds])
         assert "refused with 422 about data[password]" in told
+        assert "hedgerow_refusals_total{" in told
         assert "weak" not in told
         assert marker not in told
         assert coded(marker) not in told

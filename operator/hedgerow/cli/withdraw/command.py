@@ -20,8 +20,9 @@ from hedgerow.cli.withdraw.plan import (
     losses,
     nothing,
 )
+from hedgerow.fields.redaction import is_secret
 from hedgerow.fields.sets import ABSENT, declaring
-from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Missing, Stale
+from hedgerow.kube.errors import Conflict, Forbidden, Invalid, KubeError, Missing, Stale
 from hedgerow.kube.retry import Timing, backoff
 from hedgerow.objects import metadata
 from hedgerow.plan.finalizers import finalization
@@ -224,7 +225,7 @@ class _Withdrawal:
         free = not blocking or self._order.drop or self._is_reported_elsewhere(live, endpoint)
         if free:
             if self._order.yes:
-                await self._apply(nothing(live), endpoint)
+                await self._apply(self._rest(live, endpoint), endpoint)
             return Result(self._target, endpoint, "given up", fields, tuple(lost.values()))
         if self._order.to:
             return await self._hand_over(live, endpoint, fields)
@@ -235,12 +236,23 @@ class _Withdrawal:
     async def _lost(self, live: Object, endpoint: str) -> dict[tuple[str, ...], Change]:
         """Return what would change, by a dry run; if the server refuses it, everything is lost."""
         try:
-            after = await self._apply(nothing(live), endpoint, dry_run=True)
+            after = await self._apply(self._rest(live, endpoint), endpoint, dry_run=True)
         except Invalid:
             if self._order.drop:
                 raise
             return losses(live, {})
         return losses(live, after)
+
+    def _rest(self, live: Object, endpoint: str) -> Object:
+        """Return the apply of what stays ours: of what is dropped, only what cannot be removed."""
+        body = nothing(live)
+        if endpoint or not self._order.drop:
+            return body
+        shared = (one for one in self._target.controller.shared if one.kind.api == self._target.api)
+        return {
+            **{name: live[name] for one in shared for name in one.keeps if name in live},
+            **body,
+        }
 
     async def _hand_over(self, live: Object, endpoint: str, fields: int) -> Result:
         """Make the new manager hold what would be lost, then give it up; no value changes."""
@@ -269,7 +281,8 @@ class _Withdrawal:
 
     async def _free(self, live: Object) -> bool:
         """Remove our finalizers; otherwise nobody would, and the object could never be deleted."""
-        given_up = self._target.controller.finalizers
+        controller = self._target.controller
+        given_up = controller.finalizers | {controller.finalizer}
         write = finalization(self._target.api, live, self._manager, given_up)
         if write is None:
             return False
@@ -289,13 +302,18 @@ class _Withdrawal:
     async def _apply(
         self, body: Object, endpoint: str, *, manager: str = "", dry_run: bool = False
     ) -> Object:
-        answer = await self._cluster.apply(
-            self._target.api,
-            body,
-            manager=manager or self._manager,
-            subresource=endpoint,
-            dry_run=dry_run,
-        )
+        try:
+            answer = await self._cluster.apply(
+                self._target.api,
+                body,
+                manager=manager or self._manager,
+                subresource=endpoint,
+                dry_run=dry_run,
+            )
+        except KubeError as error:
+            if is_secret(self._target.api.kind):
+                error.withhold()  # a webhook may repeat a value
+            raise
         return answer.object
 
 

@@ -1,0 +1,117 @@
+"""`hedgerow release --all` after secretsync, on the cluster in memory."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from controllers.secretsync.syncing import HOME, TYPE, Syncing, coded, secret
+from hedgerow.cli import main
+from hedgerow.controllers.secretsync.options import Options
+from hedgerow.kube import client, errors
+from hedgerow.testing.memory.cluster import Cluster
+
+MARKER = "pl4nted-m4rker"
+ALL = ("release", "--all", "--controller", "secretsync", "--yes")
+
+
+@pytest.fixture
+def sync() -> Syncing:
+    """Two sources, of which one has something to tell, and the operator stopped."""
+    sync = Syncing("team-a", "team-b")
+
+    async def synced() -> None:
+        sync.source("app", {"password": MARKER})
+        sync.put("told", "team-b", {"password": "theirs"})
+        sync.source("told", {"password": MARKER})
+        await sync.settle()
+
+    anyio.run(synced)
+    return sync
+
+
+@pytest.fixture
+def typed(sync, monkeypatch, capsys):
+    cluster = Cluster(sync.server)
+
+    @asynccontextmanager
+    async def connect(**_):
+        yield cluster
+
+    monkeypatch.setattr(client, "connect", connect)
+
+    def run(*words: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main((*ALL, *words))
+        shown = capsys.readouterr()
+        return int(ended.value.code or 0), shown.out + shown.err
+
+    run.cluster = cluster
+    return run
+
+
+class TestRelease:
+    @pytest.mark.parametrize("words", [(), ("--drop",), ("--to", "admin")], ids=str)
+    def test_no_source_keeps_our_finalizer(self, sync, typed, words):
+        _, told = typed(*words)
+
+        assert sync.told("told") or words
+        for name in ("app", "told"):
+            live = sync.get(name)
+            assert live is not None
+            assert "finalizers" not in live["metadata"], told
+            assert live["data"] == {"password": coded(MARKER)}
+
+    def test_copies_stay_as_they_are_unless_they_are_dropped(self, sync, typed):
+        code, told = typed()
+        assert code == 3
+        assert sync.data("app", "team-a") == {"password": coded(MARKER)}
+
+        code, told = typed("--drop")
+        assert (code, told.count("failed")) == (0, 0)
+        live = sync.get("app", "team-a")
+        assert live is not None
+        assert live.get("data", {}) == {}
+        assert live["type"] == TYPE
+        assert not live["metadata"].get("ownerReferences")
+
+        sync.restart()
+        anyio.run(sync.settle)
+        assert sync.told("app")["Stalled"].startswith("NameTaken: ")
+
+    def test_they_can_be_handed_over(self, sync, typed):
+        code, told = typed("--to", "admin")
+
+        assert (code, told.count("failed")) == (0, 0)
+        assert sync.data("app", "team-a") == {"password": coded(MARKER)}
+
+    @pytest.mark.parametrize("words", [(), ("--drop",), ("--to", "admin")], ids=str)
+    @pytest.mark.parametrize("output", ["text", "json"])
+    def test_no_value_is_shown_nor_what_a_server_says_of_one(self, typed, words, output):
+        async def refuse(sent):
+            if sent.verb == "apply" and not sent.dry_run and sent.namespace == "team-a":
+                raise errors.Invalid(f"weak: {MARKER}, {coded(MARKER)}", code=422)
+
+        typed.cluster.before = refuse
+        _, told = typed(*words, "-o", output)
+
+        assert "team-a" in told
+        assert MARKER not in told
+        assert coded(MARKER) not in told
+
+
+class TestFormerOptions:
+    @pytest.mark.parametrize(
+        "options", [Options(type="example.com/other"), Options(namespace="elsewhere")], ids=str
+    )
+    def test_sources_of_former_options_are_let_go(self, sync, typed, options):
+        sync.open("elsewhere")
+        sync.restart(options=options)
+        anyio.run(sync.settle)
+        typed()
+        sync.server.delete(secret("app", HOME))
+
+        assert sync.get("app") is None
+        assert sync.get("app", "team-a") is None
