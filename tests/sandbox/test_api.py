@@ -13,7 +13,7 @@ import pytest
 
 from hedgerow.sandbox.api import Api
 
-ATTEMPTS = 200
+ATTEMPTS = 500
 """Of plain requests, one in eight left a socket open."""
 AT_ONCE = struct.pack("ii", 1, 0)
 
