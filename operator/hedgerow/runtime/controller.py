@@ -282,13 +282,13 @@ class ControllerRunner:
         changes: Iterable[Change],
         lane: QueueLane = QueueLane.CHANGED,
     ) -> None:
+        if source.relation is not None:  # what is not cached of an object is not read
+            changes = [change for change in changes if not _is_equal(change)]
         if source.concerns_all:
             if any(changes):
                 self.queue.add_all(self._cache.resource_keys(), lane)
             return
         for change in changes:
-            if source.relation is not None and _is_equal(change):
-                continue  # what has changed is not read
             may_hold = source.kind is not self.controller.resource or _is_of_status(change)
             for obj in filter(None, change):
                 self._enqueue_concerned(source, obj, lane, may_hold=may_hold)
