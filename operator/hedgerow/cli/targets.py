@@ -130,7 +130,7 @@ async def managing_resource(
         ):
             return ManagingResource(api, live, manager, itself=True)
         if (owner.get("apiVersion"), owner.get("kind")) == (api.group_version, api.kind):
-            namespace: str = metadata(live).get("namespace", "")
+            namespace: str = metadata(live).get("namespace", "") if api.namespaced else ""
             found = await cluster.read(api, owner["name"], namespace)
             if found is not None and metadata(found)["uid"] == owner["uid"]:
                 return ManagingResource(api, found, manager, itself=False)

@@ -32,9 +32,25 @@ def sync() -> Syncing:
     return sync
 
 
+class Asked(Cluster):
+    """The cluster in memory, with what commands ask of the API's discovery."""
+
+    async def get(self, path: str, **_):
+        served = {
+            "/api": {"versions": ["v1"]},
+            "/apis": {"groups": []},
+            "/api/v1": {
+                "resources": [
+                    {"name": "secrets", "kind": "Secret", "namespaced": True, "verbs": ["get"]}
+                ]
+            },
+        }
+        return served[path]
+
+
 @pytest.fixture
 def typed(sync, monkeypatch, capsys):
-    cluster = Cluster(sync.server)
+    cluster = Asked(sync.server)
 
     @asynccontextmanager
     async def connect(**_):
@@ -42,9 +58,9 @@ def typed(sync, monkeypatch, capsys):
 
     monkeypatch.setattr(client, "connect", connect)
 
-    def run(*words: str) -> tuple[int, str]:
+    def run(*words: str, command: tuple[str, ...] = ALL) -> tuple[int, str]:
         with pytest.raises(SystemExit) as ended:
-            main((*ALL, *words))
+            main((*command, *words))
         shown = capsys.readouterr()
         return int(ended.value.code or 0), shown.out + shown.err
 
@@ -98,6 +114,21 @@ class TestRelease:
         _, told = typed(*words, "-o", output)
 
         assert "team-a" in told
+        assert MARKER not in told
+        assert coded(MARKER) not in told
+
+    @pytest.mark.parametrize("dry_run", [True, False])
+    def test_nor_of_one_copy(self, sync, typed, dry_run):
+        async def refuse(sent):
+            if sent.verb == "apply" and sent.namespace == "team-a" and sent.dry_run == dry_run:
+                raise errors.Invalid(f"weak: {MARKER}, {coded(MARKER)}", code=422)
+
+        typed.cluster.before = refuse
+        one = ("release", "secret/app", "-n", "team-a", "--to", "admin")
+        code, told = typed("--field", ".data.password", command=one)
+
+        assert code != 0
+        assert "refused with 422" in told
         assert MARKER not in told
         assert coded(MARKER) not in told
 

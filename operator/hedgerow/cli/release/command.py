@@ -254,9 +254,10 @@ async def _refuse_losses(task: _Task) -> None:
         return
     body = given_up(task.live, task.managing.manager, task.found.sole) or {}
     try:
-        after = await task.cluster.apply(
-            task.place.api, body, manager=task.managing.manager, dry_run=True
-        )
+        with transfers.withholding(task.place.api):
+            after = await task.cluster.apply(
+                task.place.api, body, manager=task.managing.manager, dry_run=True
+            )
         lines = list(map(transfers.told, changes(task.live, after.object, task.found.sole)))
         kept = "nobody would hold them, and the next write of somebody else may change them"
     except (Invalid, Stale) as error:
@@ -294,13 +295,15 @@ async def _yield(task: _Task) -> None:
     if not task.found.field_policy:
         return
     managing = task.managing
-    meta = {k: metadata(managing.object)[k] for k in ("name", "namespace", "uid")}
+    ours = metadata(managing.object)
+    meta = {key: ours[key] for key in ("name", "namespace", "uid") if key in ours}
     body = {"metadata": {**meta, "annotations": {YIELD: task.found.field_policy}}}
     try:
         await task.cluster.apply(managing.api, body, manager=field_manager())
     except Conflict as conflict:
         holder = conflict.causes[0].manager
-        name = f"{managing.api.kind.lower()} {meta['name']} -n {meta['namespace']}"
+        place = f" -n {meta['namespace']}" if managing.api.namespaced else ""
+        name = f"{managing.api.kind.lower()} {meta['name']}{place}"
         text = printable(task.found.field_policy)
         say(
             f"{managing.api.kind}/{meta['name']}: {YIELD} is held by {printable(holder)}; set it"
@@ -330,9 +333,10 @@ async def _guarded(task: _Task, manager: str, *, coown: bool, dry_run: bool = Fa
         if not body:
             return live
         try:
-            answer = await task.cluster.apply(
-                task.place.api, body, manager=manager, dry_run=dry_run
-            )
+            with transfers.withholding(task.place.api):
+                answer = await task.cluster.apply(
+                    task.place.api, body, manager=manager, dry_run=dry_run
+                )
         except Stale:
             await _pause(attempt)
         else:

@@ -12,6 +12,7 @@ from pydantic_core import to_json
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners.report import printable
 from hedgerow.cli.program import installation, program_name, say
+from hedgerow.cli.transfers import withholding
 from hedgerow.cli.withdraw.plan import (
     co_owning_apply,
     count,
@@ -20,9 +21,8 @@ from hedgerow.cli.withdraw.plan import (
     losses,
     nothing,
 )
-from hedgerow.fields.redaction import is_secret
 from hedgerow.fields.sets import ABSENT, declaring
-from hedgerow.kube.errors import Conflict, Forbidden, Invalid, KubeError, Missing, Stale
+from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Missing, Stale
 from hedgerow.kube.retry import Timing, backoff
 from hedgerow.objects import metadata
 from hedgerow.plan.finalizers import finalization
@@ -302,7 +302,7 @@ class _Withdrawal:
     async def _apply(
         self, body: Object, endpoint: str, *, manager: str = "", dry_run: bool = False
     ) -> Object:
-        try:
+        with withholding(self._target.api):
             answer = await self._cluster.apply(
                 self._target.api,
                 body,
@@ -310,10 +310,6 @@ class _Withdrawal:
                 subresource=endpoint,
                 dry_run=dry_run,
             )
-        except KubeError as error:
-            if is_secret(self._target.api.kind):
-                error.withhold()  # a webhook may repeat a value
-            raise
         return answer.object
 
 
