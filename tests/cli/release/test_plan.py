@@ -221,7 +221,9 @@ class TestNoValueChanges:
         assert left_over(after, ours, found.leaves) == ()
         for field_path in found.leaves:
             is_there = Values(before).at(field_path) not in (ABSENT, None, {}, [])
-            assert not is_there or field_path in holdings(after)
+            # Of a map that we declared empty, the other one may hold what was filled in.
+            inside = (one[: len(field_path)] == field_path for one in holdings(after))
+            assert not is_there or any(inside)
 
 
 def opened(kind: str) -> tuple[ModelWorld, Object]:
