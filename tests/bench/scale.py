@@ -24,7 +24,7 @@ OBJECTS_OF_EACH = 9
 """A BlueGreen and a Memcached have three children each; a suspended CronJob has none."""
 FLIPS = 25
 """Resources to flip and flip back."""
-PATIENCE = 900.0
+PATIENCE = 3600.0
 """Seconds for which a size may take to converge."""
 WIDTH, HEIGHT, LEFT, BOTTOM = 720, 300, 60, 40
 
