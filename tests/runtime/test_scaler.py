@@ -10,7 +10,7 @@ import pytest
 
 from hedgerow.contract import Controller
 from hedgerow.controllers.scaler.controller import CONTROLLER
-from hedgerow.controllers.scaler.record import Record
+from hedgerow.controllers.scaler.record import SOMEBODY, Record
 from hedgerow.controllers.scaler.windows import (
     BEFORE,
     HOLDS,
@@ -295,6 +295,104 @@ class TestContested:
         await scene.go(2, 9)
 
         assert (scene.held(), scene.told()) == (set(), {})
+
+
+class TestScaledToNothing:
+    """Somebody scales to 0 in a window; the API server records nobody for that."""
+
+    async def scene(self, **more: str) -> Scene:
+        scene = Scene()
+        scene.deploy(WINDOWS | more)
+        await scene.go(2, 9)
+        assert scene.value() == 10
+        scene.server.scale(scene.object("Deployment"), 0, "kubectl")
+        return scene
+
+    async def test_it_is_left_and_told_until_the_window_ends(self):
+        scene = await self.scene()
+        for hour in (10, 11, 17):
+            await scene.go(2, hour)
+            assert (scene.value(), scene.held()) == (0, {BEFORE})
+            assert scene.record() == Record(replicas=1)
+        assert scene.contested() == [("Deployment/web", ".spec.replicas", None)]
+
+        scene.restart()
+        await scene.go(2, 17)
+        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+
+        await scene.go(2, 18)
+        assert (scene.value(), scene.held(), scene.told()) == (0, set(), {})
+
+    async def test_an_operator_that_was_down_meanwhile_leaves_it_too(self):
+        scene = await self.scene()
+        scene.restart()
+        await scene.go(2, 10)
+
+        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+
+    async def test_a_transition_that_comes_before_it_was_seen_does_not_take_it(self):
+        scene = await self.scene(**{IN_REPLICAS: "2"})
+        await scene.go(2, 18)
+
+        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+
+    async def test_an_edit_of_the_number_does_not_take_it(self):
+        scene = await self.scene()
+        await scene.go(2, 10)
+        scene.annotate(**{OUT_REPLICAS: "12"})
+        await scene.go(2, 11)
+
+        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+
+    async def test_scaled_up_again_it_is_held_and_gets_what_was_there_before_the_window(self):
+        scene = await self.scene()
+        await scene.go(2, 10)
+        scene.server.scale(scene.object("Deployment"), 10, "kubectl")
+        await scene.go(2, 11)
+        assert (scene.held(), scene.record()) == ({"replicas", BEFORE}, Record(replicas=1))
+
+        await scene.go(2, 18)
+        assert scene.value() == 1
+
+    async def test_another_number_for_which_nobody_is_recorded_is_left_as_well(self):
+        scene = await self.scene()
+        await scene.go(2, 10)
+        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
+        for hour in (11, 12):
+            await scene.go(2, hour)
+            assert (scene.value(), scene.record()) == (4, Record(replicas=1))
+        scene.restart()
+        await scene.go(2, 13)
+        assert (scene.value(), scene.record()) == (4, Record(replicas=1))
+
+        await scene.go(2, 18)
+        assert (scene.value(), scene.held()) == (4, set())
+
+    async def test_with_a_claim_it_is_taken_once_and_the_word_is_that_somebody_scaled_it(self):
+        scene = await self.scene(**CLAIM)
+        await scene.go(2, 10)
+        taken = Record(
+            replicas=0, taken_from=SOMEBODY, taken_at=datetime(2026, 3, 2, 8, tzinfo=UTC)
+        )
+        assert (scene.value(), scene.record()) == (10, taken)
+        assert "FormerValueLost" not in scene.events()
+
+        scene.server.scale(scene.object("Deployment"), 0, "kubectl")
+        for hour in (11, 17):
+            await scene.go(2, hour)
+            assert (scene.value(), scene.record()) == (0, taken)
+
+    async def test_what_was_taken_by_a_claim_and_then_scaled_to_nothing_is_left(self):
+        scene = Scene()
+        scene.deploy(WINDOWS | CLAIM, replicas=3)
+        await scene.go(2, 9)
+        record = scene.record()
+        for number in (0, 4):
+            scene.server.scale(scene.object("Deployment"), number, "kubectl")
+            for hour in (10, 11):
+                await scene.go(2, hour)
+                assert (scene.value(), scene.record()) == (number, record)
+        assert len(scene.forced) == 1
 
 
 class TestClaimed:

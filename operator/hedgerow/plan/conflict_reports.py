@@ -92,7 +92,9 @@ def held(field: Contested) -> str:
     by = holder(field)
     match field.reason:
         case "Removed":
-            return "it was removed, and nobody holds it"
+            is_scaled = field.path == ".spec.replicas" and field.live is not None
+            how = "removed or scaled" if is_scaled else "removed"
+            return f"it was {how}, and nobody holds it"
         case "ScaledToZero":
             return "it was scaled to 0, and it is not recorded by whom"
         case "DeclaredNoMore":

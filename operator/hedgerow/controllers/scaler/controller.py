@@ -27,7 +27,7 @@ from hedgerow import (
     holders,
     stalled,
 )
-from hedgerow.controllers.scaler.record import UNKNOWN, Record, recorded
+from hedgerow.controllers.scaler.record import SOMEBODY, UNKNOWN, Record, recorded
 from hedgerow.controllers.scaler.windows import (
     BEFORE,
     HOLDS,
@@ -94,6 +94,16 @@ class Target:
         return value if isinstance(value, int) else DEFAULT
 
     @property
+    def is_scaled(self) -> bool:
+        """Whether somebody scaled it whom the API server did not record, so that nobody holds it.
+
+        A scale to 0 is never recorded, nor is any further one. What a holder let go of has the
+        default instead.
+        """
+        is_lost = not (self.ours or self.others)
+        return is_lost and (self.value == 0 or (self.record is not None and self.value != DEFAULT))
+
+    @property
     def record(self) -> Record | None:
         """What is recorded beside the field."""
         return recorded(self.live.text("metadata", "annotations", BEFORE))
@@ -152,17 +162,17 @@ def wanted(target: Target, phase: Phase, word: str) -> Hold:
 
     What others hold with another value is taken only if the author claims it, and only once in a
     transition; otherwise it is declared all the same, so that it is reported and taken up as soon
-    as it is let go. Replicas that were scaled to 0 are somebody's too, although nobody holds them.
+    as it is let go. So is what somebody scaled whom the API server did not record; what was there
+    before stays recorded, since it may be scaled up again.
     """
     number, record = phase.replicas or 0, target.record
     if word == "yield" and target.others:
         return Hold(number)
-    zeroed = not (target.ours or target.others) and target.value == 0
-    if not ((target.others or zeroed) and target.value != number):
+    if not ((target.others or target.is_scaled) and target.value != number):
         return Hold(number, record if target.ours else _met(target, record, phase))
     was_taken = record is not None and record.was_taken_at(phase.since)
     if word == "claim" and not was_taken:
-        former = target.others[0] if target.others else UNKNOWN
+        former = target.others[0] if target.others else SOMEBODY
         taken = Record(replicas=target.value, taken_from=former, taken_at=phase.since)
         return Hold(number, taken)
     until = f"until {phase.until:%Y-%m-%dT%H:%M:%SZ}" if phase.until else "as it is"
@@ -170,12 +180,19 @@ def wanted(target: Target, phase: Phase, word: str) -> Hold:
         f"it was taken in the transition of {phase.since:%Y-%m-%dT%H:%M:%SZ} and lost again, and is"
         f" left {until}"
     )
-    return Hold(number, record if was_taken else None, waits if word == "claim" else "")
+    is_kept = was_taken or target.is_scaled
+    return Hold(number, record if is_kept else None, waits if word == "claim" else "")
 
 
 def _met(target: Target, record: Record | None, phase: Phase) -> Record:
-    """Return the record of a field that is free; that force was used in this phase still counts."""
+    """Return the record of a field that is free.
+
+    It stays if the field is free because somebody scaled it: nobody else has it to lose. That force
+    was used in this phase counts in any case.
+    """
     used = record is not None and record.was_taken_at(phase.since)
+    if record is not None and (target.is_scaled or not used):
+        return record
     return Record(replicas=target.value, taken_at=phase.since if used else None)
 
 
