@@ -689,6 +689,107 @@ class TestAutoscaler:
         assert scene.held(HPA) == set()
 
 
+class TestAutoscalerOfNobody:
+    """An autoscaler is held after a claim, and there is no resource any more that claims it."""
+
+    HELD: ClassVar[tuple[int, set[str]]] = (2, {"minReplicas", BEFORE})
+
+    async def scene(self) -> Scene:
+        scene = Scene()
+        scene.deploy(WINDOWS | CLAIM_LEAST)
+        scene.autoscale(minReplicas=2)
+        await scene.go(2, 9)
+        assert scene.value(HPA) == 10
+        return scene
+
+    def retarget(self, scene: Scene, kind: str, name: str, version: str = "apps/v1") -> None:
+        spec = {"scaleTargetRef": {"apiVersion": version, "kind": kind, "name": name}}
+        scene.server.apply({**scene.object(HPA), "spec": spec | {"maxReplicas": 20}}, "helm")
+
+    def end(self, scene: Scene, how: str) -> None:
+        live = scene.live()
+        match how:
+            case "the object is deleted":
+                scene.server.delete(live)
+            case "the object is replaced":
+                live["metadata"].pop("annotations")
+                scene.server.update(live, "kubectl-replace")
+            case "the object is made anew":
+                scene.server.delete(live)
+                scene.deploy({})
+            case "it is given to another object":
+                self.retarget(scene, "Deployment", "other")
+            case _:
+                self.retarget(scene, "Rollout", "web", "argoproj.io/v1alpha1")
+
+    @pytest.mark.parametrize("restarts", [False, True])
+    @pytest.mark.parametrize(
+        "how",
+        [
+            "the object is deleted",
+            "the object is replaced",
+            "the object is made anew",
+            "it is given to another object",
+            "it is given to an object of another kind",
+        ],
+    )
+    async def test_the_former_number_is_applied_and_held_until_somebody_else_takes_it(
+        self, how, restarts
+    ):
+        scene = await self.scene()
+        self.end(scene, how)
+        if restarts:
+            scene.restart()
+        await scene.go(2, 10)
+        assert (scene.value(HPA), scene.held(HPA)) == self.HELD
+        assert len(scene.forced) == 1
+
+        before = len(scene.cluster.sent)
+        for hour in (11, 19):
+            await scene.go(2, hour)
+        about = [str(sent) for sent in scene.cluster.sent[before:] if HPA in str(sent)]
+        assert about == []
+
+        body = {**scene.object(HPA), "spec": {"minReplicas": 2}}
+        scene.server.apply(body, "somebody")
+        await scene.go(2, 20)
+        assert (scene.value(HPA), scene.held(HPA)) == (2, set())
+
+    async def test_another_object_that_asks_for_windows_goes_on_with_the_former_number(self):
+        scene = await self.scene()
+        other = scene.object("Deployment", **WINDOWS)
+        other["metadata"]["name"] = "other"
+        scene.server.apply({**other, "spec": SPEC}, "helm")
+        self.retarget(scene, "Deployment", "other")
+        await scene.go(2, 10)
+        assert (scene.value(HPA), scene.value(), len(scene.forced)) == (10, 10, 1)
+        assert scene.held() == {"replicas", BEFORE}
+
+        await scene.go(2, 18)
+        assert (scene.value(HPA), scene.held(HPA)) == self.HELD
+        assert (scene.value(), scene.held()) == (1, set())
+
+    async def test_somebody_else_takes_it_at_the_same_time(self):
+        scene = await self.scene()
+        scene.server.delete(scene.live())
+        scene.server.merge(scene.object(HPA), {"spec": {"minReplicas": 4}}, "kubectl")
+        await scene.go(2, 10)
+
+        assert (scene.value(HPA), scene.held(HPA)) == (4, set())
+
+    async def test_an_object_that_is_made_anew_goes_on_and_keeps_the_former_number(self):
+        scene = await self.scene()
+        scene.server.delete(scene.live())
+        await scene.go(2, 10)
+        scene.deploy(WINDOWS | CLAIM_LEAST)
+        await scene.go(2, 11)
+        assert (scene.value(HPA), scene.held()) == (10, {HOLDS})
+        assert len(scene.forced) == 1
+
+        await scene.go(2, 18)
+        assert (scene.value(HPA), scene.held(HPA)) == self.HELD
+
+
 class TestBothKinds:
     """Two controllers of one name and one field manager, side by side."""
 

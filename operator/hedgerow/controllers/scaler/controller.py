@@ -299,6 +299,13 @@ def _concerns(kind: type[View], autoscaler: View) -> bool:
     return is_stateful == (kind is StatefulSet)
 
 
+def former(autoscaler: View, manager: str) -> Object:
+    """Return what stays declared of an autoscaler whose object is gone or asks for nothing."""
+    target = Target.of(HorizontalPodAutoscaler, autoscaler, "minReplicas", manager)
+    hold = returned(target)
+    return hold.fields(target.field) if hold else {}
+
+
 def reduced(autoscaler: Object) -> Object:
     """Return what is read of an autoscaler, without its status and what changes with that."""
     view = HorizontalPodAutoscaler(autoscaler)
@@ -330,7 +337,11 @@ def _controller(resource: type[Resource], kind: type[View]) -> Controller[Any]:
         owns=(),
         claims=(
             Claimable(
-                HorizontalPodAutoscaler, partial(_key, kind), partial(_concerns, kind), reduced
+                HorizontalPodAutoscaler,
+                partial(_key, kind),
+                partial(_concerns, kind),
+                reduced,
+                former,
             ),
         ),
         opt_in=True,
