@@ -344,6 +344,14 @@ class TestScaledToNothing:
 
         assert (scene.value(), scene.record()) == (0, Record(replicas=1))
 
+    async def test_annotations_that_cannot_be_read_meanwhile_keep_what_is_recorded(self):
+        scene = await self.scene()
+        await scene.go(2, 10)
+        scene.annotate(**{SCALE_IN: "whenever"})
+        await scene.go(2, 11)
+
+        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+
     async def test_scaled_up_again_it_is_held_and_gets_what_was_there_before_the_window(self):
         scene = await self.scene()
         await scene.go(2, 10)
@@ -460,6 +468,32 @@ class TestClaimed:
         await scene.go(3, 8)
         assert scene.value() == 10
         assert len(scene.forced) == 2
+
+    async def test_annotations_that_cannot_be_read_meanwhile_do_not_let_it_be_taken_twice(self):
+        scene = await self.scene()
+        record = scene.record()
+        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
+        await scene.go(2, 10)
+        scene.annotate(**{SCALE_IN: "whenever"})
+        await scene.go(2, 11)
+        assert (scene.held(), scene.record()) == ({BEFORE}, record)
+
+        scene.annotate(**{SCALE_IN: "0 18 * * *"})
+        await scene.go(2, 12)
+        assert (scene.value(), scene.record(), len(scene.forced)) == (4, record, 1)
+
+    async def test_a_yield_meanwhile_does_not_let_it_be_taken_twice(self):
+        scene = await self.scene()
+        record = scene.record()
+        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
+        await scene.go(2, 10)
+        scene.annotate(**{"hedgerow.dev/yield": "Deployment/web: spec.replicas"})
+        await scene.go(2, 11)
+        assert (scene.held(), scene.record()) == ({BEFORE}, record)
+
+        scene.annotate(**{"hedgerow.dev/yield": None})
+        await scene.go(2, 12)
+        assert (scene.value(), len(scene.forced)) == (4, 1)
 
     async def test_outside_of_windows_it_is_taken_once_as_well(self):
         scene = await self.scene(**{IN_REPLICAS: "2"})
@@ -655,6 +689,31 @@ class TestAutoscaler:
         scene.annotate(**{SCALE_IN: "0 18 * * *"})
         await scene.go(2, 20)
         assert (scene.value(HPA), scene.held()) == (1, set())
+
+    @pytest.mark.parametrize("why", ["InvalidAnnotation", "SeveralAutoscalers"])
+    async def test_one_that_is_lost_is_not_taken_twice_when_all_was_left_meanwhile(self, why):
+        scene = Scene()
+        scene.deploy(WINDOWS | CLAIM_LEAST)
+        scene.autoscale(minReplicas=2)
+        await scene.go(2, 9)
+        record = scene.record(HPA)
+        scene.server.merge(scene.object(HPA), {"spec": {"minReplicas": 4}}, "kubectl")
+        await scene.go(2, 10)
+        other = scene.object(HPA)
+        other["metadata"]["name"] = "other"
+        if why == "InvalidAnnotation":
+            scene.annotate(**{SCALE_IN: "whenever"})
+        else:
+            scene.server.apply({**other, "spec": scene.live(HPA)["spec"]}, "helm")
+        await scene.go(2, 11)
+        assert why in scene.events()
+        assert (scene.value(HPA), scene.held(HPA), scene.held()) == (4, {BEFORE}, {HOLDS})
+
+        scene.annotate(**{SCALE_IN: "0 18 * * *"})
+        if scene.server.get(other):
+            scene.server.delete(other)
+        await scene.go(2, 12)
+        assert (scene.value(HPA), scene.record(HPA), len(scene.forced)) == (4, record, 1)
 
     async def test_two_that_target_one_object_are_both_left(self):
         scene = Scene()

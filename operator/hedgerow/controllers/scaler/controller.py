@@ -72,6 +72,7 @@ class Target:
     kind: type[View]
     live: View
     field: str
+    manager: str
     ours: bool
     others: tuple[str, ...]
 
@@ -80,7 +81,7 @@ class Target:
         """Return a target with its holders; `manager` is our field manager."""
         found = holders(live, "spec", field)
         others = tuple(one.manager for one in found if not one.is_applier(manager, ""))
-        return cls(kind, live, field, len(others) < len(found), others)
+        return cls(kind, live, field, manager, len(others) < len(found), others)
 
     @property
     def id(self) -> str:
@@ -108,19 +109,32 @@ class Target:
         """What is recorded beside the field."""
         return recorded(self.live.text("metadata", "annotations", BEFORE))
 
+    @property
+    def as_it_is(self) -> Object:
+        """What we hold of it, the record included; empty if that is nothing."""
+        noted = holders(self.live, "metadata", "annotations", BEFORE)
+        is_noted = any(one.is_applier(self.manager, "") for one in noted)
+        hold = Hold(
+            self.value if self.ours else None, self.record if self.ours or is_noted else None
+        )
+        return hold.fields(self.field)
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What to declare of a target: the number, the record beside it, and why a claim waits."""
+    """What to declare of a target: the number, the record beside it, and why a claim waits.
 
-    replicas: int
+    Without a number, the record alone.
+    """
+
+    replicas: int | None
     record: Record | None = None
     waits: str = ""
 
     def fields(self, field: str) -> Object:
         """Return the fields of the claim."""
         notes: Object = {BEFORE: self.record.text()} if self.record else {}
-        declared: Object = {"spec": {field: self.replicas}}
+        declared: Object = {} if self.replicas is None else {"spec": {field: self.replicas}}
         return {"metadata": {"annotations": notes}, **declared} if notes else declared
 
 
@@ -166,11 +180,11 @@ def wanted(target: Target, phase: Phase, word: str) -> Hold:
     before stays recorded, since it may be scaled up again.
     """
     number, record = phase.replicas or 0, target.record
+    was_taken = record is not None and record.was_taken_at(phase.since)
     if word == "yield" and target.others:
-        return Hold(number)
+        return Hold(number, record if was_taken else None)
     if not ((target.others or target.is_scaled) and target.value != number):
         return Hold(number, record if target.ours else _met(target, record, phase))
-    was_taken = record is not None and record.was_taken_at(phase.since)
     if word == "claim" and not was_taken:
         former = target.others[0] if target.others else SOMEBODY
         taken = Record(replicas=target.value, taken_from=former, taken_at=phase.since)
@@ -236,13 +250,14 @@ def claims(own: Target, target: Target, hold: Hold | None) -> tuple[Claim, ...]:
 def frozen(
     own: Target, autoscalers: Sequence[Target], conditions: tuple[Condition, ...]
 ) -> Desired:
-    """Return what leaves everything as it is: what is held is held on, and nothing else is."""
+    """Return what leaves everything as it is: what is held is held on, and nothing else is.
+
+    A record stays where the field itself is lost, so that force is not used again.
+    """
     found = [
-        Claim(one.kind, one.live.name, Hold(one.value, one.record).fields(one.field))
-        for one in autoscalers
-        if one.ours
+        Claim(one.kind, one.live.name, fields) for one in autoscalers if (fields := one.as_it_is)
     ]
-    fields: Object = Hold(own.value, own.record).fields(own.field) if own.ours else {}
+    fields = own.as_it_is
     if mark := own.live.text("metadata", "annotations", HOLDS) if found else "":
         meta: Object = fields.get("metadata", {})
         fields = {
