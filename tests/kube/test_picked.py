@@ -8,12 +8,13 @@ import tracemalloc
 from contextlib import aclosing
 from typing import Any
 
+import anyio.lowlevel
 import httpx
 import pytest
 
 from hedgerow.kube import errors
 from hedgerow.kube.picked import Picked
-from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
+from hedgerow.kube.watch import Bookmark, Changed, Listing, Snapshot, reflect
 from hedgerow.kube.wire import METADATA, METADATA_LIST
 from hedgerow.runtime.cache.store import Store
 from hedgerow_schemas.builtin import Deployment
@@ -68,6 +69,29 @@ class TestList:
         assert read.url.path.endswith("/namespaces/ns/deployments/b")
         assert read.headers["Accept"] == "application/json"
 
+    async def test_several_are_read_at_the_same_time_and_reduced_as_they_arrive(self):
+        cluster = Slow(20)
+        reduced: list[int] = []
+
+        def reduce(obj: Object) -> Object:
+            reduced.append(cluster.reads)
+            return obj
+
+        found = await Picked(cluster, picks).list(API, "ns", reduce=reduce)
+
+        names = sorted(item["metadata"]["name"] for item in found.items)
+        assert names == sorted(f"mine-{number}" for number in range(20))
+        assert (cluster.most, cluster.reads) == (8, 20)
+        assert reduced[0] < 20, "not all were kept in whole"
+
+    async def test_a_read_that_fails_fails_the_list(self, server, connected):
+        page = {"metadata": {"resourceVersion": "9"}, "items": [partial("b", 4, mine=True)]}
+        server.answers = [reply(200, page), status(403, "Forbidden")]
+
+        async with connected() as cluster:
+            with pytest.raises(errors.Forbidden):
+                await Picked(cluster, picks).list(API, "ns")
+
     async def test_one_that_is_gone_meanwhile_is_not_there(self, server, connected):
         page = {"metadata": {"resourceVersion": "9"}, "items": [partial("b", 4, mine=True)]}
         said = {"kind": "Status", "code": 404, "reason": "NotFound", "details": {"name": "b"}}
@@ -104,6 +128,25 @@ class TestWatch:
             ]
         assert len(server.requests) == 1
 
+    async def test_what_is_cached_in_that_version_is_not_read_again(self, server, connected):
+        store = Store()
+        store.put(whole("b", 6))
+        echo, news = partial("b", 6, mine=True), partial("b", 7, mine=True)
+        server.answers = [events(("MODIFIED", echo), ("MODIFIED", news)), reply(200, whole("b", 7))]
+
+        async with connected() as cluster:
+            picked = Picked(cluster, picks, store.has)
+            async with aclosing(picked.watch(API, "ns", since="1")) as told:
+                heard = [event async for event in told]
+        assert heard == [Bookmark("6"), Changed("MODIFIED", whole("b", 7), "7")]
+
+    async def test_there_are_no_initial_events_so_that_it_is_listed(self, server, connected):
+        page = {"metadata": {"resourceVersion": "9"}, "items": [partial("b", 4, mine=True)]}
+        server.answers = [reply(200, page), reply(200, whole("b", 4))]
+
+        async with connected() as cluster, aclosing(reflect(Picked(cluster, picks), API)) as told:
+            assert await anext(told) == Snapshot((whole("b", 4),), "9")
+
     async def test_a_read_that_fails_ends_the_watch(self, server, connected):
         server.answers = [events(("ADDED", partial("b", 4, mine=True))), status(403, "Forbidden")]
 
@@ -112,23 +155,40 @@ class TestWatch:
                 await heard(cluster)
 
 
+class Slow:
+    """A cluster of so many picked objects, whose reads overlap as far as they may."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.reads = self.most = self._open = 0
+
+    async def list(self, *_: Any, reduce: Any, **__: Any) -> Any:
+        items = (partial(f"mine-{number}", 1, mine=True) for number in range(self.number))
+        return Listing(tuple(map(reduce, items)), "9")
+
+    async def read(self, _: Any, name: str, __: str) -> Any:
+        self._open += 1
+        self.most = max(self.most, self._open)
+        await anyio.lowlevel.checkpoint()
+        self._open -= 1
+        self.reads += 1
+        return whole(name, 1)
+
+
 class Foreign:
     """A cluster of so many objects, none of which is picked."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
-    async def list(self, *_: Any, **__: Any) -> Any:
-        raise AssertionError
+    async def list(self, *_: Any, reduce: Any, **__: Any) -> Any:
+        items = (partial(f"foreign-{number}", 1, mine=False) for number in range(self.number))
+        return Listing(tuple(map(reduce, items)), str(self.number))
 
     async def read(self, *_: Any, **__: Any) -> Any:
         raise AssertionError
 
-    async def watch(self, *_: Any, initial: bool = False, **__: Any) -> Any:
-        for number in range(self.number):
-            yield Changed("ADDED", partial(f"foreign-{number}", number + 1, mine=False), "1")
-        if initial:
-            yield Bookmark(str(self.number), synced=True)
+    async def watch(self, *_: Any, **__: Any) -> Any:
         while True:
             for number in range(self.number):
                 version = self.number + number + 1

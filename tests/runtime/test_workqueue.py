@@ -9,6 +9,7 @@ import pytest
 
 from hedgerow.contract import Key
 from hedgerow.runtime.workqueue import (
+    AT_ONCE,
     FAIR,
     FIRST_RETRY,
     LONGEST_RETRY,
@@ -33,6 +34,57 @@ async def soon(queue: WorkQueue) -> Key | None:
     with anyio.move_on_after(0.001):
         return await queue.get()
     return None
+
+
+class TestAddAll:
+    KEYS = tuple(("ns", f"n{number}") for number in range(2 * AT_ONCE + 1))
+
+    async def test_many_are_handed_out_in_their_order(self, queue):
+        queue.add_all(self.KEYS)
+
+        assert len(queue) == len(self.KEYS)
+        assert tuple([await queue.get() for _ in self.KEYS]) == self.KEYS
+        assert await soon(queue) is None
+
+    async def test_they_are_added_in_parts(self, queue):
+        added: list[Key] = []
+        add = queue.add
+        queue.add = lambda key, lane: (added.append(key), add(key, lane))
+        queue.add_all(self.KEYS)
+        assert added == []
+
+        await queue.get()
+        assert added == list(self.KEYS[:AT_ONCE])
+
+    async def test_one_asked_for_meanwhile_is_handed_out_once_and_first(self, queue):
+        queue.add_all(self.KEYS)
+        queue.add(self.KEYS[-1])
+
+        handed = [await queue.get() for _ in self.KEYS]
+        assert handed[0] == self.KEYS[-1]
+        assert sorted(handed) == sorted(self.KEYS)
+        assert await soon(queue) is None
+
+    async def test_it_wakes_who_waits(self, queue):
+        async with anyio.create_task_group() as tasks:
+            got: list[Key] = []
+
+            async def take() -> None:
+                got.append(await queue.get())
+
+            tasks.start_soon(take)
+            await anyio.wait_all_tasks_blocked()
+            queue.add_all([A])
+        assert got == [A]
+
+    async def test_a_closed_queue_takes_none_and_forgets_what_is_left(self, queue):
+        queue.add_all(self.KEYS)
+        queue.close()
+        queue.add_all(self.KEYS)
+
+        assert queue.idle
+        with pytest.raises(Closed):
+            await queue.get()
 
 
 class TestHandingOut:

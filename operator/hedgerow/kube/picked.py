@@ -7,9 +7,14 @@ of the others.
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import anyio
+
+from hedgerow.contract import unreduced
+from hedgerow.kube.errors import Invalid, KubeError
 from hedgerow.kube.watch import Bookmark, Changed, Listing
 from hedgerow.objects import metadata
 
@@ -20,21 +25,31 @@ if TYPE_CHECKING:
     from hedgerow.kube.watch import WatchEvent
     from hedgerow_schemas.base import ApiResource, Object
 
+AT_ONCE: Final = 8
+"""Objects of a list that are read at the same time."""
 
-def _unreduced(item: Object) -> Object:
-    return item
+
+def _never(_item: Object) -> bool:
+    return False
 
 
 class Picked:
     """The part of a cluster that `reflect` uses, which shows picked objects only.
 
     `picks` is called with an object that has metadata alone. An object that is not picked any more
-    is told as deleted. An object may be newer than the event that it comes with, never older.
+    is told as deleted. An object may be newer than the event that it comes with, never older. What
+    `has` knows in the version of an event is not read again: nearly always, that is our own write.
     """
 
-    def __init__(self, cluster: Cluster, picks: Callable[[Object], bool]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        picks: Callable[[Object], bool],
+        has: Callable[[Object], bool] = _never,
+    ) -> None:
         self._cluster = cluster
         self._picks = picks
+        self._has = has
 
     async def list(
         self,
@@ -43,7 +58,7 @@ class Picked:
         *,
         labels: str = "",
         fields: str = "",
-        reduce: Callable[[Object], Object] = _unreduced,
+        reduce: Callable[[Object], Object] = unreduced,
     ) -> Listing:
         """Return the picked objects, each reduced when it was read."""
 
@@ -53,8 +68,25 @@ class Picked:
         found = await self._cluster.list(
             api, namespace, labels=labels, fields=fields, partial=True, reduce=only_picked
         )
-        whole = [await self._whole(api, item) for item in found.items if item]
-        return Listing(tuple(reduce(item) for item in whole if item is not None), found.version)
+        waiting = deque(item for item in found.items if item)
+        read: list[Object] = []
+        failed: list[KubeError] = []
+
+        async def read_them() -> None:
+            while waiting and not failed:
+                try:
+                    whole = await self._whole(api, waiting.popleft())
+                except KubeError as error:
+                    failed.append(error)
+                else:
+                    read.extend(() if whole is None else (reduce(whole),))
+
+        async with anyio.create_task_group() as readers:
+            for _ in range(min(AT_ONCE, len(waiting))):
+                readers.start_soon(read_them)
+        if failed:
+            raise failed[0]
+        return Listing(tuple(read), found.version)
 
     async def watch(
         self,
@@ -68,14 +100,19 @@ class Picked:
         seconds: int = 290,
         idle: float = 90.0,
     ) -> AsyncGenerator[WatchEvent]:
-        """Yield the events of picked objects, and a deletion for each other one."""
+        """Yield the events of picked objects, and a deletion for each other one.
+
+        Raises Invalid if `initial` events are asked for, as a server does that has none. They would
+        be read one after another, while `list` reads several objects at the same time.
+        """
+        if initial:
+            raise Invalid("objects that are picked are listed")
         events = self._cluster.watch(
             api,
             namespace,
             labels=labels,
             fields=fields,
             since=since,
-            initial=initial,
             partial=True,
             seconds=seconds,
             idle=idle,
@@ -84,8 +121,10 @@ class Picked:
             async for event in events:
                 yield event if isinstance(event, Bookmark) else await self._told(api, event)
 
-    async def _told(self, api: ApiResource, event: Changed) -> Changed:
+    async def _told(self, api: ApiResource, event: Changed) -> WatchEvent:
         if event.type != "DELETED" and self._picks(event.object):
+            if self._has(event.object):
+                return Bookmark(event.version)
             whole = await self._whole(api, event.object)
             if whole is not None:
                 return Changed(event.type, whole, event.version)

@@ -167,9 +167,10 @@ class ControllerRunner:
 
     def enqueue_all(self, namespaces: Collection[str]) -> None:
         """Queue all resources of these namespaces; an empty collection means all namespaces."""
-        for key in self._cache.resource_keys():
-            if not namespaces or key[0] in namespaces:
-                self.queue.add(key, QueueLane.BACKLOG)
+        keys = self._cache.resource_keys()
+        if namespaces:
+            keys = (key for key in keys if key[0] in namespaces)
+        self.queue.add_all(keys)
 
     def _add_informed(self, key: Key) -> None:
         """Queue a resource that there are other reports about; it may be gone already."""
@@ -189,7 +190,9 @@ class ControllerRunner:
             self._watch_failed(number, source, error)
 
         events = reflect(
-            Picked(self._cluster, source.picks) if source.picks else self._cluster,
+            Picked(self._cluster, source.picks, source.store.has)
+            if source.picks
+            else self._cluster,
             source.api,
             source.namespace,
             labels=source.labels,
@@ -279,6 +282,10 @@ class ControllerRunner:
         changes: Iterable[Change],
         lane: QueueLane = QueueLane.CHANGED,
     ) -> None:
+        if source.concerns_all:
+            if any(changes):
+                self.queue.add_all(self._cache.resource_keys(), lane)
+            return
         for change in changes:
             may_hold = source.kind is not self.controller.resource or _is_of_status(change)
             for obj in filter(None, change):
@@ -287,8 +294,7 @@ class ControllerRunner:
     def _enqueue_concerned(
         self, source: Source, obj: Object, lane: QueueLane, *, may_hold: bool
     ) -> None:
-        everyone = self._cache.resource_keys() if source.concerns_all else None
-        for key in everyone or concerned(self.controller, source, obj):
+        for key in concerned(self.controller, source, obj):
             if may_hold and self._reconciler.holds_back(source.api.kind, key_of(obj), key):
                 continue
             self.queue.add(key, lane)

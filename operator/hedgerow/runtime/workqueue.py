@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter
+from collections import Counter, OrderedDict
 from enum import IntEnum
 from itertools import count
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ import anyio
 import anyio.lowlevel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from hedgerow.contract import Key
     from hedgerow.runtime.clock import Clock
@@ -26,6 +26,8 @@ FIRST_RETRY = 0.1
 LONGEST_RETRY = 300.0
 FAIR = 4
 """Of so many turns, one each goes to the second and the last lane first: none waits for ever."""
+AT_ONCE = 500
+"""Keys of `add_all` to add between two turns of the event loop: about a millisecond."""
 
 
 class Lane(IntEnum):
@@ -50,11 +52,13 @@ class Closed(Exception):  # noqa: N818 - a state, not an error
 class _Turns:
     """The ready keys by namespace, each with the instant at which it became ready.
 
-    Within a namespace keys keep their order. A namespace goes to the end after its turn.
+    Within a namespace keys keep their order. A namespace goes to the end after its turn. To find
+    the first key of a dict from whose front many were removed takes longer and longer; that of an
+    OrderedDict does not.
     """
 
     def __init__(self) -> None:
-        self._namespaces: dict[str, dict[Key, float]] = {}
+        self._namespaces: OrderedDict[str, OrderedDict[Key, float]] = OrderedDict()
         self._count = 0
 
     def __len__(self) -> int:
@@ -65,7 +69,7 @@ class _Turns:
 
     def add(self, key: Key, now: float) -> None:
         """Add a key; one that is already ready keeps its place."""
-        keys = self._namespaces.setdefault(key[0], {})
+        keys = self._namespaces.setdefault(key[0], OrderedDict())
         if key not in keys:
             keys[key] = now
             self._count += 1
@@ -79,12 +83,13 @@ class _Turns:
         namespace = next(filter(may, self._namespaces), None)
         if namespace is None:
             return None
-        keys = self._namespaces.pop(namespace)
-        key = next(iter(keys))
-        since = keys.pop(key)
+        keys = self._namespaces[namespace]
+        key, since = keys.popitem(last=False)
         self._count -= 1
         if keys:
-            self._namespaces[namespace] = keys
+            self._namespaces.move_to_end(namespace)
+        else:
+            del self._namespaces[namespace]
         return key, since
 
     def remove(self, key: Key) -> float:
@@ -125,6 +130,8 @@ class WorkQueue:
         self._on_retry = on_retry
         self._lanes = {lane: _Turns() for lane in Lane}
         self._lane_of: dict[Key, Lane] = {}
+        self._later: OrderedDict[Key, Lane] = OrderedDict()
+        """What `add_all` has not added yet."""
         self._turns = count(1)
         self._active: dict[Key, Lane] = {}
         self._passes: Counter[str] = Counter()
@@ -139,12 +146,12 @@ class WorkQueue:
 
     def __len__(self) -> int:
         """Return the number of keys that are ready."""
-        return len(self._lane_of)
+        return len(self._lane_of) + len(self._later)
 
     @property
     def idle(self) -> bool:
         """Whether nothing is ready and no pass runs; delayed keys may remain."""
-        return not self._lane_of and not self._active
+        return not len(self) and not self._active
 
     @property
     def has_due(self) -> bool:
@@ -168,6 +175,16 @@ class WorkQueue:
         else:
             self._enter(key, lane)
             self._rouse()
+
+    def add_all(self, keys: Iterable[Key], lane: Lane = Lane.BACKLOG) -> None:
+        """Request a pass of each of many keys; they are added in parts as keys are handed out."""
+        if not self._closed:
+            self._later.update(dict.fromkeys(keys, lane))
+            self._rouse()
+
+    def _add_part(self) -> None:
+        for _ in range(min(AT_ONCE, len(self._later))):
+            self.add(*self._later.popitem(last=False))
 
     def _enter(self, key: Key, lane: Lane) -> None:
         before, since = self._lane_of.get(key), self._clock.monotonic()
@@ -232,6 +249,7 @@ class WorkQueue:
         await anyio.lowlevel.checkpoint()
         while True:
             self._mature()
+            self._add_part()
             found = self._pop()
             if found:
                 key, since = found
@@ -288,6 +306,7 @@ class WorkQueue:
         for lane in self._lanes.values():
             lane.clear()
         self._lane_of.clear()
+        self._later.clear()
         self._rouse()
 
     def _rouse(self) -> None:

@@ -156,6 +156,30 @@ class TestStore:
         assert budget.of(Family("c", "ns", "x")) > HEAVY
         assert heavy > HEAVY / 2
 
+    def test_a_family_that_was_large_is_packed_once_it_is_asked_for(self):
+        store, budget = packing_store()
+        for number in range(20):
+            store.put({**thing(f"n{number}", owner="x"), "text": "x" * 40_000})
+        for number in range(15):
+            store.put({**thing(f"n{number}", 2, owner=f"y{number}")})
+        assert budget.weight > 5 * 40_000
+
+        store.by("owner", "x")
+        store.put(thing("last"))
+
+        assert budget.weight < 40_000 + 21 * 2 * OVERHEAD
+
+    def test_what_every_pass_asks_for_is_never_packed(self):
+        budget = Budget()
+        budget.most_decoded = 1
+        store = Store({}, Scale(budget, family_of, manager="m", packable=False))
+        for number in range(10):
+            store.put({**thing(f"n{number}"), "text": "x" * 10_000})
+
+        first = store.all()
+        assert all(one is again for one, again in zip(first, store.all(), strict=True))
+        assert budget.weight > 100_000
+
     def test_all_together_take_no_more_than_there_is_for_them(self):
         store, budget = packing_store(decoded=DECODED)
         for number in range(1000):

@@ -138,6 +138,12 @@ class Kept(NamedTuple):
     wanted: int
     whole: int
     reducible: bool
+    packable: bool = True
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the object, of which all is kept, is packed."""
+        return self.weight < self.whole
 
     @property
     def decoded(self) -> Kept:
@@ -244,7 +250,7 @@ class Budget:
         """Record what is kept of an object now."""
         was = self._excess.get(place)
         self._put(place, kept)
-        if not oversize and self.of(kept.family) < HEAVY:
+        if not oversize and self._may_pack(kept):
             self._decoded[place] = None
             self._decoded_weight += kept.weight
             self._pack_the_oldest()
@@ -260,13 +266,17 @@ class Budget:
                 most=readable(oversize.most),
             )
 
+    def _may_pack(self, kept: Kept) -> bool:
+        return kept.packable and self.of(kept.family) < HEAVY
+
     def opened(self, place: Place) -> None:
         """Record that somebody asks for an object, which is decoded from now on."""
         if place in self._decoded:
             self._decoded.move_to_end(place)
             return
         kept = self._places[place]
-        if kept.weight < kept.whole and place not in self._excess:
+        # If its family was too heavy, and is not any more, it may be packed from now on.
+        if place not in self._excess and (kept.is_packed or self._may_pack(kept)):
             self.put(place, kept.decoded, None)
 
     def _pack_the_oldest(self) -> None:
@@ -277,7 +287,7 @@ class Budget:
             place, _ = self._decoded.popitem(last=False)
             kept = self._places[place]
             self._decoded_weight -= kept.weight
-            if self.of(kept.family) < HEAVY:
+            if self._may_pack(kept):
                 shelf, key = place
                 self._put(place, kept.packed(shelf.pack(key)))
 
@@ -358,6 +368,7 @@ class Scale:
     """Weighs the objects of one store, and reduces those that are too large.
 
     `reducible`: objects of this store may be kept in part, as passes over their resource notice it.
+    `packable`: not every pass asks for all of them.
     `keeps` returns more top-level fields that a reduced object has.
     """
 
@@ -369,13 +380,14 @@ class Scale:
         manager: str,
         finalizers: Collection[str] = (),
         reducible: bool = True,
+        packable: bool = True,
         keeps: Callable[[Object], Object] = lambda _: {},
     ) -> None:
         self.budget = budget
         self._keeps = keeps
         self._family = family
         self._manager, self._finalizers = manager, finalizers
-        self._reducible = reducible
+        self._reducible, self._packable = reducible, packable
 
     def weigh(self, place: Place, obj: Object) -> Object:
         """Return what to keep of an object that is being cached."""
@@ -383,7 +395,8 @@ class Scale:
         oversize = self.budget.oversize(place, family, whole) if self._reducible else None
         if oversize is not None:
             return self._part(place, obj, oversize, family, whole)
-        self.budget.put(place, Kept(family, whole, whole, whole, self._reducible), None)
+        kept = Kept(family, whole, whole, whole, self._reducible, self._packable)
+        self.budget.put(place, kept, None)
         return obj
 
     def reduce(self, place: Place, obj: Object, oversize: Oversize) -> Object:

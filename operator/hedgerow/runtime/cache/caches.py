@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from hedgerow.contract import unreduced
 from hedgerow.fields import managed
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.finalizers import finalizers_of
@@ -216,17 +217,19 @@ def build(
         relation: Relation | None = None,
         claimable: Claimable | None = None,
     ) -> Store:
+        reads = claimable.reduce if claimable else unreduced
         if budget is None:
-            return Store(indices)
+            return Store(indices, reads=reads)
         scale = Scale(
             budget,
             partial(_family, controller, kind, relation, claimable),
             manager=manager,
             finalizers=controller.finalizers,
             reducible=relation is None,
+            packable=relation is None or relation.of is not None,
             keeps=partial(_claim_marks, claimable) if claimable else _nothing,
         )
-        return Store(indices, scale)
+        return Store(indices, scale, reads)
 
     picks = partial(_is_picked, controller.picks, manager) if controller.picks else None
     return Cache(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Hashable, Iterable, Iterator, M
 from itertools import count
 from typing import TYPE_CHECKING
 
+from hedgerow.contract import unreduced
 from hedgerow.objects import metadata
 from hedgerow.plan.oversized import Oversize, oversize_of
 from hedgerow.plan.writes import content
@@ -74,13 +75,18 @@ class Store:
     or below it is old, and so is an event below the cached version. `rewound`: a list has shown
     that the API server's store was restored from a backup; the reader resets it. With a `scale`,
     objects are weighed: those that nobody has asked for lately are packed, and only a part is kept
-    of those that are too large.
+    of those that are too large. `reads` returns what is cached of an object that was not read by
+    the watch.
     """
 
     def __init__(
-        self, indices: Mapping[str, Index] | None = None, scale: Scale | None = None
+        self,
+        indices: Mapping[str, Index] | None = None,
+        scale: Scale | None = None,
+        reads: Callable[[Object], Object] = unreduced,
     ) -> None:
         self._scale = scale
+        self._reads = reads
         self._packing = Packing()
         self._entries: dict[Key, _Entry] = {}
         self._indices = dict(indices or {})
@@ -104,6 +110,11 @@ class Store:
         """Return what `get` does, from any thread: nothing is recorded of it."""
         entry = self._entries.get(key)
         return None if entry is None else self._decoded(entry)
+
+    def has(self, obj: Object) -> bool:
+        """Return whether an object is cached in this version or a newer one."""
+        entry = self._entries.get(key_of(obj))
+        return entry is not None and not entry.is_older(obj)
 
     def content_version(self, key: Key) -> int:
         """Return a number that changes with a cached object, but not with its status alone.
@@ -200,14 +211,14 @@ class Store:
     def absorb(self, obj: Object) -> None:
         """Store the response to our own write, unless the watch has already passed it."""
         if version_of(obj) > self.version:
-            self._take(obj)
+            self._take(self._reads(obj))
 
     def adopt(self, obj: Object) -> None:
         """Store an object that was read by name, which the watch does not show.
 
         No event reports its deletion: it stays until `forget`, so it must be read again.
         """
-        self._take(obj)
+        self._take(self._reads(obj))
 
     def forget(self, key: Key, uid: str) -> None:
         """Remove an object that is gone according to the server, unless its uid is another now."""
