@@ -47,6 +47,10 @@ class TestSentence:
                 "you declare 2, it is 4; it was removed or scaled, and nobody holds it",
             ),
             (
+                {"reason": "Removed", "declared": None, "live": None, **ALONE},
+                "it was removed or scaled, and nobody holds it",
+            ),
+            (
                 {"reason": "ScaledToZero", "live": "0", **ALONE},
                 "you declare 2, it is 0; it was scaled to 0, and it is not recorded by whom",
             ),

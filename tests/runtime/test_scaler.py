@@ -849,6 +849,38 @@ class TestAutoscalerOfNobody:
         assert (scene.value(HPA), scene.held(HPA)) == self.HELD
 
 
+class TestGoing:
+    """The object is being deleted, in the foreground."""
+
+    async def scene(self, **least: int) -> Scene:
+        scene = Scene()
+        scene.deploy(WINDOWS | CLAIM_LEAST)
+        if least:
+            scene.autoscale(**least)
+        finalizers = {"metadata": {"finalizers": ["foregroundDeletion"]}}
+        scene.server.merge(scene.object("Deployment"), finalizers, "kubectl")
+        return scene
+
+    async def test_no_window_begins_for_it(self):
+        scene = await self.scene()
+        scene.server.delete(scene.live())
+        await scene.go(2, 9)
+
+        assert (scene.value(), scene.writes) == (1, [])
+
+    async def test_its_autoscaler_gets_the_former_number_once(self):
+        scene = await self.scene(minReplicas=2)
+        await scene.go(2, 9)
+        assert scene.value(HPA) == 10
+        scene.server.delete(scene.live())
+        await scene.go(2, 10)
+        before = len(scene.cluster.sent)
+        await scene.go(2, 11)
+
+        assert (scene.value(HPA), scene.held(HPA)) == (2, {"minReplicas", BEFORE})
+        assert scene.cluster.sent[before:] == []
+
+
 class TestBothKinds:
     """Two controllers of one name and one field manager, side by side."""
 
@@ -867,6 +899,24 @@ class TestBothKinds:
         assert first.writes == []
         await second.go(2, 18)
         assert second.value(HPA) == 1
+
+    async def test_an_autoscaler_that_is_given_to_the_other_kind_keeps_its_former_number(self):
+        first = Scene(CONTROLLER[0])
+        first.deploy(WINDOWS | CLAIM_LEAST)
+        first.deploy({}, kind="StatefulSet")
+        first.autoscale(minReplicas=2)
+        second = Scene(CONTROLLER[1], beside=first)
+        await first.go(2, 9)
+        assert first.value(HPA) == 10
+        target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}
+        spec = {"scaleTargetRef": target, "maxReplicas": 20}
+        first.server.apply({**first.object(HPA), "spec": spec}, "helm")
+        for _ in range(2):
+            await first.go(2, 10)
+            await second.go(2, 10)
+
+        assert (first.value(HPA), first.held(HPA)) == (2, {"minReplicas", BEFORE})
+        assert first.held() == {"replicas", BEFORE}
 
     async def test_a_stateful_set_is_scaled(self):
         scene = Scene(CONTROLLER[1])

@@ -92,7 +92,9 @@ def held(field: Contested) -> str:
     by = holder(field)
     match field.reason:
         case "Removed":
-            is_scaled = field.path == ".spec.replicas" and field.live is not None
+            # The annotation of a built-in resource has no values. A scale is not always recorded.
+            is_gone = field.live is None and field.declared is not None
+            is_scaled = field.path == ".spec.replicas" and not is_gone
             how = "removed or scaled" if is_scaled else "removed"
             return f"it was {how}, and nobody holds it"
         case "ScaledToZero":
