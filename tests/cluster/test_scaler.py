@@ -202,7 +202,7 @@ def test_what_somebody_scales_to_nothing_is_left(shop: Shop):
     for number, why in ((0, "it was scaled to 0"), (4, "it was removed or scaled")):
         scale(number)  # the server records nobody for either
         assert holders(shop.live(), "spec", "replicas") == []
-        eventually(lambda w=why: w in " ".join(shop.tree().split()), what="the tree")
+        eventually(lambda w=why: w in " ".join(shop.tree("deploy").split()), what="the tree")
         throughout(lambda n=number: shop.value() != n, 2)
     assert recorded(shop.live()["metadata"]["annotations"][BEFORE]) == Record(replicas=1)
 
