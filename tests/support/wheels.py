@@ -58,7 +58,7 @@ def hedgerow(folder: Path) -> Path:
 
 def environment(*folders: Path) -> dict[str, str]:
     """Return the environment of a shell outside of any virtual one, with pip from these folders."""
-    gone = ("PYTHON", "PIP_", "VIRTUAL_ENV", "KUBECONFIG", "COVERAGE_", "HEDGEROW_")
+    gone = ("PYTHON", "PIP_", "VIRTUAL_ENV", "KUBECONFIG", "COVERAGE_", "HEDGEROW_", "PYTEST_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(gone)}
     here = Path(sys.prefix) / "bin"
     path = [word for word in os.environ["PATH"].split(os.pathsep) if Path(word) != here]

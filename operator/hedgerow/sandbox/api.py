@@ -1,6 +1,7 @@
 """Api: a sandbox's own short requests to the servers that it started."""
 
 import ssl
+import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -61,10 +62,13 @@ class Api:
         return answer
 
     def _get(self, url: str) -> httpx.Response | None:
-        try:
-            return self._client.get(url)
-        except httpx.HTTPError:
-            return None
+        # Older versions of CPython do not close a socket that is reset right before its handshake,
+        # as by a server that is starting (python/cpython#113280): the collector closes it.
+        with warnings.catch_warnings(category=ResourceWarning, action="ignore"):
+            try:
+                return self._client.get(url)
+            except httpx.HTTPError:
+                return None
 
 
 @contextmanager
