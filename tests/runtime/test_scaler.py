@@ -715,6 +715,24 @@ class TestAutoscaler:
         await scene.go(2, 12)
         assert (scene.value(HPA), scene.record(HPA), len(scene.forced)) == (4, record, 1)
 
+    async def test_one_that_comes_and_goes_does_not_let_the_objects_own_be_taken_twice(self):
+        scene = Scene()
+        scene.deploy(WINDOWS | CLAIM, replicas=3)
+        await scene.go(2, 9)
+        record = scene.record()
+        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
+        await scene.go(2, 10)
+        scene.autoscale()
+        await scene.go(2, 11)
+        assert (scene.value(HPA), scene.held(), scene.record()) == (10, {HOLDS, BEFORE}, record)
+        scene.server.delete(scene.object(HPA))
+        await scene.go(2, 12)
+        assert (scene.value(), scene.record(), len(scene.forced)) == (4, record, 1)
+
+        scene.autoscale()
+        await scene.go(2, 18)
+        assert (scene.value(HPA), scene.held(), scene.held(HPA)) == (1, set(), set())
+
     async def test_two_that_target_one_object_are_both_left(self):
         scene = Scene()
         scene.deploy()

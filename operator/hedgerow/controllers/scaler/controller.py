@@ -158,7 +158,7 @@ def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired
         status=Status(conditions=conditions) if conditions else None,
         events=events,
         requeue_after=_wait(phase, observed.now),
-        claims=claims(own, target, hold),
+        claims=claims(own, target, hold, phase),
     )
 
 
@@ -224,7 +224,7 @@ def returned(target: Target) -> Hold | None:
     return Hold(record.replicas, record)
 
 
-def claims(own: Target, target: Target, hold: Hold | None) -> tuple[Claim, ...]:
+def claims(own: Target, target: Target, hold: Hold | None, phase: Phase) -> tuple[Claim, ...]:
     """Return the claims on the object itself and on its autoscaler.
 
     While something of an autoscaler is held, the object itself says so, before and for as long as
@@ -233,8 +233,7 @@ def claims(own: Target, target: Target, hold: Hold | None) -> tuple[Claim, ...]:
     """
     if target is own:
         return (_claim(own, hold),) if hold else ()
-    kept = Hold(own.value, own.record) if own.ours and not own.others else None
-    fields: Object = kept.fields(own.field) if kept else {}
+    fields = _kept(own, phase)
     holds = hold is not None and (hold.record is not None or target.ours)
     if holds or target.ours:
         meta: Object = fields.get("metadata", {})
@@ -245,6 +244,17 @@ def claims(own: Target, target: Target, hold: Hold | None) -> tuple[Claim, ...]:
     if hold is None or (holds and not (is_marked or target.ours)):
         return found
     return (*found, _claim(target, hold))
+
+
+def _kept(own: Target, phase: Phase) -> Object:
+    """Return what stays declared of the object's own replicas while there is an autoscaler."""
+    if own.ours and not own.others:
+        return Hold(own.value, own.record).fields(own.field)
+    # The autoscaler may go within the phase: then force does not count anew.
+    is_used = own.record is not None and own.record.was_taken_at(phase.since)
+    return (
+        Hold(None, own.record).fields(own.field) if is_used and phase.replicas is not None else {}
+    )
 
 
 def frozen(
