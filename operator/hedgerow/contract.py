@@ -287,6 +287,10 @@ def _always(_obj: View) -> bool:
     return True
 
 
+def _nothing(_obj: View, _field_manager: str) -> Object:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Claimable:
     """The objects of a kind on which a controller may claim fields.
@@ -298,12 +302,18 @@ class Claimable:
     Of several controllers with one name each object has to concern exactly one, by `concerns`: the
     others would give back what that one holds. `reduce` drops the fields that nobody reads before
     an object is cached; `metadata` stays but for what changes with the status alone.
+
+    `remains` returns the fields that stay declared of an object that is given back because there is
+    no resource that may claim it: deleted, not picked any more, or no longer the one that `of`
+    names. It gets the object and our field manager. While a resource is there, its compose says
+    what it claims.
     """
 
     kind: type[View]
     of: Callable[[View], Key | None] = namesake
     concerns: Callable[[View], bool] = _always
     reduce: Callable[[Object], Object] = unreduced
+    remains: Callable[[View, str], Object] = _nothing
 
 
 @dataclass(frozen=True, slots=True)

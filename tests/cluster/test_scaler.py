@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from hedgerow.cli.manifests import printed
+from hedgerow.controllers.scaler.record import Record, recorded
 from hedgerow.controllers.scaler.windows import (
     BEFORE,
     HOLDS,
@@ -25,7 +26,8 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.settings import Settings
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit import Audit
-from hedgerow.testing.waiting import eventually
+from hedgerow.testing.somebody import holders
+from hedgerow.testing.waiting import eventually, throughout
 from support.granted import denied, requests
 from support.running import Operator
 
@@ -190,6 +192,26 @@ def test_a_number_that_nobody_was_recorded_for_comes_back(shop: Shop):
     shop.soon(5)
 
 
+def test_what_somebody_scales_to_nothing_is_left(shop: Shop):
+    def scale(replicas: int) -> None:
+        patch = {"spec": {"replicas": replicas}}
+        shop.api.merge(shop.object("Deployment"), patch, "kubectl", "scale").must()
+
+    shop.deploy(windows())
+    shop.soon(10)
+    for number, why in ((0, "it was scaled to 0"), (4, "it was removed or scaled")):
+        scale(number)  # the server records nobody for either
+        assert holders(shop.live(), "spec", "replicas") == []
+        eventually(lambda w=why: w in " ".join(shop.tree("deploy").split()), what="the tree")
+        throughout(lambda n=number: shop.value() != n, 2)
+    assert recorded(shop.live()["metadata"]["annotations"][BEFORE]) == Record(replicas=1)
+
+    scale(10)
+    eventually(lambda: "f:spec" in shop.held(), what="taken up")
+    shop.deploy(windows(-HOUR, -HOUR / 2))
+    shop.soon(1)
+
+
 def test_the_clock_begins_a_window(shop: Shop):
     shop.deploy(windows(timedelta(minutes=1), 2 * HOUR))
     assert shop.value() == 1
@@ -256,6 +278,23 @@ def test_an_autoscaler_with_a_competing_applier(shop: Shop):
     shop.deploy(windows(-HOUR, -HOUR / 2))
     shop.soon(1, HPA)
     eventually(lambda: not (shop.held(HPA) or shop.held()), what="given back")
+
+
+def test_an_autoscaler_gets_its_former_number_back_when_the_object_is_deleted(shop: Shop):
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": shop.namespace}}
+    label = {"labels": {"hedgerow.dev/allow-claims": "true"}}
+    shop.api.merge(namespace, {"metadata": label}, "admin").must()
+    shop.autoscale(minReplicas=2)
+    claim = {"hedgerow.dev/claim": "HorizontalPodAutoscaler/web: spec.minReplicas"}
+    shop.deploy(windows() | claim)
+    shop.soon(10, HPA)
+    shop.api.delete(shop.object("Deployment")).must()
+    shop.soon(2, HPA)
+    assert set(shop.held(HPA)["f:spec"]) == {"f:minReplicas"}
+
+    shop.autoscale(minReplicas=2)
+    eventually(lambda: not shop.held(HPA), what="given back")
+    assert shop.value(HPA) == 2
 
 
 def test_annotations_that_are_malformed_are_told_and_nothing_is_scaled(shop: Shop):

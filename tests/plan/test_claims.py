@@ -14,7 +14,7 @@ from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.input import ChildHistory, Plan, PlanInput
 from hedgerow.plan.plan import plan, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
-from hedgerow.plan.writes import ChildId, Write, judge_claim, normal_form, unguarded
+from hedgerow.plan.writes import ChildId, Write, judge_claim, normal_form, release, unguarded
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy, field_policy_of
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Status, View
@@ -254,6 +254,33 @@ class TestGivingBack:
         stage.carry_out(Claim(Deployment, "web", {}))
 
         assert not stage.is_held
+
+    def test_what_remains_is_declared_and_then_settled(self):
+        stage = Stage()
+        stage.carry_out(Claim(Deployment, "web", {"spec": {"replicas": 3, "minReadySeconds": 5}}))
+        remains = {"spec": {"replicas": 2}}
+
+        write = release(Deployment.api, stage.live, MANAGER, remains)
+        assert write is not None
+        assert not write.claims
+        stage.server.apply(write.body, MANAGER)
+
+        assert stage.replicas == 2
+        assert managed.entry(stage.live, MANAGER) == {"f:spec": {"f:replicas": {}}}
+        assert release(Deployment.api, stage.live, MANAGER, remains) is None
+
+    def test_what_remains_is_without_what_others_hold(self):
+        stage = Stage()
+        stage.carry_out(Claim(Deployment, "web", {"spec": {"replicas": 3, "minReadySeconds": 5}}))
+        stage.server.scale(TARGET, 7, "kubectl")
+        remains = {"spec": {"replicas": 2, "minReadySeconds": 5}}
+
+        assert release(Deployment.api, stage.live, MANAGER, remains) is None
+        write = release(Deployment.api, stage.live, MANAGER, {"spec": {"replicas": 2}})
+        assert write is not None
+        stage.server.apply(write.body, MANAGER)
+
+        assert (stage.replicas, stage.is_held) == (7, False)
 
     def test_what_is_being_deleted_keeps_what_we_hold(self):
         stage = Stage()

@@ -43,6 +43,14 @@ class TestSentence:
                 "you declare 2, it is not there; it was removed, and nobody holds it",
             ),
             (
+                {"reason": "Removed", "live": "4", **ALONE},
+                "you declare 2, it is 4; it was removed or scaled, and nobody holds it",
+            ),
+            (
+                {"reason": "Removed", "declared": None, "live": None, **ALONE},
+                "it was removed or scaled, and nobody holds it",
+            ),
+            (
                 {"reason": "ScaledToZero", "live": "0", **ALONE},
                 "you declare 2, it is 0; it was scaled to 0, and it is not recorded by whom",
             ),

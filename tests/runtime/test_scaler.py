@@ -10,7 +10,7 @@ import pytest
 
 from hedgerow.contract import Controller
 from hedgerow.controllers.scaler.controller import CONTROLLER
-from hedgerow.controllers.scaler.record import Record
+from hedgerow.controllers.scaler.record import SOMEBODY, Record
 from hedgerow.controllers.scaler.windows import (
     BEFORE,
     HOLDS,
@@ -297,6 +297,112 @@ class TestContested:
         assert (scene.held(), scene.told()) == (set(), {})
 
 
+class TestScaledToNothing:
+    """Somebody scales to 0 in a window; the API server records nobody for that."""
+
+    async def scene(self, **more: str) -> Scene:
+        scene = Scene()
+        scene.deploy(WINDOWS | more)
+        await scene.go(2, 9)
+        assert scene.value() == 10
+        scene.server.scale(scene.object("Deployment"), 0, "kubectl")
+        return scene
+
+    async def test_it_is_left_and_told_until_the_window_ends(self):
+        scene = await self.scene()
+        for hour in (10, 11, 17):
+            await scene.go(2, hour)
+            assert (scene.value(), scene.held()) == (0, {BEFORE})
+            assert scene.record() == Record(replicas=1)
+        assert scene.contested() == [("Deployment/web", ".spec.replicas", None)]
+
+        scene.restart()
+        await scene.go(2, 17)
+        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+
+        await scene.go(2, 18)
+        assert (scene.value(), scene.held(), scene.told()) == (0, set(), {})
+
+    async def test_an_operator_that_was_down_meanwhile_leaves_it_too(self):
+        scene = await self.scene()
+        scene.restart()
+        await scene.go(2, 10)
+
+        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+
+    async def test_a_transition_that_comes_before_it_was_seen_does_not_take_it(self):
+        scene = await self.scene(**{IN_REPLICAS: "2"})
+        await scene.go(2, 18)
+
+        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+
+    async def test_an_edit_of_the_number_does_not_take_it(self):
+        scene = await self.scene()
+        await scene.go(2, 10)
+        scene.annotate(**{OUT_REPLICAS: "12"})
+        await scene.go(2, 11)
+
+        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+
+    async def test_annotations_that_cannot_be_read_meanwhile_keep_what_is_recorded(self):
+        scene = await self.scene()
+        await scene.go(2, 10)
+        scene.annotate(**{SCALE_IN: "whenever"})
+        await scene.go(2, 11)
+
+        assert (scene.value(), scene.record()) == (0, Record(replicas=1))
+
+    async def test_scaled_up_again_it_is_held_and_gets_what_was_there_before_the_window(self):
+        scene = await self.scene()
+        await scene.go(2, 10)
+        scene.server.scale(scene.object("Deployment"), 10, "kubectl")
+        await scene.go(2, 11)
+        assert (scene.held(), scene.record()) == ({"replicas", BEFORE}, Record(replicas=1))
+
+        await scene.go(2, 18)
+        assert scene.value() == 1
+
+    async def test_another_number_for_which_nobody_is_recorded_is_left_as_well(self):
+        scene = await self.scene()
+        await scene.go(2, 10)
+        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
+        for hour in (11, 12):
+            await scene.go(2, hour)
+            assert (scene.value(), scene.record()) == (4, Record(replicas=1))
+        scene.restart()
+        await scene.go(2, 13)
+        assert (scene.value(), scene.record()) == (4, Record(replicas=1))
+
+        await scene.go(2, 18)
+        assert (scene.value(), scene.held()) == (4, set())
+
+    async def test_with_a_claim_it_is_taken_once_and_the_word_is_that_somebody_scaled_it(self):
+        scene = await self.scene(**CLAIM)
+        await scene.go(2, 10)
+        taken = Record(
+            replicas=0, taken_from=SOMEBODY, taken_at=datetime(2026, 3, 2, 8, tzinfo=UTC)
+        )
+        assert (scene.value(), scene.record()) == (10, taken)
+        assert "FormerValueLost" not in scene.events()
+
+        scene.server.scale(scene.object("Deployment"), 0, "kubectl")
+        for hour in (11, 17):
+            await scene.go(2, hour)
+            assert (scene.value(), scene.record()) == (0, taken)
+
+    async def test_what_was_taken_by_a_claim_and_then_scaled_to_nothing_is_left(self):
+        scene = Scene()
+        scene.deploy(WINDOWS | CLAIM, replicas=3)
+        await scene.go(2, 9)
+        record = scene.record()
+        for number in (0, 4):
+            scene.server.scale(scene.object("Deployment"), number, "kubectl")
+            for hour in (10, 11):
+                await scene.go(2, hour)
+                assert (scene.value(), scene.record()) == (number, record)
+        assert len(scene.forced) == 1
+
+
 class TestClaimed:
     """The author declares the field, and writes that it may be taken."""
 
@@ -362,6 +468,32 @@ class TestClaimed:
         await scene.go(3, 8)
         assert scene.value() == 10
         assert len(scene.forced) == 2
+
+    async def test_annotations_that_cannot_be_read_meanwhile_do_not_let_it_be_taken_twice(self):
+        scene = await self.scene()
+        record = scene.record()
+        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
+        await scene.go(2, 10)
+        scene.annotate(**{SCALE_IN: "whenever"})
+        await scene.go(2, 11)
+        assert (scene.held(), scene.record()) == ({BEFORE}, record)
+
+        scene.annotate(**{SCALE_IN: "0 18 * * *"})
+        await scene.go(2, 12)
+        assert (scene.value(), scene.record(), len(scene.forced)) == (4, record, 1)
+
+    async def test_a_yield_meanwhile_does_not_let_it_be_taken_twice(self):
+        scene = await self.scene()
+        record = scene.record()
+        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
+        await scene.go(2, 10)
+        scene.annotate(**{"hedgerow.dev/yield": "Deployment/web: spec.replicas"})
+        await scene.go(2, 11)
+        assert (scene.held(), scene.record()) == ({BEFORE}, record)
+
+        scene.annotate(**{"hedgerow.dev/yield": None})
+        await scene.go(2, 12)
+        assert (scene.value(), len(scene.forced)) == (4, 1)
 
     async def test_outside_of_windows_it_is_taken_once_as_well(self):
         scene = await self.scene(**{IN_REPLICAS: "2"})
@@ -558,6 +690,49 @@ class TestAutoscaler:
         await scene.go(2, 20)
         assert (scene.value(HPA), scene.held()) == (1, set())
 
+    @pytest.mark.parametrize("why", ["InvalidAnnotation", "SeveralAutoscalers"])
+    async def test_one_that_is_lost_is_not_taken_twice_when_all_was_left_meanwhile(self, why):
+        scene = Scene()
+        scene.deploy(WINDOWS | CLAIM_LEAST)
+        scene.autoscale(minReplicas=2)
+        await scene.go(2, 9)
+        record = scene.record(HPA)
+        scene.server.merge(scene.object(HPA), {"spec": {"minReplicas": 4}}, "kubectl")
+        await scene.go(2, 10)
+        other = scene.object(HPA)
+        other["metadata"]["name"] = "other"
+        if why == "InvalidAnnotation":
+            scene.annotate(**{SCALE_IN: "whenever"})
+        else:
+            scene.server.apply({**other, "spec": scene.live(HPA)["spec"]}, "helm")
+        await scene.go(2, 11)
+        assert why in scene.events()
+        assert (scene.value(HPA), scene.held(HPA), scene.held()) == (4, {BEFORE}, {HOLDS})
+
+        scene.annotate(**{SCALE_IN: "0 18 * * *"})
+        if scene.server.get(other):
+            scene.server.delete(other)
+        await scene.go(2, 12)
+        assert (scene.value(HPA), scene.record(HPA), len(scene.forced)) == (4, record, 1)
+
+    async def test_one_that_comes_and_goes_does_not_let_the_objects_own_be_taken_twice(self):
+        scene = Scene()
+        scene.deploy(WINDOWS | CLAIM, replicas=3)
+        await scene.go(2, 9)
+        record = scene.record()
+        scene.server.scale(scene.object("Deployment"), 4, "kubectl")
+        await scene.go(2, 10)
+        scene.autoscale()
+        await scene.go(2, 11)
+        assert (scene.value(HPA), scene.held(), scene.record()) == (10, {HOLDS, BEFORE}, record)
+        scene.server.delete(scene.object(HPA))
+        await scene.go(2, 12)
+        assert (scene.value(), scene.record(), len(scene.forced)) == (4, record, 1)
+
+        scene.autoscale()
+        await scene.go(2, 18)
+        assert (scene.value(HPA), scene.held(), scene.held(HPA)) == (1, set(), set())
+
     async def test_two_that_target_one_object_are_both_left(self):
         scene = Scene()
         scene.deploy()
@@ -591,6 +766,139 @@ class TestAutoscaler:
         assert scene.held(HPA) == set()
 
 
+class TestAutoscalerOfNobody:
+    """An autoscaler is held after a claim, and there is no resource any more that claims it."""
+
+    HELD: ClassVar[tuple[int, set[str]]] = (2, {"minReplicas", BEFORE})
+
+    async def scene(self) -> Scene:
+        scene = Scene()
+        scene.deploy(WINDOWS | CLAIM_LEAST)
+        scene.autoscale(minReplicas=2)
+        await scene.go(2, 9)
+        assert scene.value(HPA) == 10
+        return scene
+
+    def retarget(self, scene: Scene, kind: str, name: str, version: str = "apps/v1") -> None:
+        spec = {"scaleTargetRef": {"apiVersion": version, "kind": kind, "name": name}}
+        scene.server.apply({**scene.object(HPA), "spec": spec | {"maxReplicas": 20}}, "helm")
+
+    def end(self, scene: Scene, how: str) -> None:
+        live = scene.live()
+        match how:
+            case "the object is deleted":
+                scene.server.delete(live)
+            case "the object is replaced":
+                live["metadata"].pop("annotations")
+                scene.server.update(live, "kubectl-replace")
+            case "the object is made anew":
+                scene.server.delete(live)
+                scene.deploy({})
+            case "it is given to another object":
+                self.retarget(scene, "Deployment", "other")
+            case _:
+                self.retarget(scene, "Rollout", "web", "argoproj.io/v1alpha1")
+
+    @pytest.mark.parametrize("restarts", [False, True])
+    @pytest.mark.parametrize(
+        "how",
+        [
+            "the object is deleted",
+            "the object is replaced",
+            "the object is made anew",
+            "it is given to another object",
+            "it is given to an object of another kind",
+        ],
+    )
+    async def test_the_former_number_is_applied_and_held_until_somebody_else_takes_it(
+        self, how, restarts
+    ):
+        scene = await self.scene()
+        self.end(scene, how)
+        if restarts:
+            scene.restart()
+        await scene.go(2, 10)
+        assert (scene.value(HPA), scene.held(HPA)) == self.HELD
+        assert len(scene.forced) == 1
+
+        before = len(scene.cluster.sent)
+        for hour in (11, 19):
+            await scene.go(2, hour)
+        about = [str(sent) for sent in scene.cluster.sent[before:] if HPA in str(sent)]
+        assert about == []
+
+        body = {**scene.object(HPA), "spec": {"minReplicas": 2}}
+        scene.server.apply(body, "somebody")
+        await scene.go(2, 20)
+        assert (scene.value(HPA), scene.held(HPA)) == (2, set())
+
+    async def test_another_object_that_asks_for_windows_goes_on_with_the_former_number(self):
+        scene = await self.scene()
+        other = scene.object("Deployment", **WINDOWS)
+        other["metadata"]["name"] = "other"
+        scene.server.apply({**other, "spec": SPEC}, "helm")
+        self.retarget(scene, "Deployment", "other")
+        await scene.go(2, 10)
+        assert (scene.value(HPA), scene.value(), len(scene.forced)) == (10, 10, 1)
+        assert scene.held() == {"replicas", BEFORE}
+
+        await scene.go(2, 18)
+        assert (scene.value(HPA), scene.held(HPA)) == self.HELD
+        assert (scene.value(), scene.held()) == (1, set())
+
+    async def test_somebody_else_takes_it_at_the_same_time(self):
+        scene = await self.scene()
+        scene.server.delete(scene.live())
+        scene.server.merge(scene.object(HPA), {"spec": {"minReplicas": 4}}, "kubectl")
+        await scene.go(2, 10)
+
+        assert (scene.value(HPA), scene.held(HPA)) == (4, set())
+
+    async def test_an_object_that_is_made_anew_goes_on_and_keeps_the_former_number(self):
+        scene = await self.scene()
+        scene.server.delete(scene.live())
+        await scene.go(2, 10)
+        scene.deploy(WINDOWS | CLAIM_LEAST)
+        await scene.go(2, 11)
+        assert (scene.value(HPA), scene.held()) == (10, {HOLDS})
+        assert len(scene.forced) == 1
+
+        await scene.go(2, 18)
+        assert (scene.value(HPA), scene.held(HPA)) == self.HELD
+
+
+class TestGoing:
+    """The object is being deleted, in the foreground."""
+
+    async def scene(self, **least: int) -> Scene:
+        scene = Scene()
+        scene.deploy(WINDOWS | CLAIM_LEAST)
+        if least:
+            scene.autoscale(**least)
+        finalizers = {"metadata": {"finalizers": ["foregroundDeletion"]}}
+        scene.server.merge(scene.object("Deployment"), finalizers, "kubectl")
+        return scene
+
+    async def test_no_window_begins_for_it(self):
+        scene = await self.scene()
+        scene.server.delete(scene.live())
+        await scene.go(2, 9)
+
+        assert (scene.value(), scene.writes) == (1, [])
+
+    async def test_its_autoscaler_gets_the_former_number_once(self):
+        scene = await self.scene(minReplicas=2)
+        await scene.go(2, 9)
+        assert scene.value(HPA) == 10
+        scene.server.delete(scene.live())
+        await scene.go(2, 10)
+        before = len(scene.cluster.sent)
+        await scene.go(2, 11)
+
+        assert (scene.value(HPA), scene.held(HPA)) == (2, {"minReplicas", BEFORE})
+        assert scene.cluster.sent[before:] == []
+
+
 class TestBothKinds:
     """Two controllers of one name and one field manager, side by side."""
 
@@ -609,6 +917,24 @@ class TestBothKinds:
         assert first.writes == []
         await second.go(2, 18)
         assert second.value(HPA) == 1
+
+    async def test_an_autoscaler_that_is_given_to_the_other_kind_keeps_its_former_number(self):
+        first = Scene(CONTROLLER[0])
+        first.deploy(WINDOWS | CLAIM_LEAST)
+        first.deploy({}, kind="StatefulSet")
+        first.autoscale(minReplicas=2)
+        second = Scene(CONTROLLER[1], beside=first)
+        await first.go(2, 9)
+        assert first.value(HPA) == 10
+        target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}
+        spec = {"scaleTargetRef": target, "maxReplicas": 20}
+        first.server.apply({**first.object(HPA), "spec": spec}, "helm")
+        for _ in range(2):
+            await first.go(2, 10)
+            await second.go(2, 10)
+
+        assert (first.value(HPA), first.held(HPA)) == (2, {"minReplicas", BEFORE})
+        assert first.held() == {"replicas", BEFORE}
 
     async def test_a_stateful_set_is_scaled(self):
         scene = Scene(CONTROLLER[1])

@@ -92,7 +92,11 @@ def held(field: Contested) -> str:
     by = holder(field)
     match field.reason:
         case "Removed":
-            return "it was removed, and nobody holds it"
+            # The annotation of a built-in resource has no values. A scale is not always recorded.
+            is_gone = field.live is None and field.declared is not None
+            is_scaled = field.path == ".spec.replicas" and not is_gone
+            how = "removed or scaled" if is_scaled else "removed"
+            return f"it was {how}, and nobody holds it"
         case "ScaledToZero":
             return "it was scaled to 0, and it is not recorded by whom"
         case "DeclaredNoMore":

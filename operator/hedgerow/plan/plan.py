@@ -336,15 +336,20 @@ class ChildPlanner:
         """Return the leaves that we held before and that nobody holds now."""
         settled = self.history.settled
         known = settled is not None and settled.declared == self._declared
-        # After a restart there is no history: then only replicas scaled to 0 count, and only if
-        # the status is about the current spec. A new spec is applied as it is.
-        met_anew = settled is None and not self.plan_input.spec_changed
         return tuple(
             leaf
             for leaf in verdict.leaves
             if leaf.why == "lost" and not leaf.holders and not leaf.equal
-            if known or self._is_reported(leaf) or (met_anew and is_scaled_to_zero(leaf))
+            if known or self._is_reported(leaf) or (is_scaled_to_zero(leaf) and not self._is_new)
         )
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether what is declared may be new: then it is applied as it is.
+
+        After a restart there is no history: only what the status is about tells.
+        """
+        return self.plan_input.spec_changed or self.history.settled is not None
 
     def _is_abandoned(self, leaf: Leaf) -> bool:
         """Return whether to leave a vanished leaf alone: restored lately, reported, or scaled to 0.
@@ -392,6 +397,11 @@ class ClaimPlanner(ChildPlanner):
     def _declared(self) -> str:
         # What waits no longer is to be judged anew, although nothing else has changed.
         return checksum(self.want, self._waits) if self._waits else checksum(self.want)
+
+    @property
+    def _is_new(self) -> bool:
+        # Another number for an object that is not ours does not undo that somebody scaled it to 0.
+        return self.plan_input.spec_changed
 
     def _is_claimed(self, leaf: Leaf) -> bool:
         return not self._waits and super()._is_claimed(leaf)

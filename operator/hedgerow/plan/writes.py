@@ -210,16 +210,25 @@ class Write:
         return self.declared or checksum(unguarded(self.body))
 
 
-def release(api: ApiResource, live: Object, manager: str) -> Write | None:
-    """Return the apply that gives back all that `manager` holds of an object, or None.
+def release(
+    api: ApiResource, live: Object, manager: str, remains: Mapping[str, Any] = _NOTHING
+) -> Write | None:
+    """Return the apply that gives back what `manager` holds of an object, or None.
 
-    It names the object and its observed uid, and declares nothing.
+    It names the object and its observed uid, and declares only the fields that remain; of these it
+    leaves out what others hold with another value.
     """
     if not managed.entry(live, manager):
         return None
     meta = metadata(live)
     ref = ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])
-    body = identity(ref)
+    want = claimed(ref, {**remains})
+    if remains:
+        contested = ownership.judge(want, live, manager).contested
+        want = ownership.leave_out(want, contested) if contested else want
+        if ownership.judge(want, live, manager).settled:
+            return None
+    body = {**want, "metadata": {**want["metadata"], "uid": ref.uid}}
     mark = checksum(body, meta.get("managedFields"))
     return Write(ref, body, mark, create=False, foreign=True)
 

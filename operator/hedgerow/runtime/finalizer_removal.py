@@ -1,7 +1,7 @@
 """Finalizer removal: our finalizers are removed from children whose resource is gone.
 
 Our finalizers are removed from its children, so that they can be deleted. What it claimed of other
-objects is given back.
+objects is given back, except for what the controller says remains.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hedgerow.runtime.refusals import Backoff, Follow, Refusals, Request
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from hedgerow.contract import Controller, Key
+    from hedgerow.contract import Claimable, Controller, Key
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache.caches import Cache
@@ -71,20 +71,21 @@ class Finalizers:
         ]
         whole = [(api, await self._whole(api, child)) for api, child in due]
         writes = [finalization(api, child, manager, ours) for api, child in whole if child]
-        writes += [
-            release(api, obj, manager)
-            for api, claimed in self._claimed(key, is_gone=present is None)
-            if (obj := await self._whole(api, claimed)) and not is_terminating(obj)
-        ]
+        for claimable, claimed in self._claimed(key, is_gone=present is None):
+            kind, obj = claimable.kind, await self._whole(claimable.kind.api, claimed)
+            if obj and not is_terminating(obj):
+                remains = claimable.remains(kind(obj), manager)
+                writes.append(release(kind.api, obj, manager, remains))
         return [write for write in writes if write is not None]
 
-    def _claimed(self, key: Key, *, is_gone: bool) -> list[tuple[ApiResource, Object]]:
+    def _claimed(self, key: Key, *, is_gone: bool) -> list[tuple[Claimable, Object]]:
         """Return the objects of which nothing is to be claimed any more, of all that have this key.
 
         An object may be assigned to no resource any more; it is then found under its own key.
         """
         found = [*self._cache.astray(key), *(self._cache.claimable(key) if is_gone else ())]
-        return [(kind.api, obj) for kind, obj in found]
+        by_kind = {claimable.kind: claimable for claimable in self._controller.claims}
+        return [(by_kind[kind], obj) for kind, obj in found]
 
     async def _whole(self, api: ApiResource, child: Object) -> Object | None:
         """Return the whole child: an apply would remove what it leaves out. Raises KubeError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -24,6 +25,7 @@ OFFICE = {
     "scale-out": "0 8 * * 1-5", "scale-in": "0 18 * * 1-5", "scale-out-replicas": "10",
     "time-zone": "Europe/Berlin",
 }  # fmt: skip
+LONG = "America/Argentina/ComodRivadavia"
 
 
 def workload(kind: str, notes: Object, replicas: int = 2, **holders: str) -> Object:
@@ -113,6 +115,27 @@ class TestTable:
             "Mon 2026-03-30 18:00:00 CEST +02:00 2026-03-30T16:00:00Z no window 2, as before",
         ]
         assert len(rows) == 11
+
+    @pytest.mark.parametrize(("width", "zone"), [(80, "Europe/Berlin"), (80, LONG), (40, LONG)])
+    def test_nothing_is_lost_on_a_narrow_terminal(self, cluster, typed, monkeypatch, width, zone):
+        cluster.objects["Deployment"] = workload("Deployment", OFFICE | {"time-zone": zone})
+        _, wide, _ = typed("deployment/web")
+        monkeypatch.setenv("COLUMNS", str(width))
+        _, narrow, _ = typed("deployment/web")
+
+        heading, *lines = narrow.splitlines()
+        assert f"windows in {zone}" in heading
+        assert max(map(len, lines)) <= width
+        texts = Counter("".join(narrow.split())), Counter("".join(wide.split()))
+        assert texts[1] - texts[0] == Counter(f"({zone})")
+
+    def test_on_eighty_columns_times_and_numbers_are_not_wrapped(self, cluster, typed, monkeypatch):
+        cluster.objects["Deployment"] = workload("Deployment", OFFICE)
+        monkeypatch.setenv("COLUMNS", "80")
+        out = typed("deployment/web")[1]
+
+        assert "CET +01:00  2026-03-27T17:00:00Z no window  2, as before" in out
+        assert len(out.splitlines()) == 14
 
     def test_who_holds_the_field_is_told(self, cluster, typed):
         cluster.objects["StatefulSet"] = workload("StatefulSet", OFFICE, 3, helm="Apply")

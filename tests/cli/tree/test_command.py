@@ -19,8 +19,13 @@ from cli.tree import kin
 from hedgerow.cli import main
 from hedgerow.cli.tree import live as tree_live
 from hedgerow.kube import client
+from hedgerow.kube.discovery import Found
 from hedgerow.kube.errors import Forbidden, Missing, Unavailable
+from hedgerow_schemas.builtin import Deployment, Service, StatefulSet
 from support.registered import ALL
+
+SHORT = {"deploy": Deployment.api, "sts": StatefulSet.api, "svc": Service.api}
+"""What the server says of short names of built-in kinds."""
 
 
 @pytest.fixture
@@ -32,7 +37,13 @@ def cluster(monkeypatch) -> Grove:
         grove.asked.append(given)
         yield grove
 
+    async def find(_: Any, word: str) -> Found:
+        if word not in SHORT:
+            raise Missing(f'the server serves no kind "{word}"', code=404)
+        return Found(SHORT[word])
+
     monkeypatch.setattr(client, "connect", connect)
+    monkeypatch.setattr("hedgerow.cli.targets.find", find)
     monkeypatch.setattr(tree_live, "GATHER", 0)
     monkeypatch.delenv("COLUMNS", raising=False)
     return grove
@@ -114,8 +125,10 @@ class TestWrongInput:
             (("/demo",), 2, "'/demo' is neither"),
             (("bg/",), 2, "'bg/' is neither"),
             (("bg/..",), 2, "'bg/..' is neither"),
-            (("deploy/web",), 2, "'deploy' is no kind of hedgerow's: bluegreen, cronjob, guestb"),
-            (("bg.apps/demo",), 2, "'bg.apps' is no kind of hedgerow's"),
+            (("svc/demo",), 2, "'svc' is no kind of hedgerow's: bluegreen, cronjob, guestb"),
+            (("bg.apps/demo",), 1, 'the server serves no kind "bg.apps"'),
+            (("deploy/none",), 1, "Deployment/none does not exist in namespace ns; name another"),
+            (("sts/none",), 1, "StatefulSet/none does not exist in namespace ns; name another"),
             (("demo", "-A", "-n", "x"), 2, "--namespace and --all-namespaces exclude each other"),
             (("none",), 1, "a resource named none does not exist in namespace ns; name another"),
             (("bg/none",), 1, "BlueGreen/none does not exist in namespace ns; name another"),

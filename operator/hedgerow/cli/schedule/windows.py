@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from pydantic_core import to_json
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from hedgerow.cli.exits import Exit
@@ -25,6 +26,7 @@ from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import Deployment, HorizontalPodAutoscaler, StatefulSet
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime, tzinfo
 
     from hedgerow.controllers.scaler.controller import Target
@@ -154,21 +156,48 @@ def show(found: Explained, now: datetime) -> None:
             " and set only where hedgerow.dev/claim allows it",
             soft_wrap=True,
         )
-    table = Table(box=None, pad_edge=False)
-    for title in (f"from ({found.zone})", "UTC", "what", "sets"):
-        table.add_column(title, no_wrap=True)
-    for phase in found.phases:
-        number = str(phase.replicas) if phase.replicas is not None else f"{found.former}, as before"
-        words = "window" if phase.in_force else "no window"
-        begun = " (now)" if phase.since <= now and (not phase.until or now < phase.until) else ""
-        since = local(phase.since.astimezone(found.zone)) if phase.since > scaler.NEVER else "-"
-        at = utc(phase.since) if phase.since > scaler.NEVER else "-"
-        table.add_row(since, at, f"{words}{begun}", number)
-    console.print(table)
+    console.print(_table(found, now, console))
     if found.more:
         console.print("There are more: see --limit.", soft_wrap=True)
     elif found.phases[-1].until is None:
         console.print("Nothing changes after that.", soft_wrap=True)
+
+
+def _table(found: Explained, now: datetime, console: Console) -> Table:
+    """Return the phases as a table that loses nothing on a narrow terminal.
+
+    There, the zone is only in the line above, and the least of its texts is wrapped, or all are.
+    """
+    rows = [_row(phase, found, now) for phase in found.phases]
+    endless = console.options.update(max_width=ENDLESS)
+    title = f"from ({found.zone})"
+    widest = _filled(rows, title, (title, "UTC", "what", "sets"), gap=1)
+    for table in (widest, _filled(rows, "from", ("from", "UTC", "sets"), gap=0)):
+        if Measurement.get(console, endless, table).minimum <= console.width:
+            return table
+    return _filled(rows, "from", (), gap=0)
+
+
+def _filled(rows: Sequence[Sequence[str]], first: str, whole: Sequence[str], *, gap: int) -> Table:
+    """Return a table of which the columns with a title in `whole` are not wrapped."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, gap))
+    for title, *cells in zip((first, "UTC", "what", "sets"), *rows, strict=True):
+        is_whole = title in whole
+        least = max(map(len, (title, *cells))) if is_whole else None
+        table.add_column(title, no_wrap=is_whole, min_width=least, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _row(phase: Phase, found: Explained, now: datetime) -> tuple[str, str, str, str]:
+    number = str(phase.replicas) if phase.replicas is not None else f"{found.former}, as before"
+    words = "window" if phase.in_force else "no window"
+    begun = " (now)" if phase.since <= now and (not phase.until or now < phase.until) else ""
+    if phase.since <= scaler.NEVER:
+        return "-", "-", f"{words}{begun}", number
+    since = local(phase.since.astimezone(found.zone))
+    return since, utc(phase.since), f"{words}{begun}", number
 
 
 def _field(found: Explained) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from hedgerow.cli.tree.kinds import Family
     from hedgerow.cli.tree.look import WatchedTrees
+    from hedgerow.kube.cluster import Cluster
 
 Format = Literal["tree", "json"]
 
@@ -78,10 +79,11 @@ def tree_command(
 
     if namespace and all_namespaces:
         raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
-    chosen, name = _chosen(target)
+    kind, name = _parted(target)
 
     async def carry_out() -> tuple[WatchedTrees, int]:
         async with connected(kubeconfig, context) as cluster:
+            chosen = await _chosen(cluster, kind)
             place = "" if all_namespaces else namespace or cluster.namespace
             watched = WatchedTrees(cluster, chosen, place, name)
             await watched.read()
@@ -99,24 +101,37 @@ def tree_command(
         raise typer.Exit(EXIT_BY_SIGNAL + number)
 
 
-def _chosen(target: str) -> tuple[Sequence[Family], str]:
-    """Return the kinds to read, and the name; raises BadParameter."""
-    from hedgerow.cli.tree.kinds import families, meant  # noqa: PLC0415
-
-    ours = families(registry().controllers)
+def _parted(target: str) -> tuple[str, str]:
+    """Return the kind and the name, each of which may be empty; raises BadParameter."""
     kind, slash, name = target.rpartition("/")
     if "/" in kind or name in {".", ".."} or (slash and not (kind and name)):
         raise typer.BadParameter(f"{target!r} is neither a NAME nor KIND/NAME")
+    return kind, name
+
+
+async def _chosen(cluster: Cluster, kind: str) -> Sequence[Family]:
+    """Return the kinds to read. Raises BadParameter for a kind that is not ours, and KubeError.
+
+    The server is asked only about a word that is no name of a kind of ours, such as a short name
+    of a built-in kind.
+    """
+    from hedgerow.cli.targets import found_kind  # noqa: PLC0415
+    from hedgerow.cli.tree.kinds import families, meant  # noqa: PLC0415
+
+    ours = families(registry().controllers)
     if not kind:
-        return ours, name
+        return ours
     family = meant(kind, ours)
+    if family is None:
+        api = await found_kind(cluster, kind)
+        family = meant(f"{api.plural}.{api.group}", ours)
     if family is None:
         there_are = ", ".join(each.api.kind.lower() for each in ours)
         raise typer.BadParameter(
             f"{kind!r} is no kind of {program_name()}'s: {there_are}; of any other kind,"
             f" `{program_name()} owners` shows who holds its fields"
         )
-    return (family,), name
+    return (family,)
 
 
 def _require(watched: WatchedTrees, chosen: Sequence[Family], place: str, name: str) -> None:

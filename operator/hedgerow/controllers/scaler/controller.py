@@ -27,7 +27,7 @@ from hedgerow import (
     holders,
     stalled,
 )
-from hedgerow.controllers.scaler.record import UNKNOWN, Record, recorded
+from hedgerow.controllers.scaler.record import SOMEBODY, UNKNOWN, Record, recorded
 from hedgerow.controllers.scaler.windows import (
     BEFORE,
     HOLDS,
@@ -72,6 +72,7 @@ class Target:
     kind: type[View]
     live: View
     field: str
+    manager: str
     ours: bool
     others: tuple[str, ...]
 
@@ -80,7 +81,7 @@ class Target:
         """Return a target with its holders; `manager` is our field manager."""
         found = holders(live, "spec", field)
         others = tuple(one.manager for one in found if not one.is_applier(manager, ""))
-        return cls(kind, live, field, len(others) < len(found), others)
+        return cls(kind, live, field, manager, len(others) < len(found), others)
 
     @property
     def id(self) -> str:
@@ -94,23 +95,46 @@ class Target:
         return value if isinstance(value, int) else DEFAULT
 
     @property
+    def is_scaled(self) -> bool:
+        """Whether somebody scaled it whom the API server did not record, so that nobody holds it.
+
+        A scale to 0 is never recorded, nor is any further one. What a holder let go of has the
+        default instead.
+        """
+        is_lost = not (self.ours or self.others)
+        return is_lost and (self.value == 0 or (self.record is not None and self.value != DEFAULT))
+
+    @property
     def record(self) -> Record | None:
         """What is recorded beside the field."""
         return recorded(self.live.text("metadata", "annotations", BEFORE))
 
+    @property
+    def as_it_is(self) -> Object:
+        """What we hold of it, the record included; empty if that is nothing."""
+        noted = holders(self.live, "metadata", "annotations", BEFORE)
+        is_noted = any(one.is_applier(self.manager, "") for one in noted)
+        hold = Hold(
+            self.value if self.ours else None, self.record if self.ours or is_noted else None
+        )
+        return hold.fields(self.field)
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What to declare of a target: the number, the record beside it, and why a claim waits."""
+    """What to declare of a target: the number, the record beside it, and why a claim waits.
 
-    replicas: int
+    Without a number, the record alone.
+    """
+
+    replicas: int | None
     record: Record | None = None
     waits: str = ""
 
     def fields(self, field: str) -> Object:
         """Return the fields of the claim."""
         notes: Object = {BEFORE: self.record.text()} if self.record else {}
-        declared: Object = {"spec": {field: self.replicas}}
+        declared: Object = {} if self.replicas is None else {"spec": {field: self.replicas}}
         return {"metadata": {"annotations": notes}, **declared} if notes else declared
 
 
@@ -134,7 +158,7 @@ def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired
         status=Status(conditions=conditions) if conditions else None,
         events=events,
         requeue_after=_wait(phase, observed.now),
-        claims=claims(own, target, hold),
+        claims=claims(own, target, hold, phase),
     )
 
 
@@ -152,17 +176,17 @@ def wanted(target: Target, phase: Phase, word: str) -> Hold:
 
     What others hold with another value is taken only if the author claims it, and only once in a
     transition; otherwise it is declared all the same, so that it is reported and taken up as soon
-    as it is let go. Replicas that were scaled to 0 are somebody's too, although nobody holds them.
+    as it is let go. So is what somebody scaled whom the API server did not record; what was there
+    before stays recorded, since it may be scaled up again.
     """
     number, record = phase.replicas or 0, target.record
-    if word == "yield" and target.others:
-        return Hold(number)
-    zeroed = not (target.ours or target.others) and target.value == 0
-    if not ((target.others or zeroed) and target.value != number):
-        return Hold(number, record if target.ours else _met(target, record, phase))
     was_taken = record is not None and record.was_taken_at(phase.since)
+    if word == "yield" and target.others:
+        return Hold(number, record if was_taken else None)
+    if not ((target.others or target.is_scaled) and target.value != number):
+        return Hold(number, record if target.ours else _met(target, record, phase))
     if word == "claim" and not was_taken:
-        former = target.others[0] if target.others else UNKNOWN
+        former = target.others[0] if target.others else SOMEBODY
         taken = Record(replicas=target.value, taken_from=former, taken_at=phase.since)
         return Hold(number, taken)
     until = f"until {phase.until:%Y-%m-%dT%H:%M:%SZ}" if phase.until else "as it is"
@@ -170,12 +194,19 @@ def wanted(target: Target, phase: Phase, word: str) -> Hold:
         f"it was taken in the transition of {phase.since:%Y-%m-%dT%H:%M:%SZ} and lost again, and is"
         f" left {until}"
     )
-    return Hold(number, record if was_taken else None, waits if word == "claim" else "")
+    is_kept = was_taken or target.is_scaled
+    return Hold(number, record if is_kept else None, waits if word == "claim" else "")
 
 
 def _met(target: Target, record: Record | None, phase: Phase) -> Record:
-    """Return the record of a field that is free; that force was used in this phase still counts."""
+    """Return the record of a field that is free.
+
+    It stays if the field is free because somebody scaled it: nobody else has it to lose. That force
+    was used in this phase counts in any case.
+    """
     used = record is not None and record.was_taken_at(phase.since)
+    if record is not None and (target.is_scaled or not used):
+        return record
     return Record(replicas=target.value, taken_at=phase.since if used else None)
 
 
@@ -193,7 +224,7 @@ def returned(target: Target) -> Hold | None:
     return Hold(record.replicas, record)
 
 
-def claims(own: Target, target: Target, hold: Hold | None) -> tuple[Claim, ...]:
+def claims(own: Target, target: Target, hold: Hold | None, phase: Phase) -> tuple[Claim, ...]:
     """Return the claims on the object itself and on its autoscaler.
 
     While something of an autoscaler is held, the object itself says so, before and for as long as
@@ -202,8 +233,7 @@ def claims(own: Target, target: Target, hold: Hold | None) -> tuple[Claim, ...]:
     """
     if target is own:
         return (_claim(own, hold),) if hold else ()
-    kept = Hold(own.value, own.record) if own.ours and not own.others else None
-    fields: Object = kept.fields(own.field) if kept else {}
+    fields = _kept(own, phase)
     holds = hold is not None and (hold.record is not None or target.ours)
     if holds or target.ours:
         meta: Object = fields.get("metadata", {})
@@ -216,16 +246,28 @@ def claims(own: Target, target: Target, hold: Hold | None) -> tuple[Claim, ...]:
     return (*found, _claim(target, hold))
 
 
+def _kept(own: Target, phase: Phase) -> Object:
+    """Return what stays declared of the object's own replicas while there is an autoscaler."""
+    if own.ours and not own.others:
+        return Hold(own.value, own.record).fields(own.field)
+    # The autoscaler may go within the phase: then force does not count anew.
+    is_used = own.record is not None and own.record.was_taken_at(phase.since)
+    return (
+        Hold(None, own.record).fields(own.field) if is_used and phase.replicas is not None else {}
+    )
+
+
 def frozen(
     own: Target, autoscalers: Sequence[Target], conditions: tuple[Condition, ...]
 ) -> Desired:
-    """Return what leaves everything as it is: what is held is held on, and nothing else is."""
+    """Return what leaves everything as it is: what is held is held on, and nothing else is.
+
+    A record stays where the field itself is lost, so that force is not used again.
+    """
     found = [
-        Claim(one.kind, one.live.name, Hold(one.value, one.record).fields(one.field))
-        for one in autoscalers
-        if one.ours
+        Claim(one.kind, one.live.name, fields) for one in autoscalers if (fields := one.as_it_is)
     ]
-    fields: Object = Hold(own.value, own.record).fields(own.field) if own.ours else {}
+    fields = own.as_it_is
     if mark := own.live.text("metadata", "annotations", HOLDS) if found else "":
         meta: Object = fields.get("metadata", {})
         fields = {
@@ -282,6 +324,13 @@ def _concerns(kind: type[View], autoscaler: View) -> bool:
     return is_stateful == (kind is StatefulSet)
 
 
+def former(autoscaler: View, manager: str) -> Object:
+    """Return what stays declared of an autoscaler whose object is gone or asks for nothing."""
+    target = Target.of(HorizontalPodAutoscaler, autoscaler, "minReplicas", manager)
+    hold = returned(target)
+    return hold.fields(target.field) if hold else {}
+
+
 def reduced(autoscaler: Object) -> Object:
     """Return what is read of an autoscaler, without its status and what changes with that."""
     view = HorizontalPodAutoscaler(autoscaler)
@@ -313,7 +362,11 @@ def _controller(resource: type[Resource], kind: type[View]) -> Controller[Any]:
         owns=(),
         claims=(
             Claimable(
-                HorizontalPodAutoscaler, partial(_key, kind), partial(_concerns, kind), reduced
+                HorizontalPodAutoscaler,
+                partial(_key, kind),
+                partial(_concerns, kind),
+                reduced,
+                former,
             ),
         ),
         opt_in=True,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "unknown"
 """In place of the former holder: somebody removed the record while the field was held."""
+SOMEBODY: Final = "somebody"
+"""In place of the former holder: it was scaled, and the API server did not record by whom."""
 
 
 class Record(Model):

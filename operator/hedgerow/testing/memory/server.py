@@ -257,7 +257,8 @@ class Server:
             return self._store(kind, key, live, new, entries, subresource)  # nobody to take it from
         base = admission.bare(live) if live else kind.empty
         reset = kind.unwritten(subresource)
-        after = updater.update(kind.schema, base, new, entries, who, now=self.now, reset=reset)
+        read = _without_no_replicas(new) if subresource == "scale" else new
+        after = updater.update(kind.schema, base, read, entries, who, now=self.now, reset=reset)
         return self._store(kind, key, live, new, after, subresource)
 
     def _store(
@@ -324,6 +325,14 @@ class Server:
 
     def _stamp(self, second: int) -> str:
         return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _without_no_replicas(obj: Object) -> Object:
+    """Return an object as the server books a scale: a scale to 0 has no replicas to be held."""
+    spec: Object = obj.get("spec", {})
+    if spec.get("replicas") != 0:
+        return obj
+    return {**obj, "spec": {name: value for name, value in spec.items() if name != "replicas"}}
 
 
 def _second(stamp: str | None) -> int | None:
