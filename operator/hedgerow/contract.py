@@ -270,8 +270,9 @@ class Informs:
     the resources from which a child is made. It reads the metadata alone: what our field manager
     holds of that of a live child, or that of one that is declared.
 
-    `Observed.in_use` is true while any child is made from a resource, and until each of this
-    controller's resources has had a pass since the start.
+    `Observed.in_use` is true while any child is made from a resource, while `Desired.reports` has
+    the resource's key, and until each resource of this controller has had a pass since the start
+    whose objects could be read.
     """
 
     controller: Controller[Any]

@@ -92,6 +92,13 @@ class TestList:
             with pytest.raises(errors.Forbidden):
                 await Picked(cluster, picks).list(API, "ns")
 
+    async def test_a_defect_of_what_reduces_comes_out_as_it_is(self):
+        def reduce(_: Object) -> Object:
+            raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            await Picked(Slow(3), picks).list(API, "ns", reduce=reduce)
+
     async def test_one_that_is_gone_meanwhile_is_not_there(self, server, connected):
         page = {"metadata": {"resourceVersion": "9"}, "items": [partial("b", 4, mine=True)]}
         said = {"kind": "Status", "code": 404, "reason": "NotFound", "details": {"name": "b"}}

@@ -432,6 +432,24 @@ class TestClaimed:
         assert scene.value() == 3
         assert len(scene.forced) == 1
 
+    async def test_what_others_held_meanwhile_is_what_was_there_before(self):
+        scene = await self.scene(**{IN_REPLICAS: "7"})
+
+        def declare(**spec: Any) -> None:
+            notes = WINDOWS | CLAIM | {IN_REPLICAS: "7"}
+            body = {**scene.object("Deployment", **notes), "spec": SPEC | spec}
+            scene.server.apply(body, "helm", force=True)
+
+        declare(replicas=7)
+        await scene.go(2, 10)
+        await scene.go(2, 18)
+        declare()
+        await scene.go(2, 19)
+        scene.annotate(**dict.fromkeys(WINDOWS | CLAIM | {IN_REPLICAS: ""}))
+        await scene.go(2, 20)
+
+        assert scene.value() == 7
+
     @pytest.mark.parametrize("number", [3, 5])
     async def test_it_is_held_until_somebody_else_takes_it(self, number):
         scene = await self.scene()

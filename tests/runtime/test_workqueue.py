@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from hedgerow.contract import Key
@@ -46,15 +47,44 @@ class TestAddAll:
         assert tuple([await queue.get() for _ in self.KEYS]) == self.KEYS
         assert await soon(queue) is None
 
-    async def test_they_are_added_in_parts(self, queue):
-        added: list[Key] = []
-        add = queue.add
-        queue.add = lambda key, lane: (added.append(key), add(key, lane))
+    async def test_they_are_added_in_parts_between_which_others_run(self, queue):
         queue.add_all(self.KEYS)
-        assert added == []
+        sizes: list[int] = []
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(queue.get)
+            while not queue._active:
+                sizes.append(len(queue._lane_of))
+                await anyio.lowlevel.checkpoint()
 
-        await queue.get()
-        assert added == list(self.KEYS[:AT_ONCE])
+        assert sizes == sorted(sizes)
+        assert {0, AT_ONCE, 2 * AT_ONCE} <= set(sizes)
+
+    async def test_no_namespace_waits_for_the_backlog_of_another(self):
+        queue = WorkQueue(VirtualClock(), share=1)
+        queue.add(A)
+        assert await queue.get() == A
+        queue.add_all([*self.KEYS, ("other", "x")])
+
+        assert await soon(queue) == ("other", "x")
+
+    async def test_of_two_requests_the_first_lane_counts(self, queue):
+        queue.add_all([A], Lane.CHANGED)
+        queue.add_all([A], Lane.BACKLOG)
+
+        assert await queue.get() == A
+        assert queue.lane(A) is Lane.CHANGED
+
+    async def test_everyone_is_who_there_is_when_a_key_is_handed_out(self):
+        there = [A, B]
+        queue = WorkQueue(VirtualClock(), everyone=lambda: there)
+        queue.add_everyone(Lane.CHANGED)
+        queue.add_everyone(Lane.BACKLOG)
+        assert len(queue) == 2
+        there.append(C)
+
+        assert [await queue.get() for _ in there] == there
+        assert queue.lane(C) is Lane.CHANGED
+        assert await soon(queue) is None
 
     async def test_one_asked_for_meanwhile_is_handed_out_once_and_first(self, queue):
         queue.add_all(self.KEYS)

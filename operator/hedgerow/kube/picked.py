@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from hedgerow.contract import unreduced
-from hedgerow.kube.errors import Invalid, KubeError
+from hedgerow.kube.errors import Invalid
 from hedgerow.kube.watch import Bookmark, Changed, Listing
 from hedgerow.objects import metadata
 
@@ -70,16 +70,15 @@ class Picked:
         )
         waiting = deque(item for item in found.items if item)
         read: list[Object] = []
-        failed: list[KubeError] = []
+        failed: list[Exception] = []
 
         async def read_them() -> None:
             while waiting and not failed:
                 try:
                     whole = await self._whole(api, waiting.popleft())
-                except KubeError as error:
-                    failed.append(error)
-                else:
                     read.extend(() if whole is None else (reduce(whole),))
+                except Exception as error:  # noqa: BLE001 - a task group would wrap it
+                    failed.append(error)
 
         async with anyio.create_task_group() as readers:
             for _ in range(min(AT_ONCE, len(waiting))):

@@ -61,6 +61,11 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource, ContestedField, Object
 
 
+NOT_OURS = "NotOurs"
+_STILL_CHILD = (
+    "it is not to be here any more, but others hold all of it, with our owner reference: somebody"
+    " replaced its managed fields. Delete it, or remove the owner reference"
+)
 RESTORE_ONCE_IN = timedelta(minutes=10)
 WAITING: Final = "WaitingForDeletion"
 """The reason of a condition: another object still has the child's name and is being deleted."""
@@ -468,7 +473,7 @@ def plan(
     parts = [_planned(plan_input, child, by_kind) for child in desired.children]
     claimed_kinds = {kind.api.kind: kind.api for kind in claims}
     claims_by_id, problems = _claims(plan_input, desired, claimed_kinds)
-    parts += [*_claimed(plan_input, claims_by_id, claimed_kinds), Plan(problems=problems)]
+    parts += _claimed(plan_input, claims_by_id, claimed_kinds)
     named = {
         (child.kind.api.kind, child.name)
         for child in desired.children
@@ -476,14 +481,15 @@ def plan(
     }
     kinds = {kind.api.kind: kind for kind in owns}
     declared = named | claims_by_id.keys()
-    surplus = tuple(_surplus(plan_input, named, kinds, by_kind))
+    surplus, left = _surplus(plan_input, named, kinds, by_kind)
+    problems += left
     let_go = (step for step in surplus if isinstance(step, Write))
     deletions = (step for step in surplus if isinstance(step, Deletion))
     return Plan(
         writes=(*(write for part in parts for write in part.writes), *let_go),
         deletions=(*(one for part in parts for one in part.deletions), *deletions),
         contested=tuple(leaf for part in parts for leaf in part.contested),
-        problems=tuple(problem for part in parts for problem in part.problems),
+        problems=(*(problem for part in parts for problem in part.problems), *problems),
         rewritten=tuple(line for part in parts for line in part.rewritten),
         unmatched=unmatched(
             plan_input.field_policy, plan_input.live, declared, kinds.keys() | claimed_kinds.keys()
@@ -532,19 +538,27 @@ def _surplus(
     named: set[ChildId],
     kinds: Mapping[str, type[View]],
     shared: Mapping[str, Shared],
-) -> Iterator[Write | Deletion]:
+) -> tuple[list[Write | Deletion], tuple[Problem, ...]]:
+    """Return what is done about children that are not declared, and what cannot be done."""
     manager = plan_input.field_manager
+    steps: list[Write | Deletion] = []
+    problems: list[Problem] = []
     for (kind, name), live in sorted(plan_input.live.items()):
         if (kind, name) in named or is_terminating(live) or kind not in kinds:
             continue
         meta = metadata(live)
         ref = replace(plan_input.ref(kinds[kind].api, name), uid=meta["uid"])
         if plan_input.blind:
-            yield from _emptied(plan_input, kinds[kind], name, live, shared).writes
+            steps += _emptied(plan_input, kinds[kind], name, live, shared).writes
         elif kind in shared and others_hold_a_part(live, manager):
-            yield given_back(kinds[kind].api, live, shared[kind].keeps)
+            step = given_back(kinds[kind].api, live, shared[kind].keeps)
+            if ownership.judge(step.body, live, manager).settled:
+                problems.append(Problem(NOT_OURS, f"{ref}: {_STILL_CHILD}", about=(kind, name)))
+            else:
+                steps.append(step)
         else:
-            yield Deletion(ref, meta.get("resourceVersion", ""))
+            steps.append(Deletion(ref, meta.get("resourceVersion", "")))
+    return steps, tuple(problems)
 
 
 Claims = dict[ChildId, "Claim | None"]

@@ -47,6 +47,8 @@ SHARE = WORKERS - 1
 """The most passes of one namespace at a time, so that one worker is always left for others."""
 WALL_CHECK = 10.0
 """Seconds between two checks of the wall clock."""
+NEWS = 0.5
+"""Seconds in which reports gather before a pass of the resource that they are for."""
 TOLD_AGAIN = 300.0
 """Seconds after which the log repeats that a watch still fails."""
 PATIENCE = 60.0
@@ -77,9 +79,15 @@ class ControllerRunner:
         self._lanes = lanes or Lanes()
         self._clock = planner.clock
         self._meter = (meters or Meters()).of(self.controller.name, self.controller.lag)
-        self.queue = WorkQueue(planner.clock, self._meter.waited, self._meter.retried, share=SHARE)
         self._cluster = cluster
         self._cache = planner.cache
+        self.queue = WorkQueue(
+            planner.clock,
+            self._meter.waited,
+            self._meter.retried,
+            share=SHARE,
+            everyone=self._cache.resource_keys,
+        )
         field_manager = planner.installation.field_manager(self.controller.name)
         self._reconciler = Reconciler(
             planner,
@@ -167,10 +175,11 @@ class ControllerRunner:
 
     def enqueue_all(self, namespaces: Collection[str]) -> None:
         """Queue all resources of these namespaces; an empty collection means all namespaces."""
+        if not namespaces:
+            self.queue.add_everyone()
+            return
         keys = self._cache.resource_keys()
-        if namespaces:
-            keys = (key for key in keys if key[0] in namespaces)
-        self.queue.add_all(keys)
+        self.queue.add_all(key for key in keys if key[0] in namespaces)
 
     def _add_informed(self, key: Key) -> None:
         """Queue a resource that there are other reports about; it may be gone already."""
@@ -179,7 +188,7 @@ class ControllerRunner:
             return
         with suppress(LookupError):  # it may be in a namespace that is not watched
             if self._cache.resource(key) is not None:
-                self.queue.add(key)
+                self.queue.add_after(key, NEWS)
 
     def _known_keys(self) -> tuple[Key, ...] | None:
         """Return the keys of all resources, or None until all caches are filled."""
@@ -286,7 +295,7 @@ class ControllerRunner:
             changes = [change for change in changes if not _is_equal(change)]
         if source.concerns_all:
             if any(changes):
-                self.queue.add_all(self._cache.resource_keys(), lane)
+                self.queue.add_everyone(lane)
             return
         for change in changes:
             may_hold = source.kind is not self.controller.resource or _is_of_status(change)

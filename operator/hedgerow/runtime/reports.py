@@ -34,7 +34,13 @@ class _Told:
         """The resources that were told something in the last pass of each other resource."""
         self.news: Callable[[Key], object] = _ignore
         self.expected: Callable[[], Iterable[Key] | None] = _unknown
-        self.complete = False
+        self.left: set[Key] | None = None
+        """The keys of which a report is waited for; None while they are not known."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each resource that there was at the start has reported."""
+        return self.left is not None and not self.left
 
 
 def _ignore(_key: Key) -> None:
@@ -58,7 +64,8 @@ class Reports:
     def expect(self, controller: str, expected: Callable[[], Iterable[Key] | None]) -> None:
         """Take the reports as complete once there is one by each of these keys.
 
-        `expected` returns None while the keys are not known.
+        `expected` is called until it does not return None, which means that they are not known yet.
+        A resource that is made later is not waited for: it has no children from before the start.
         """
         self._of(controller).expected = expected
 
@@ -66,7 +73,7 @@ class Reports:
         """Replace all that one resource's passes have reported to resources of a controller."""
         told = self._of(controller)
         before = told.by.pop(by, frozenset())
-        if found or not told.complete:
+        if found or told.left is None:
             told.by[by] = frozenset(found)
         for key in before | found.keys():
             reports = told.found.setdefault(key, {})
@@ -77,7 +84,7 @@ class Reports:
                 del told.found[key]
             if (was or ()) != found.get(key, ()) or not reports:
                 told.news(key)
-        self._complete(told)
+        self._note(told, by)
 
     def forget(self, controller: str, by: Key) -> None:
         """Drop what a resource reported: it is gone, or nothing is written for it any more."""
@@ -91,20 +98,35 @@ class Reports:
     def in_use(self, controller: str, key: Key) -> bool:
         """Return whether children are made from a resource, or that is not known yet."""
         told = self._of(controller)
-        return not told.complete or key in told.found
+        return not told.is_complete or key in told.found
 
     def _of(self, controller: str) -> _Told:
         return self._told.setdefault(controller, _Told())
 
-    def _complete(self, told: _Told) -> None:
-        """Note once that every resource has had a pass; news of that is of use to all."""
-        if told.complete:
+    def _note(self, told: _Told, by: Key) -> None:
+        """Note that a resource has reported; news of the last one is of use to all."""
+        if told.is_complete:
             return
-        expected = told.expected()
-        if expected is None or not all(key in told.by for key in expected):
-            return
-        told.complete = True
-        told.news(ALL)
+        if told.left is None:
+            expected = told.expected()
+            if expected is None:
+                return
+            told.left = set(expected) - told.by.keys()
+            told.by = {key: found for key, found in told.by.items() if found}
+        told.left.discard(by)
+        if not told.left:
+            told.news(ALL)
+
+
+def told_elsewhere(
+    controller: Controller[Resource], informs: Informs, observation: Observation
+) -> frozenset[ChildId]:
+    """Return kind and name of the children of which some resource gets the reports."""
+    return frozenset(
+        (child.api.kind, child.name)
+        for child in _children(controller, observation)
+        if any(True for _ in informs.of(child))
+    )
 
 
 ALL: Key = ("", "")

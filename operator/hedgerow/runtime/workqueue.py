@@ -11,13 +11,13 @@ import math
 from collections import Counter, OrderedDict
 from enum import IntEnum
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.lowlevel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from hedgerow.contract import Key
     from hedgerow.runtime.clock import Clock
@@ -39,6 +39,14 @@ class Lane(IntEnum):
     """Something has changed."""
     BACKLOG = 2
     """It is looked through, as after a start, when most are settled already."""
+
+
+LAST: Final = len(Lane)
+"""After the last lane."""
+
+
+def _no_keys() -> tuple[Key, ...]:
+    return ()
 
 
 def _ignore(*_: object) -> None:
@@ -113,7 +121,7 @@ class WorkQueue:
     A key added while its pass runs is handed out once more after it. The queue is bounded by
     the number of distinct keys, which is that of resources in the cache. `on_wait` is called with
     the seconds that a ready key waited, `on_retry` at each backoff. No namespace has more than
-    `share` passes at a time.
+    `share` passes at a time. `everyone` returns all keys that there are.
     """
 
     def __init__(
@@ -123,6 +131,7 @@ class WorkQueue:
         on_retry: Callable[[], object] = _ignore,
         *,
         share: float = math.inf,
+        everyone: Callable[[], Collection[Key]] = _no_keys,
     ) -> None:
         self._clock = clock
         self._share = share
@@ -132,6 +141,9 @@ class WorkQueue:
         self._lane_of: dict[Key, Lane] = {}
         self._later: OrderedDict[Key, Lane] = OrderedDict()
         """What `add_all` has not added yet."""
+        self._everyone = everyone
+        self._of_all: Lane | None = None
+        """The lane of `add_everyone`, until the next key is handed out."""
         self._turns = count(1)
         self._active: dict[Key, Lane] = {}
         self._passes: Counter[str] = Counter()
@@ -146,7 +158,8 @@ class WorkQueue:
 
     def __len__(self) -> int:
         """Return the number of keys that are ready."""
-        return len(self._lane_of) + len(self._later)
+        more = 0 if self._of_all is None else len(self._everyone())
+        return len(self._lane_of) + len(self._later) + more
 
     @property
     def idle(self) -> bool:
@@ -177,14 +190,29 @@ class WorkQueue:
             self._rouse()
 
     def add_all(self, keys: Iterable[Key], lane: Lane = Lane.BACKLOG) -> None:
-        """Request a pass of each of many keys; they are added in parts as keys are handed out."""
+        """Request a pass of each of many keys; they are added in parts before one is handed out."""
+        if self._closed:
+            return
+        for key in keys:
+            if lane < self._later.get(key, LAST):
+                self._later[key] = lane
+        self._rouse()
+
+    def add_everyone(self, lane: Lane = Lane.BACKLOG) -> None:
+        """Request a pass of every key that there is when the next one is handed out."""
         if not self._closed:
-            self._later.update(dict.fromkeys(keys, lane))
+            self._of_all = lane if self._of_all is None else min(lane, self._of_all)
             self._rouse()
 
-    def _add_part(self) -> None:
-        for _ in range(min(AT_ONCE, len(self._later))):
-            self.add(*self._later.popitem(last=False))
+    async def _add_later(self) -> None:
+        """Add what was requested for many keys, in parts between which other work can run."""
+        if self._of_all is not None:
+            lane, self._of_all = self._of_all, None
+            self.add_all(self._everyone(), lane)
+        while self._later:
+            for _ in range(min(AT_ONCE, len(self._later))):
+                self.add(*self._later.popitem(last=False))
+            await anyio.lowlevel.checkpoint()
 
     def _enter(self, key: Key, lane: Lane) -> None:
         before, since = self._lane_of.get(key), self._clock.monotonic()
@@ -248,8 +276,8 @@ class WorkQueue:
         # Many passes that find everything settled must not block the loop.
         await anyio.lowlevel.checkpoint()
         while True:
+            await self._add_later()
             self._mature()
-            self._add_part()
             found = self._pop()
             if found:
                 key, since = found
@@ -307,6 +335,7 @@ class WorkQueue:
             lane.clear()
         self._lane_of.clear()
         self._later.clear()
+        self._of_all = None
         self._rouse()
 
     def _rouse(self) -> None:

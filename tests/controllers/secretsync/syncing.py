@@ -78,6 +78,12 @@ class Syncing:
         found = [line for world in self.worlds for line in world.writes]
         return [line for line in found if "Event" not in line]
 
+    @property
+    def problems(self) -> list[Any]:
+        """What the log tells because nothing else does."""
+        found = [entry for world in self.worlds for entry in world.logs.entries]
+        return [entry for entry in found if entry["event"] == "problem"]
+
     # --- people -------------------------------------------------------------------------------
 
     def open(self, name: str, **labels: str) -> None:

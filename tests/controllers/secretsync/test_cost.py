@@ -139,6 +139,22 @@ class TestText:
         await sync.settle()
 
         told = sync.told("app")["Contested"]
-        assert told.count("is held by") == 8
-        assert told.endswith("; at least 10 more of this kind are not told")
-        assert len([event for event in sync.events() if event[0] == HOME]) <= 9
+        assert told.count("is held by") == 7
+        assert told.endswith("; at least 10 more are not told")
+        assert len([event for event in sync.events() if event[0] == HOME]) <= 8
+
+    async def test_each_kind_of_what_is_wrong_is_told_before_more_of_one(self):
+        sync = Syncing("team-a", "team-b")
+        sync.put("app", "team-b", {"theirs": "x"})
+        keys = {f"key{number:02}": "one" for number in range(20)}
+        sync.source("app", keys)
+        await sync.settle()
+        for key in keys:
+            sync.put("app", "team-a", {key: "mine"}, by=f"by-{key}")
+        sync.source("app", dict.fromkeys(keys, "two"))
+        await sync.settle()
+
+        told = sync.told("app")["Stalled"]
+        assert told.count("is held by") == 6
+        assert "Secret/app exists in team-b and is not a copy" in told
+        assert told.endswith("; at least 10 more are not told")

@@ -1,4 +1,4 @@
-"""`hedgerow release --all` after secretsync, on the cluster in memory."""
+"""`hedgerow release` and `adopt` after secretsync, on the cluster in memory."""
 
 from __future__ import annotations
 
@@ -126,6 +126,21 @@ class TestRelease:
         typed.cluster.before = refuse
         one = ("release", "secret/app", "-n", "team-a", "--to", "admin")
         code, told = typed("--field", ".data.password", command=one)
+
+        assert code != 0
+        assert "refused with 422" in told
+        assert MARKER not in told
+        assert coded(MARKER) not in told
+
+    def test_nor_of_what_is_adopted(self, sync, typed):
+        async def refuse(sent):
+            if sent.verb == "apply" and sent.namespace == "team-b":
+                raise errors.Invalid(f"weak: {MARKER}, {coded(MARKER)}", code=422)
+
+        sync.put("told", "team-b", {"password": MARKER})
+        typed.cluster.before = refuse
+        one = ("adopt", "secret/told", "-n", "team-b", "--to", "admin", "--from", "somebody")
+        code, told = typed(command=one)
 
         assert code != 0
         assert "refused with 422" in told

@@ -118,6 +118,32 @@ class TestEmptiedManagedFields:
         assert sync.get("app") is None
         assert sync.data("app", "team-a") == {"password": coded("one")}
 
+    async def test_one_that_outlives_its_source_is_logged_and_not_written_for_ever(self):
+        sync = Syncing("team-a")
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        emptied = {"metadata": {"managedFields": [{}]}}
+        sync.server.merge(secret("app", "team-a"), emptied, "somebody")
+        await sync.settle()
+        sync.delete("app")
+        await sync.settle()
+        assert sync.get("app") is None
+        assert sync.data("app", "team-a") == {"password": coded("one")}
+
+        before = len(sync.writes)
+        for _ in range(5):
+            sync.server.now += 700
+            for world in sync.worlds:
+                world.runner.enqueue_all(())
+            await sync.settle()
+        assert sync.writes[before:] == []
+        assert {entry["reason"] for entry in sync.problems} == {"NotOurs"}
+
+        sync.delete("app", "team-a")
+        sync.source("app", {"password": "two"})
+        await sync.settle()
+        assert sync.data("app", "team-a") == {"password": coded("two")}
+
 
 class TestWhatIsToldNowhereElse:
     async def test_a_problem_of_the_namespace_itself_is_logged_once_and_counted(self):
@@ -130,12 +156,7 @@ class TestWhatIsToldNowhereElse:
 
         copying = sync.worlds[0]
         assert sync.data("app", "team-a") == {"password": coded("one")}
-        logged = [
-            (entry["log_level"], entry["object"], entry["reason"])
-            for world in sync.worlds
-            for entry in world.logs.entries
-            if entry["event"] == "problem"
-        ]
+        logged = [(entry["log_level"], entry["object"], entry["reason"]) for entry in sync.problems]
         assert logged == [("warning", "team-a", "InvalidAnnotation")]
         labels = {"controller": "secretsync"}
         value = copying.meters.registry.get_sample_value("hedgerow_logged_problems_total", labels)
@@ -159,3 +180,19 @@ class TestWhatIsToldNowhereElse:
         sync.source("two", {"b": "2"}, target="app")
         await sync.settle()
         assert sync.told("one") == sync.told("two") == {}
+
+    async def test_a_source_that_is_being_deleted_says_what_it_waits_for(self):
+        sync = Syncing("team-a")
+        sync.source("one", {"a": "1"}, target="app")
+        sync.source("two", {"b": "2"}, target="app")
+        await sync.settle()
+        sync.source("two", {"b": "2"}, target="No Name")
+        await sync.settle()
+        sync.delete("one")
+        await sync.settle()
+
+        assert sync.told("one")["Stalled"].startswith("Kept: Secret/app stays as it is")
+        sync.source("two", {"b": "2"}, target="app")
+        await sync.settle()
+        assert sync.get("one") is None
+        assert sync.data("app", "team-a") == {"b": coded("2")}

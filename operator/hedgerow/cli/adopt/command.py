@@ -122,7 +122,8 @@ def adopt_command(
             place = await targets.located(cluster, parts, namespace)
             live = await targets.read(cluster, place)
             task = _Task(cluster, place, asked, await _target(cluster, live, instance, to))
-            plan = await _planned(task, live) if dry_run else await _carried_out(task, live)
+            with transfers.withholding(place.api):
+                plan = await _planned(task, live) if dry_run else await _carried_out(task, live)
             _tell(task, live, plan, output, dry_run=dry_run)
 
     try:

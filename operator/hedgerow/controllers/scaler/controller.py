@@ -199,13 +199,13 @@ def wanted(target: Target, phase: Phase, word: str) -> Hold:
 
 
 def _met(target: Target, record: Record | None, phase: Phase) -> Record:
-    """Return the record of a field that is free.
+    """Return the record of a field that is free, or that others hold with the wanted number.
 
     It stays if the field is free because somebody scaled it: nobody else has it to lose. That force
     was used in this phase counts in any case.
     """
     used = record is not None and record.was_taken_at(phase.since)
-    if record is not None and (target.is_scaled or not used):
+    if record is not None and (target.is_scaled or not (used or target.others)):
         return record
     return Record(replicas=target.value, taken_at=phase.since if used else None)
 

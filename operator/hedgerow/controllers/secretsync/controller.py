@@ -8,8 +8,9 @@ namespaces found.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from functools import partial
-from itertools import groupby
+from sys import intern
 from typing import TYPE_CHECKING, ClassVar
 
 import hedgerow
@@ -110,30 +111,45 @@ def copies(options: Options, namespace: TargetNamespace, observed: Observed) -> 
         for name, target in targets(source for source in going if source.is_readable).items()
         if name not in named
     ]
-    return Desired((*children, *gone), reports=_reports(meta.name, untouched, wanted))
+    leaving = {source.key for source in going}
+    shared = {
+        name: [part.key for part in parts_of(there[name]) if part.key in leaving]
+        for name in untouched
+    }
+    reports = _reports(meta.name, untouched, wanted, shared)
+    return Desired((*children, *gone), reports=reports)
 
 
 def _reports(
-    namespace: str, untouched: Mapping[str, Key], wanted: Mapping[str, Target]
+    namespace: str,
+    untouched: Mapping[str, Key],
+    wanted: Mapping[str, Target],
+    leaving: Mapping[str, Iterable[Key]],
 ) -> dict[Key, tuple[Report, ...]]:
-    """Return what the sources are told about those with which they share a copy."""
-    found: dict[Key, tuple[Report, ...]] = {}
+    """Return what the sources are told about those with which they share a copy.
+
+    `leaving` are the sources of each untouched copy that are being deleted.
+    """
+    said: defaultdict[Key, list[Report]] = defaultdict(list)
+
+    def tell(key: Key, name: str, reason: str, message: str) -> None:
+        # The messages are the same in all namespaces: one text for all of them.
+        report = Report(("", namespace), intern(f"Secret/{name}"), reason, intern(message), True)
+        said[key].append(report)
+
     for name, target in wanted.items():
-        child, unclear = f"Secret/{name}", untouched.get(name)
         for source in target.sources:
-            said = [("KeyConflict", message) for message in target.clashes(source)]
-            if unclear is not None:
-                message = (
-                    f"{child} stays as it is until it is known what Secret/{unclear[1]}, which"
-                    " shares it, is to have"
-                )
-                said.append(("Kept", message))
-            if said:
-                found[source.key] = tuple(
-                    Report(("", namespace), child, reason, message, stalled=True)
-                    for reason, message in said
-                )
-    return found
+            for message in target.clashes(source):
+                tell(source.key, name, "KeyConflict", message)
+    for name, unclear in untouched.items():
+        sharing = wanted[name].sources if name in wanted else ()
+        for key in dict.fromkeys((*(source.key for source in sharing), *leaving[name])):
+            message = (
+                f"Secret/{name} stays as it is until it is known what Secret/{unclear[1]}, which"
+                " shares it, is to have"
+            )
+            tell(key, name, "Kept", message)
+    return {key: tuple(reports) for key, reports in said.items()}
 
 
 def report(secret: SourceSecret, observed: Observed) -> Desired:
@@ -166,12 +182,21 @@ def _findings(observed: Observed) -> Iterator[tuple[str, str]]:
 
 
 def _few(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the first findings, and about how many others there are."""
+    """Return a bounded number of findings, and about how many others there are.
+
+    The first one of each reason comes before the second one of any.
+    """
     more = len(found) - MOST_TOLD
     if more <= 0:
         return found
-    last = found[MOST_TOLD - 1][0], f"at least {_at_least(more)} more of this kind are not told"
-    return [*found[:MOST_TOLD], last]
+    seen: Counter[str] = Counter()
+    turns: list[int] = []
+    for reason, _ in found:
+        turns.append(seen[reason])
+        seen[reason] += 1
+    by_turn = sorted(range(len(found)), key=turns.__getitem__)
+    chosen = [found[number] for number in sorted(by_turn[: MOST_TOLD - 1])]
+    return [*chosen, (chosen[-1][0], f"at least {_at_least(more + 1)} more are not told")]
 
 
 def told(reports: Iterable[Report]) -> Iterator[tuple[str, str]]:
@@ -179,18 +204,18 @@ def told(reports: Iterable[Report]) -> Iterator[tuple[str, str]]:
 
     What one field manager holds of the copies with one name is told together.
     """
-
-    def what(report: Report) -> tuple[str, str, str]:
+    groups: defaultdict[tuple[str, str, str], list[Report]] = defaultdict(list)
+    for report in reports:
         own = report.message if report.reason == "KeyConflict" else report.holder
-        return report.reason, report.child, own
-
-    for (reason, child, own), same in groupby(sorted(reports, key=what), key=what):
-        alike = sorted(same, key=lambda report: report.by)
+        groups[report.reason, report.child, own].append(report)
+    for reason, child, own in sorted(groups):
+        if reason == "KeyConflict":
+            yield reason, own  # it is the same in all namespaces
+            continue
+        alike = sorted(groups[reason, child, own], key=lambda report: report.by)
         places = _places([report.by[1] for report in alike])
         if reason == "NameTaken":
             yield reason, f"{child} exists in {places} and is not a copy; it is left alone"
-        elif reason == "KeyConflict":
-            yield reason, own  # it is the same in all namespaces
         elif reason == "FieldConflict":
             paths = sorted({report.path for report in alike})
             more = f" and at least {_at_least(len(paths) - 1)} more fields are" if paths[1:] else ""

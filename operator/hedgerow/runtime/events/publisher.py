@@ -17,6 +17,7 @@ from hedgerow.runtime.events import mutations, notices
 from hedgerow.runtime.events.recorder import event_name
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.refusals import EVENTS, Backoff, Request
+from hedgerow.runtime.reports import told_elsewhere
 from hedgerow.runtime.state import Unsent
 
 if TYPE_CHECKING:
@@ -133,14 +134,16 @@ class EventPublisher:
             if state.may_send_event(LOGGED, told, str(field.since), observation.plan_input.now):
                 log.info("field no longer contested", told=told)
         ignored = observation.plan.ignored
-        informs = self._planner.controller.informs is not None
-        # What is about a child, those are told who are informed.
-        told_here = [one for one in problems if one.about is None] if informs else problems
+        controller, informs = self._planner.controller, self._planner.controller.informs
+        told_here = tuple(problems)
+        if informs is not None and told_here:
+            elsewhere = told_elsewhere(controller, informs, observation)
+            told_here = tuple(one for one in told_here if one.about not in elsewhere)
         due = notices.due(
             observation.desired, told_here, observation.live, rewritten, ignored, custom=custom
         )
         for notice, occurrence in due:
-            if notice.type == "Warning" and informs:
+            if notice.type == "Warning" and informs is not None:
                 self._log(notice, state, observation.plan_input.now)
             elif notice.type == "Warning":
                 await self._publish(observation, state, notice, occurrence or generation)
