@@ -32,7 +32,8 @@ HEAD = """\
 
 An option wins over its environment variable, and that over the default.
 Durations are written as in Go: `15s`, `1m30s`, `2160h`.
-Options of single controllers are in their guides, such as [secretsync's](guides/secretsync.md). Their variables are named likewise: `HEDGEROW_SECRETSYNC_NAMESPACE`.
+Options of single controllers are in their guides, such as [secretsync's](guides/secretsync.md). \
+Their variables are named likewise: `HEDGEROW_SECRETSYNC_NAMESPACE`.
 What makes no sense ends with one line and exit code 2.
 """
 

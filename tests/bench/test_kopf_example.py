@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from textwrap import dedent
 
 import pytest
 
@@ -10,6 +12,7 @@ from bench import kopf_example
 from bench.claims.of_hedgerow import CLAIMS
 from bench.kopf_example import HERE, PAGE, PEERS, Figures, lines_of, main, table
 from hedgerow.testing import target
+from testing.guide import run_pytest
 
 STEPS = ("started", "made", "relabelled", "restarted")
 SEEN = {"taken": "is left", "told": "nowhere", "removed": "stays away", "deleted": "stays away"}
@@ -50,6 +53,14 @@ class TestPage:
         block = PAGE.read_text("utf-8").partition(f"<!-- {name} -->\n\n```python\n")[2]
 
         assert block.partition("```\n")[0] == (HERE / name).read_text("utf-8")
+
+    def test_its_test_in_memory_passes(self, tmp_path):
+        block = PAGE.read_text("utf-8").partition("<!-- test_of_hedgerow.py -->\n\n")[2]
+        code = block.partition("```python\n")[2].partition("   ```\n")[0]
+        (tmp_path / "test_of_hedgerow.py").write_text(dedent(code), "utf-8")
+        shutil.copy(HERE / "of_hedgerow.py", tmp_path)
+
+        assert "1 passed" in run_pytest(tmp_path, "test_of_hedgerow.py")
 
     def test_a_table_has_a_row_for_each_figure(self):
         rows = list(table({"kopf": FIGURES, "hedgerow": FIGURES}, 5))
