@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hedgerow.testing.memory.answers import Refused
+from hedgerow.testing.memory.kinds import SERVICE
 from hedgerow.testing.memory.server import Server
 from model.subjects import SUBJECTS
 
@@ -45,7 +46,7 @@ class TestEvents:
         server.apply(config_map("b"), OURS)
 
         assert ["b"] == [e.object["metadata"]["name"] for e in server.events_since(seen)]
-        assert () == server.events_since(0, "Service")
+        assert () == server.events_since(0, SERVICE.api)
 
     def test_an_event_keeps_the_object_as_it_was(self, server: Server) -> None:
         live, _ = server.apply(config_map(), OURS)

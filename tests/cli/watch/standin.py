@@ -113,7 +113,7 @@ class StandIn:
             if self._cut:
                 error, self._cut = self._cut, None
                 raise error
-            for event in self.model.events_since(position, api.kind):
+            for event in self.model.events_since(position, api):
                 position = int(event.version)
                 here = namespace in {"", event.object["metadata"]["namespace"]}
                 yield event if here else Bookmark(event.version)

@@ -36,7 +36,7 @@ class Feed:
 
     def step(self) -> Changed | None:
         """Return the next event that the selector lets through, if there is one."""
-        for event in self._server.events_since(self._position, self._source.api.kind):
+        for event in self._server.events_since(self._position, self._source.api):
             self._position = int(event.version)
             told = self._through(event)
             if told is not None:

@@ -174,12 +174,16 @@ class Server:
         ]
         return Listing(tuple(found), str(self.version))
 
-    def events_since(self, version: int | str, kind: str = "") -> tuple[Changed, ...]:
+    def events_since(
+        self, version: int | str, api: ApiResource | None = None
+    ) -> tuple[Changed, ...]:
         """Return every event after a resource version, in order; of one kind if named."""
+        named = None if api is None else (api.group_version, api.kind)
         return tuple(
             copy.deepcopy(event)
             for event in self._events
-            if int(event.version) > int(version) and kind in {"", event.object["kind"]}
+            if int(event.version) > int(version)
+            and named in {None, (event.object["apiVersion"], event.object["kind"])}
         )
 
     # --- how --------------------------------------------------------------------------------
