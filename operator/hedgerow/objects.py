@@ -71,8 +71,9 @@ class Installation:
         if not re.fullmatch(PROGRAM_NAME, self.program) or self.program in _TAKEN:
             raise ValueError(
                 f"{self.program!r} is no program's name: a letter, then lower-case letters and"
-                f" digits, at most {LONGEST_PROGRAM}, and none of {', '.join(sorted(_TAKEN))}; a"
-                " hyphen begins the name of an instance"
+                f" digits, at most {LONGEST_PROGRAM}; a hyphen begins the name of an instance, and"
+                f" names that begin with {' or '.join(f'{name}-' for name in sorted(_TAKEN))} are"
+                " Kubernetes's own"
             )
 
     @property

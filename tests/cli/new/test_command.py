@@ -85,6 +85,18 @@ class TestMade:
         assert {r for rule in role["rules"] for r in rule["resources"]} >= {"configmaps", "shops"}
         assert "deployments" not in str(role)
 
+    @pytest.mark.parametrize("kind", ["Event", "Lease", "Ingress"])
+    def test_a_kind_of_kubernetes_name_in_a_group_of_ones_own_passes_its_tests(
+        self, typed: Typed, kind
+    ):
+        typed("shop", "--group", "shop.example.com", "--kind", kind)
+
+        tests = ("tests/test_controller.py", "-p", "hedgerow.testing.plugin")
+        assert " passed" in (done := called(Path("shop"), "pytest", *tests)).stdout, done.stdout
+        assert " failed" not in done.stdout
+        readme = Path("shop/README.md").read_text("utf-8")
+        assert f"{names.plural(kind)}.shop.example.com/sample" in readme
+
     def test_every_placeholder_is_filled_in(self, typed: Typed):
         typed(*shop())
         files = [path for path in Path("shop").rglob("*") if path.is_file()]
@@ -101,7 +113,20 @@ class TestMade:
 
     @pytest.mark.parametrize(
         ("kind", "plural"),
-        [("Shop", "shops"), ("Box", "boxes"), ("Policy", "policies"), ("Gateway", "gateways")],
+        [
+            ("Shop", "shops"),
+            ("Box", "boxes"),
+            ("Policy", "policies"),
+            ("Gateway", "gateways"),
+            ("Boxes", "boxes"),
+            ("Foos", "foos"),
+            ("Policies", "policies"),
+            ("Quotas", "quotas"),
+            ("Class", "classes"),
+            ("Status", "statuses"),
+            ("Redis", "redises"),
+            ("Alias", "aliases"),
+        ],
     )
     def test_the_plural_is_what_english_mostly_has(self, kind, plural):
         assert names.plural(kind) == plural
@@ -125,6 +150,13 @@ class TestRefused:
             (("class",), "NAME: 'class' is a word of Python"),
             (("hedgerow",), "NAME: 'hedgerow' is a word of Python, or a package"),
             (("tests",), "NAME: 'tests' is"),
+            (("anyio",), "NAME: 'anyio' is a word of Python, or a package"),
+            (("kubernetes",), "NAME: 'kubernetes' is a word of Python, or a package"),
+            (("kubectl",), "NAME: 'kubectl' is a program that there is already"),
+            (("kopf",), "NAME: 'kopf' is a program"),
+            (("python",), "NAME: 'python' is a program"),
+            (("pip",), "NAME: 'pip' is a program"),
+            (("kube",), "names that begin with kube- are Kubernetes's own"),
             (("lease",), "NAME: 'lease' is"),
             (("shop", "--group", "shop"), "--group: 'shop' is no API group"),
             (

@@ -6,6 +6,7 @@ import builtins
 import keyword
 import re
 import sys
+from importlib.metadata import PackageNotFoundError, requires
 from typing import TYPE_CHECKING
 
 import hedgerow
@@ -28,15 +29,33 @@ _KUBERNETES = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
 _IMPORTED = frozenset({"Any", "ClassVar", "CONTROLLER", "NOW", "UTC"})
 _TAKEN = frozenset({PROGRAM, "manifests", "tests", "wheels", *OTHER_MANAGERS})
 """Folders of the scaffold, packages that it uses, and field managers of every program."""
-_PACKAGES = frozenset({"hatchling", "pydantic", "pyright", "pytest", "ruff", "task", "yaml"})
+_COMMANDS = frozenset(
+    {"buildah", "docker", "git", "kopf", "kubectl", "pip", "podman", "pyright", "pytest", "python"}
+    | {"python3", "ruff", "task"}
+)
+"""Programs that are used beside it: its own script would be found instead."""
+_PACKAGES = frozenset({"hatchling", "kubernetes", "pydantic", "yaml"})
+"""Packages that may not be installed here, but with the scaffold or beside it."""
 
 
 def package(name: str) -> str:
     """Return the name of a program and Python package; raises ValueError for one that is taken."""
     Installation(program=name)
-    if keyword.iskeyword(name) or name in sys.stdlib_module_names | _PACKAGES | _TAKEN:
+    if keyword.iskeyword(name) or name in sys.stdlib_module_names | _PACKAGES | _TAKEN | _needed():
         raise ValueError(f"{name!r} is a word of Python, or a package that there is already")
+    if name in _COMMANDS:
+        raise ValueError(f"{name!r} is a program that there is already: yours would be run instead")
     return name
+
+
+def _needed() -> frozenset[str]:
+    """Return the packages that hedgerow itself imports: one of that name would be found instead."""
+    try:
+        lines = requires(PROGRAM) or ()
+    except PackageNotFoundError:  # a source tree that is not installed
+        return frozenset()
+    names = {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].lower() for line in lines}
+    return frozenset(name.replace("-", "_") for name in names)
 
 
 def group(name: str) -> str:
@@ -76,8 +95,13 @@ def children(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def plural(kind: str) -> str:
-    """Return the plural of a kind as English mostly has it, in lower case."""
+    """Return the plural of a kind as English mostly has it, in lower case.
+
+    Like Kubernetes's Endpoints, a kind in the plural stays as it is.
+    """
     word = kind.lower()
-    if re.search(r"(s|x|z|ch|sh)$", word):
+    if re.search(r"(ss|us|is|alias|canvas|x|z|ch|sh)$", word):
         return f"{word}es"
+    if word.endswith("s"):
+        return word
     return re.sub(r"(?<=[^aeiou])y$", "ie", word) + "s"
