@@ -263,11 +263,26 @@ class TestOptionsOfControllers:
             (("--secretsync-type", "a"), "--secretsync-type needs `--controllers secretsync`"),
             (
                 ("--controllers", "secretsync", "--secretsync-selector", "a in"),
-                "an option of secretsync: 'a in' is no label selector",
+                "--secretsync-selector: 'a in' is no label selector",
             ),
             (
                 ("--controllers", "secretsync", "--secretsync-namespace", "No"),
-                "an option of secretsync: 'No' is no namespace's name",
+                "--secretsync-namespace: 'No' is no namespace's name",
+            ),
+            (
+                (
+                    "--controllers",
+                    "secretsync",
+                    "--secretsync-type",
+                    "a",
+                    "--secretsync-skip",
+                    "A_b",
+                ),
+                "--secretsync-skip: 'A_b' is no namespace's name",
+            ),
+            (
+                ("--controllers", "secretsync", "--secretsync-interval", "5s"),
+                "--secretsync-interval: '5s' is no interval",
             ),
             (("--controllers", "secretsync", "-n", "shop"), "cannot keep to some of them"),
             (("--controllers", "secretsource"), "no controller is called 'secretsource'"),

@@ -122,8 +122,20 @@ def configured(
         try:
             registry().configured({name: given})
         except ValueError as error:
-            raise typer.BadParameter(f"an option of {name}: {error}") from None
+            which = _of_which(name, given, str(error))
+            raise typer.BadParameter(f"{which}: {error}") from None
     return registry().configured(options)
+
+
+def _of_which(controller: str, given: Mapping[str, str], error: str) -> str:
+    """Return the option of a controller that is not valid, as it is typed."""
+    for option, value in given.items():
+        try:
+            registry().configured({controller: {option: value}})
+        except ValueError as found:
+            if str(found) == error:
+                return f"--{controller}-{option}"
+    return f"the options of {controller}"
 
 
 def _is_typed(context: Any, controller: str, option: str) -> bool:

@@ -481,6 +481,13 @@ class TestCommandLine:
 
         assert run("install", "--plain").exit_code == Exit.CONFLICT
 
+    def test_controllers_without_a_custom_resource_need_none_and_that_is_told(self, connected, run):
+        ended = run("install", "--controllers", "scaler")
+
+        assert ended.exit_code == 0
+        assert "nothing to install: no custom resource belongs to scaler" in ended.output
+        assert connected == []
+
     def test_flags_reach_the_server(self, connected, cluster, run):
         assert "kind: CustomResourceDefinition" in run("install", "--dry-run", "--plain").output
         assert cluster.crds == {}

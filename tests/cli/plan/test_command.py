@@ -115,7 +115,9 @@ class TestObjects:
         assert "defaults, validation and admission of Deployment/web: no rights" in out
 
     def test_warnings_are_told_even_of_what_stays(self):
-        assert "warning: x is deprecated" in printed(of("unchanged", warnings=("x is deprecated",)))
+        told = printed(of("unchanged", warnings=("x is deprecated",)))
+        assert "warning: x is deprecated" in told
+        assert "✗" not in told
         assert "Deployment/web" not in printed(of("unchanged"))
 
     def test_more_than_three_shared_fields_are_counted(self):

@@ -62,6 +62,12 @@ class TestReading:
         assert (ours.foreign, theirs.foreign) == (False, True)
         assert theirs.resource is not None
 
+    def test_of_what_may_have_windows_it_is_told_how_to_see_them(self):
+        named = {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "web"}}
+        [found] = read(yaml.safe_dump(named))
+
+        assert "`schedule explain deployment/web`" in found.skipped
+
     @pytest.mark.parametrize(
         ("obj", "title"),
         [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, ClassVar
 
 import pytest
 
@@ -18,10 +19,38 @@ from hedgerow.cli.tree.resources import (
 )
 from hedgerow.fields.managed import Holder
 from hedgerow.plan.conditions import UNMATCHED
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 
 
 def names(node: Any) -> list[str]:
     return [str(each) for each in node.walk()]
+
+
+class TestBuiltIn:
+    """What a built-in resource says is in an annotation: it has no status of ours."""
+
+    STALLED: ClassVar = {"type": "Stalled", "status": "True", "reason": "InvalidAnnotation"}
+
+    def of(self, live: dict[str, Any], *conditions: dict[str, str]) -> Readiness:
+        said = json.dumps({"conditions": conditions})
+        meta = {**live["metadata"], "annotations": {STATUS_ANNOTATION: said}}
+        resource = reduced({**live, "metadata": meta})
+        return resource_tree(resource, (), ObjectIndex([resource]), custom=False).readiness
+
+    def test_what_our_controller_says_counts_beside_its_own_progress(self):
+        deployment = owned(DEPLOYMENT, "web", by="nobody")
+        deployment |= {"spec": {"replicas": 0}, "status": {}}
+
+        assert self.of(deployment) == Readiness("Current", "scaled to zero")
+        assert self.of(deployment, self.STALLED) == Readiness(
+            "Failed", "scaled to zero, Stalled: InvalidAnnotation"
+        )
+
+    def test_of_one_without_progress_it_is_all_there_is(self):
+        secret = owned({"apiVersion": "v1", "kind": "Secret"}, "app", by="nobody")
+
+        assert self.of(secret) == Readiness("Current", "there")
+        assert self.of(secret, self.STALLED) == Readiness("Failed", "Stalled: InvalidAnnotation")
 
 
 class TestDescent:

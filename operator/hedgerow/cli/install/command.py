@@ -81,6 +81,10 @@ def install_command(
     installed = registry().limited(names).resources
     resources = tuple(definitions.rendered(installed, program_name(), say))
 
+    if not resources:
+        say(f"nothing to install: no custom resource belongs to {', '.join(names)}")
+        raise typer.Exit(Exit.DONE)
+
     async def carry_out() -> int:
         async with connected(kubeconfig, context) as cluster:
             return await run_install(cluster, resources, plain=plain, dry_run=dry_run)

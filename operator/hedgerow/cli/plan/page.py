@@ -113,7 +113,8 @@ def _section(name: str, tone: Tone, rows: Iterable[Row]) -> Iterator[Section]:
 
 
 def _object(found: ObjectForecast) -> Section:
-    sign = {"created": "+", "configured": "~", "deleted": "-"}.get(found.action, "✗")
+    signs = {"created": "+", "configured": "~", "deleted": "-", "unchanged": "="}
+    sign = signs.get(found.action, "✗")
     name = f"{sign} {found.ref} {_WORDS[found.action]}"
     return Section(name, _TONES[found.action], tuple(_rows(found)))
 

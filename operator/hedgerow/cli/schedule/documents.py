@@ -12,6 +12,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from hedgerow.controllers.cronjob.missed import schedule_problems
 from hedgerow.manifest import LARGEST, QUOTED, ManifestError, from_yaml
 from hedgerow.validation import field_errors
+from hedgerow_schemas.builtin import Deployment, StatefulSet
 from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob, CronJobSpec
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _document(obj: Object) -> Document:
     versions = {CronJob.api.group_version, KUBERNETES}
     version = str(obj.get("apiVersion"))
     if obj.get("kind") != CronJob.api.kind:
-        return Document(f"{title} of {version}", skipped="it is no CronJob")
+        return Document(f"{title} of {version}", skipped=_no_cronjob(obj, title))
     if version not in versions:
         ours = f"its apiVersion has to be {CronJob.api.group_version}"
         why = f"{ours}, or {KUBERNETES} for one of Kubernetes itself"
@@ -89,6 +90,12 @@ def _document(obj: Object) -> Document:
         return Document(title, problems=tuple(complaints))
     problems = tuple(_problems(obj, resource))
     return Document(title, None if problems else resource, problems, version == KUBERNETES)
+
+
+def _no_cronjob(obj: Object, title: str) -> str:
+    if obj.get("kind") in (Deployment.api.kind, StatefulSet.api.kind):
+        return f"it is no CronJob; `schedule explain {title.lower()}` shows windows of a live one"
+    return "it is no CronJob"
 
 
 def _validated(obj: Object) -> CronJob:

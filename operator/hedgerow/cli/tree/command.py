@@ -143,6 +143,9 @@ def _require(watched: WatchedTrees, chosen: Sequence[Family], place: str, name: 
     if not kinds:
         what = f"{chosen[0].api.kind}/{name}" if len(chosen) == 1 else f"a resource named {name}"
         where = f" in namespace {place}; name another with -n" if place else ""
-        say(f"{what} does not exist{where}")
+        if unheld := watched.unheld():
+            say(f"{', '.join(unheld)} is there, and {program_name()} holds nothing of it now")
+        else:
+            say(f"{what} does not exist{where}")
         raise typer.Exit(Exit.FAILED)
     watched.families = tuple(family for family in watched.families if family.api.kind == kinds[0])

@@ -86,6 +86,16 @@ class WatchedTrees:
             for api in _descendants(f for f in self.families if any(self._resources(f))):
                 group.start_soon(self._list, api)
 
+    def unheld(self) -> tuple[str, ...]:
+        """Return the objects of built-in kinds with the name of which nothing is held now."""
+        return tuple(
+            f"{family.api.kind}/{name}"
+            for family in self.families
+            if not family.is_custom
+            for _, name in self._objects.get(family.api, {})
+            if name == self._name
+        )
+
     async def follow(self) -> None:
         """Keep what was read up to date until cancelled."""
         apis = [*(family.api for family in self.families), *_descendants(self.families)]

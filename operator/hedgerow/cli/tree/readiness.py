@@ -187,6 +187,15 @@ def _other(view: View) -> Readiness:
     return Readiness("Current", _because("Ready", ready) if ready else "there")
 
 
+def reported(live: Object, says: View) -> Readiness:
+    """Return an object's readiness with what our controller says of it, in the form of a status."""
+    own, told = readiness(live), _other(says)
+    if told.verdict == "Current" or own.verdict == "Terminating":
+        return own
+    words = told.words if own.words == "there" else f"{own.words}, {told.words}"
+    return Readiness(told.verdict, words)
+
+
 def _because(word: str, condition: View) -> str:
     reason = condition.text("reason")
     return f"{word}: {reason}" if reason else word

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow.cli.tree.readiness import Readiness, readiness
+from hedgerow.cli.tree.readiness import Readiness, readiness, reported
 from hedgerow.fields.managed import Holder, managers
 from hedgerow.objects import PROGRAM, annotation, controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import UNMATCHED
@@ -189,8 +189,8 @@ class _TreeBuilder:
     """Builds one tree."""
 
     __slots__ = (
-        "_conditions", "_contested", "_custom", "_owned", "_program", "_resource", "_stock",
-        "_view",
+        "_conditions", "_contested", "_custom", "_owned", "_program", "_resource", "_says",
+        "_stock", "_view",
     )  # fmt: skip
 
     def __init__(
@@ -208,6 +208,7 @@ class _TreeBuilder:
         self._owned = owned
         self._stock = index
         says = self._view if custom else _says(resource)
+        self._says = says
         self._conditions = tuple(_conditions(says))
         self._contested: dict[str, list[Conflict]] = {}
         for ref, conflict in _contested(says):
@@ -217,6 +218,8 @@ class _TreeBuilder:
         root = self._member(self._resource)
         silent = Readiness("InProgress", "no status yet: does the operator run?")
         is_silent = self._custom and root.readiness.verdict == "Current" and not self._conditions
+        if not self._custom:
+            root = replace(root, readiness=reported(self._resource, self._says))
         there = {str(child) for child in root.children}
         absent = tuple(self._absent(there | {str(root)}))
         return replace(

@@ -82,13 +82,14 @@ class Options:
     def read(cls, given: Mapping[str, str]) -> Options:
         """Return the options from text; raises ValueError for one that is not valid."""
         usual = cls()
+        interval = _interval(given.get("interval", "10m"))
         skip = given.get("skip", ",".join(usual.skip))
         return cls(
             namespace=given.get("namespace", usual.namespace),
             type=given.get("type", usual.type),
             skip=tuple(filter(None, skip.split(","))),
             selector=given.get("selector", usual.selector),
-            blind=_interval(given.get("interval", "10m")) if given.get("blind") else None,
+            blind=interval if given.get("blind") else None,
         )
 
     def is_target(self, name: str, labels: Mapping[str, Any]) -> bool:
