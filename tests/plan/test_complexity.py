@@ -369,6 +369,7 @@ GATE: dict[str, Function] = {
     "ownership.residual": lambda m, c: m.ownership.residual(c.verdict),
     "plan.plan": lambda m, c: m.plan.plan(c.scene, desired(c), [m.builtin_schema.Deployment]),
     "readiness.readiness": lambda m, c: m.readiness.readiness(c.live),
+    "readiness.reported": lambda m, c: m.readiness.reported(c.live, m.readiness.View(c.live)),
     "release.release": lambda m, c: refused(
         m, lambda: m.release.release(c.live, c.resource, MANAGER, [], OTHER)
     ),

@@ -161,10 +161,10 @@ MUTANTS = (
         "bluegreen-lost with 2 replicas: leader cut off at write 20",
     ),
     Mutant(
-        "what is new asks for no pass",
+        "what is gone asks for no pass",
         "hedgerow.runtime.controller",
         "for obj in filter(None, change):",
-        "for obj in filter(None, change[:1]):",
+        "for obj in filter(None, change[1:]):",
         "bluegreen-names: refused with 503 at Lease write 6",
     ),
     Mutant(
