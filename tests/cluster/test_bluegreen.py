@@ -9,7 +9,7 @@ import pytest
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit import Audit, must_be_unforced_applies
-from hedgerow.testing.silence import Silence
+from hedgerow.testing.silence import Silence, assert_settled
 from hedgerow.testing.waiting import eventually
 from support.bluegreens import FIELD_MANAGER, USER, World, pods, prepare
 from support.running import Operator
@@ -375,6 +375,8 @@ class TestEndings:
     ):
         world.apply()
         ready(world)
+        eventually(world.rolled_out)  # Ready is about the colour that is routed to alone
+        assert_settled(nodes_audit, user=USER, namespace=world.namespace)
         mark, noise = nodes_audit.mark(), len(operator.complaints())
 
         world.api.raw("DELETE", f"/api/v1/namespaces/{world.namespace}").must()
