@@ -38,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the marker that goes with that option."""
+    config.addinivalue_line("markers", "alone: nothing else is tested meanwhile")
     config.addinivalue_line("markers", "oldest: runs on the oldest pinned Kubernetes as well")
 
 
