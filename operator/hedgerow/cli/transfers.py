@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
 from hedgerow.cli.owners.report import printable, worded
-from hedgerow.fields.redaction import is_secret
 from hedgerow.fields.sets import ABSENT
-from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata
 from hedgerow.validation import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from hedgerow.fields.managed import Holder
     from hedgerow.plan.transfers import Change, Move
-    from hedgerow_schemas.base import ApiResource, Object
+    from hedgerow_schemas.base import Object
 
 _WIDEST = (70, 40, 40, 40)
 """The most columns of each cell, but paths are never cut, as their ends may be what differs."""
 _HEADERS = ("FIELD", "VALUE", "FROM", "TO")
 NOBODY = "nobody"
-
-
-@contextmanager
-def withholding(api: ApiResource) -> Generator[None]:
-    """Keep values out of what is said of a refused write to a Secret: a webhook may repeat them."""
-    try:
-        yield
-    except KubeError as error:
-        if is_secret(api.kind):
-            error.withhold()
-        raise
 
 
 def table(moves: Iterable[Move]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from hedgerow.contract import unreduced
 from hedgerow.kube import adoption, bodies, clientside, fence, reviews, wire
 from hedgerow.kube.errors import Gone, Invalid, Missing, Oversized, Stale
 from hedgerow.kube.watch import Listing, WatchEvent
@@ -33,10 +34,6 @@ class Applied:
     object: Object
     created: bool
     warnings: tuple[str, ...] = ()
-
-
-def _whole(item: Object) -> Object:
-    return item
 
 
 class Cluster:
@@ -169,7 +166,7 @@ class Cluster:
         fields: str = "",
         version: str = "",
         page: int = 500,
-        reduce: Callable[[Object], Object] = _whole,
+        reduce: Callable[[Object], Object] = unreduced,
         partial: bool = False,
     ) -> Listing:
         """Return all objects as of one version; each is reduced when its page arrives.

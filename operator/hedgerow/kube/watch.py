@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never
 
+from hedgerow.contract import unreduced
 from hedgerow.kube.errors import (
     Dropped,
     Garbled,
@@ -271,10 +272,6 @@ class _Subject:
         return _named(item)
 
 
-def _whole(item: Object) -> Object:
-    return item
-
-
 def _ignore(_: object) -> None:
     return
 
@@ -286,7 +283,7 @@ async def reflect(
     *,
     labels: str = "",
     fields: str = "",
-    reduce: Callable[[Object], Object] = _whole,
+    reduce: Callable[[Object], Object] = unreduced,
     on_problem: Callable[[KubeError], None] = _ignore,
     on_restart: Callable[[str], None] = _ignore,
     on_listed: Callable[[Object], object] | None = None,

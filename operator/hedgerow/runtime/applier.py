@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from hedgerow.fields import managed, ownership
-from hedgerow.fields.redaction import is_secret
 from hedgerow.kube.errors import Conflict, KubeError
+from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.writes import normal_form, settles, unguarded, with_normal_form
 from hedgerow.runtime.heavy import run_in_thread_if_large
@@ -60,9 +60,9 @@ class Applier:
         forced. Responses are worked on beside the loop if they are heavy. Raises KubeError.
         """
         try:
-            answer, mark, settled = await self._apply(write, is_heavy)
+            with withholding(write.ref.api):
+                answer, mark, settled = await self._apply(write, is_heavy)
         except KubeError as error:
-            _withhold_values(write.ref, error)
             if isinstance(error, Conflict):
                 self._meter.wrote("conflicted")
                 self._meter.conflicted(cause.manager for cause in error.causes)
@@ -141,13 +141,10 @@ class Applier:
     async def delete(self, deletion: Deletion) -> bool:
         """Delete exactly the observed object; return False if it is gone. Raises KubeError."""
         ref = deletion.ref
-        try:
+        with withholding(ref.api):
             found = await self._cluster.delete(
                 ref.api, ref.name, ref.namespace, uid=ref.uid, version=deletion.version
             )
-        except KubeError as error:
-            _withhold_values(ref, error)
-            raise
         if found:
             self._meter.wrote("deleted")
         return found
@@ -179,13 +176,3 @@ def _within(part: Tree, whole: Tree) -> bool:
         step in whole and _within(cast("Tree", below), cast("Tree", whole[step]))
         for step, below in part.items()
     )
-
-
-def _withhold_values(ref: ObjectRef, error: KubeError) -> None:
-    """Keep the values of a Secret out of an error about a write to it.
-
-    Webhooks are asked about the whole object, its values before the write and those of others
-    included, whatever was sent.
-    """
-    if is_secret(ref.api.kind):
-        error.withhold()

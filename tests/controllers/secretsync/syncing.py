@@ -92,12 +92,16 @@ class Syncing:
         self.server.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}, "kubectl")
 
     def label(self, name: str, **labels: str | None) -> None:
-        target = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        self.server.merge(target, {"metadata": {"labels": labels}}, "kubectl-label")
+        self.server.merge(namespace(name), {"metadata": {"labels": labels}}, "kubectl-label")
+
+    def annotate(self, name: str, annotations: dict[str, str]) -> None:
+        """Annotate a namespace."""
+        body = {"metadata": {"annotations": annotations}}
+        self.server.merge(namespace(name), body, "kubectl-annotate")
 
     def terminate(self, name: str) -> None:
         """Delete a namespace, which its own finalizer keeps for now."""
-        target = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        target = namespace(name)
         self.server.merge(target, {"metadata": {"finalizers": ["kubernetes"]}}, "kube")
         self.server.delete(target)
         self.server.terminate(name)
@@ -156,6 +160,10 @@ class Syncing:
             for one in found
             if one["regarding"]["kind"] == kind
         )
+
+
+def namespace(name: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def secret(name: str, namespace: str, annotations: dict[str, str] | None = None) -> Object:

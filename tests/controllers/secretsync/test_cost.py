@@ -128,8 +128,8 @@ class TestText:
         told = [event for event in sync.events() if event[0] == HOME]
         assert len(told) == 2
 
-    async def test_however_much_is_wrong_few_things_are_told(self):
-        sync = Syncing("team-a")
+    async def contest(self, sync: Syncing) -> None:
+        """Have each of twenty keys of a copy held by somebody else."""
         keys = {f"key{number:02}": "one" for number in range(20)}
         sync.source("app", keys)
         await sync.settle()
@@ -137,6 +137,10 @@ class TestText:
             sync.put("app", "team-a", {key: "mine"}, by=f"by-{key}")
         sync.source("app", dict.fromkeys(keys, "two"))
         await sync.settle()
+
+    async def test_however_much_is_wrong_few_things_are_told(self):
+        sync = Syncing("team-a")
+        await self.contest(sync)
 
         told = sync.told("app")["Contested"]
         assert told.count("is held by") == 7
@@ -146,13 +150,7 @@ class TestText:
     async def test_each_kind_of_what_is_wrong_is_told_before_more_of_one(self):
         sync = Syncing("team-a", "team-b")
         sync.put("app", "team-b", {"theirs": "x"})
-        keys = {f"key{number:02}": "one" for number in range(20)}
-        sync.source("app", keys)
-        await sync.settle()
-        for key in keys:
-            sync.put("app", "team-a", {key: "mine"}, by=f"by-{key}")
-        sync.source("app", dict.fromkeys(keys, "two"))
-        await sync.settle()
+        await self.contest(sync)
 
         told = sync.told("app")["Stalled"]
         assert told.count("is held by") == 6

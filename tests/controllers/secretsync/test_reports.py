@@ -24,9 +24,7 @@ class TestWhatIsNotKnown:
 
     async def test_whether_a_namespace_allows_claims(self):
         sync = Syncing("team-a")
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
-        annotations = {CLAIM: "Secret/app:.data.password"}
-        sync.server.merge(namespace, {"metadata": {"annotations": annotations}}, "somebody")
+        sync.annotate("team-a", {CLAIM: "Secret/app:.data.password"})
         sync.source("app", {"password": "one"})
         await sync.settle()
         sync.delete("app")
@@ -148,9 +146,7 @@ class TestEmptiedManagedFields:
 class TestWhatIsToldNowhereElse:
     async def test_a_problem_of_the_namespace_itself_is_logged_once_and_counted(self):
         sync = Syncing("team-a")
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
-        claim = {CLAIM: "Secret/app"}
-        sync.server.merge(namespace, {"metadata": {"annotations": claim}}, "somebody")
+        sync.annotate("team-a", {CLAIM: "Secret/app"})
         sync.source("app", {"password": "one"})
         await sync.settle()
 
@@ -163,13 +159,18 @@ class TestWhatIsToldNowhereElse:
         assert value == 1
         assert sync.events("Namespace") == []
 
-    async def test_a_copy_that_is_kept_because_of_one_source_is_told_on_the_other(self):
+    async def kept(self) -> Syncing:
+        """A copy of two sources, of one of which it is not known any more what it is to have."""
         sync = Syncing("team-a")
         sync.source("one", {"a": "1"}, target="app")
         sync.source("two", {"b": "2"}, target="app")
         await sync.settle()
         sync.source("two", {"b": "2"}, target="No Name")
         await sync.settle()
+        return sync
+
+    async def test_a_copy_that_is_kept_because_of_one_source_is_told_on_the_other(self):
+        sync = await self.kept()
 
         assert sync.data("app", "team-a") == {"a": coded("1"), "b": coded("2")}
         assert sync.told("one")["Stalled"] == (
@@ -182,12 +183,7 @@ class TestWhatIsToldNowhereElse:
         assert sync.told("one") == sync.told("two") == {}
 
     async def test_a_source_that_is_being_deleted_says_what_it_waits_for(self):
-        sync = Syncing("team-a")
-        sync.source("one", {"a": "1"}, target="app")
-        sync.source("two", {"b": "2"}, target="app")
-        await sync.settle()
-        sync.source("two", {"b": "2"}, target="No Name")
-        await sync.settle()
+        sync = await self.kept()
         sync.delete("one")
         await sync.settle()
 

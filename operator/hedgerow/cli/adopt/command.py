@@ -20,6 +20,7 @@ from hedgerow.fields.managed import managers
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.kube.errors import Conflict, Stale
 from hedgerow.kube.retry import Timing, backoff
+from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, identity, metadata
 from hedgerow.plan.transfers import Refusal, changes
 
@@ -122,7 +123,7 @@ def adopt_command(
             place = await targets.located(cluster, parts, namespace)
             live = await targets.read(cluster, place)
             task = _Task(cluster, place, asked, await _target(cluster, live, instance, to))
-            with transfers.withholding(place.api):
+            with withholding(place.api):
                 plan = await _planned(task, live) if dry_run else await _carried_out(task, live)
             _tell(task, live, plan, output, dry_run=dry_run)
 

@@ -21,6 +21,7 @@ from hedgerow.cli.withdraw.command import Order, withdraw
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Stale
 from hedgerow.kube.retry import Timing, backoff
+from hedgerow.kube.withholding import withholding
 from hedgerow.objects import metadata
 from hedgerow.plan.transfers import Change, Refusal, changes
 from hedgerow.plan.yield_and_claim import YIELD
@@ -254,7 +255,7 @@ async def _refuse_losses(task: _Task) -> None:
         return
     body = given_up(task.live, task.managing.manager, task.found.sole) or {}
     try:
-        with transfers.withholding(task.place.api):
+        with withholding(task.place.api):
             after = await task.cluster.apply(
                 task.place.api, body, manager=task.managing.manager, dry_run=True
             )
@@ -333,7 +334,7 @@ async def _guarded(task: _Task, manager: str, *, coown: bool, dry_run: bool = Fa
         if not body:
             return live
         try:
-            with transfers.withholding(task.place.api):
+            with withholding(task.place.api):
                 answer = await task.cluster.apply(
                     task.place.api, body, manager=manager, dry_run=dry_run
                 )

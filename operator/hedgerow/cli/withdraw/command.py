@@ -12,7 +12,6 @@ from pydantic_core import to_json
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.owners.report import printable
 from hedgerow.cli.program import installation, program_name, say
-from hedgerow.cli.transfers import withholding
 from hedgerow.cli.withdraw.plan import (
     co_owning_apply,
     count,
@@ -24,6 +23,7 @@ from hedgerow.cli.withdraw.plan import (
 from hedgerow.fields.sets import ABSENT, declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Missing, Stale
 from hedgerow.kube.retry import Timing, backoff
+from hedgerow.kube.withholding import withholding
 from hedgerow.objects import metadata
 from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.installations import STATUS, named, reporters

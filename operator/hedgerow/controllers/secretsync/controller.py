@@ -85,26 +85,27 @@ def copies(options: Options, namespace: TargetNamespace, observed: Observed) -> 
     meta = namespace.metadata
     if meta.deletion_timestamp or not options.is_target(meta.name, meta.labels):
         return Desired()
-    sources = [source for source in map(Source, observed.related) if not source.is_going]
+    related = [Source(view) for view in observed.related]
+    sources = [source for source in related if not source.is_going]
+    going = [source for source in related if source.is_going]
     present = [source for source in sources if source.is_held and source.is_readable]
     # What a source is to have is not known while its target's name cannot be read, nor is it
     # copied before our finalizer holds it: what there is of it stays as it is.
     unclear = {source.key for source in sources} - {source.key for source in present}
+    there = {copy.name: copy for copy in observed.children}
     untouched = {
         copy.name: part.key
-        for copy in observed.children
+        for copy in there.values()
         for part in parts_of(copy)
         if part.key in unclear
     }
     children: list[Apply | Keep] = [Keep(Secret, name) for name in sorted(untouched)]
-    there = {copy.name: copy for copy in observed.children}
     wanted = targets(present)
     for name, target in wanted.items():
         if name not in untouched:
             anew = name in there and not target.fits(there[name])
             children.append(Apply(Secret, name, target.fields, anew=anew))
     # A copy of a source that is being deleted may be from before the start: it cannot be watched.
-    going = [source for source in map(Source, observed.related) if source.is_going]
     named = {child.name for child in children}
     gone = [
         Absent(Secret, name, target.fields)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
+from hedgerow.contract import unreduced
 from hedgerow.kube.watch import Bookmark, Changed, WatchEvent
 from hedgerow.testing.memory.cluster import Cluster
 from hedgerow.testing.memory.feed import Feed
@@ -16,13 +17,8 @@ if TYPE_CHECKING:
 
     from hedgerow.kube.errors import KubeError
     from hedgerow.runtime.cache.caches import Source
-    from hedgerow.testing.memory.schema import Object
     from hedgerow.testing.memory.server import Server
     from hedgerow_schemas.base import ApiResource
-
-
-def _whole(obj: Object) -> Object:
-    return obj
 
 
 class Watched(Cluster):
@@ -65,7 +61,7 @@ class Watched(Cluster):
             namespace=namespace,
             labels=labels,
             fields=fields,
-            reduce=_whole,
+            reduce=unreduced,
             picks=None,
         )
         feed = self._feeds.setdefault(

@@ -1,0 +1,29 @@
+"""Withholding: what the API server says of a refused write to a Secret is never shown."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hedgerow.fields.redaction import is_secret
+from hedgerow.kube.errors import KubeError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from hedgerow_schemas.base import ApiResource
+
+
+@contextmanager
+def withholding(api: ApiResource) -> Generator[None]:
+    """Keep the values of a Secret out of an error about a write to it.
+
+    Webhooks are asked about the whole object, its values before the write and those of others
+    included, whatever was sent, and may repeat them.
+    """
+    try:
+        yield
+    except KubeError as error:
+        if is_secret(api.kind):
+            error.withhold()
+        raise
