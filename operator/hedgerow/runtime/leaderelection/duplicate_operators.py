@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 import anyio
@@ -20,6 +21,7 @@ from hedgerow.kube.retry import backoff
 from hedgerow.objects import PROGRAM, Installation
 from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.runtime.leaderelection.roster import Operator, Roster, name_of
+from hedgerow.runtime.namespaces import NAMESPACES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,6 +38,8 @@ LEAVE = 2.0
 REQUEST = 5.0
 """Seconds for one request."""
 _ATTEMPTS = 8
+_JOINING = ("get", "create", "patch")
+"""The rights to a roster that joining needs."""
 _RACE = (Stale, AlreadyExists)
 _UNWRITABLE = (Forbidden, Missing, Conflict, Invalid)
 
@@ -99,6 +103,7 @@ class RosterEntry:
 
         If we may not write it, log that and go on. Raises AnotherOperator, KubeError.
         """
+        await self._ask_for_rights()
         for _ in range(_ATTEMPTS):
             await self.wait_until_alone()
             try:
@@ -145,6 +150,35 @@ class RosterEntry:
         roster.looked(found, self._clock.elapsed())
         return True
 
+    async def _ask_for_rights(self) -> None:
+        """Ask for all rights that joining needs at the same time; it waits for nothing longer.
+
+        A question that is not answered is asked again once the answer is needed.
+        """
+
+        async def ask(verb: str, place: str) -> None:
+            with suppress(KubeError):
+                await self._may(verb, place)
+
+        async with anyio.create_task_group() as tasks:
+            for place in self._rosters:
+                for verb in _JOINING:
+                    tasks.start_soon(ask, verb, place)
+
+    async def _exists(self, place: str) -> bool:
+        """Return whether a namespace exists, as far as we may know.
+
+        The API server takes 50 ms to refuse a write to one that does not.
+        """
+        if place == FALLBACK or self._rosters[place].uid:
+            return True
+        try:
+            if not await self._cluster.allowed("get", NAMESPACES, name=place):
+                return True
+            return await self._cluster.read(NAMESPACES, place, timeout=REQUEST) is not None
+        except (Forbidden, Missing):
+            return True
+
     async def _may(self, verb: str, place: str) -> bool:
         """Return whether we have a right; the server is asked only once for each."""
         asked = verb, place
@@ -162,7 +196,10 @@ class RosterEntry:
         """Write to the first place that accepts it. Raises Stale, AlreadyExists, KubeError."""
         why = f"no right to apply {LEASES.plural} in {' or '.join(self._rosters)}"
         for place in self._rosters:
-            if not all([await self._may(verb, place) for verb in ("get", "create", "patch")]):
+            if not all([await self._may(verb, place) for verb in _JOINING]):
+                continue
+            if not await self._exists(place):
+                why = f"namespace {place} does not exist"
                 continue
             try:
                 await self._apply(place)
