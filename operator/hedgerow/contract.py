@@ -183,6 +183,10 @@ class Desired:
     only the conditions count. `hold` keeps a built-in resource that is being deleted, by the
     controller's `finalizer`, until a pass returns without it. `reports` are added to what the
     controller that this one `informs` is told, by the keys of its resources.
+
+    It is `final` if compose would return the same children once this status is stored: then the
+    pass ends with the status, and does not compose again. It is not where a status is a record
+    that a later step waits for.
     """
 
     children: tuple[Child, ...] = ()
@@ -194,6 +198,7 @@ class Desired:
     reports: Mapping[Key, tuple[Report, ...]] = field(
         default_factory=dict[Key, "tuple[Report, ...]"]
     )
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)

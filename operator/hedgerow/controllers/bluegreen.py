@@ -36,7 +36,9 @@ def compose(bg: BlueGreen, observed: Observed) -> Desired:
     ]
     children.append(service(bg, destination(bg, observed), moves=selected is not None))
     status = BlueGreenStatus(route_to=selected, conditions=health(bg, observed))
-    return Desired(tuple(children), status, tuple(remarks(bg, selected)))
+    # Without a Service, the colour in the status decides which one the new Service selects.
+    final = selected is not None
+    return Desired(tuple(children), status, tuple(remarks(bg, selected)), final=final)
 
 
 def labels(bg: BlueGreen, phase: Phase) -> dict[str, str]:

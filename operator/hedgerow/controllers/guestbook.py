@@ -64,6 +64,7 @@ def compose(book: Guestbook, observed: Observed) -> Desired:
     return Desired(
         (config(book), workload, *(former if lack else ())),
         status.model_copy(update={"conditions": (told,)}),
+        final=True,
     )
 
 

@@ -44,10 +44,12 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Key
     from hedgerow.objects import Installation
+    from hedgerow.plan.status import Report as StatusReport
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache.store import Store
     from hedgerow.runtime.events.publisher import EventPublisher
     from hedgerow.runtime.observation import Observation, ResourcePlanner
+    from hedgerow_schemas.base import ContestedField
 
 AT_ONCE = 8
 """The most writes of one pass at a time."""
@@ -572,7 +574,8 @@ class Reconciler:
         """Write Events and the status, unless the live status is up to date; return the outcome.
 
         Return None after a write: plan again. The response may contain changes of others, and the
-        watch will not report them any more once the response is in the cache.
+        watch will not report them any more once the response is in the cache. Only if nothing can
+        follow from the response, it is the end of the pass.
         """
         state, owner, live = current_pass.state, observation.plan_input.owner, observation.live
         problems = self._all_problems(observation, current_pass)
@@ -594,13 +597,8 @@ class Reconciler:
         self._meter.contest(current_pass.key, (field.manager or "" for field in report.contested))
         await self._publisher.resend(observation, state)
         if report.body is None:
-            await self._publisher.publish_created(observation, state)
-            state.refusals.drop(STATUS)
-            if not any(field.object == str(owner) for field in report.contested):
-                # If the status is contested, only this remembers them.
-                state.created_once.clear()
             # The status is unchanged, so its Events were already sent.
-            return self._outcome(observation, current_pass)
+            return await self._conclude_with(observation, current_pass, report.contested)
         await self._publisher.publish_warnings(observation, state, report, problems, rewritten)
         version: str = metadata(live)["resourceVersion"]
         waits = state.refusals.waiting(STATUS, version, observation.plan_input.now)
@@ -618,18 +616,41 @@ class Reconciler:
             if isinstance(error, Invalid) and error.too_large and not state.status_too_large:
                 state.status_too_large = True  # still report the number of contested fields
                 return None
-            follow = refusals.rule(Request.STATUS, error).follow
-            if follow in (Follow.PUT_OFF, Follow.END):
-                raise
-            self._backoff.wait(
-                state.refusals, STATUS, version, request=Request.STATUS, ref=owner, error=error
-            )
+            self._status_refused(owner, version, state, error)
             return self._outcome(observation, current_pass)
         state.refusals.drop(STATUS)
         state.note(STATUS, report.intent_digest, observation.plan_input.now)
         self._absorb(owner, answer)
         await self._publisher.publish_normal(observation, state)
-        return None
+        ends = not problems and _ends_with(observation, report, answer)
+        return (
+            await self._conclude_with(observation, current_pass, report.contested) if ends else None
+        )
+
+    def _status_refused(
+        self, owner: ObjectRef, version: str, state: ResourceState, error: KubeError
+    ) -> None:
+        """Delay a status that was refused. Raises the error if it ends the pass."""
+        if refusals.rule(Request.STATUS, error).follow in (Follow.PUT_OFF, Follow.END):
+            raise error
+        self._backoff.wait(
+            state.refusals, STATUS, version, request=Request.STATUS, ref=owner, error=error
+        )
+
+    async def _conclude_with(
+        self,
+        observation: Observation,
+        current_pass: _ReconcilePass,
+        contested: Iterable[ContestedField],
+    ) -> Outcome:
+        """Return the outcome of a pass whose status is stored."""
+        state, owner = current_pass.state, observation.plan_input.owner
+        await self._publisher.publish_created(observation, state)
+        state.refusals.drop(STATUS)
+        if not any(field.object == str(owner) for field in contested):
+            # If the status is contested, only this remembers them.
+            state.created_once.clear()
+        return self._outcome(observation, current_pass)
 
     async def _conclude_built_in(
         self, observation: Observation, current_pass: _ReconcilePass
@@ -765,6 +786,22 @@ class Reconciler:
 
 def _creates(steps: Iterable[Write | Deletion]) -> bool:
     return any(isinstance(step, Write) and step.create for step in steps)
+
+
+def _ends_with(observation: Observation, report: StatusReport, answer: Object) -> bool:
+    """Return whether another look would find nothing new after this answer to a status.
+
+    Nobody else can have changed the resource, for the status was for exactly its version. It is
+    stored as it was sent, nothing is contested, which the next look may settle, and compose said
+    that nothing waits for the status.
+    """
+    stored: Object = answer.get("status") or {}
+    written: Object = (report.body or {}).get("status") or {}
+    return (
+        observation.desired.final
+        and not (report.contested or observation.plan_input.reported)
+        and all(stored.get(name) == value for name, value in written.items())
+    )
 
 
 def _urgency(error: Exception) -> tuple[bool, float]:
