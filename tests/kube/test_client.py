@@ -13,7 +13,10 @@ import pytest
 from hedgerow.kube import client, credentials, errors
 from hedgerow.kube import kubeconfig as kubeconfigs
 from hedgerow.kube.client import connect
+from hedgerow.kube.credentials import Bearer
 from hedgerow.kube.errors import ConfigError
+from hedgerow.kube.transport import Transport, encoded
+from hedgerow.kube.wire import APPLY, METADATA, Request
 from hedgerow_schemas.base import ApiResource
 from kube.fakes import reply, write_kubeconfig
 from kube.pems import certificate, text
@@ -246,6 +249,66 @@ class TestTransport:
             pass
 
         assert len(httpxs) == 2
+
+    @pytest.mark.parametrize("server", ["https://api", "https://gate:8443/k8s/c-1/"])
+    @pytest.mark.parametrize("name", [None, "the.name"])
+    @pytest.mark.parametrize(
+        "request_",
+        [
+            Request("GET", "/version"),
+            Request("GET", "/openapi/v3?hash=1&x=a b"),
+            Request("GET", "/api/v1/pods", {"labelSelector": "a in (b, ü)", "watch": "1"}),
+            Request("GET", "/api/v1/namespaces/a%2Fb/pods/é", accept=METADATA),
+            Request("PATCH", "/api/v1/x", {"force": "true"}, b"{}", APPLY, permit=lambda: 9.0),
+        ],
+        ids=str,
+    )
+    async def test_sends_the_same_bytes_as_httpx_would(self, server, name, request_):
+        ours, theirs = _Ours(httpx.URL(server)), _Theirs()
+        for transport in (ours, theirs):
+            channel = client.Channel(
+                transport, server, Bearer("secret", now=lambda: 0.0), "hedgerow/1", name
+            )
+            async with channel.call(request_, read=7.0) as response:
+                assert response.status_code == 200
+
+        assert ours.sent == theirs.sent
+        assert bool(ours.sent[1][-1]) is bool(request_.permit)
+
+
+class _Ours(Transport):
+    """Keeps what it is to send."""
+
+    def __init__(self, url: httpx.URL) -> None:
+        super().__init__(url, tls=None, keep=1, expiry=1.0)
+        self.sent: tuple[bytes, list[Any]] = b"", []
+
+    async def exchange(self, content: bytes, **how: Any) -> httpx.Response:
+        permit = how.get("permit")
+        self.sent = content, [how["connect"], how["read"], how["name"], permit and permit()]
+        return httpx.Response(200)
+
+
+class _Theirs(httpx.AsyncBaseTransport):
+    """Keeps what httpx's own would send."""
+
+    def __init__(self) -> None:
+        self.sent: tuple[bytes, list[Any]] = b"", []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        given = request.extensions
+        permit, timeout = given.get("permit"), given["timeout"]
+        told = (request.method.encode(), request.url.raw_path, request.headers.raw)
+        self.sent = (
+            encoded(*told, (await request.aread(),)),
+            [
+                timeout["connect"],
+                timeout["read"],
+                given.get("sni_hostname", ""),
+                permit and permit(),
+            ],
+        )
+        return httpx.Response(200)
 
 
 class TestWritten:

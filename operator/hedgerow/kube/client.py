@@ -10,7 +10,7 @@ from __future__ import annotations
 import ssl
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -48,6 +48,8 @@ KEEP = 60.0
 """Seconds to keep an idle connection; the API server cuts it after 90."""
 CLOSE = 5.0
 """Seconds to close the connections."""
+_OF_A_URL = "/%:?#[]@!$&'()*+,;=~"
+"""Characters that `_target` leaves as they are, besides letters, digits, `-`, `.` and `_`."""
 
 
 @asynccontextmanager
@@ -115,8 +117,9 @@ class Channel:
     ) -> None:
         self._transport = transport
         self._server = server.rstrip("/")
+        self._path = httpx.URL(server).raw_path.rstrip(b"/").decode("ascii")
         self._bearer = bearer
-        self._extensions: dict[str, Any] = {"sni_hostname": server_name} if server_name else {}
+        self._server_name = server_name or ""
         self._headers = [
             (b"Host", httpx.URL(server).netloc),
             (b"User-Agent", user_agent.encode("ascii", "replace")),
@@ -136,8 +139,23 @@ class Channel:
             raise Unreachable("the connection to the cluster is closed", sent=False)
         self._busy += 1
         try:
-            built = self._built(request, await self._bearer.token(), read)
-            response = await self._transport.handle_async_request(built)
+            headers = self._headers_of(request, await self._bearer.token())
+            if transports and isinstance(self._transport, transports.Transport):
+                response = await self._transport.exchange(
+                    transports.encoded(
+                        request.method.encode("ascii"),
+                        _target(self._path, request),
+                        headers,
+                        (request.content,),
+                    ),
+                    connect=CONNECT,
+                    read=read,
+                    name=self._server_name,
+                    permit=fence.at_the_wire(request).get("permit"),
+                )
+            else:
+                built = self._built(request, headers, read)
+                response = await self._transport.handle_async_request(built)
             try:
                 yield response
             finally:
@@ -146,30 +164,29 @@ class Channel:
             self._busy -= 1
             await self._close_if_idle()
 
-    def _built(self, request: Request, token: str, read: float) -> httpx.Request:
-        """Return a request as httpx's transports take it."""
+    def _headers_of(self, request: Request, token: str) -> list[tuple[bytes, bytes]]:
         headers = [*self._headers, (b"Accept", request.accept.encode())]
         if token:
-            headers = [*headers, (b"Authorization", b"Bearer " + token.encode())]
+            headers.append((b"Authorization", b"Bearer " + token.encode()))
         if request.content:
-            headers = [
-                *headers,
+            headers += [
                 (b"Content-Type", request.content_type.encode()),
                 (b"Content-Length", b"%d" % len(request.content)),
             ]
-        query = urlencode(request.params, quote_via=quote) if request.params else ""
+        return headers
+
+    def _built(
+        self, request: Request, headers: list[tuple[bytes, bytes]], read: float
+    ) -> httpx.Request:
+        """Return a request as httpx's transports take it."""
         timeout = httpx.Timeout(READ, connect=CONNECT, read=read, pool=POOL)
-        extensions = {
-            "timeout": timeout.as_dict(),
-            **self._extensions,
-            **fence.at_the_wire(request),
-        }
+        named = {"sni_hostname": self._server_name} if self._server_name else {}
         return httpx.Request(
             request.method,
-            _url(self._server + request.path + (query and f"?{query}")),
+            self._server + _target("", request).decode("ascii"),
             headers=headers,
             stream=httpx.ByteStream(request.content),
-            extensions=extensions,
+            extensions={"timeout": timeout.as_dict(), **named, **fence.at_the_wire(request)},
         )
 
     async def retire(self) -> None:
@@ -188,10 +205,11 @@ class Channel:
             await self.aclose()
 
 
-@lru_cache(maxsize=1024)
-def _url(text: str) -> httpx.URL:
-    """Return a parsed URL; most requests are for an object that there was one for before."""
-    return httpx.URL(text)
+def _target(prefix: str, request: Request) -> bytes:
+    """Return a request's path and query, with what a URL cannot have percent-encoded."""
+    query = urlencode(request.params, quote_via=quote) if request.params else ""
+    path = quote(prefix + request.path, safe=_OF_A_URL)
+    return (f"{path}?{query}" if query else path).encode("ascii")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -67,6 +67,7 @@ class Transport(httpx.AsyncBaseTransport):
         expiry: float,
         options: Iterable[Option] = (),
     ) -> None:
+        self._url = url
         self._host = url.raw_host.decode("ascii")  # IDNA 2008, as in the Host header
         self._port = url.port or (443 if tls else 80)
         self._is_http = url.scheme in {"http", "https"} and bool(url.host)
@@ -80,11 +81,36 @@ class Transport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; return the answer once its head has arrived. Raises httpx's errors."""
-        timeout = request.extensions.get("timeout", {})
-        content = encoded(request)
-        connection = self._kept() or await self._connect(request, timeout.get("connect"))
+        timeout, extensions = request.extensions.get("timeout", {}), request.extensions
+        return await self.exchange(
+            encoded(
+                request.method.encode("ascii"),
+                request.url.raw_path,
+                request.headers.raw,
+                cast("Iterable[bytes]", request.stream),
+            ),
+            connect=timeout.get("connect"),
+            read=timeout.get("read"),
+            name=extensions.get("sni_hostname") or "",
+            permit=extensions.get("permit"),
+        )
+
+    async def exchange(
+        self,
+        content: bytes,
+        *,
+        connect: float | None,
+        read: float | None,
+        name: str = "",
+        permit: Callable[[], object] | None = None,
+    ) -> httpx.Response:
+        """Send what `encoded` returns; return the answer as `handle_async_request` does.
+
+        A request of httpx's takes a fifth of the CPU of the exchange to build, which this spares.
+        """
+        connection = self._kept() or await self._connect(name or self._host, connect)
         try:
-            await connection.send(content, request.extensions.get("permit"), timeout.get("read"))
+            await connection.send(content, permit, read)
         except BaseException:
             self.release(connection)
             raise
@@ -120,12 +146,11 @@ class Transport(httpx.AsyncBaseTransport):
             connection.abort()
         return None
 
-    async def _connect(self, request: httpx.Request, seconds: float | None) -> Connection:
+    async def _connect(self, name: str, seconds: float | None) -> Connection:
         if not self._is_http:
-            raise httpx.UnsupportedProtocol(f"{request.url} is no URL of an HTTP server")
+            raise httpx.UnsupportedProtocol(f"{self._url} is no URL of an HTTP server")
         if self._closed:
             raise httpx.ConnectError("the transport is closed")
-        name = request.extensions.get("sni_hostname") or self._host
         try:
             with anyio.fail_after(seconds):
                 connection = await self._opened()
@@ -439,14 +464,19 @@ def _pieces(content: bytes) -> Iterator[bytes]:
     yield content[end:]
 
 
-def encoded(request: httpx.Request) -> bytes:
+def encoded(
+    method: bytes,
+    target: bytes,
+    headers: Iterable[tuple[bytes, bytes]],
+    body: Iterable[bytes],
+) -> bytes:
     """Return the bytes of a request whose content is at hand, head and body in one.
 
     Raises httpx.LocalProtocolError for a line break in a header.
     """
-    lines = [b"%s %s HTTP/1.1" % (request.method.encode("ascii"), request.url.raw_path)]
-    lines += [name + b": " + value for name, value in request.headers.raw]
+    lines = [b"%s %s HTTP/1.1" % (method, target)]
+    lines += [name + b": " + value for name, value in headers]
     head = b"\r\n".join(lines)
     if {head.count(b"\r"), head.count(b"\n")} != {len(lines) - 1}:
         raise httpx.LocalProtocolError("a header has a line break")
-    return b"".join((head, b"\r\n\r\n", *cast("Iterable[bytes]", request.stream)))
+    return b"".join((head, b"\r\n\r\n", *body))
