@@ -465,6 +465,70 @@ class TestWorkers:
 
         assert (got or [await soon(queue)]) == [A]
 
+    async def test_a_key_wakes_one_of_those_that_wait(self, queue, monkeypatch):
+        looks: list[int] = []
+        popped = queue._pop
+        monkeypatch.setattr(queue, "_pop", lambda: looks.append(1) or popped())
+        async with anyio.create_task_group() as tasks:
+            for _ in range(8):
+                tasks.start_soon(queue.get)
+            await anyio.wait_all_tasks_blocked()
+            looks.clear()
+            queue.add(A)
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+
+        assert len(looks) == 1
+
+    async def test_a_delayed_key_does_not_wait_for_a_worker_that_became_busy(self, queue):
+        got: dict[Key, float] = {}
+
+        async def work() -> None:
+            while True:
+                key = await queue.get()
+                got[key] = anyio.current_time()
+                await anyio.sleep(1000 if key == C else 0)
+                queue.done(key)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(work)
+            await anyio.wait_all_tasks_blocked()
+            due = anyio.current_time() + 10
+            queue.add_after(B, 10)  # one of them waits for it from now on
+            for key in (A, A, C):  # the third one is that one
+                await anyio.wait_all_tasks_blocked()
+                queue.add(key)
+            await anyio.sleep(20)
+            tasks.cancel_scope.cancel()
+
+        assert got[B] == due
+
+    @pytest.mark.parametrize("add_first", [True, False])
+    async def test_one_that_is_cancelled_as_it_is_woken_wakes_another(self, queue, add_first):
+        got: list[Key] = []
+        cut = anyio.CancelScope()
+
+        async def cancelled() -> None:
+            with cut:
+                got.append(await queue.get())
+
+        async def other() -> None:
+            got.append(await queue.get())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cancelled)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(other)
+            await anyio.wait_all_tasks_blocked()
+            steps: list[Callable[[], None]] = [lambda: queue.add(A), cut.cancel]
+            for step in steps if add_first else reversed(steps):
+                step()
+            await anyio.sleep(1)
+            tasks.cancel_scope.cancel()
+
+        assert got == [A]
+
     async def test_a_cancelled_get_leaves_delays_in_place(self, queue):
         queue.add_after(A, 5)
         assert await soon(queue) is None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FIRST_RETRY = 0.1
 LONGEST_RETRY = 300.0
-FAIR = 4
+FAIR = 16
 """Of so many turns, one each goes to the second and the last lane first: none waits for ever."""
 AT_ONCE = 500
 """Keys of `add_all` to add between two turns of the event loop: about a millisecond."""
@@ -154,7 +154,8 @@ class WorkQueue:
         self._failures: dict[Key, int] = {}
         self._barred: dict[Key, float] = {}
         self._closed = False
-        self._wake = anyio.Event()
+        self._waiting: dict[anyio.Event, None] = {}
+        """The workers that wait in `get`, in the order in which they began to."""
 
     def __len__(self) -> int:
         """Return the number of keys that are ready."""
@@ -292,9 +293,22 @@ class WorkQueue:
                 return key
             if self._closed:
                 raise Closed
-            wake = self._wake
-            with anyio.move_on_after(self._until_next()):
+            await self._wait()
+
+    async def _wait(self) -> None:
+        """Wait for a wake-up, or until the next delayed key is due."""
+        wake, due = anyio.Event(), self._next_due()
+        self._waiting[wake] = None
+        try:
+            seconds = max(0.0, due - self._clock.monotonic())
+            with anyio.move_on_after(None if math.isinf(due) else seconds):
                 await wake.wait()
+        except BaseException:  # cancelled, maybe after it was woken: somebody else has to look
+            if wake.is_set():
+                self._rouse()
+            raise
+        finally:
+            self._waiting.pop(wake, None)
 
     def _pop(self) -> tuple[Key, float] | None:
         """Take the next key that may have a pass."""
@@ -336,11 +350,19 @@ class WorkQueue:
         self._lane_of.clear()
         self._later.clear()
         self._of_all = None
-        self._rouse()
+        while self._waiting:
+            self._rouse()
 
     def _rouse(self) -> None:
-        self._wake.set()
-        self._wake = anyio.Event()
+        """Wake the worker that has waited longest; the others would find nothing to do.
+
+        After an earlier delay was asked for, the one that was woken waits for it, behind all
+        others. So as long as any worker waits, one of them knows of every delay.
+        """
+        wake = next(iter(self._waiting), None)
+        if wake is not None:
+            del self._waiting[wake]
+            wake.set()
 
     def _mature(self) -> None:
         now = self._clock.monotonic()
@@ -352,7 +374,8 @@ class WorkQueue:
                 self._due.discard(key)
                 self.add(key, lane)
 
-    def _until_next(self) -> float | None:
+    def _next_due(self) -> float:
+        """Return the instant at which the next delayed key is due, on the monotonic clock."""
         while self._heap and self._delayed.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
-        return max(0.0, self._heap[0][0] - self._clock.monotonic()) if self._heap else None
+        return self._heap[0][0] if self._heap else math.inf
