@@ -8,6 +8,7 @@ measures: it starts an operator by a command line and judges it by what the API 
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import re
@@ -23,6 +24,8 @@ from typing import Any, NamedTuple
 
 import anyio
 
+import hedgerow
+import hedgerow_schemas
 from bench.scale import SCALE_MARKS, curve, scaled, table
 from hedgerow.sandbox.binaries import Binaries
 from hedgerow.sandbox.pins import pick
@@ -111,9 +114,16 @@ def go_peer() -> Path:
     return built
 
 
+def compiled() -> None:
+    """Compile hedgerow, as an installation and the image are; a checkout may be changed since."""
+    for package in (hedgerow, hedgerow_schemas):
+        compileall.compile_dir(next(iter(package.__path__)), quiet=1)
+
+
 def measured(names: Sequence[str], given: argparse.Namespace, cp: Path) -> list[Result]:
     """Run these operators one after the other; return a result for each."""
     own = f"hedgerow={Path(sys.executable).parent / 'hedgerow'} run"
+    compiled()
     commands = [own if name == "hedgerow" else name for name in names]
     how = ["--pair", *commands] if len(commands) > 1 else ["--cmd", *commands]
     env = {**os.environ, "BENCH_CP_BIN": str(cp), "PEER_GO": str(go_peer())}

@@ -16,10 +16,12 @@ from hedgerow.runtime.leaderelection.duplicate_operators import (
 )
 from hedgerow.runtime.leaderelection.record import LEASES, Timing
 from hedgerow.runtime.leaderelection.roster import Operator
+from hedgerow.runtime.namespaces import NAMESPACES
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import Cluster, Sent
 from hedgerow.testing.memory.server import Server
 from hedgerow.testing.virtual import BACKEND, VirtualClock
+from hedgerow_schemas.base import ApiResource
 
 MANAGER = "hedgerow-presence"
 NAME = "hedgerow.operators"
@@ -152,6 +154,44 @@ class TestPlaces:
             with pytest.raises(AnotherOperator):
                 await place.presence("b").join()
             tasks.cancel_scope.cancel()
+
+    @pytest.mark.parametrize("may_know", [True, False])
+    async def test_nothing_is_written_to_a_namespace_that_is_known_not_to_be_there(
+        self, may_know, monkeypatch
+    ):
+        place = Place()
+        place.server = Server((*kinds.BUILTIN, kinds.NAMESPACE), [FALLBACK])
+        place.cluster = Cluster(place.server)
+
+        async def allowed(_verb: str, api: ApiResource, *_: Any, **_more: Any) -> bool:
+            return may_know or api is not NAMESPACES
+
+        monkeypatch.setattr(place.cluster, "allowed", allowed)
+        await place.presence("a").join()
+
+        namespaces = [sent.namespace for sent in place.cluster.writes]
+        assert namespaces == ([FALLBACK] if may_know else [SYSTEM, FALLBACK])
+        assert place.holders(FALLBACK) == "a"
+
+    async def test_a_namespace_that_may_not_be_read_after_all_is_tried(self, place):
+        async def forbid(sent: Sent) -> None:
+            if sent.api is NAMESPACES:
+                raise errors.Forbidden("no", code=403)
+
+        await place.presence("a", Cluster(place.server, before=forbid)).join()
+
+        assert place.holders() == "a"
+
+    async def test_all_rights_are_asked_at_the_same_time(self, place, monkeypatch):
+        async def allowed(*_: Any, **_more: Any) -> bool:
+            await anyio.sleep(1)
+            return True
+
+        monkeypatch.setattr(place.cluster, "allowed", allowed)
+        began = anyio.current_time()
+        await place.presence("a").join()
+
+        assert anyio.current_time() - began == 2  # those, and whether the namespace may be read
 
     async def test_one_that_was_there_before_the_namespace_is_seen_all_the_same(self):
         place = Place("default")
