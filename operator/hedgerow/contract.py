@@ -184,9 +184,9 @@ class Desired:
     controller's `finalizer`, until a pass returns without it. `reports` are added to what the
     controller that this one `informs` is told, by the keys of its resources.
 
-    It is `final` if compose would return the same children once this status is stored: then the
-    pass ends with the status, and does not compose again. It is not where a status is a record
-    that a later step waits for.
+    It is `final` if compose would return all of this again once the status is stored, but for
+    Events: then the pass ends with the status, and does not compose again. It is not where a status
+    is a record that a later step, or the next status, waits for.
     """
 
     children: tuple[Child, ...] = ()

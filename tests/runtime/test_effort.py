@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import pytest
 
+from hedgerow.contract import Desired
 from hedgerow.fields import ownership
 from hedgerow.kube import errors
 from hedgerow.objects import ObjectRef
+from hedgerow.plan.status import Report
+from hedgerow.runtime import applier, observation, reconciler
+from hedgerow.runtime.cache.caches import Cache
 from hedgerow.runtime.observation import ResourcePlanner
+from hedgerow.runtime.reconciler import _ends_with
 from hedgerow.runtime.workqueue import Lane
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.builtin import Service
@@ -107,6 +114,30 @@ class TestLooks:
         await world.work()
         assert effort.looks == 3 + 2  # the Service, the status
 
+    async def test_none_more_if_the_watch_is_faster_than_the_answer(self, effort):
+        shop = Shop()
+        passes: list[Any] = []
+
+        async def told_at_once(_sent: Sent) -> None:
+            await anyio.sleep(0.5)  # the event is here before the answer
+
+        shop.cluster.after = told_at_once
+        shop.world.apply()
+        async with shop.open():
+            await anyio.sleep(30)
+            work, looks = shop.runner._pass, effort.looks
+
+            async def counted(key: Any) -> None:
+                passes.append(key)
+                await work(key)
+
+            shop.runner._pass = counted  # type: ignore[method-assign]
+            shop.edit(shop.world.apply, routeTo="Green")
+            await anyio.sleep(30)
+
+        assert passes == [DEMO]
+        assert effort.looks == looks + 2
+
     async def test_and_one_after_a_status_that_the_server_stored_otherwise(self, effort):
         world, looks = await settled(), effort.looks
         told = world.cluster.apply
@@ -123,6 +154,40 @@ class TestLooks:
         await world.runner._pass(DEMO)
 
         assert effort.looks > looks + 2
+
+    async def test_and_one_after_the_status_of_a_heavy_resource(self, effort, monkeypatch):
+        async def here(_is_heavy: bool, work: Callable[..., Any], *given: Any, **named: Any) -> Any:
+            return work(*given, **named)  # on the virtual loop there are no threads
+
+        world, looks = await settled(), effort.looks
+        monkeypatch.setattr(Cache, "is_heavy", lambda *_: True)
+        for module in (applier, observation, reconciler):
+            monkeypatch.setattr(module, "run_in_thread_if_large", here)
+        world.apply(routeTo="Green")
+        world.deliver()
+        await world.runner._pass(DEMO)
+
+        assert effort.looks == looks + 3
+
+    @pytest.mark.parametrize(
+        ("desired", "known", "ends"),
+        [
+            ({"final": True}, {}, True),
+            ({}, {}, False),
+            ({"final": True, "requeue_after": timedelta(seconds=5)}, {}, False),
+            ({"final": True}, {"contested": ("one",)}, False),
+            ({"final": True}, {"reported": ("one",)}, False),
+            ({"final": True}, {"stored": {"a": 2}}, False),
+        ],
+    )
+    async def test_a_status_is_the_end_if_nothing_can_follow_from_it(self, desired, known, ends):
+        found = {"contested": (), "reported": (), "stored": {"a": 1, "b": 2}} | known
+        plan_input = SimpleNamespace(reported=found["reported"])
+        seen = SimpleNamespace(desired=Desired(**desired), plan_input=plan_input)
+        report = Report({"status": {"a": 1}}, found["contested"])
+
+        told: Any = seen
+        assert _ends_with(told, report, {"status": found["stored"]}) is ends
 
     async def test_a_new_child_is_judged_once(self, effort):
         world = World()

@@ -86,6 +86,28 @@ class TestAddAll:
         assert queue.lane(C) is Lane.CHANGED
         assert await soon(queue) is None
 
+    async def test_everyone_is_asked_for_while_others_are_added(self):
+        everyone: list[Key] = []
+        queue = WorkQueue(VirtualClock(), share=1, everyone=lambda: everyone)
+        queue.add(A)
+        assert await queue.get() == A  # no other key of the namespace may have a pass
+        got: list[Key] = []
+
+        async def work() -> None:
+            got.append(await queue.get())
+
+        async with anyio.create_task_group() as tasks:
+            queue.add_all([B])
+            tasks.start_soon(work)
+            while not queue._lane_of:
+                await anyio.lowlevel.cancel_shielded_checkpoint()
+            everyone.append(("other", "x"))
+            queue.add_everyone()  # the only worker is not waiting yet
+            await anyio.sleep(1)
+            tasks.cancel_scope.cancel()
+
+        assert got == [("other", "x")]
+
     async def test_one_asked_for_meanwhile_is_handed_out_once_and_first(self, queue):
         queue.add_all(self.KEYS)
         queue.add(self.KEYS[-1])
@@ -503,6 +525,29 @@ class TestWorkers:
             tasks.cancel_scope.cancel()
 
         assert got[B] == due
+
+    async def test_one_that_is_cancelled_leaves_its_delay_to_another(self, queue):
+        got: list[Key] = []
+        cut = anyio.CancelScope()
+
+        async def cancelled() -> None:
+            with cut:
+                got.append(await queue.get())
+
+        async def other() -> None:
+            got.append(await queue.get())
+
+        async with anyio.create_task_group() as tasks:
+            for work in (cancelled, other):
+                tasks.start_soon(work)
+                await anyio.wait_all_tasks_blocked()
+            queue.add_after(A, 10)  # the first one waits for it from now on
+            await anyio.wait_all_tasks_blocked()
+            cut.cancel()
+            await anyio.sleep(20)
+            tasks.cancel_scope.cancel()
+
+        assert got == [A]
 
     @pytest.mark.parametrize("add_first", [True, False])
     async def test_one_that_is_cancelled_as_it_is_woken_wakes_another(self, queue, add_first):

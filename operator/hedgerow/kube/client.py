@@ -208,7 +208,7 @@ class Channel:
 def _target(prefix: str, request: Request) -> bytes:
     """Return a request's path and query, with what a URL cannot have percent-encoded."""
     query = urlencode(request.params, quote_via=quote) if request.params else ""
-    path = quote(prefix + request.path, safe=_OF_A_URL)
+    path = quote(prefix + request.path, safe=_OF_A_URL) or "/"
     return (f"{path}?{query}" if query else path).encode("ascii")
 
 

@@ -623,9 +623,23 @@ class Reconciler:
         self._absorb(owner, answer)
         await self._publisher.publish_normal(observation, state)
         ends = not problems and _ends_with(observation, report, answer)
-        return (
-            await self._conclude_with(observation, current_pass, report.contested) if ends else None
-        )
+        return await self._end(observation, current_pass, answer) if ends else None
+
+    async def _end(
+        self, observation: Observation, current_pass: _ReconcilePass, answer: Object
+    ) -> Outcome | None:
+        """Return the outcome of a pass that has stored its status; None if it must look again.
+
+        A change that was held back was our own status if nothing has come after it: while a status
+        is written, no other change of the resource's content is held back.
+        """
+        key = current_pass.key
+        if self._cache.is_heavy(key):
+            return None  # with its status, it may be too large to be cached
+        cached = self._cache.resource(key)
+        if cached is not None and version_of(cached) == version_of(answer):
+            self._held_back.discard(key)
+        return await self._conclude_with(observation, current_pass, ())
 
     def _status_refused(
         self, owner: ObjectRef, version: str, state: ResourceState, error: KubeError
@@ -793,12 +807,13 @@ def _ends_with(observation: Observation, report: StatusReport, answer: Object) -
 
     Nobody else can have changed the resource, for the status was for exactly its version. It is
     stored as it was sent, nothing is contested, which the next look may settle, and compose said
-    that nothing waits for the status.
+    that nothing waits for the status. When it asked for another pass, that look says how soon.
     """
     stored: Object = answer.get("status") or {}
     written: Object = (report.body or {}).get("status") or {}
     return (
         observation.desired.final
+        and observation.desired.requeue_after is None
         and not (report.contested or observation.plan_input.reported)
         and all(stored.get(name) == value for name, value in written.items())
     )

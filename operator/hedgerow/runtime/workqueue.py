@@ -207,10 +207,10 @@ class WorkQueue:
 
     async def _add_later(self) -> None:
         """Add what was requested for many keys, in parts between which other work can run."""
-        if self._of_all is not None:
-            lane, self._of_all = self._of_all, None
-            self.add_all(self._everyone(), lane)
-        while self._later:
+        while self._of_all is not None or self._later:
+            if self._of_all is not None:
+                lane, self._of_all = self._of_all, None
+                self.add_all(self._everyone(), lane)
             for _ in range(min(AT_ONCE, len(self._later))):
                 self.add(*self._later.popitem(last=False))
             await anyio.lowlevel.checkpoint()
@@ -303,12 +303,11 @@ class WorkQueue:
             seconds = max(0.0, due - self._clock.monotonic())
             with anyio.move_on_after(None if math.isinf(due) else seconds):
                 await wake.wait()
-        except BaseException:  # cancelled, maybe after it was woken: somebody else has to look
-            if wake.is_set():
-                self._rouse()
-            raise
-        finally:
+        except BaseException:  # cancelled: another one has to look, or to wait for a delay
             self._waiting.pop(wake, None)
+            self._rouse()
+            raise
+        self._waiting.pop(wake, None)
 
     def _pop(self) -> tuple[Key, float] | None:
         """Take the next key that may have a pass."""

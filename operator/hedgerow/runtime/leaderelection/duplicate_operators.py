@@ -77,6 +77,7 @@ class RosterEntry:
         self._rosters = {place: Roster(ours, program) for place in places}
         self._manager = Installation(program=program).common_manager("presence")
         self._place = ""
+        self._missing: set[str] = set()
         self._failures = 0
         self._told: set[str] = set()
         self._rights: dict[tuple[str, str], bool] = {}
@@ -151,9 +152,9 @@ class RosterEntry:
         return True
 
     async def _ask_for_rights(self) -> None:
-        """Ask for all rights that joining needs at the same time; it waits for nothing longer.
+        """Ask at the same time for all rights that joining needs, and for namespaces.
 
-        A question that is not answered is asked again once the answer is needed.
+        A right that is not answered is asked for again once the answer is needed.
         """
 
         async def ask(verb: str, place: str) -> None:
@@ -162,22 +163,21 @@ class RosterEntry:
 
         async with anyio.create_task_group() as tasks:
             for place in self._rosters:
+                tasks.start_soon(self._find, place)
                 for verb in _JOINING:
                     tasks.start_soon(ask, verb, place)
 
-    async def _exists(self, place: str) -> bool:
-        """Return whether a namespace exists, as far as we may know.
+    async def _find(self, place: str) -> None:
+        """Note that a namespace does not exist, as far as we may know.
 
         The API server takes 50 ms to refuse a write to one that does not.
         """
-        if place == FALLBACK or self._rosters[place].uid:
-            return True
-        try:
-            if not await self._cluster.allowed("get", NAMESPACES, name=place):
-                return True
-            return await self._cluster.read(NAMESPACES, place, timeout=REQUEST) is not None
-        except (Forbidden, Missing):
-            return True
+        if place == FALLBACK:
+            return
+        with suppress(KubeError):
+            if await self._cluster.allowed("get", NAMESPACES, name=place):
+                found = await self._cluster.read(NAMESPACES, place, timeout=REQUEST)
+                self._missing = self._missing if found else {*self._missing, place}
 
     async def _may(self, verb: str, place: str) -> bool:
         """Return whether we have a right; the server is asked only once for each."""
@@ -198,7 +198,7 @@ class RosterEntry:
         for place in self._rosters:
             if not all([await self._may(verb, place) for verb in _JOINING]):
                 continue
-            if not await self._exists(place):
+            if place in self._missing:
                 why = f"namespace {place} does not exist"
                 continue
             try:
