@@ -27,7 +27,12 @@ LEAVES = (
 )
 OBJECTS = st.dictionaries(
     st.text(),
-    st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)),
+    st.recursive(
+        LEAVES,
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=8,  # depth and every kind of value; many of them only take long to draw
+    ),
+    max_size=4,
 )
 
 
@@ -43,7 +48,7 @@ def packing_store(*, decoded: int = 1) -> tuple[Store, Budget]:
 
 
 class TestPacking:
-    @given(st.lists(OBJECTS, min_size=1))
+    @given(st.lists(OBJECTS, min_size=1, max_size=6))
     def test_what_was_packed_comes_out_as_it_was(self, objects):
         packing = Packing()
         packed = [packing.pack(obj) for obj in objects]
