@@ -30,12 +30,20 @@ def is_here(block: Block) -> bool:
     return bool(block.file) or (block.language == "sh" and "sandbox" not in block.text)
 
 
+@pytest.fixture(scope="session")
+def wheelhouse() -> Path:
+    """The pinned wheels; a node's network, on which the test stands later, has no way to them."""
+    return wheels.wheelhouse()
+
+
 @pytest.fixture
-def terminal(node: Node, images: Images, prepared: Prepared, tmp_path: Path) -> Iterator[Terminal]:
+def terminal(
+    wheelhouse: Path, node: Node, images: Images, prepared: Prepared, tmp_path: Path
+) -> Iterator[Terminal]:
     """A shell in an empty folder on the node's network; it removes what it has installed."""
     folder = tmp_path / "empty"
     folder.mkdir()
-    found = wheels.environment(wheels.wheelhouse(), wheels.hedgerow(tmp_path / "dist"))
+    found = wheels.environment(wheelhouse, wheels.hedgerow(tmp_path / "dist"))
     tools = prepared.programs["kubectl"].parent
     environment = {
         **found,
