@@ -27,13 +27,12 @@ CONTROLLER_LABEL: Final = f"{DOMAIN}/controller"
 _LABEL_KEY: Final = re.compile(rf"(?:({PROGRAM_NAME})\.)?{re.escape(CONTROLLER_LABEL)}")
 _WORD: Final = re.compile(rf"{PROGRAM}(?!\.dev|_schemas|/)")
 _PREFIX: Final = f"{PROGRAM.upper()}_"
-_NAMESPACE: Final = ("v1", "Namespace")
 NORMAL_FORM_ANNOTATION = "hedgerow.dev/normal-form"
 
 
 def home_of(api: ApiResource, namespace: str, name: str) -> str:
     """Return the namespace of an object's children: its own; those of a Namespace are in it."""
-    return name if (api.group_version, api.kind) == _NAMESPACE else namespace
+    return name if api.kind == "Namespace" and api.group_version == "v1" else namespace
 
 
 @dataclass(frozen=True, slots=True)

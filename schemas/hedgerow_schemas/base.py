@@ -201,7 +201,8 @@ class View:
         """Return the value below `path`, or None if any step is missing or not a map."""
         value: Any = self.raw
         for step in path:
-            if not isinstance(value, Mapping):
+            # Nearly always it is a dict; the question about an abstract class takes much longer.
+            if type(value) is not dict and not isinstance(value, Mapping):  # pyright: ignore[reportUnknownArgumentType]
                 return None
             value = value.get(step)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         return value  # pyright: ignore[reportUnknownVariableType]

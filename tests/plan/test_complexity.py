@@ -526,6 +526,10 @@ EXCEPT: dict[str, str] = {
         ),
         "is about one schedule; it is a part of cronjob.compose, which is measured",
     ),
+    **dict.fromkeys(
+        ("plan.ChildPlanner.want", "plan.ClaimPlanner.want"),
+        "is writes.declare or writes.claimed, which are measured",
+    ),
 }  # fmt: skip
 
 

@@ -19,11 +19,13 @@ from hedgerow.objects import ObjectRef
 from hedgerow.plan.status import Report
 from hedgerow.runtime import applier, observation, reconciler
 from hedgerow.runtime.cache.caches import Cache
+from hedgerow.runtime.controller import SHARE
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reconciler import _ends_with
-from hedgerow.runtime.workqueue import Lane
+from hedgerow.runtime.workqueue import FAIR, Lane
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.builtin import Service
+from runtime.clockwork import MINUTE, Clockwork
 from runtime.scenes import CREATION, settled
 from runtime.shop import Shop, quiet
 from runtime.world import DEMO, World
@@ -199,12 +201,34 @@ class TestLooks:
 
     async def test_a_childs_status_alone_is_no_reason_to_judge_it(self, effort):
         world = await settled()
-        before = effort.judged
-        world.edit("Deployment", "demoblue-deployment", {"status": {"replicas": 1}})
+        before, looks = effort.judged, effort.looks
+        world.edit_status("Deployment", "demoblue-deployment", {"replicas": 1})
         world.deliver()
         await world.work()
 
-        assert effort.judged - before <= 1  # the status of the resource
+        assert effort.looks == looks + 1
+        assert effort.judged == before  # not even the status, as it was stored by us just so
+
+    async def test_a_status_that_changes_with_a_childs_is_judged(self, effort):
+        world = await settled()
+        before = effort.judged
+        world.make_ready("blue")
+        world.deliver()
+        await world.work()
+
+        assert effort.judged == before + 1
+        assert world.writes[-1].endswith("status")
+
+    async def test_a_status_that_somebody_else_wrote_is_judged(self, effort):
+        world = await settled()
+        status, before = world.status(), effort.judged
+        world.edit_status("BlueGreen", "demo", {"routeTo": "Green"}, "kubectl-edit")
+        world.deliver()
+        await world.work()
+
+        assert effort.judged > before
+        assert world.status()["contested"][0]["path"] == ".status.routeTo"
+        assert status["routeTo"] == "Blue"
 
     async def test_our_own_writes_lead_to_no_pass_even_if_the_watch_is_faster(self):
         shop = Shop()
@@ -354,6 +378,31 @@ class TestDueFirst:
         await world.work()
         assert CREATION[3] in world.writes
         assert world.runner._reconciler._states[DEMO].created == {}  # told in one Event
+
+    async def test_all_starts_of_one_namespace_come_before_their_statuses(self):
+        shop = Clockwork()
+        names = [f"job-{number}" for number in range(2 * SHARE)]
+        for name in names:
+            shop.apply(name)
+        shop.deliver()
+        await shop.work()
+        shop.pass_time(MINUTE)
+        queue, before = shop.runner.queue, len(shop.writes)
+
+        active = [await queue.get() for _ in range(SHARE)]  # as many as its namespace may have
+        while len(queue) or active:
+            key = active.pop(0)
+            await shop.runner._pass(key)
+            queue.done(key)
+            if len(queue):
+                active.append(await queue.get())
+
+        writes = [write for write in shop.writes[before:] if "Event" not in write]
+        is_start = ["Job" in write and "CronJob" not in write for write in writes]
+        assert is_start.count(True) == len(names)
+        # The last ones have nobody to wait for, and what has changed gets a turn now and then.
+        others = is_start[: len(names) - SHARE].count(False)
+        assert others <= 1 + len(names) // FAIR
 
 
 async def _nothing(_sent: Sent) -> None:

@@ -109,5 +109,6 @@ class TestLook:
             return found
 
         monkeypatch.setattr("hedgerow.runtime.observation.run_in_thread_if_large", slowly)
+        monkeypatch.setattr("hedgerow.runtime.cache.caches.Cache.is_heavy", lambda *_: True)
 
         assert await planner(world).observe(DEMO, remembered, frozenset()) is None

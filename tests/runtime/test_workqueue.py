@@ -635,9 +635,9 @@ class TestLanes:
         await anyio.sleep(2)
         queue.add(A)
 
-        assert queue.has_due
+        assert queue.is_due_after(A)
         assert [await queue.get(), await queue.get()] == [B, A]
-        assert not queue.has_due
+        assert not queue.is_due_after(A)
 
     async def test_a_retry_is_not_due_before_others(self, queue):
         queue.retry(B)
@@ -668,14 +668,16 @@ class TestLanes:
         assert queue.lane(B) == Lane.DUE
 
     async def test_what_may_have_no_pass_is_not_due(self):
-        queue = WorkQueue(VirtualClock(), share=1)
-        queue.add(A)
-        await queue.get()
+        queue, elsewhere = WorkQueue(VirtualClock(), share=1), ("elsewhere", "a")
+        for key in (A, elsewhere):
+            queue.add(key)
+            await queue.get()
         queue.add(B, Lane.DUE)
 
-        assert not queue.has_due
+        assert not queue.is_due_after(elsewhere)
+        assert queue.is_due_after(A)  # whose pass makes room for another one of its namespace
         queue.done(A)
-        assert queue.has_due
+        assert queue.is_due_after(elsewhere)
 
     async def test_a_key_added_during_its_pass_keeps_the_lane_asked_for(self, queue):
         queue.add(A)
@@ -685,5 +687,5 @@ class TestLanes:
         queue.done(A)
         queue.add(B)
 
-        assert queue.has_due
+        assert queue.is_due_after(B)
         assert await queue.get() == A

@@ -226,6 +226,11 @@ class World:
     def edit(self, kind: str, name: str, patch: Object, by: str = "kubectl-edit") -> Object:
         return self.server.merge(self.target(kind, name), patch, by)
 
+    def edit_status(
+        self, kind: str, name: str, status: Object, by: str = "kube-controller-manager"
+    ) -> Object:
+        return self.server.merge(self.target(kind, name), {"status": status}, by, "status")
+
     def delete(self, kind: str, name: str = "demo") -> None:
         self.server.delete(self.target(kind, name))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hedgerow.fields.redaction import both
 from hedgerow.objects import ObjectRef
@@ -55,6 +55,9 @@ class ChildHistory:
     field_policy: FieldPolicy = NO_FIELD_POLICY
     mark: str = ""
     missing: bool = False
+
+
+NO_HISTORY: Final = ChildHistory()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from hedgerow.plan.conditions import Problem
 from hedgerow.plan.conflict_reports import DECLARED_NO_MORE, UNKNOWN_OWNER
 from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.input import (
+    NO_HISTORY,
     ChildHistory,
     Plan,
     PlanInput,
@@ -84,28 +85,33 @@ class ChildPlanner:
     """The plan of one declared child."""
 
     def __init__(self, plan_input: PlanInput, child: Apply | Create) -> None:
-        label, key = (
-            plan_input.installation.label(plan_input.controller),
-            plan_input.installation.label_key,
-        )
-        live = plan_input.live.get((child.kind.api.kind, child.name), {})
-        want = declare(child, plan_input.owner, label, live, key=key)
-        self._begin(plan_input, child.kind.api, child.name, want)
+        self._begin(plan_input, child.kind.api, child.name, child.fields)
+        self._child = child
         if isinstance(child, Create):
             self.once = True
         else:
-            self.after = frozenset(kind.api.kind for kind in child.after)
+            self.after = frozenset([kind.api.kind for kind in child.after])
             self.anew = child.anew
 
-    def _begin(self, plan_input: PlanInput, api: ApiResource, name: str, want: Object) -> None:
+    def _begin(
+        self, plan_input: PlanInput, api: ApiResource, name: str, fields: Mapping[str, Any]
+    ) -> None:
         self.plan_input = plan_input
         self.once = False
         self.after: frozenset[str] = frozenset()
         self.anew = False
         self.id: ChildId = (api.kind, name)
-        self.history = plan_input.history.get(self.id, ChildHistory())
+        self.history = plan_input.history.get(self.id, NO_HISTORY)
         self.ref = plan_input.ref(api, name)
-        self.want = want
+        self.fields = fields
+
+    @cached_property
+    def want(self) -> Object:
+        """The manifest that is declared. A settled child is not asked for it."""
+        installation = self.plan_input.installation
+        label = installation.label(self.plan_input.controller)
+        live, owner = self.plan_input.live.get(self.id, {}), self.plan_input.owner
+        return declare(self._child, owner, label, live, key=installation.label_key)
 
     def plan(self) -> Plan:
         """Return at most one write, the contested fields, and the problems."""
@@ -237,8 +243,8 @@ class ChildPlanner:
 
     @cached_property
     def _declared(self) -> str:
-        """A digest of the declaration."""
-        return checksum(self.want)
+        """A digest of the declaration; the rest of the manifest depends on the live object."""
+        return checksum(self.fields)
 
     @property
     def _content_version(self) -> int:
@@ -384,7 +390,12 @@ class ClaimPlanner(ChildPlanner):
     ) -> None:
         """Plan a claim; `waits`: why nothing is taken by force now, even if the user allows it."""
         self._waits = waits
-        self._begin(plan_input, api, name, claimed(plan_input.ref(api, name), fields))
+        self._begin(plan_input, api, name, fields)
+
+    @cached_property
+    def want(self) -> Object:
+        """The manifest that is claimed."""
+        return claimed(self.ref, {**self.fields})
 
     def _missing(self) -> Plan:
         return Plan()
@@ -401,7 +412,7 @@ class ClaimPlanner(ChildPlanner):
     @cached_property
     def _declared(self) -> str:
         # What waits no longer is to be judged anew, although nothing else has changed.
-        return checksum(self.want, self._waits) if self._waits else checksum(self.want)
+        return checksum(self.fields, self._waits) if self._waits else checksum(self.fields)
 
     @property
     def _is_new(self) -> bool:

@@ -105,7 +105,7 @@ class ControllerRunner:
                 self._meter,
             ),
             self._meter,
-            is_due_elsewhere=lambda: self.queue.has_due,
+            is_due_after=self.queue.is_due_after,
         )
         self._wall: Wall | None = None
         self._number = count(1)

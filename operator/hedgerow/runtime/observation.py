@@ -178,10 +178,12 @@ class ResourcePlanner:
                 return None
             refused = state.refusals.children
             cached = self._cached(live, key, state.uid, refused | failed)
+            is_heavy = self.cache.is_heavy(key)
             observation = await run_in_thread_if_large(
-                self.cache.is_heavy(key), self._plan_cached, cached, state, field_policy, hindrance
+                is_heavy, self._plan_cached, cached, state, field_policy, hindrance
             )
-            if self.writable(key, state) is None:
+            # Nothing has changed meanwhile unless there was a wait for a thread.
+            if is_heavy and self.writable(key, state) is None:
                 return None
             if not observation.is_readable:
                 state.refusals.keep({})  # there are no writes, so none is to be sent again

@@ -24,8 +24,9 @@ from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import ChildHistory, SettledChild
 from hedgerow.plan.installations import managed_elsewhere
 from hedgerow.plan.plan import WAITING, claims_of, plan_own
+from hedgerow.plan.status import Report as StatusReport
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from hedgerow.plan.writes import ChildId, Deletion, Write, wave
+from hedgerow.plan.writes import ChildId, Deletion, Write, checksum, wave
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime import refusals
 from hedgerow.runtime.cache.caches import owner_key
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Key
     from hedgerow.objects import Installation
-    from hedgerow.plan.status import Report as StatusReport
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache.store import Store
     from hedgerow.runtime.events.publisher import EventPublisher
@@ -99,10 +99,10 @@ class Reconciler:
         applier: Applier,
         publisher: EventPublisher,
         meter: Meter | None = None,
-        is_due_elsewhere: Callable[[], bool] = lambda: False,
+        is_due_after: Callable[[Key], bool] = lambda _: False,
     ) -> None:
-        """`is_due_elsewhere` tells if another resource waits for a pass whose time has come."""
-        self._is_due_elsewhere = is_due_elsewhere
+        """`is_due_after` tells if another resource, whose time has come, waits for this pass."""
+        self._is_due_after = is_due_after
         self._in_flight: set[tuple[str, Key, Key]] = set()
         self._at_once = anyio.CapacityLimiter(AT_ONCE)
         self._held_back: set[Key] = set()
@@ -228,7 +228,8 @@ class Reconciler:
                     continue
                 return outcome
             await self._carry_out_all(observation, steps, current_pass)
-            if self._may_wait(observation, steps, current_pass) and self._is_due_elsewhere():
+            may_wait = self._may_wait(observation, steps, current_pass)
+            if may_wait and self._is_due_after(current_pass.key):
                 # What is due there must not be late; what is left to do here may be.
                 asked = observation.desired.requeue_after
                 return Outcome(unfinished=True, requeue_after=asked, is_due=asked is not None)
@@ -581,19 +582,7 @@ class Reconciler:
         problems = self._all_problems(observation, current_pass)
         rewritten = await self._publisher.rewritten(observation)
         is_heavy = self._cache.is_heavy(current_pass.key)
-        report = await run_in_thread_if_large(
-            is_heavy,
-            statuses.report,
-            observation.plan_input,
-            live,
-            observation.desired.status or Status(),
-            observation.plan.contested,
-            problems,
-            rewritten=rewritten,
-            unmatched=observation.plan.unmatched,
-            ignored=observation.plan.ignored,
-            shortened=state.status_too_large,
-        )
+        report = await self._report(observation, state, problems, rewritten, is_heavy=is_heavy)
         self._meter.contest(current_pass.key, (field.manager or "" for field in report.contested))
         await self._publisher.resend(observation, state)
         if report.body is None:
@@ -622,8 +611,40 @@ class Reconciler:
         state.note(STATUS, report.intent_digest, observation.plan_input.now)
         self._absorb(owner, answer)
         await self._publisher.publish_normal(observation, state)
-        ends = not problems and _ends_with(observation, report, answer)
+        if ends := not problems and _ends_with(observation, report, answer):
+            state.settled_status = _digest(observation, answer, problems, rewritten, state)
         return await self._end(observation, current_pass, answer) if ends else None
+
+    async def _report(
+        self,
+        observation: Observation,
+        state: ResourceState,
+        problems: list[Problem],
+        rewritten: str,
+        *,
+        is_heavy: bool,
+    ) -> StatusReport:
+        """Return the status to apply; one that is known to be settled is not judged again."""
+        plan = observation.plan
+        said = _digest(observation, observation.live, problems, rewritten, state)
+        if said == state.settled_status and not plan.contested:
+            return StatusReport(None, ())
+        report = await run_in_thread_if_large(
+            is_heavy,
+            statuses.report,
+            observation.plan_input,
+            observation.live,
+            observation.desired.status or Status(),
+            plan.contested,
+            problems,
+            rewritten=rewritten,
+            unmatched=plan.unmatched,
+            ignored=plan.ignored,
+            shortened=state.status_too_large,
+        )
+        is_settled = report.body is None and not report.contested
+        state.settled_status = said if is_settled else ""
+        return report
 
     async def _end(
         self, observation: Observation, current_pass: _ReconcilePass, answer: Object
@@ -800,6 +821,19 @@ class Reconciler:
 
 def _creates(steps: Iterable[Write | Deletion]) -> bool:
     return any(isinstance(step, Write) and step.create for step in steps)
+
+
+def _digest(
+    observation: Observation,
+    live: Object,
+    problems: list[Problem],
+    rewritten: str,
+    state: ResourceState,
+) -> str:
+    """Return a digest of what the status of a resource in this version is made from."""
+    plan, version = observation.plan, metadata(live)["resourceVersion"]
+    found = (problems, rewritten, plan.unmatched, plan.ignored, state.status_too_large)
+    return checksum(version, observation.desired.status, found)
 
 
 def _ends_with(observation: Observation, report: StatusReport, answer: Object) -> bool:

@@ -65,6 +65,7 @@ class ResourceState:
     - `refusals`: the requests that the server refused, and when each is sent again.
     - `unsent`: the Events that were refused, by name.
     - `status_too_large`: the full status was too large for the server, with the current generation.
+    - `settled_status`: a digest of the last status that was settled, and of the resource's version.
     - `maybe_created`: children that may have been created, as the response was lost.
     - `expired`, `applied_at`: the children that a blind controller has to apply again, and when all
       of them had to be last.
@@ -89,6 +90,7 @@ class ResourceState:
     refusals: Refusals = field(default_factory=Refusals)
     unsent: dict[str, Unsent] = field(default_factory=dict[str, "Unsent"])
     status_too_large: bool = False
+    settled_status: str = ""
     maybe_created: dict[ChildId, ObjectRef] = field(default_factory=dict[ChildId, "ObjectRef"])
     expired: set[ChildId] = field(default_factory=set[ChildId])
     applied_at: datetime | None = None

@@ -167,11 +167,13 @@ class WorkQueue:
         """Whether nothing is ready and no pass runs; delayed keys may remain."""
         return not len(self) and not self._active
 
-    @property
-    def has_due(self) -> bool:
-        """Whether a key waits whose time has come, and it may have a pass."""
+    def is_due_after(self, key: Key) -> bool:
+        """Return whether a key whose time has come may have a pass once that of `key` has ended.
+
+        Then its namespace may have one more at a time.
+        """
         self._mature()
-        return self._lanes[Lane.DUE].has(self._may)
+        return self._lanes[Lane.DUE].has(lambda other: other == key[0] or self._may(other))
 
     def lane(self, key: Key) -> Lane:
         """Return the lane that a key whose pass runs came from."""

@@ -64,6 +64,21 @@ class Source:
         return reads.reduce(obj) if reads else obj
 
 
+class _Scopes:
+    """Sources by the namespace that they watch."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        found: dict[str, tuple[Source, ...]] = {}
+        for source in sources:
+            found[source.namespace] = (*found.get(source.namespace, ()), source)
+        self._of_all = found.pop(ALL_NAMESPACES, ())
+        self._of_one = {scope: (*self._of_all, *rest) for scope, rest in found.items()}
+
+    def of(self, namespace: str) -> tuple[Source, ...]:
+        """Return the sources that watch a namespace; for a cluster-scoped object it is empty."""
+        return self._of_one.get(namespace, self._of_all)
+
+
 @dataclass(frozen=True, slots=True)
 class Cache:
     """All stores of one controller; `budget` limits all caches of the process together."""
@@ -74,6 +89,15 @@ class Cache:
     controller: str = ""
     budget: Budget | None = None
     claimed: tuple[Source, ...] = ()
+    _resources: _Scopes = field(init=False, repr=False, compare=False)
+    _children: _Scopes = field(init=False, repr=False, compare=False)
+    _claimed: _Scopes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Index the sources: a pass asks for them a hundred times."""
+        object.__setattr__(self, "_resources", _Scopes(self.resources))
+        object.__setattr__(self, "_children", _Scopes(self.children))
+        object.__setattr__(self, "_claimed", _Scopes(self.claimed))
 
     def __iter__(self) -> Iterator[Source]:
         """Iterate over all sources that are watched."""
@@ -95,8 +119,11 @@ class Cache:
         Either there is room again for what was left out, or the children may be kept for one pass,
         until `returned` is called.
         """
-        live, budget = self.resource(key), self.budget
-        if budget is None or live is None:
+        budget = self.budget
+        if budget is None or not any(budget.reduced.values()):
+            return []
+        live = self.resource(key)
+        if live is None:
             return []
         family = Family(self.controller, *key)
         owned = [*self.owned(metadata(live)["uid"], key[0]), *self.claimable(key)]
@@ -120,15 +147,19 @@ class Cache:
 
     def resource_store(self, namespace: str) -> Store:
         """Return the store of a namespace's resources; raises LookupError if it is not watched."""
-        return _store(_scope(self.resources, namespace), f"resources in {namespace!r}")
+        for source in self._resources.of(namespace):
+            return source.store
+        raise LookupError(f"resources in {namespace!r}: not watched by this controller")
 
     def child_store(self, kind: str, namespace: str) -> Store:
         """Return the store of children or claimed objects of a kind.
 
         Raises LookupError if they are not watched.
         """
-        scope = _scope((*self.children, *self.claimed), namespace)
-        return _store((s for s in scope if s.api.kind == kind), f"{kind} in {namespace!r}")
+        for source in (*self._children.of(namespace), *self._claimed.of(namespace)):
+            if source.kind.api.kind == kind:
+                return source.store
+        raise LookupError(f"{kind} in {namespace!r}: not watched by this controller")
 
     def claimable(self, key: Key) -> list[tuple[type[View], Object]]:
         """Return the objects of which a resource with this key may claim fields."""
@@ -148,36 +179,31 @@ class Cache:
     def _of_claims(self, index: str, key: Key) -> list[tuple[type[View], Object]]:
         return [
             (source.claimable.kind, obj)
-            for source in _scope(self.claimed, key[0])
+            for source in self._claimed.of(key[0])
             if source.claimable is not None
             for obj in source.store.by(index, key)
         ]
 
     def owned(self, uid: str, namespace: str) -> list[tuple[type[View], Object]]:
         """Return the cached children whose controller reference has this uid."""
-        return [
-            (source.kind, obj)
-            for source in _scope(self.children, namespace)
-            if issubclass(source.kind, View)
-            for obj in source.store.by(OWNER, uid)
-        ]
+        return self._of_children(OWNER, uid, namespace)
 
     def finalized(self, key: Key) -> list[tuple[type[View], Object]]:
         """Return the children that have one of our finalizers, of any resource with this key."""
-        return [
-            (source.kind, obj)
-            for source in _scope(self.children, key[0])
-            if issubclass(source.kind, View)
-            for obj in source.store.by(FINALIZED, key)
-        ]
+        return self._of_children(FINALIZED, key, key[0])
 
     def unwatched(self, key: Key) -> list[tuple[type[View], Object]]:
         """Return the children that no watch selects, of any resource with this key."""
+        return self._of_children(UNWATCHED, key, key[0])
+
+    def _of_children(
+        self, index: str, value: Hashable, namespace: str
+    ) -> list[tuple[type[View], Object]]:
         return [
             (source.kind, obj)
-            for source in _scope(self.children, key[0])
+            for source in self._children.of(namespace)
             if issubclass(source.kind, View)
-            for obj in source.store.by(UNWATCHED, key)
+            for obj in source.store.by(index, value)
         ]
 
     def concerning(self, key: Key) -> list[View]:
@@ -403,14 +429,3 @@ def _related(relation: Relation) -> Mapping[str, Index]:
 
 def _concerning(source: Source, key: Key) -> list[Object]:
     return source.store.all() if source.concerns_all else source.store.by(CONCERNS, key)
-
-
-def _scope(sources: Iterable[Source], namespace: str) -> Iterator[Source]:
-    return (source for source in sources if source.namespace in (ALL_NAMESPACES, namespace))
-
-
-def _store(sources: Iterable[Source], what: str) -> Store:
-    found = next(iter(sources), None)
-    if found is None:
-        raise LookupError(f"{what}: not watched by this controller")
-    return found.store

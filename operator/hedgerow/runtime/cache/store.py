@@ -135,8 +135,8 @@ class Store:
 
     def by(self, index: str, value: Hashable) -> list[Object]:
         """Return the objects that an index has under `value`, ordered by key."""
-        keys = sorted(self._indexed[index].get(value, ()))
-        return [self._opened(key, self._entries[key]) for key in keys]
+        keys = self._indexed[index].get(value)
+        return [self._opened(key, self._entries[key]) for key in sorted(keys)] if keys else []
 
     def replace(self, items: Iterable[Object], version: str) -> list[Change]:
         """Store a whole list; return all changes, including deletions that no event reported."""
