@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import pairwise
 from types import SimpleNamespace
@@ -229,6 +230,33 @@ class TestLooks:
         assert effort.judged > before
         assert world.status()["contested"][0]["path"] == ".status.routeTo"
         assert status["routeTo"] == "Blue"
+
+    async def test_a_restored_resource_of_the_same_version_gets_its_status(self):
+        world, backup = World(), dict[str, Any]()
+        world.apply()
+
+        async def back_up(sent: Sent) -> None:
+            if str(sent) == CREATION[-1]:
+                backup.update(deepcopy(vars(world.server)))
+
+        world.cluster.before = back_up
+        world.deliver()
+        await world.work()
+        version = world.the("BlueGreen")["metadata"]["resourceVersion"]
+        vars(world.server).update(backup)
+        world.cluster.before = _nothing
+        live = world.apply(promotion="WhenAvailable")
+        assert live["metadata"]["resourceVersion"] == version
+        assert "status" not in live
+
+        for source, feed in world.feeds:
+            restored = replace(feed.relist(), rewound=True)
+            for changes in world.runner._take(source, restored):
+                world.runner._enqueue(source, changes)
+            world.runner._rewind(source)
+        await world.work()
+
+        assert world.status()["observedGeneration"] == 2
 
     async def test_our_own_writes_lead_to_no_pass_even_if_the_watch_is_faster(self):
         shop = Shop()

@@ -53,6 +53,8 @@ class Observation:
     plan_input: PlanInput
     desired: Desired
     plan: Plan
+    change: int
+    """The number of the resource's last change in the caches; see `Store.change`."""
     is_readable: bool = True
     """Whether the resource could be read; otherwise it is unknown what it declares."""
 
@@ -62,6 +64,7 @@ class _CachedObjects:
     """The cached objects at one instant, and the children whose last write was refused."""
 
     live: Object
+    change: int
     owned: list[tuple[type[View], Object]]
     related: list[View]
     claimable: list[tuple[type[View], Object]]
@@ -210,13 +213,15 @@ class ResourcePlanner:
             for kind, obj in (*owned, *claimable)
             if (name := metadata(obj)["name"])
         }
+        store = self.cache.resource_store(key[0])
         if not self.controller.is_custom:
-            version = self.cache.resource_store(key[0]).content_version(key)
+            version = store.content_version(key)
             versions[self.controller.resource.api.kind, key[1]] = version
         related = self.cache.concerning(key)
         name = self.controller.name
         return _CachedObjects(
             live,
+            store.change(key),
             owned,
             related,
             claimable,
@@ -238,12 +243,12 @@ class ResourcePlanner:
         if problems := tuple(self._size_problems(cached)):
             again = ROOM_AGAIN * (0.5 + self.clock.jitter())
             plan_input = self._scene(live, state, said(live, custom=custom))
-            return _unread(live, plan_input, problems, again)
+            return _unread(cached, plan_input, problems, again)
         try:
             resource = self._read(live)
         except ValidationError as error:
             plan_input = self._scene(live, state, said(live, custom=custom))
-            return _unread(live, plan_input, (Problem("InvalidSpec", in_a_line(error)),))
+            return _unread(cached, plan_input, (Problem("InvalidSpec", in_a_line(error)),))
         own = getattr(resource, "status", None)
         before = own if custom and isinstance(own, Status) else said(live, custom=custom)
         plan_input = self._scene(live, state, before)
@@ -281,7 +286,7 @@ class ResourcePlanner:
             # It is unknown which fields the user yields: existing children stay unchanged.
             writes = tuple(write for write in planned.writes if write.create or write.once)
             planned = replace(planned, writes=writes)
-        return Observation(live, plan_input, desired, planned)
+        return Observation(live, plan_input, desired, planned, cached.change)
 
     def _written(self, cached: _CachedObjects) -> dict[ChildId, Object]:
         """Return all objects that a pass may write to, but for a status."""
@@ -380,14 +385,15 @@ class ResourcePlanner:
 
 
 def _unread(
-    live: Object,
+    cached: _CachedObjects,
     plan_input: PlanInput,
     problems: tuple[Problem, ...],
     again: timedelta | None = None,
 ) -> Observation:
     """Return the look at a resource that could not be read; its status fields stay as they are."""
-    as_it_is = Desired(status=kept(live, plan_input.field_manager), requeue_after=again)
-    return Observation(live, plan_input, as_it_is, Plan(problems=problems), is_readable=False)
+    status = kept(cached.live, plan_input.field_manager)
+    as_it_is, plan = Desired(status=status, requeue_after=again), Plan(problems=problems)
+    return Observation(cached.live, plan_input, as_it_is, plan, cached.change, is_readable=False)
 
 
 def _cached_since(plan_input: PlanInput) -> bool:

@@ -611,9 +611,8 @@ class Reconciler:
         state.note(STATUS, report.intent_digest, observation.plan_input.now)
         self._absorb(owner, answer)
         await self._publisher.publish_normal(observation, state)
-        if ends := not problems and _ends_with(observation, report, answer):
-            state.settled_status = _digest(observation, answer, problems, rewritten, state)
-        return await self._end(observation, current_pass, answer) if ends else None
+        ends = not problems and _ends_with(observation, report, answer)
+        return await self._end(observation, current_pass, answer, rewritten) if ends else None
 
     async def _report(
         self,
@@ -625,10 +624,11 @@ class Reconciler:
         is_heavy: bool,
     ) -> StatusReport:
         """Return the status to apply; one that is known to be settled is not judged again."""
-        plan = observation.plan
-        said = _digest(observation, observation.live, problems, rewritten, state)
-        if said == state.settled_status and not plan.contested:
-            return StatusReport(None, ())
+        plan, known = observation.plan, ""
+        if not (is_heavy or plan.contested):
+            known = _digest(observation, observation.change, problems, rewritten, state)
+            if known == state.settled_status:
+                return StatusReport(None, ())
         report = await run_in_thread_if_large(
             is_heavy,
             statuses.report,
@@ -643,11 +643,15 @@ class Reconciler:
             shortened=state.status_too_large,
         )
         is_settled = report.body is None and not report.contested
-        state.settled_status = said if is_settled else ""
+        state.settled_status = known if is_settled else ""
         return report
 
     async def _end(
-        self, observation: Observation, current_pass: _ReconcilePass, answer: Object
+        self,
+        observation: Observation,
+        current_pass: _ReconcilePass,
+        answer: Object,
+        rewritten: str,
     ) -> Outcome | None:
         """Return the outcome of a pass that has stored its status; None if it must look again.
 
@@ -660,6 +664,8 @@ class Reconciler:
         cached = self._cache.resource(key)
         if cached is not None and version_of(cached) == version_of(answer):
             self._held_back.discard(key)
+            state, change = current_pass.state, self._cache.resource_store(key[0]).change(key)
+            state.settled_status = _digest(observation, change, [], rewritten, state)
         return await self._conclude_with(observation, current_pass, ())
 
     def _status_refused(
@@ -825,15 +831,15 @@ def _creates(steps: Iterable[Write | Deletion]) -> bool:
 
 def _digest(
     observation: Observation,
-    live: Object,
+    change: int,
     problems: list[Problem],
     rewritten: str,
     state: ResourceState,
 ) -> str:
-    """Return a digest of what the status of a resource in this version is made from."""
-    plan, version = observation.plan, metadata(live)["resourceVersion"]
+    """Return a digest of what the status of a resource is made from, as of this `change` of it."""
+    plan = observation.plan
     found = (problems, rewritten, plan.unmatched, plan.ignored, state.status_too_large)
-    return checksum(version, observation.desired.status, found)
+    return checksum(change, observation.desired.status, found)
 
 
 def _ends_with(observation: Observation, report: StatusReport, answer: Object) -> bool:

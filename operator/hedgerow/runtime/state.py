@@ -65,7 +65,7 @@ class ResourceState:
     - `refusals`: the requests that the server refused, and when each is sent again.
     - `unsent`: the Events that were refused, by name.
     - `status_too_large`: the full status was too large for the server, with the current generation.
-    - `settled_status`: a digest of the last status that was settled, and of the resource's version.
+    - `settled_status`: a digest of the status that was settled last, and of what it was made from.
     - `maybe_created`: children that may have been created, as the response was lost.
     - `expired`, `applied_at`: the children that a blind controller has to apply again, and when all
       of them had to be last.

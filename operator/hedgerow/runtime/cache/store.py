@@ -43,12 +43,13 @@ def version_of(obj: Object) -> int:
 class _Entry:
     """One cached object: decoded, packed, or both; and what is asked of it without decoding it."""
 
-    __slots__ = ("content_version", "filed", "obj", "packed", "version")
+    __slots__ = ("change", "content_version", "filed", "obj", "packed", "version")
 
-    def __init__(self, obj: Object, content_version: int, filed: _Filed) -> None:
+    def __init__(self, obj: Object, change: int, content_version: int, filed: _Filed) -> None:
         self.obj: Object | None = obj
         self.packed = b""
         self.version = version_of(obj)
+        self.change = change
         self.content_version = content_version
         self.filed = filed
         """Its values in each index, in the order of the indices."""
@@ -124,6 +125,11 @@ class Store:
         """
         entry = self._entries.get(key)
         return 0 if entry is None else entry.content_version
+
+    def change(self, key: Key) -> int:
+        """Return a number like `content_version` that changes with an object's status as well."""
+        entry = self._entries.get(key)
+        return 0 if entry is None else entry.change
 
     def keys(self) -> tuple[Key, ...]:
         """Return the keys of all cached objects."""
@@ -277,13 +283,12 @@ class Store:
             return None
         if self._scale is not None:
             obj = self._scale.weigh((self, key), obj)
-        if entry is None or old is None or content(old) != content(obj):
-            content_version = next(self._changes)
-        else:
+        content_version = change = next(self._changes)
+        if entry is not None and old is not None and content(old) == content(obj):
             content_version = entry.content_version
         filed = tuple(tuple(dict.fromkeys(index(obj))) for index in self._indices.values())
         self._file(key, () if entry is None else entry.filed, filed)
-        self._entries[key] = _Entry(obj, content_version, filed)
+        self._entries[key] = _Entry(obj, change, content_version, filed)
         if self._scale is not None:
             self._scale.settle(None)
         kept = self._entries[key].obj
