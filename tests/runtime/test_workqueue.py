@@ -590,6 +590,32 @@ class TestWorkers:
         assert await queue.get() == A
 
 
+class TestTurns:
+    """What arrives while many passes begin waits for one of them, not for those of all workers."""
+
+    @pytest.mark.parametrize("shared", [True, False])
+    async def test_queues_that_share_turns_hand_out_one_key_in_each(self, shared):
+        begin = anyio.Lock(fast_acquire=True)
+        queues = [WorkQueue(VirtualClock(), begin=begin if shared else None) for _ in range(2)]
+        handed_out: list[int] = []
+        turn = 0
+
+        async def work(queue: WorkQueue) -> None:
+            await queue.get()
+            handed_out.append(turn)
+
+        async with anyio.create_task_group() as tasks:
+            for queue in queues:
+                for key in (A, B, C):
+                    queue.add(key)
+                    tasks.start_soon(work, queue)
+            while len(handed_out) < 6:
+                await anyio.lowlevel.checkpoint()
+                turn += 1
+
+        assert len(set(handed_out)) == (6 if shared else 3)
+
+
 class TestReviving:
     async def test_what_waits_for_its_backoff_is_handed_out_at_once(self, queue):
         for key in (A, B):

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Applied", "Cluster", "Listing", "connect"]
 
+CONCURRENCY = 32
+"""The most requests at once, about as many as the workers of three controllers in Go have. For the
+same writes, eight cost the API server and etcd more: they gather what arrives together (ADR 36)."""
 CONNECT, POOL = 5.0, 5.0
 """Seconds."""
 LOGIN = 60.0
@@ -58,7 +61,7 @@ async def connect(
     kubeconfig: str | None = None,
     context: str | None = None,
     user_agent: str = "hedgerow",
-    concurrency: int = 8,
+    concurrency: int = CONCURRENCY,
     timing: Timing | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
     on_exchange: Callable[[str, int, float], object] = unheard,

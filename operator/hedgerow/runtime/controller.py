@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import ApiResource, Object
 
-WORKERS = 8
+WORKERS = 16
+"""The most passes at a time. Most of them wait for an answer (ADR 36)."""
 SHARE = WORKERS - 1
 """The most passes of one namespace at a time, so that one worker is always left for others."""
 WALL_CHECK = 10.0
@@ -87,6 +88,7 @@ class ControllerRunner:
             self._meter.retried,
             share=SHARE,
             everyone=self._cache.resource_keys,
+            begin=self._lanes.begin,
         )
         field_manager = planner.installation.field_manager(self.controller.name)
         self._reconciler = Reconciler(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
+import anyio
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 class Lane:
     """Lets one pass in at a time; others are called again later, and no worker waits.
 
-    A heavy pass takes several times its object's size in memory, for seconds. Eight at once would
-    take eight times the memory, and leave no worker for other resources.
+    A heavy pass takes several times its object's size in memory, for seconds. Sixteen at once would
+    take sixteen times the memory, and leave no worker for other resources.
     """
 
     def __init__(self) -> None:
@@ -52,6 +53,8 @@ class Lanes:
 
     managed: Lane = field(default_factory=Lane)
     stalled: Lane = field(default_factory=Lane)
+    begin: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
+    """Held while a pass of any controller begins: `WorkQueue`."""
 
 
 P = ParamSpec("P")

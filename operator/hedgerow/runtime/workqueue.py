@@ -121,7 +121,8 @@ class WorkQueue:
     A key added while its pass runs is handed out once more after it. The queue is bounded by
     the number of distinct keys, which is that of resources in the cache. `on_wait` is called with
     the seconds that a ready key waited, `on_retry` at each backoff. No namespace has more than
-    `share` passes at a time. `everyone` returns all keys that there are.
+    `share` passes at a time. `everyone` returns all keys that there are. Of the queues that share
+    `begin`, one key is handed out in each turn of the event loop.
     """
 
     def __init__(
@@ -132,8 +133,10 @@ class WorkQueue:
         *,
         share: float = math.inf,
         everyone: Callable[[], Collection[Key]] = _no_keys,
+        begin: anyio.Lock | None = None,
     ) -> None:
         self._clock = clock
+        self._begin = begin or anyio.Lock(fast_acquire=True)
         self._share = share
         self._on_wait = on_wait
         self._on_retry = on_retry
@@ -276,10 +279,8 @@ class WorkQueue:
 
     async def get(self) -> Key:
         """Wait for a key and return it; `done` must follow. Raises Closed."""
-        # Many passes that find everything settled must not block the loop.
-        await anyio.lowlevel.checkpoint()
         while True:
-            await self._add_later()
+            await self._take_turn()
             self._mature()
             found = self._pop()
             if found:
@@ -296,6 +297,20 @@ class WorkQueue:
             if self._closed:
                 raise Closed
             await self._wait()
+
+    async def _take_turn(self) -> None:
+        """Wait for this queue's turn, and add what was requested for many keys.
+
+        Passes that find everything settled never wait: those of all workers, one after another,
+        would block the loop. What arrives meanwhile waits for one of them at most.
+        """
+        try:
+            async with self._begin:
+                await anyio.lowlevel.checkpoint()
+            await self._add_later()
+        except BaseException:  # cancelled: another one has to look
+            self._rouse()
+            raise
 
     async def _wait(self) -> None:
         """Wait for a wake-up, or until the next delayed key is due."""

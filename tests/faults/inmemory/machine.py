@@ -193,7 +193,10 @@ class Clock(clocks.SystemClock):
 
 @asynccontextmanager
 async def connect(
-    *, concurrency: int = 8, on_exchange: Callable[[str, int, float], object] = unheard, **_how: Any
+    *,
+    concurrency: int = client.CONCURRENCY,
+    on_exchange: Callable[[str, int, float], object] = unheard,
+    **_how: Any,
 ) -> AsyncGenerator[Cluster]:
     """Connect the process that asks."""
     process = _current.get()
