@@ -11,10 +11,12 @@ import argparse
 import compileall
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +39,8 @@ NEUTRAL = HERE / "neutral"
 DOCS = HERE.parents[1] / "docs"
 MARKS = "<!-- measured -->", "<!-- /measured -->"
 SAME = "go-same"
+DISTRIBUTION = "/usr"
+"""The prefix of the Python that a Linux distribution has."""
 WIDTH, BAR, LEFT = 720, 22, 250
 
 Result = dict[str, Any]
@@ -242,9 +246,28 @@ def _fill(page: Path, marks: tuple[str, str], lines: Sequence[str]) -> None:
 
 
 def machine() -> str:
-    """Return what the figures depend on: processors and their model."""
+    """Return what the figures depend on: processors, their model, and Python."""
     found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text("utf-8"))
-    return f"{os.cpu_count()} cores ({found[1] if found else 'unknown'})"
+    model = found[1] if found else "unknown"
+    return f"{os.cpu_count()} cores ({model}), {interpreter()}"
+
+
+def interpreter() -> str:
+    """Return Python's version, and where it is from.
+
+    One built without optimizations by profile, as pyenv builds it unless told otherwise, takes a
+    quarter more CPU than those of distributions and container images.
+    """
+    name = f"Python {platform.python_version()}"
+    if sys.base_prefix == DISTRIBUTION:
+        return f"{name} of {platform.freedesktop_os_release()['NAME']}"
+    return name if is_optimized() else f"{name}, built without optimizations"
+
+
+def is_optimized() -> bool:
+    """Return whether Python was built with optimizations by profile, as distributions do."""
+    flags = str(sysconfig.get_config_var("CONFIG_ARGS"))
+    return sys.base_prefix == DISTRIBUTION or "--enable-optimizations" in flags
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -270,6 +293,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if given.report:
         report(json.loads(given.report.read_text("utf-8")), given.page)
         return 0
+    if not is_optimized():
+        hint = "name another to have .venv made with it: rm -r .venv; PYTHON=… ./task bench"
+        print(f"bench: {interpreter()}, which slows hedgerow; {hint}", file=sys.stderr)
     cp = anyio.run(servers, given.kubernetes)
     try:
         pairs = [measured(["hedgerow", SAME], given, cp) for _ in range(given.pairs)]

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
+import platform
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from bench.__main__ import MARKS, NEUTRAL, ROWS, cache, figure, main, of_pairs, of_peers, ratio
+from bench.__main__ import (
+    MARKS,
+    NEUTRAL,
+    ROWS,
+    cache,
+    figure,
+    interpreter,
+    is_optimized,
+    main,
+    of_pairs,
+    of_peers,
+    ratio,
+)
 
 Result = dict[str, Any]
 
@@ -89,6 +102,24 @@ class TestPage:
 
         root = ET.parse(page.with_name("performance.svg")).getroot()  # noqa: S314 - our own
         assert len(root.findall("{http://www.w3.org/2000/svg}rect")) == 1
+
+
+@pytest.mark.parametrize(
+    ("prefix", "flags", "said"),
+    [
+        ("/usr", "'--enable-shared'", " of "),
+        ("/usr/local", "'--enable-optimizations' '--with-lto'", ""),
+        ("/home/me/.pyenv/versions/3.11.7", "'--enable-shared'", ", built without optimizations"),
+        ("/home/me/.pyenv/versions/3.11.7", None, ", built without optimizations"),
+    ],
+)
+def test_the_figures_say_how_python_was_built(monkeypatch, prefix, flags, said):
+    monkeypatch.setattr("sys.base_prefix", prefix)
+    monkeypatch.setattr("sysconfig.get_config_var", lambda _: flags)
+
+    version, _, more = interpreter().partition(platform.python_version())
+    assert (version, more.startswith(said), bool(more)) == ("Python ", True, bool(said))
+    assert is_optimized() == (said in {"", " of "})
 
 
 def test_what_is_built_is_kept_by_its_sources(tmp_path):

@@ -227,6 +227,32 @@ class TestTransport:
         monkeypatch.setattr(httpx, "AsyncHTTPTransport", recorded)
         return made
 
+    @pytest.fixture
+    def at_once(self, monkeypatch) -> list[int]:
+        """How many requests at once each session was made for."""
+        made: list[int] = []
+        original = client.Session
+
+        def recorded(*args: Any, concurrency: int, **given: Any) -> client.Session:
+            made.append(concurrency)
+            return original(*args, concurrency=concurrency, **given)
+
+        monkeypatch.setattr(client, "Session", recorded)
+        return made
+
+    async def test_says_how_many_requests_at_once_are_good(
+        self, monkeypatch, tmp_path, kubeconfig, at_once
+    ):
+        proxied = write_kubeconfig(tmp_path / "k", cluster={"proxy-url": "http://proxy:3128"})
+        for path, given in ((kubeconfig, None), (kubeconfig, 1), (proxied, None)):
+            async with connect(kubeconfig=str(path), concurrency=given):
+                pass
+        monkeypatch.setattr(client, "transports", None)
+        async with connect(kubeconfig=str(kubeconfig)):
+            pass
+
+        assert at_once == [32, 1, 8, 8]
+
     async def test_is_ours_without_the_environments_proxies(self, monkeypatch, kubeconfig, httpxs):
         monkeypatch.setenv("HTTP_PROXY", "http://proxy")
         async with connect(kubeconfig=str(kubeconfig)):

@@ -350,6 +350,29 @@ class TestConnections:
             assert len(client._transport._open) == 2
             assert len(client._transport._idle) == 2
 
+    async def test_those_of_a_busier_time_are_cut_when_they_are_old(self):
+        meeting = anyio.Event()
+
+        async def talk(peer: Peer) -> None:
+            await peer.asked()
+            if server.met == 4:
+                meeting.set()
+            await meeting.wait()
+            await peer.say(OK)
+            await one_by_one(peer)
+
+        async with between(talk, expiry=60.0) as (server, client):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(4):
+                    tasks.start_soon(client.get, "/")
+            idle = client._transport._idle
+            for connection in tuple(idle)[:3]:
+                connection._idle_since -= 60.0
+            await client.get("/")
+
+            assert len(idle) == 1
+            assert server.met == 4
+
     async def test_closing_cuts_what_is_open(self, tls):
         opened = anyio.Event()
 

@@ -13,6 +13,7 @@ from hedgerow.contract import Desired
 from hedgerow.objects import Installation
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.controller import ControllerRunner
+from hedgerow.runtime.heavy import Lanes
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.testing.memory.watched import Watched
@@ -23,7 +24,12 @@ from runtime.world import CONTROLLER, World
 class Shop:
     """A world whose operator is a running Runner."""
 
-    def __init__(self, *namespaces: str, compose: Callable[..., Desired] | None = None) -> None:
+    def __init__(
+        self,
+        *namespaces: str,
+        compose: Callable[..., Desired] | None = None,
+        lanes: Lanes | None = None,
+    ) -> None:
         self.world = World()
         self.cluster = Watched(self.world.server)
         self.controller = (
@@ -38,7 +44,7 @@ class Shop:
             allows_claims=lambda _: True,
         )
         self.meters = Meters()
-        self.runner = ControllerRunner(cast("Any", self.cluster), planner, self.meters)
+        self.runner = ControllerRunner(cast("Any", self.cluster), planner, self.meters, lanes=lanes)
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None, None]:

@@ -6,11 +6,15 @@ from datetime import timedelta
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
+from hedgerow.contract import Key
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot
 from hedgerow.runtime.cache.caches import Cache
 from hedgerow.runtime.controller import WALL_CHECK, WORKERS
+from hedgerow.runtime.heavy import Lanes
+from hedgerow.runtime.reconciler import Outcome, Reconciler
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.virtual import EPOCH, VirtualClock
 from runtime.shop import Shop, quiet
@@ -86,6 +90,28 @@ class TestRunning:
 
         assert {shop.world.selected(name) for name in heavy} == {"Blue"}
         assert most == 1
+
+    async def test_of_all_controllers_one_pass_begins_in_each_turn_of_the_loop(self, monkeypatch):
+        lanes = Lanes()
+        shops = [Shop(lanes=lanes), Shop(lanes=lanes)]
+        for shop in shops:
+            for number in range(5):
+                shop.world.apply(f"demo{number}")
+        began: list[int] = []
+        turn = 0
+        reconcile = Reconciler.reconcile
+
+        async def recorded(self: Reconciler, key: Key) -> Outcome:
+            began.append(turn)
+            return await reconcile(self, key)
+
+        monkeypatch.setattr(Reconciler, "reconcile", recorded)
+        async with shops[0].open(), shops[1].open():
+            while len(began) < 10:
+                await anyio.lowlevel.checkpoint()
+                turn += 1
+
+        assert len(set(began)) == len(began)
 
     async def test_a_change_of_a_child_leads_to_a_pass_over_its_owner(self):
         shop = Shop()

@@ -593,10 +593,10 @@ class TestWorkers:
 class TestTurns:
     """What arrives while many passes begin waits for one of them, not for those of all workers."""
 
-    @pytest.mark.parametrize("shared", [True, False])
-    async def test_queues_that_share_turns_hand_out_one_key_in_each(self, shared):
-        begin = anyio.Lock(fast_acquire=True)
-        queues = [WorkQueue(VirtualClock(), begin=begin if shared else None) for _ in range(2)]
+    KEYS = tuple(("ns", f"n{number}") for number in range(6))
+
+    async def turns(self, *queues: WorkQueue, workers: int) -> list[int]:
+        """Return the turns of the loop in which keys were handed out to so many workers each."""
         handed_out: list[int] = []
         turn = 0
 
@@ -606,14 +606,41 @@ class TestTurns:
 
         async with anyio.create_task_group() as tasks:
             for queue in queues:
-                for key in (A, B, C):
-                    queue.add(key)
+                for _ in range(workers):
                     tasks.start_soon(work, queue)
-            while len(handed_out) < 6:
+            while len(handed_out) < workers * len(queues):
                 await anyio.lowlevel.checkpoint()
                 turn += 1
+        return handed_out
 
-        assert len(set(handed_out)) == (6 if shared else 3)
+    @pytest.mark.parametrize("at_once", [True, False])
+    async def test_queues_that_share_turns_hand_out_one_key_in_each(self, at_once):
+        begin = anyio.Lock(fast_acquire=True)
+        queues = [WorkQueue(VirtualClock(), begin=begin) for _ in range(2)]
+        for queue in queues:
+            if at_once:
+                queue.add_all(self.KEYS)
+            for key in self.KEYS:
+                queue.add(key)
+
+        turns = await self.turns(*queues, workers=6)
+
+        assert turns == list(range(turns[0], turns[0] + 12))
+
+    async def test_one_that_finds_nothing_takes_no_turn_of_the_others(self):
+        begin = anyio.Lock(fast_acquire=True)
+        busy, other = (WorkQueue(VirtualClock(), begin=begin) for _ in range(2))
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(busy.get)
+            await anyio.wait_all_tasks_blocked()
+            for _ in range(20):
+                busy.add(A)
+            other.add(B)
+            (turn,) = await self.turns(other, workers=1)
+            tasks.cancel_scope.cancel()
+
+        assert turn <= 4
 
 
 class TestReviving:

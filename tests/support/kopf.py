@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 import subprocess
 import sys
 import tempfile
@@ -22,11 +23,11 @@ def cache(name: str, sources: Sequence[Path]) -> Path:
 
 
 def kopf_python() -> Path:
-    """Return the Python of an environment with the pinned kopf, made once.
+    """Return the Python of an environment with the pinned kopf, made once for each Python.
 
     Raises CalledProcessError where it cannot be installed.
     """
-    made = cache("kopf", [REQUIREMENTS])
+    made = cache(f"kopf-{platform.python_version()}", [REQUIREMENTS])
     python = made / "bin" / "python"
     if not python.exists():
         made.parent.mkdir(parents=True, exist_ok=True)

@@ -41,8 +41,12 @@ if TYPE_CHECKING:
 __all__ = ["Applied", "Cluster", "Listing", "connect"]
 
 CONCURRENCY = 32
-"""The most requests at once, about as many as the workers of three controllers in Go have. For the
-same writes, eight cost the API server and etcd more: they gather what arrives together (ADR 36)."""
+"""The most requests at once, about as many as the workers of three controllers in Go have. With
+eight, the API server and etcd need more CPU for the same writes: they gather what arrives together
+(ADR 36)."""
+HTTPX_CONCURRENCY = 8
+"""The most requests at once by httpx's transport, which needs more CPU for each with every other
+one (ADR 29)."""
 CONNECT, POOL = 5.0, 5.0
 """Seconds."""
 LOGIN = 60.0
@@ -61,7 +65,7 @@ async def connect(
     kubeconfig: str | None = None,
     context: str | None = None,
     user_agent: str = "hedgerow",
-    concurrency: int = CONCURRENCY,
+    concurrency: int | None = None,
     timing: Timing | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
     on_exchange: Callable[[str, int, float], object] = unheard,
@@ -69,10 +73,10 @@ async def connect(
 ) -> AsyncGenerator[Cluster]:
     """Log in with the given kubeconfig, `$KUBECONFIG`, `~/.kube/config`, or as the pod.
 
-    It sends nothing to the server yet. At most `concurrency` requests are sent at once; watches do
-    not count. Bytes that the server has not acknowledged after `unacknowledged` seconds are never
-    delivered; 0 leaves this to the kernel. `on_exchange` is that of `Session`; `timing` and
-    `transport` are for tests.
+    It sends nothing to the server yet. At most `concurrency` requests are sent at once, by default
+    as many as the transport is good for; watches do not count. Bytes that the server has not
+    acknowledged after `unacknowledged` seconds are never delivered; 0 leaves this to the kernel.
+    `on_exchange` is that of `Session`; `timing` and `transport` are for tests.
     Raises ConfigError, in one line with the remedy.
     """
     terms = _Terms(
@@ -82,7 +86,7 @@ async def connect(
     session = Session(
         login,
         partial(_log_in, terms, login.context, login.server),
-        concurrency=concurrency,
+        concurrency=concurrency or login.requests.concurrency,
         timing=terms.timing,
         on_exchange=on_exchange,
     )
@@ -98,7 +102,7 @@ class _Terms:
 
     kubeconfig: str | None
     user_agent: str
-    concurrency: int
+    concurrency: int | None
     timing: Timing
     transport: httpx.AsyncBaseTransport | None
     unacknowledged: float
@@ -131,6 +135,12 @@ class Channel:
         self._busy = 0
         self._retired = False
         self.closed = False
+
+    @property
+    def concurrency(self) -> int:
+        """How many requests at once the transport is good for."""
+        ours = transports and isinstance(self._transport, transports.Transport)
+        return CONCURRENCY if ours else HTTPX_CONCURRENCY
 
     @asynccontextmanager
     async def call(self, request: Request, *, read: float) -> AsyncGenerator[httpx.Response]:
@@ -300,7 +310,7 @@ def _transport(
     if login.proxy or transports is None:
         limits = httpx.Limits(
             max_connections=None,
-            max_keepalive_connections=terms.concurrency,
+            max_keepalive_connections=terms.concurrency or HTTPX_CONCURRENCY,
             keepalive_expiry=KEEP,
         )
         return httpx.AsyncHTTPTransport(
@@ -315,7 +325,7 @@ def _transport(
     return transports.Transport(
         url,
         tls=None if url.scheme == "http" else tls,
-        keep=terms.concurrency,
+        keep=terms.concurrency or CONCURRENCY,
         expiry=KEEP,
         options=options,
     )

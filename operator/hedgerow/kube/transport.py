@@ -130,6 +130,9 @@ class Transport(httpx.AsyncBaseTransport):
             self._idle.append(connection)
         else:
             connection.abort()
+        # The one used last is used again, so those of a busier time are at the other end.
+        while self._idle and not self._idle[0].is_young(self._expiry):
+            self._idle.popleft().abort()
 
     def forget(self, connection: Connection) -> None:
         """Take out a connection that is closed."""
@@ -277,8 +280,12 @@ class Connection(asyncio.Protocol):
 
         Bytes that wait to be read are no answer of ours: the server has closed it, or is broken.
         """
-        young = self._loop.time() - self._idle_since < expiry
-        return young and not self._transport.is_closing() and not self._poll.poll(0)
+        usable = self.is_young(expiry) and not self._transport.is_closing()
+        return usable and not self._poll.poll(0)
+
+    def is_young(self, expiry: float) -> bool:
+        """Return whether a connection has been idle for less than `expiry` seconds."""
+        return self._loop.time() - self._idle_since < expiry
 
     def abort(self) -> None:
         """Close at once; bytes that have not been sent yet never are."""

@@ -54,7 +54,7 @@ class Lanes:
     managed: Lane = field(default_factory=Lane)
     stalled: Lane = field(default_factory=Lane)
     begin: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
-    """Held while a pass of any controller begins: `WorkQueue`."""
+    """For the turns in which the passes of all controllers begin: `WorkQueue`."""
 
 
 P = ParamSpec("P")

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 8
 """The most writes of one pass at a time."""
+WAVES = 16
+"""The most writes of all waves of a controller at a time, besides one for each pass."""
 MOST_READS = 8
 """The most reads of one object in one pass; if it changes faster, the next pass goes on."""
 
@@ -104,7 +106,7 @@ class Reconciler:
         """`is_due_after` tells if another resource, whose time has come, waits for this pass."""
         self._is_due_after = is_due_after
         self._in_flight: set[tuple[str, Key, Key]] = set()
-        self._at_once = anyio.CapacityLimiter(AT_ONCE)
+        self._at_once = anyio.CapacityLimiter(WAVES)
         self._held_back: set[Key] = set()
         self._meter = meter or Meters().of(planner.controller.name)
         self._planner = planner
@@ -339,7 +341,7 @@ class Reconciler:
     ) -> None:
         """Make writes or deletions at the same time; if any of them ends the pass, after all.
 
-        All passes together make at most `AT_ONCE` of them besides one each: a request would wait
+        All passes together make at most `WAVES` of them besides one each: a request would wait
         for its turn on its own time. Raises the error that matters most.
         """
         if len(steps) == 1:

@@ -122,7 +122,7 @@ class WorkQueue:
     the number of distinct keys, which is that of resources in the cache. `on_wait` is called with
     the seconds that a ready key waited, `on_retry` at each backoff. No namespace has more than
     `share` passes at a time. `everyone` returns all keys that there are. Of the queues that share
-    `begin`, one key is handed out in each turn of the event loop.
+    `begin`, one key at a time is handed out, and the event loop takes a turn before each.
     """
 
     def __init__(
@@ -191,8 +191,7 @@ class WorkQueue:
             self.add_after(key, barred, is_due=lane is Lane.DUE)
         elif key in self._active:
             self._again[key] = min(lane, self._again.get(key, lane))
-        else:
-            self._enter(key, lane)
+        elif self._enter(key, lane):
             self._rouse()
 
     def add_all(self, keys: Iterable[Key], lane: Lane = Lane.BACKLOG) -> None:
@@ -220,14 +219,16 @@ class WorkQueue:
                 self.add(*self._later.popitem(last=False))
             await anyio.lowlevel.checkpoint()
 
-    def _enter(self, key: Key, lane: Lane) -> None:
+    def _enter(self, key: Key, lane: Lane) -> bool:
+        """Make a key ready; return whether it was not yet, and so needs a worker."""
         before, since = self._lane_of.get(key), self._clock.monotonic()
         if before is not None and before <= lane:
-            return
+            return False
         if before is not None:
             since = self._lanes[before].remove(key)
         self._lane_of[key] = lane
         self._lanes[lane].add(key, since)
+        return before is None
 
     def add_after(self, key: Key, seconds: float, *, is_due: bool = False) -> None:
         """Request a pass in `seconds`; the earliest of several requests counts.
@@ -280,34 +281,48 @@ class WorkQueue:
     async def get(self) -> Key:
         """Wait for a key and return it; `done` must follow. Raises Closed."""
         while True:
-            await self._take_turn()
             self._mature()
-            found = self._pop()
-            if found:
-                key, since = found
-                lane = self._lane_of.pop(key)
-                self._on_wait(self._clock.monotonic() - since)
-                # This pass decides again when the next one is due.
-                self._delayed.pop(key, None)
-                self._due.discard(key)
-                self._barred.pop(key, None)
-                self._active[key] = lane
-                self._passes[key[0]] += 1
-                return key
-            if self._closed:
+            if self._has_ready():
+                await self._take_turn()
+                self._mature()
+                found = self._pop()
+                if found:
+                    return self._hand_out(*found)
+            elif self._closed:
                 raise Closed
-            await self._wait()
+            else:
+                await self._wait()
+
+    def _hand_out(self, key: Key, since: float) -> Key:
+        """Record that a key, which was ready since then, has a pass from now on."""
+        lane = self._lane_of.pop(key)
+        self._on_wait(self._clock.monotonic() - since)
+        # This pass decides again when the next one is due.
+        self._delayed.pop(key, None)
+        self._due.discard(key)
+        self._barred.pop(key, None)
+        self._active[key] = lane
+        self._passes[key[0]] += 1
+        return key
+
+    def _has_ready(self) -> bool:
+        """Return whether there may be a key that may have a pass now."""
+        if self._of_all is not None or self._later:
+            return True
+        return any(lane.has(self._may) for lane in self._lanes.values())
 
     async def _take_turn(self) -> None:
-        """Wait for this queue's turn, and add what was requested for many keys.
+        """Add what was requested for many keys, and wait for this queue's turn.
 
         Passes that find everything settled never wait: those of all workers, one after another,
-        would block the loop. What arrives meanwhile waits for one of them at most.
+        would block the loop. What arrives meanwhile is taken in after one of them.
         """
         try:
-            async with self._begin:
-                await anyio.lowlevel.checkpoint()
             await self._add_later()
+            has_turned = self._begin.locked()  # whoever waits for another has let the loop turn
+            async with self._begin:
+                if not has_turned:
+                    await anyio.lowlevel.checkpoint()
         except BaseException:  # cancelled: another one has to look
             self._rouse()
             raise

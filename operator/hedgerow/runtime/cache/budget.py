@@ -99,9 +99,9 @@ HEAVY: Final = 256 * 1024
 """Bytes of a resource and its children from which its passes run one at a time, and beside the
 loop. A pass over this many takes about 8 ms of CPU; one over a usual BlueGreen, of 45 KiB, 2.
 Their objects are never packed: decoding them would hold the loop."""
-DECODED: Final = 27 * MIB
+DECODED: Final = 25 * MIB
 """Bytes of the objects that stay decoded because somebody asked for them lately: those of about
-600 BlueGreens. A sixth of the budget, if that is less. The others are packed."""
+550 BlueGreens. A sixth of the budget, if that is less. The others are packed."""
 OVERHEAD: Final = 2048
 """Bytes that each object takes besides itself: indices, and what passes remember about it."""
 STUB: Final = 4096
