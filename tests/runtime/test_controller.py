@@ -91,6 +91,27 @@ class TestRunning:
         assert {shop.world.selected(name) for name in heavy} == {"Blue"}
         assert most == 1
 
+    @pytest.mark.usefixtures("on_the_loop")
+    async def test_a_heavy_resource_is_passed_over_if_the_one_before_it_is_no_longer_heavy(
+        self, monkeypatch
+    ):
+        heavy = {"first", "second", "third"}
+        monkeypatch.setattr(Cache, "is_heavy", lambda _, key: key[1] in heavy)
+        shop = Shop()
+        for name in sorted(heavy):
+            shop.world.apply(name)
+
+        async def slowly(sent: Sent) -> None:
+            if sent.writes and "first" in sent.name:
+                await anyio.sleep(1)  # both others are turned away meanwhile
+                heavy.discard("second")
+
+        shop.cluster.before = slowly
+        async with shop.open():
+            await anyio.sleep(3600)
+
+        assert {shop.world.selected(name) for name in ("first", "second", "third")} == {"Blue"}
+
     async def test_of_all_controllers_one_pass_begins_in_each_turn_of_the_loop(self, monkeypatch):
         lanes = Lanes()
         shops = [Shop(lanes=lanes), Shop(lanes=lanes)]

@@ -348,6 +348,7 @@ class ControllerRunner:
             except Closed:
                 return
             lane = self._lane(key)
+            self._lanes.call(but=lane)
             again = partial(self.queue.add, key, self.queue.lane(key))
             if lane and not lane.enter(again, (self, key)):
                 self.queue.done(key)

@@ -39,7 +39,15 @@ class Lane:
     def leave(self) -> None:
         """Leave, and call the one that was turned away first."""
         self._is_taken = False
-        if self._turned_away:
+        self.call()
+
+    def call(self) -> None:
+        """Call the one that was turned away first, if nobody is in.
+
+        Who was called may not need the lane any more: then nobody leaves it, who would call the
+        next one. So whoever begins a pass without it does.
+        """
+        if self._turned_away and not self._is_taken:
             who = next(iter(self._turned_away))
             self._turned_away.pop(who)()
 
@@ -55,6 +63,12 @@ class Lanes:
     stalled: Lane = field(default_factory=Lane)
     begin: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
     """For the turns in which the passes of all controllers begin: `WorkQueue`."""
+
+    def call(self, but: Lane | None) -> None:
+        """Call who waits for a lane that nobody is in, but one."""
+        for lane in (self.managed, self.stalled):
+            if lane is not but:
+                lane.call()
 
 
 P = ParamSpec("P")
