@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
+import itertools
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -100,6 +101,21 @@ def saying(*pieces: bytes, after: Callable[[Peer], object] | None = None) -> Con
             after(peer)
         else:
             await peer.reader.read()
+
+    return talk
+
+
+def together(count: int) -> Conversation:
+    """Answer the first requests of so many connections once all have come, then one by one."""
+    came, meeting = itertools.count(1), anyio.Event()
+
+    async def talk(peer: Peer) -> None:
+        await peer.asked()
+        if next(came) == count:
+            meeting.set()
+        await meeting.wait()
+        await peer.say(OK)
+        await one_by_one(peer)
 
     return talk
 
@@ -331,17 +347,7 @@ class TestConnections:
         assert server.met == 2
 
     async def test_no_more_idle_ones_are_kept_than_was_said(self):
-        meeting = anyio.Event()
-
-        async def talk(peer: Peer) -> None:
-            await peer.asked()
-            if server.met == 4:
-                meeting.set()
-            await meeting.wait()
-            await peer.say(OK)
-            await one_by_one(peer)
-
-        async with between(talk, keep=2) as (server, client):
+        async with between(together(4), keep=2) as (_, client):
             async with anyio.create_task_group() as tasks:
                 for _ in range(4):
                     tasks.start_soon(client.get, "/")
@@ -351,17 +357,7 @@ class TestConnections:
             assert len(client._transport._idle) == 2
 
     async def test_those_of_a_busier_time_are_cut_when_they_are_old(self):
-        meeting = anyio.Event()
-
-        async def talk(peer: Peer) -> None:
-            await peer.asked()
-            if server.met == 4:
-                meeting.set()
-            await meeting.wait()
-            await peer.say(OK)
-            await one_by_one(peer)
-
-        async with between(talk, expiry=60.0) as (server, client):
+        async with between(together(4), expiry=60.0) as (server, client):
             async with anyio.create_task_group() as tasks:
                 for _ in range(4):
                     tasks.start_soon(client.get, "/")
