@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,8 +36,7 @@ def home_of(api: ApiResource, namespace: str, name: str) -> str:
     return name if api.kind == "Namespace" and api.group_version == "v1" else namespace
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectRef:
+class ObjectRef(Struct, frozen=True):
     """One object: its kind, namespace and name, and the uid if it is about one exact object."""
 
     api: ApiResource
@@ -54,8 +54,7 @@ class ObjectRef:
         return home_of(self.api, self.namespace, self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Installation:
+class Installation(Struct, frozen=True):
     """One installation of a program in a cluster: its field managers and its children's labels.
 
     Two installations in one cluster need different instances or different programs: otherwise both

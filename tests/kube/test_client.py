@@ -16,7 +16,7 @@ from hedgerow.kube.client import connect
 from hedgerow.kube.credentials import Bearer
 from hedgerow.kube.errors import ConfigError
 from hedgerow.kube.transport import Transport, encoded
-from hedgerow.kube.wire import APPLY, METADATA, Request
+from hedgerow.kube.wire import APPLY, METADATA, Reply, Request
 from hedgerow_schemas.base import ApiResource
 from kube.fakes import reply, write_kubeconfig
 from kube.pems import certificate, text
@@ -297,6 +297,9 @@ class TestTransport:
             )
             async with channel.call(request_, read=7.0) as response:
                 assert response.status_code == 200
+            sent = transport.sent
+            assert (await channel.answer(request_, read=7.0)).code == 200
+            assert transport.sent[0] == sent[0]
 
         assert ours.sent == theirs.sent
         assert bool(ours.sent[1][-1]) is bool(request_.permit)
@@ -313,6 +316,10 @@ class _Ours(Transport):
         permit = how.get("permit")
         self.sent = content, [how["connect"], how["read"], how["name"], permit and permit()]
         return httpx.Response(200)
+
+    async def answer(self, content: bytes, *, most: int, **how: Any) -> Reply:
+        response = await self.exchange(content, **how)
+        return Reply(response.status_code, [], b"")
 
 
 class _Theirs(httpx.AsyncBaseTransport):

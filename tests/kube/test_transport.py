@@ -8,18 +8,20 @@ import gzip
 import itertools
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import anyio
 import httpx
 import pytest
 
 from hedgerow.kube.sockets import options
-from hedgerow.kube.transport import HEAD_LIMIT, PIECE, READ_AHEAD, Transport
+from hedgerow.kube.transport import HEAD_LIMIT, PIECE, READ_AHEAD, Transport, encoded
+from hedgerow.kube.wire import OverlongError
 from kube.pems import certificate
 
 pytestmark = pytest.mark.anyio
@@ -29,6 +31,9 @@ CHUNKED = (
     b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\nX-A: 2\r\n\r\n"
     b"5;name=value\r\nhello\r\n1\r\n!\r\n0\r\nX-Trailer: yes\r\n\r\n"
 )
+PACKED = {b"content-encoding", b"content-length", b"transfer-encoding"}
+"""Headers that tell how a body was sent, not what it is."""
+MIB = 1024 * 1024
 Conversation = Callable[["Peer"], Awaitable[None]]
 
 
@@ -120,6 +125,37 @@ def together(count: int) -> Conversation:
     return talk
 
 
+class Whole(Transport):
+    """Reads each answer whole, as a session does with all but watches."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        timeout, given = request.extensions.get("timeout", {}), request.extensions
+        body = [piece async for piece in cast("AsyncIterable[bytes]", request.stream)]
+        reply = await self.answer(
+            encoded(request.method.encode(), request.url.raw_path, request.headers.raw, body),
+            most=given.get("most", 64 * MIB),
+            connect=timeout.get("connect"),
+            read=timeout.get("read"),
+            permit=given.get("permit"),
+        )
+        headers = [(k, v) for k, v in reply.headers if k.lower() not in PACKED]
+        return httpx.Response(reply.code, headers=headers, content=reply.content)
+
+
+_way: type[Transport] = Transport
+
+
+@pytest.fixture(params=[Transport, Whole], ids=["streamed", "whole"], autouse=True)
+def way(request, monkeypatch) -> type[Transport]:
+    """The way in which answers are read."""
+    monkeypatch.setitem(globals(), "_way", request.param)
+    return request.param
+
+
+streamed = pytest.mark.parametrize("way", [Transport], indirect=True, ids=["streamed"])
+whole = pytest.mark.parametrize("way", [Whole], indirect=True, ids=["whole"])
+
+
 @asynccontextmanager
 async def between(
     talk: Conversation, *, tls: Path | None = None, keep: int = 8, expiry: float = 60.0
@@ -133,7 +169,7 @@ async def between(
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=server_side)
     server.port = listening.sockets[0].getsockname()[1]
     base = httpx.URL(f"{'https' if tls else 'http'}://127.0.0.1:{server.port}")
-    transport = Transport(base, tls=client_side, keep=keep, expiry=expiry, options=options(15))
+    transport = _way(base, tls=client_side, keep=keep, expiry=expiry, options=options(15))
     timeout = httpx.Timeout(5.0, connect=2.0, read=0.5)
     async with httpx.AsyncClient(transport=transport, base_url=base, timeout=timeout) as client:
         yield server, client
@@ -243,6 +279,51 @@ class TestAnswers:
         async with between(saying(head + body)) as (_, client):
             assert (await client.get("/")).content == b"hello"
 
+    @pytest.mark.parametrize(
+        ("packing", "body"),
+        [
+            (b"gzip", gzip.compress(b"hello" * 9000)[:-12]),
+            (b"gzip", b"hello"),
+            (b"br", b"hello"),
+            (b"gzip, gzip", gzip.compress(gzip.compress(b"hello"))),
+        ],
+        ids=["cut", "no gzip", "another packing", "packed twice"],
+    )
+    @whole
+    async def test_what_cannot_be_unpacked_is_an_error(self, packing, body):
+        told = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n"
+        async with between(saying(told % (packing, len(body)) + body)) as (_, client):
+            with pytest.raises(httpx.DecodingError):
+                await client.get("/")
+
+    @pytest.mark.parametrize(
+        "body", [b"x" * 101, gzip.compress(b"x" * 101)], ids=["plain", "packed"]
+    )
+    @whole
+    async def test_one_with_more_bytes_than_asked_for_is_none(self, body):
+        async def talk(peer: Peer) -> None:
+            packing = b"" if body[:1] == b"x" else b"Content-Encoding: gzip\r\n"
+            while await peer.asked():
+                head = b"HTTP/1.1 403 No\r\n%sContent-Length: %d\r\n\r\n" % (packing, len(body))
+                await peer.say(head + body)
+
+        async with between(talk) as (server, client):
+            with pytest.raises(OverlongError) as found:
+                await client.get("/", extensions={"most": 100})
+            assert found.value.code == 403
+            answer = await client.get("/", extensions={"most": 101})
+            assert (answer.content, server.met) == (b"x" * 101, 1)
+
+    @whole
+    async def test_the_rest_of_one_that_is_too_long_is_not_read(self):
+        talk = saying(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + b"x" * 101)
+        async with between(talk) as (server, client):
+            with pytest.raises(OverlongError):
+                await client.get("/", extensions={"most": 100})
+            server.talk = one_by_one
+            assert (await client.get("/")).content == b"hi"
+            assert server.met == 2
+
 
 class TestSilence:
     async def test_it_is_an_error_after_the_time_that_was_given(self, tls):
@@ -250,6 +331,7 @@ class TestSilence:
             with pytest.raises(httpx.ReadTimeout):
                 await client.get("/", timeout=httpx.Timeout(5.0, read=0.05))
 
+    @streamed
     async def test_it_is_one_in_the_middle_of_a_body_as_well(self):
         async with (
             between(saying(OK[:-1])) as (_, client),
@@ -369,6 +451,7 @@ class TestConnections:
             assert len(idle) == 1
             assert server.met == 4
 
+    @streamed
     async def test_closing_cuts_what_is_open(self, tls):
         opened = anyio.Event()
 
@@ -387,6 +470,7 @@ class TestConnections:
                 await client.get("/")
         gc.collect()  # a ResourceWarning would fail the test
 
+    @streamed
     async def test_a_body_that_is_not_read_to_its_end_closes_it(self):
         async with between(saying(OK[:-1])) as (server, client):
             async with client.stream("GET", "/"):

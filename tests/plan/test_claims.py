@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hedgerow.contract import Claim, Claimable, Desired
 from hedgerow.fields import managed, ownership
@@ -353,7 +354,7 @@ class TestWaiting:
     """A claim that the author allows, and compose holds back."""
 
     POLICY = field_policy_of({"hedgerow.dev/claim": "Deployment/web: spec.replicas"})
-    WAITING = replace(replicas(3), waits="it was taken before")
+    WAITING = dataclasses.replace(replicas(3), waits="it was taken before")
 
     @pytest.fixture(params=[False, True], ids=["of another", "of itself"])
     def stage(self, request) -> Stage:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import lru_cache, partial
 from math import log2
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from plan.growing import (

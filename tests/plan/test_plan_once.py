@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hedgerow.contract import Create, Finalized, Keep
 from hedgerow.objects import controller_reference

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, field_policy_of, unmatched
 from plan import scenery

@@ -33,6 +33,7 @@ from math import log2
 from types import ModuleType
 from typing import Any
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 PACKAGES = (
@@ -177,12 +178,14 @@ def _is(kind: type, kinds: tuple[type, ...]) -> bool:
 
 @functools.cache
 def _reads_deep(module: str | None) -> bool:
-    return str(module).partition(".")[0] in ("json", "pydantic", "pydantic_core")
+    return str(module).partition(".")[0] in ("json", "msgspec", "pydantic", "pydantic_core")
 
 
 def _deep(value: Any) -> int:
     if BaseModel in type(value).__mro__:
         return 1 + sum(map(_deep, value.__dict__.values()))
+    if isinstance(value, Struct):
+        return 1 + sum(_deep(getattr(value, name)) for name in value.__struct_fields__)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
         return 1 + sum(_deep(getattr(value, field.name, None)) for field in fields)

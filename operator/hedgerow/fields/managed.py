@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object, View
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """The writer of one `managedFields` entry; `time` is RFC 3339, empty when unknown."""
 
     manager: str

@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hedgerow.fields.applyconfiguration import item, leave_out, without_nulls
 from hedgerow.fields.canonical import builtin, canonical, identical, same
@@ -66,8 +68,7 @@ _Place = tuple[Any, str] | None
 """A linked path (parent, element): cheap to extend, written out only for reported fields."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """A place where the live object is not what we declare.
 
     lost: not in our entry, or no longer. changed: in our entry, with another value. surplus: in our
@@ -262,8 +263,7 @@ _METADATA_IDENTITY: Final = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What an unforced apply would find.
 
     `owned`: we have an entry. `tracked`: some manager has one. `version_ok`: entry, declaration and
@@ -360,10 +360,10 @@ def items_of_unknown_owner(want: Object, live: Object) -> tuple[Leaf, ...]:
 
     Only lists that are declared, or that are in a declared map, are searched.
     """
-    found = held(live).pairs
-    before = next((one for one in found if is_before_first_apply(one[0])), None)
-    if before is None:
+    if not any(map(is_before_first_apply, managers(live))):
         return ()
+    found = held(live).pairs
+    before = next(one for one in found if is_before_first_apply(one[0]))
     holder, fields = before
     tree = {element: below for element, below in (fields or {}).items() if element not in _NOT_OURS}
     others = Entries(other for other in found if other is not before)
@@ -459,6 +459,8 @@ def with_held_items(
     So we keep declaring such an item as it is. The second result reports each of these items as
     contested by the managers that hold fields in it.
     """
+    if not verdict.leaves:
+        return want, ()
     mine = entry(live, manager) or {}
     others = held(live, but=(manager, ""))
     kept: dict[FieldPath, Leaf] = {}

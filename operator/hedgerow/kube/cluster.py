@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from hedgerow.contract import unreduced
 from hedgerow.kube import adoption, bodies, clientside, fence, reviews, wire
@@ -27,8 +28,7 @@ REHEARSAL_SECONDS = 30.0
 """Seconds for all attempts at a dry run of a client-side apply."""
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """The object on the server after an apply; `created` if it did not exist before."""
 
     object: Object

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import get_close_matches
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import anyio
+from msgspec import Struct
 
 from hedgerow.kube.errors import Forbidden, Garbled, Missing, Unavailable
 from hedgerow_schemas.base import ApiResource, View
@@ -21,8 +21,7 @@ SECONDS = 10.0
 """For the kinds of one group version: the user must not wait for an aggregated API that is down."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """The kind that is meant, `others` with the same name, and group versions that `failed`."""
 
     api: ApiResource
@@ -30,8 +29,7 @@ class Found:
     failed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     api: ApiResource
     names: frozenset[str]
     short: frozenset[str]

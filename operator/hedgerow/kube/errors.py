@@ -26,9 +26,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hedgerow.kube import wire
 
@@ -48,8 +50,7 @@ _PASSING = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """One of `details.causes[]` of a Status; `manager` only for a field manager conflict."""
 
     field: str

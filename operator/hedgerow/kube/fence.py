@@ -76,11 +76,20 @@ def check(request: Request, permit: Permit) -> float:
     return left
 
 
+def before_bytes(request: Request) -> Callable[[], object] | None:
+    """Return what our transport calls just before bytes are sent: it checks the permit, if any.
+
+    The server does not carry out a request without its body. An exception raised here closes the
+    connection.
+    """
+    permit = request.permit
+    return None if permit is None else partial(check, request, permit)
+
+
 def at_the_wire(request: Request) -> dict[str, Any]:
     """Return the extensions by which a transport checks the permit just before bytes are sent.
 
-    The server does not carry out a request without its body. An exception raised here closes the
-    connection. `permit` is for our own transport, `trace` for httpcore's
+    `permit` is for our own transport, `trace` for httpcore's
     (https://www.encode.io/httpcore/extensions/#trace).
     """
     permit = request.permit
@@ -91,4 +100,4 @@ def at_the_wire(request: Request) -> dict[str, Any]:
         if event.endswith(_SENDING):
             check(request, permit)
 
-    return {"trace": trace, "permit": partial(check, request, permit)}
+    return {"trace": trace, "permit": before_bytes(request)}

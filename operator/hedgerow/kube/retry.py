@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
+from msgspec import Struct
 
 from hedgerow.kube.errors import KubeError, Throttled, Unavailable, Unreachable
 
@@ -25,8 +25,7 @@ def _loop_time() -> float:
     return asyncio.get_running_loop().time()
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """The clock and the source of random numbers, which tests replace.
 
     `now` returns seconds of any monotonic clock, `sleep` takes seconds, `draw` returns a number in

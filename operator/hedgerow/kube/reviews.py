@@ -5,9 +5,9 @@ Besides dry runs, only access reviews are POSTed; they are not stored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hedgerow.kube import wire
@@ -34,8 +34,7 @@ REVIEWS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     """A user, as the API server identifies them."""
 
     name: str
@@ -82,8 +81,7 @@ class _Rules(BaseModel):
     incomplete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Rights:
+class Rights(Struct, frozen=True):
     """What we may do in one namespace, or in all; without names of single objects.
 
     If they are `incomplete`, because an authorizer cannot list them, there may be more rights.

@@ -23,7 +23,7 @@ from hedgerow.kube.errors import (
     Untrusted,
 )
 from hedgerow.kube.retry import Timing, pause
-from hedgerow.kube.wire import Answer, Request
+from hedgerow.kube.wire import Answer, Reply, Request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -61,10 +61,14 @@ class Login(Protocol):
         """Whether its connections are closed."""
         ...
 
-    def call(
-        self, request: Request, *, read: float, watch: bool = False
+    async def answer(self, request: Request, *, read: float) -> Reply:
+        """Send a request and return the whole answer. Raises what httpx raises, and Oversized."""
+        ...
+
+    def watch(
+        self, request: Request, *, read: float
     ) -> AbstractAsyncContextManager[httpx.Response]:
-        """Send a request; the response's body is not read yet. Raises what httpx raises."""
+        """Begin a watch; the response's body is not read yet. Raises what httpx raises."""
         ...
 
     async def retire(self) -> None:
@@ -160,28 +164,23 @@ class Session:
     async def _exchange(self, login: Login, request: Request) -> Answer:
         began, code = self._timing.now(), 0
         try:
-            async with login.call(request, read=READ) as response:
-                content = await _content(response, request)
-                code = response.status_code
+            reply = await login.answer(request, read=READ)
+            code = reply.code
         except _LOST as error:
             raise _lost(error, login.server, request) from error
         finally:
             self._on_exchange(request.verb, code, self._timing.now() - began)
-        if not response.is_success:
-            raise _refused(response, content, request)
-        return Answer(
-            response.status_code,
-            content,
-            response.headers.get("Content-Type", ""),
-            wire.warnings(response.headers.get_list("Warning")),
-        )
+        if not _is_success(code):
+            raise _refused(reply, request)
+        told = wire.warnings(reply.header(b"warning"))
+        return Answer(code, reply.content, ", ".join(reply.header(b"content-type")), told)
 
     @asynccontextmanager
     async def stream(
         self, request: Request, *, idle: float
     ) -> AsyncGenerator[AsyncIterator[bytes]]:
         """Open a watch and yield its bytes; raises Dropped if it is cut or silent for `idle`."""
-        login, opened, content = self._login, False, b""
+        login, opened, reply = self._login, False, None
         try:
             async with AsyncExitStack() as stack:
                 response = await self._open(stack, login, request, idle)
@@ -189,11 +188,11 @@ class Session:
                     await stack.aclose()
                     login = self._login
                     response = await self._open(stack, login, request, idle)
-                if response.is_success:
+                if _is_success(response.status_code):
                     opened = True
                     yield response.aiter_bytes()
                 else:
-                    content = await _content(response, request)
+                    reply = await whole(response, request)
         except _LOST as error:
             if opened:
                 raise _dropped(error, login.server, request, idle) from error
@@ -201,8 +200,8 @@ class Session:
             if isinstance(lost, Untrusted):
                 await self._renew(login)
             raise lost from error
-        if not opened:
-            raise _refused(response, content, request)
+        if reply is not None:
+            raise _refused(reply, request)
 
     async def _open(
         self, stack: AsyncExitStack, login: Login, request: Request, idle: float
@@ -211,8 +210,8 @@ class Session:
         began, code = self._timing.now(), 0
         try:
             with anyio.move_on_after(READ):
-                call = login.call(request, read=idle, watch=True)
-                response = await stack.enter_async_context(call)
+                watch = login.watch(request, read=idle)
+                response = await stack.enter_async_context(watch)
                 code = response.status_code
                 return response
         finally:
@@ -250,21 +249,35 @@ class Session:
             await login.aclose()
 
 
-async def _content(response: httpx.Response, request: Request) -> bytes:
-    """Return a response's body; raises Oversized if it has too many bytes."""
-    pieces, size, most = list[bytes](), 0, request.most or wire.ANSWER_LIMIT
+async def whole(response: httpx.Response, request: Request) -> Reply:
+    """Return a response with its body; raises Oversized, and what httpx raises."""
+    pieces, size, most = list[bytes](), 0, limit(request)
     async for piece in response.aiter_bytes():
         size += len(piece)
         if size > most:
-            said = f"the server's answer has more than {most // 1024**2} MiB, and no more is read"
-            raise Oversized(said, code=response.status_code, request=str(request))
+            raise oversized(response.status_code, request)
         pieces.append(piece)
-    return b"".join(pieces)
+    return Reply(response.status_code, response.headers.raw, b"".join(pieces))
 
 
-def _refused(response: httpx.Response, content: bytes, request: Request) -> KubeError:
-    after = wire.seconds(response.headers.get("Retry-After"))
-    return errors.from_answer(response.status_code, content, after=after, request=str(request))
+def limit(request: Request) -> int:
+    """Return the most bytes of a request's answer, unpacked."""
+    return request.most or wire.ANSWER_LIMIT
+
+
+def oversized(code: int, request: Request) -> Oversized:
+    """Return the error of an answer with more bytes than that."""
+    said = f"the server's answer has more than {limit(request) // 1024**2} MiB, and no more is read"
+    return Oversized(said, code=code, request=str(request))
+
+
+def _is_success(code: int) -> bool:
+    return HTTPStatus.OK <= code < HTTPStatus.MULTIPLE_CHOICES
+
+
+def _refused(reply: Reply, request: Request) -> KubeError:
+    after = wire.seconds(", ".join(reply.header(b"retry-after")))
+    return errors.from_answer(reply.code, reply.content, after=after, request=str(request))
 
 
 def _lost(error: Exception, server: str, request: Request) -> KubeError:

@@ -8,6 +8,7 @@ write here, and an answer that arrives at once is one wake-up. The parser is llh
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections import deque
 from select import POLLIN, poll
 from socket import SOCK_STREAM
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, cast
 import anyio
 import httptools
 import httpx
+
+from hedgerow.kube.wire import OverlongError, Reply
 
 if TYPE_CHECKING:
     import socket
@@ -43,6 +46,7 @@ EYEBALLS = 0.25
 """Seconds after which the server's next address is tried beside the first one (RFC 8305)."""
 _FINAL = 200
 """Answers with a lower code only announce the real one (RFC 9110, 15.2)."""
+_GZIP = 16 + zlib.MAX_WBITS
 _BROKEN = (httptools.HttpParserError, httptools.HttpParserUpgrade)
 
 
@@ -116,6 +120,36 @@ class Transport(httpx.AsyncBaseTransport):
             raise
         body = _Body(self, connection)
         return httpx.Response(connection.status, headers=connection.headers, stream=body)
+
+    async def answer(
+        self,
+        content: bytes,
+        *,
+        most: int,
+        connect: float | None,
+        read: float | None,
+        name: str = "",
+        permit: Callable[[], object] | None = None,
+    ) -> Reply:
+        """Send what `encoded` returns, and return the whole answer, unpacked.
+
+        Raises as `exchange` does, and OverlongError if the body has more than `most` bytes. It
+        makes no `httpx.Response`, which with its headers and streams takes a third of the CPU of an
+        exchange.
+        """
+        connection = self._kept() or await self._connect(name or self._host, connect)
+        try:
+            await connection.send(content, permit, read)
+            pieces, left = list[bytes](), most
+            while piece := await connection.read():
+                left -= len(piece)
+                if left < 0:
+                    raise OverlongError(connection.status)
+                pieces.append(piece)
+            reply = Reply(connection.status, connection.headers, b"".join(pieces))
+        finally:
+            self.release(connection)
+        return _unpacked(reply, most)
 
     async def aclose(self) -> None:
         """Cut every connection."""
@@ -461,6 +495,25 @@ class _Body(httpx.AsyncByteStream):
         connection, self._connection = self._connection, None
         if connection:
             self._transport.release(connection)
+
+
+def _unpacked(reply: Reply, most: int) -> Reply:
+    """Return an answer with its body unpacked. Raises OverlongError, httpx.DecodingError."""
+    packing = reply.header(b"content-encoding")
+    if not (packing and reply.content):
+        return reply
+    if packing != ["gzip"]:
+        raise httpx.DecodingError(f"an answer in {', '.join(packing)}, which was not asked for")
+    inflater = zlib.decompressobj(_GZIP)
+    try:
+        content = inflater.decompress(reply.content, most + 1)
+    except zlib.error as error:
+        raise httpx.DecodingError(str(error)) from error
+    if len(content) > most:
+        raise OverlongError(reply.code)
+    if not inflater.eof:
+        raise httpx.DecodingError("the packed body has no end")
+    return reply._replace(content=content)
 
 
 def _pieces(content: bytes) -> Iterator[bytes]:

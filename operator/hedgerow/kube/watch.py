@@ -7,8 +7,9 @@ arrival) to (outcome, phase), modelled after kube-rs's watcher.
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never
+
+from msgspec import Struct, field
 
 from hedgerow.contract import unreduced
 from hedgerow.kube.errors import (
@@ -36,8 +37,7 @@ PATIENCE = 3
 """If a watch is cut more often than this in a row, soon after it is opened, it is a problem."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """All objects as of `version`; any other object that the consumer has was deleted.
 
     `told` are the namespaces and names of objects that `on_listed` was already called with.
@@ -51,8 +51,7 @@ class Snapshot:
     rewound: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Struct, frozen=True):
     """One object was created, changed or deleted; `object` is its last state."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
@@ -60,16 +59,14 @@ class Changed:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bookmark:
+class Bookmark(Struct, frozen=True):
     """All events up to `version` were sent; `synced` ends the initial events of a WatchList."""
 
     version: str
     synced: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The objects of one kind as of `version`, each with its apiVersion and kind."""
 
     items: tuple[Object, ...]
@@ -79,15 +76,13 @@ class Listing:
 WatchEvent = Changed | Bookmark
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """The server ended the watch normally after `lasted` seconds."""
 
     lasted: float
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """The list or the watch failed after `lasted` seconds."""
 
     error: KubeError
@@ -97,8 +92,7 @@ class Failed:
 Arrival = Listing | Changed | Bookmark | Ended | Failed
 
 
-@dataclass(frozen=True, slots=True)
-class Filling:
+class Filling(Struct, frozen=True):
     """No Snapshot was passed on yet: a WatchList if `streaming`, else a paged list comes next.
 
     `items` is filled in place: copying it for each initial event would take quadratic time. `told`
@@ -112,8 +106,7 @@ class Filling:
     told: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
+class Live(Struct, frozen=True):
     """A Snapshot was passed on, and all events since then up to `version`."""
 
     version: str
@@ -124,8 +117,7 @@ class Live:
 Phase = Filling | Live
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What an arrival means: an event to pass on, a problem to report, a restart after `wait`.
 
     `wait` is in seconds; None while the stream goes on.
@@ -250,8 +242,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
+class _Subject(Struct, frozen=True):
     """What is watched, and how long a silence may be."""
 
     api: ApiResource

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from hedgerow.fields.redaction import both
 from hedgerow.objects import ObjectRef
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource
 
 
-@dataclass(frozen=True, slots=True)
-class SettledChild:
+class SettledChild(Struct, frozen=True):
     """A child that was settled: a digest of its declaration, and which content it had.
 
     `content_version` is that of `PlanInput`. `contested` and `rewritten` are the leaves that
@@ -37,8 +38,7 @@ class SettledChild:
     rewritten: tuple[Leaf, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ChildHistory:
+class ChildHistory(Struct, frozen=True):
     """What earlier passes learned about one child; an empty one is safe, but costs more work.
 
     `settled`: the child when it was last settled. `restored`: when each vanished field was put
@@ -60,8 +60,7 @@ class ChildHistory:
 NO_HISTORY: Final = ChildHistory()
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """All writes that are needed now, and what planning found.
 
     `rewritten` has a line for each declared field that mutating admission changed, `unmatched` for
@@ -84,8 +83,7 @@ class Plan:
         return (*self.writes, *self.deletions)
 
 
-@dataclass(frozen=True, slots=True)
-class PlanInput:
+class PlanInput(Struct, frozen=True):
     """The input of a plan: the owner, the live objects, and the history.
 
     `live`: the owner's children by kind and name, and the objects that it may claim fields of; a
@@ -115,12 +113,14 @@ class PlanInput:
     finalizer: str = ""
     blind: bool = False
     expired: frozenset[ChildId] = frozenset()
-    _known: Mapping[tuple[str, str], ContestedField] = field(init=False, repr=False, compare=False)
+    _known: Mapping[tuple[str, str], ContestedField] = field(
+        default_factory=dict[tuple[str, str], ContestedField]
+    )
 
     def __post_init__(self) -> None:
         """Index the fields that are already reported."""
         known = {(old.object, old.path): old for old in self.reported}
-        object.__setattr__(self, "_known", known)
+        force_setattr(self, "_known", known)
 
     @property
     def field_manager(self) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from msgspec import Struct
 
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.paths import is_map
@@ -40,8 +41,7 @@ class Family(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Oversize:
+class Oversize(Struct, frozen=True):
     """Why only a part of an object is cached; `weight` and `most` are bytes of memory.
 
     `of` says what exceeds `most`: this one object, or the sum of all cached objects.

@@ -5,10 +5,11 @@ There is no write for a child that is settled or is being deleted, or whose name
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from hedgerow.contract import Absent, Apply, Create, Desired, Finalized, Keep
 from hedgerow.fields import managed, ownership

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec import Struct
 from pydantic import ConfigDict, ValidationError
 
 from hedgerow.fields import ownership
@@ -29,8 +29,7 @@ MOST_LISTINGS = 4
 """How often conflicts in the status itself are added to its list; later ones are only counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """The status to apply, or None if the live one is up to date, and all contested fields.
 
     `listed` are the contested fields that the status lists.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic_core import to_json
+from msgspec import Struct
+from msgspec.json import Encoder
+from msgspec.structs import replace
+from pydantic_core import to_jsonable_python
 
 from hedgerow.fields import managed, ownership
 from hedgerow.fields.ownership import covers
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource, Object
 
 
+_JSON: Final = Encoder(enc_hook=to_jsonable_python)
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -163,17 +166,16 @@ def content(obj: Mapping[str, Any]) -> tuple[Any, ...]:
 def checksum(*parts: Any) -> str:
     """Return a short digest of JSON values, to compare within one process.
 
-    It is ten times faster than `digest`, but depends on the order of the keys.
+    It is twenty times faster than `digest`, but depends on the order of the keys.
     """
-    return hashlib.blake2b(to_json(parts), digest_size=8).hexdigest()
+    return hashlib.blake2b(_JSON.encode(parts), digest_size=8).hexdigest()
 
 
 ChildId = tuple[str, str]
 """Kind and name of a child; it is in its owner's namespace."""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """One apply to make: `create` means create-only, else `body` has the observed uid.
 
     `fingerprint` is a digest of this write and of the object without its status; refusals are
@@ -272,8 +274,7 @@ def wave(requests: Sequence[Write | Deletion]) -> tuple[Write | Deletion, ...]:
     return tuple(ready or writes[:1])
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(Struct, frozen=True):
     """One object to prune, with the observed uid and version.
 
     `declared` is the declaration with which it is made anew, if it is.

@@ -22,6 +22,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from hedgerow.fields.managed import entries
 from hedgerow.fields.paths import SELF, Tree, remembered, show
 from hedgerow.fields.sets import FieldPath, is_key
@@ -100,8 +102,7 @@ class FieldPolicyError(ValueError):
     """An annotation that cannot be read; the text names the annotation and the invalid part."""
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyEntry:
+class PolicyEntry(Struct, frozen=True):
     """One pattern: the objects and the field that it covers; `text` is as the user wrote it."""
 
     kind: str
@@ -170,7 +171,8 @@ NO_FIELD_POLICY: Final = FieldPolicy()
 
 def field_policy_of(annotations: Mapping[str, str]) -> FieldPolicy:
     """Return the policy in a resource's annotations. Raises FieldPolicyError if it is malformed."""
-    return FieldPolicy(_read(annotations, YIELD), _read(annotations, CLAIM))
+    yields, claims = _read(annotations, YIELD), _read(annotations, CLAIM)
+    return FieldPolicy(yields, claims) if yields or claims else NO_FIELD_POLICY
 
 
 def claims_refused(namespace: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
 
 from hedgerow.fields import managed, ownership
 from hedgerow.kube.errors import Conflict, KubeError
@@ -24,8 +25,7 @@ USUAL, PATIENT = 10.0, 50.0
 """Seconds for all attempts of an apply together; the API server itself gives up after 60."""
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """The response to an apply: the object, and whether it was created, configured or unchanged.
 
     `mark` is how the server respelled it, if the object does not carry that. `settled`: nothing is

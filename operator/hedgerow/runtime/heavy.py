@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import sys
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import anyio
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -52,8 +52,7 @@ class Lane:
             self._turned_away.pop(who)()
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(Struct, frozen=True):
     """One lane for resources that are managed, one for those that are too large to be.
 
     For the latter only a status is written, but the API server takes seconds for that.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from hedgerow.contract import Controller, Desired, Key, Observed
@@ -45,8 +46,7 @@ ROOM_AGAIN = timedelta(seconds=60)
 """Time until the next check whether there is room for what was left out of the caches."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """What the caches hold at one time: resource, plan input, desired state, and plan."""
 
     live: Object
@@ -59,8 +59,7 @@ class Observation:
     """Whether the resource could be read; otherwise it is unknown what it declares."""
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedObjects:
+class _CachedObjects(Struct, frozen=True):
     """The cached objects at one instant, and the children whose last write was refused."""
 
     live: Object
@@ -74,8 +73,7 @@ class _CachedObjects:
     in_use: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourcePlanner:
+class ResourcePlanner(Struct, frozen=True, kw_only=True):
     """Plans the resources of one controller from its caches.
 
     `is_terminating` returns whether a namespace is being deleted, `allows_claims` whether it allows
@@ -346,7 +344,7 @@ class ResourcePlanner:
             return None, None
         if allowed:
             return field_policy, None
-        return replace(field_policy, claims=()), Problem("ClaimRefused", claims_refused(namespace))
+        return FieldPolicy(field_policy.yields), Problem("ClaimRefused", claims_refused(namespace))
 
     def _scene(self, live: Object, state: ResourceState, before: Status) -> PlanInput:
         meta = metadata(live)

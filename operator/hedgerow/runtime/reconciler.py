@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import anyio
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace
 
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing
 from hedgerow.objects import ObjectRef, annotation, is_terminating, metadata
@@ -61,8 +63,7 @@ MOST_READS = 8
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """How a pass ended: whether to retry it with backoff, and when the next one is due anyway.
 
     `refused`: a request was refused and has a backoff of its own, which `requeue_after` includes.

@@ -7,12 +7,12 @@ webhook or a missing right may be fixed without any watch event.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 from typing import TYPE_CHECKING
 
 import structlog
+from msgspec import Struct
 
 from hedgerow.kube import errors
 
@@ -77,8 +77,7 @@ class Follow(Enum):
     END = "nothing: it is there already, or its namespace ends"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """What follows a refusal, and what a user sees of it.
 
     `reason` is that of the resource's `Ready` condition, and of `Stalled` if waiting may not help.
@@ -145,8 +144,7 @@ def rule(request: Request, error: KubeError) -> Rule:
     return TABLE[answer(error)][request]
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """One request that was refused, and when it may be sent again.
 
     `fingerprint` identifies the exact request: a different one to the same target does not wait.

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hedgerow.cli.plan.forecast import (
     Forecast,
@@ -68,7 +69,7 @@ class TestYielded:
     def told(self, desired: Desired, **others: Any) -> list[tuple[str, str, str]]:
         theirs = {**WANT, "data": {**DATA, "a": "theirs"}}
         there = live(theirs, entry({**WANT, "data": {"a": "theirs"}}, "other"))
-        made = replace(
+        made = structs.replace(
             plan_input(there), field_policy=field_policy_of({YIELD: "ConfigMap/*: data.a"})
         )
         return [(h.object, h.path, h.manager) for h in yielded(made, desired)]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from cli.tree import kin
 from cli.tree.kin import contested, owned, pod, tree
@@ -49,7 +50,9 @@ class TestNews:
     def test_who_changed_it(self):
         deployment = tree().children[0]
         assert deployment.changed is not None
-        later = replace(deployment.changed, manager="kubectl-set", time="2026-01-01T13:00:00Z")
+        later = structs.replace(
+            deployment.changed, manager="kubectl-set", time="2026-01-01T13:00:00Z"
+        )
 
         assert told(tree(), edited(tree(), "web", changed=later)) == [
             "Deployment/web: changed by kubectl-set"

@@ -30,8 +30,8 @@ from hedgerow import app
 from hedgerow.kube import client
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.retry import Timing
-from hedgerow.kube.session import Session, unheard
-from hedgerow.kube.wire import Request
+from hedgerow.kube.session import Session, unheard, whole
+from hedgerow.kube.wire import Reply, Request
 from hedgerow.process import leadership
 from hedgerow.runtime import clock as clocks
 from hedgerow.runtime.leaderelection import elector, thread
@@ -59,8 +59,17 @@ class Login:
     def __init__(self, process: Process) -> None:
         self._process, self._life = process, process.life
 
-    def call(
-        self, request: Request, *, read: float, watch: bool = False
+    async def answer(self, request: Request, *, read: float) -> Reply:
+        async with self._call(request, read=read, watch=False) as response:
+            return await whole(response, request)
+
+    def watch(
+        self, request: Request, *, read: float
+    ) -> AbstractAsyncContextManager[httpx.Response]:
+        return self._call(request, read=read, watch=True)
+
+    def _call(
+        self, request: Request, *, read: float, watch: bool
     ) -> AbstractAsyncContextManager[httpx.Response]:
         if self._process.life != self._life:
             raise httpx.ConnectError("the process is dead")

@@ -121,8 +121,8 @@ MUTANTS = (
     Mutant(
         "a watch that is silent is waited for",
         "hedgerow.kube.session",
-        "call = login.call(request, read=idle, watch=True)",
-        "call = login.call(request, read=1e9, watch=True)",
+        "watch = login.watch(request, read=idle)",
+        "watch = login.watch(request, read=1e9)",
         "cronjob-guarded: silent of Job at write 6",
     ),
     Mutant(

@@ -133,6 +133,34 @@ class TestStore:
 
         assert store.get(("ns", "n0")) is first
 
+    def test_of_a_list_that_has_no_room_the_first_ones_stay_decoded_until_they_are_asked_for(self):
+        store, budget = packing_store()
+        names = [f"n{number:02}" for number in range(20)]
+        store.meet({**thing(names[0]), "text": "x" * 1000})
+        budget.most_decoded = 10 * budget.weight
+
+        for name in names[1:]:
+            store.meet({**thing(name), "text": "x" * 1000})
+
+        def decoded() -> list[str]:
+            return [name for name in names if store.peek(("ns", name)) is store.peek(("ns", name))]
+
+        assert decoded() == names[:10]
+        for name in names[:10]:
+            store.get(("ns", name))
+        store.get(("ns", names[10]))
+        assert decoded() == names[1:11]
+
+    def test_what_is_written_while_a_list_has_no_room_stays_decoded(self):
+        store, budget = packing_store()
+        for number in range(5):
+            store.meet({**thing(f"n{number}"), "text": "x" * 1000})
+        budget.most_decoded = budget.weight // 3
+
+        store.absorb({**thing("n1", 9), "text": "x" * 1000})
+
+        assert store.peek(("ns", "n1")) is store.peek(("ns", "n1"))
+
     def test_over_the_budget_all_is_packed_before_anything_is_left_out(self):
         budget = Budget(400_000)
         store = Store({"owner": owners}, Scale(budget, family_of, manager="m"))

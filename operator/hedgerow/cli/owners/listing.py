@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
 from pydantic_core import to_json
 
 from hedgerow.cli.owners.disputes import NO_DISPUTES

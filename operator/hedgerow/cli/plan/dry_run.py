@@ -7,8 +7,10 @@ dry runs, and otherwise the real objects.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from hedgerow.cli.plan.forecast import Refusal
 from hedgerow.cli.plan.merge import merge, taken

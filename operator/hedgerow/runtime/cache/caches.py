@@ -7,6 +7,8 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from hedgerow.contract import unreduced
 from hedgerow.fields import managed
 from hedgerow.objects import Installation, controller_of, metadata
@@ -28,8 +30,7 @@ CLAIMANT = "hedgerowClaimant"
 """A top-level field that no object of the API has; a reduced object keeps its claimant in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One watch and the store it feeds.
 
     `relation` is set for objects that are only read, `claimable` for those that may be claimed.

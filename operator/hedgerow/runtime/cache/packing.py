@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from pydantic_core import from_json, to_json
+from msgspec import json
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
@@ -23,7 +23,7 @@ class Packing:
 
     def pack(self, obj: Object) -> bytes:
         """Return an object as bytes; the first one becomes the example."""
-        text = to_json(obj)
+        text = json.encode(obj)
         self._example = self._example or text
         deflater = zlib.compressobj(_FASTEST, wbits=_RAW, zdict=self._example)
         return deflater.compress(text) + deflater.flush()
@@ -31,4 +31,4 @@ class Packing:
     def unpack(self, packed: bytes) -> Object:
         """Return the object that was packed."""
         inflater = zlib.decompressobj(_RAW, zdict=self._example)
-        return from_json(inflater.decompress(packed))
+        return json.decode(inflater.decompress(packed))

@@ -156,7 +156,7 @@ class Store:
         """
         key = key_of(obj)
         self._older.pop(key, None)
-        change = self._take(obj)
+        change = self._take(obj, listed=True)
         if change is None and obj != self._decoded(self._entries[key]):
             self._older[key] = obj
         return change
@@ -187,7 +187,7 @@ class Store:
             self.rewound, self.version = True, 0
         told = max(self.version, told)
         for keys in _parts(fresh):
-            taken = (self._take(fresh[key], anyway=rewound) for key in keys)
+            taken = (self._take(fresh[key], anyway=rewound, listed=True) for key in keys)
             yield [change for change in taken if change]
         for keys in _parts(self._entries):
             gone = (key for key in keys if key not in fresh and key not in met)
@@ -272,8 +272,11 @@ class Store:
             return None
         return self._forgotten(key, entry)
 
-    def _take(self, obj: Object, *, anyway: bool = False) -> Change | None:
-        """Store an object if it is newer than the cached one; `anyway`: if it differs at all."""
+    def _take(self, obj: Object, *, anyway: bool = False, listed: bool = False) -> Change | None:
+        """Store an object if it is newer than the cached one; `anyway`: if it differs at all.
+
+        One that is `listed` is of a list, not of an event or of an answer.
+        """
         key = key_of(obj)
         entry = self._entries.get(key)
         if entry is not None and not anyway and not entry.is_older(obj):
@@ -282,7 +285,7 @@ class Store:
         if anyway and old == obj:
             return None
         if self._scale is not None:
-            obj = self._scale.weigh((self, key), obj)
+            obj = self._scale.weigh((self, key), obj, listed=listed)
         content_version = change = next(self._changes)
         if entry is not None and old is not None and content(old) == content(obj):
             content_version = entry.content_version

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
+from msgspec.structs import replace
 
 from hedgerow.contract import Notice
 from hedgerow.fields.managed import managers
