@@ -271,13 +271,20 @@ class TestAnswers:
 
         assert server.met == 2
 
-    async def test_a_packed_one_is_unpacked(self):
+    @pytest.mark.parametrize(
+        "packing", [b"gzip", b"GZIP", b"gzip \t", b"identity, gzip", b"gzip,"], ids=str
+    )
+    async def test_a_packed_one_is_unpacked(self, packing):
         body = gzip.compress(b"hello")
-        head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(
-            body
-        )
-        async with between(saying(head + body)) as (_, client):
+        told = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n"
+        async with between(saying(told % (packing, len(body)) + body)) as (_, client):
             assert (await client.get("/")).content == b"hello"
+
+    @pytest.mark.parametrize("packing", [b"", b"identity", b"Identity"], ids=str)
+    async def test_one_that_is_not_packed_is_taken_as_it_is(self, packing):
+        head = b"HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: 2\r\n\r\n" % packing
+        async with between(saying(head + b"hi")) as (_, client):
+            assert (await client.get("/")).content == b"hi"
 
     @pytest.mark.parametrize(
         ("packing", "body"),

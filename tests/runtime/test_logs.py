@@ -58,9 +58,20 @@ class TestJson:
         logs.configure("json")
 
         structlog.get_logger().info("odd", value={1}, text="ünï")
+        structlog.get_logger().info("plain", value={1})
+
+        assert [json.loads(line)["value"] for line in said()] == ["{1}", "{1}"]
+
+    @pytest.mark.parametrize("text", ["a\nb", "\x7f", "\x9b31m", "ünï", "\u2028", "\ud800", "\x00"])
+    def test_each_line_is_printable_ascii(self, said, text):
+        logs.configure("json")
+
+        structlog.get_logger().info("odd", text=text)
 
         (line,) = said()
-        assert json.loads(line)["value"] == "{1}"
+        assert line.isascii()
+        assert line.isprintable()
+        assert json.loads(line)["text"] == text
 
     def test_elsewhere_than_on_a_terminal_auto_means_json(self, said):
         logs.configure()

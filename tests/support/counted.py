@@ -37,9 +37,9 @@ from msgspec import Struct
 from pydantic import BaseModel
 
 PACKAGES = (
-    "hedgerow.cli", "hedgerow.contract", "hedgerow.controllers", "hedgerow.fields",
-    "hedgerow.objects", "hedgerow.plan", "hedgerow.serving.admission", "hedgerow.validation",
-    "hedgerow_schemas",
+    "hedgerow.cli", "hedgerow.contract", "hedgerow.controllers", "hedgerow.encoding",
+    "hedgerow.fields", "hedgerow.objects", "hedgerow.plan", "hedgerow.serving.admission",
+    "hedgerow.validation", "hedgerow_schemas",
 )  # fmt: skip
 _COUNTER = "_counter_"
 _SIZED = (list, tuple, dict, set, frozenset, deque, KeysView, ValuesView, ItemsView)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from hedgerow.encoding import decode
 from hedgerow.kube import errors, wire
 from hedgerow.kube.errors import Garbled, Invalid, Oversized
 from hedgerow.kube.watch import Bookmark, Changed, WatchEvent
@@ -51,7 +52,7 @@ _SYNCED = "k8s.io/initial-events-end"
 def json(answer: Answer, request: Request) -> Any:
     """Return a JSON answer as a value; raises Garbled."""
     try:
-        return wire.decode(answer.content)
+        return decode(answer.content)
     except ValueError as error:
         raise Garbled(f"the answer is no JSON: {error}", request=str(request)) from error
 
@@ -75,7 +76,7 @@ def lines(splitter: wire.Lines, chunk: bytes, request: Request) -> list[bytes]:
 def event(line: bytes, request: Request) -> WatchEvent:
     """Return the event in one line of a watch; raises Garbled, and the error of an ERROR event."""
     try:
-        return _event(wire.decode(line), request)
+        return _event(decode(line), request)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # The line may have a Secret's values.
         told = f"the watch sent no event, but a line of {len(line)} bytes"

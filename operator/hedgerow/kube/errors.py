@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from hedgerow.kube import wire
+from hedgerow.encoding import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -234,7 +234,7 @@ _BY_CODE: Mapping[int, type[KubeError]] = {
 def from_answer(code: int, content: bytes, *, after: float = 0.0, request: str = "") -> KubeError:
     """Return the error of an HTTP answer outside 200 to 299; `content` may be anything."""
     try:
-        status = _mapping(wire.decode(content))
+        status = _mapping(decode(content))
     except ValueError:
         status = {}
     if status.get("kind") != "Status":
@@ -321,7 +321,7 @@ def _manager(message: str) -> str:
     if found is None:
         return message
     try:
-        return str(wire.decode(found[1].encode()))
+        return str(decode(found[1].encode()))
     except ValueError:
         return found[1][1:-1]
 

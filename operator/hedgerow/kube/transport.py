@@ -499,10 +499,11 @@ class _Body(httpx.AsyncByteStream):
 
 def _unpacked(reply: Reply, most: int) -> Reply:
     """Return an answer with its body unpacked. Raises OverlongError, httpx.DecodingError."""
-    packing = reply.header(b"content-encoding")
+    told = ",".join(reply.header(b"content-encoding")).split(",")
+    packing = [name for one in told if (name := one.strip().lower()) not in ("", "identity")]
     if not (packing and reply.content):
         return reply
-    if packing != ["gzip"]:
+    if packing not in (["gzip"], ["x-gzip"]):
         raise httpx.DecodingError(f"an answer in {', '.join(packing)}, which was not asked for")
     inflater = zlib.decompressobj(_GZIP)
     try:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from msgspec import Struct
-from msgspec.json import Decoder
 from pydantic_core import to_json
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ PAGE_LIMIT = 2 * 1024 * 1024
 """Bytes of a page of a list. The whole page is decoded at once, which takes up to 24 times as much
 memory, and blocks the event loop for about 50 ms."""
 
-_JSON = Decoder[Any]()
 _PLAIN_STEP = re.compile(r"[\w-][\w.~-]*", re.ASCII).fullmatch
 _UNPRINTABLE = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbf[\xbe\xbf]")
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
@@ -109,14 +107,6 @@ def encode(body: Mapping[str, Any]) -> bytes:
     these few characters are escaped. Raises ValueError for a lone surrogate.
     """
     return _UNPRINTABLE.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), to_json(body))
-
-
-def decode(content: bytes) -> Any:
-    """Return decoded JSON; raises ValueError. Equal keys share one string; values do not."""
-    try:
-        return _JSON.decode(content)
-    except RecursionError as error:
-        raise ValueError(str(error)) from error
 
 
 def path(api: ApiResource, namespace: str = "", name: str = "", subresource: str = "") -> str:

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 import anyio
 import httpx
 
+from hedgerow.encoding import decode
 from hedgerow.kube import fence, wire
 from hedgerow.kube.wire import Request
 from hedgerow.testing.memory import kinds
@@ -360,7 +361,7 @@ class ApiServer:
         number, now = len(self.exchanges), anyio.current_time()
         steps = [unquote(step) for step in request.path.split("/")[1:]]
         root, steps = steps[0], steps[1:]
-        body = wire.decode(request.content) if request.content else {}
+        body = decode(request.content) if request.content else {}
         verb = {"apply": "apply", "delete": "delete", "watch": "watch"}.get(request.verb, "read")
         version = steps[0] if root == "api" else "/".join(steps[:2])
         steps = steps[1:] if root == "api" else steps[2:]

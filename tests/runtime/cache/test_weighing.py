@@ -62,15 +62,40 @@ class TestWeight:
         assert weight(short) > 20 * weight(long)
 
 
+TEXTS = {
+    "commas": "a,b," * 10_000,
+    "JSON in a string": str(to_json(SHAPES["env"][:1000]), "ascii"),
+    "ASCII and one wide letter": "x" * 70_000,
+}
+SMALL_TEXTS = {
+    "a few commas": "a,b," * 500,
+    "a little JSON in a string": str(to_json(SHAPES["env"][:60]), "ascii"),
+}
+
+
 class TestWeightOf:
-    def test_an_object_is_weighed_by_its_bytes(self):
+    @pytest.mark.parametrize("text", TEXTS)
+    def test_what_is_in_strings_does_not_count_as_maps_and_lists(self, text):
+        obj = {"data": {"key": TEXTS[text]}, "metadata": {"annotations": {"mood": "\U0001f600"}}}
+
+        assert taken(obj) * 0.9 <= weight_of(obj) <= taken(obj) * 1.1
+
+    @pytest.mark.parametrize("text", SMALL_TEXTS)
+    def test_in_small_objects_it_counts_for_little(self, text):
+        obj = {"data": {"key": SMALL_TEXTS[text]}}
+
+        assert weight_of(obj) <= 10 * len(to_json(obj))
+
+    def test_an_object_with_too_many_values_is_weighed_by_its_bytes(self):
         large = {"env": SHAPES["env"]}
 
         assert weight_of(large) == weight(to_json(large))
 
-    def test_it_tells_about_the_same_for_the_items_of_any_object(self):
-        once, twice = (
-            {"env": [{"name": f"A{n}", "value": "x"} for n in range(size)]} for size in (600, 1200)
+    @pytest.mark.parametrize("size", [25, 100, 200, 600])
+    def test_it_tells_about_the_same_on_both_sides_of_each_border(self, size):
+        one, more = (
+            {"env": [{"name": f"A{n}", "value": "x"} for n in range(items)]}
+            for items in (size, size * 5)
         )
 
-        assert 1.9 * weight_of(once) < weight_of(twice) < 2.1 * weight_of(once)
+        assert 3 * weight_of(one) < weight_of(more) < 8 * weight_of(one)

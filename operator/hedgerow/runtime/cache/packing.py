@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from msgspec import json
+from hedgerow.encoding import decode, encode
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
@@ -23,7 +23,7 @@ class Packing:
 
     def pack(self, obj: Object) -> bytes:
         """Return an object as bytes; the first one becomes the example."""
-        text = json.encode(obj)
+        text = encode(obj)
         self._example = self._example or text
         deflater = zlib.compressobj(_FASTEST, wbits=_RAW, zdict=self._example)
         return deflater.compress(text) + deflater.flush()
@@ -31,4 +31,4 @@ class Packing:
     def unpack(self, packed: bytes) -> Object:
         """Return the object that was packed."""
         inflater = zlib.decompressobj(_RAW, zdict=self._example)
-        return json.decode(inflater.decompress(packed))
+        return decode(inflater.decompress(packed))
