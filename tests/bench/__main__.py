@@ -141,6 +141,14 @@ def measured(names: Sequence[str], given: argparse.Namespace, cp: Path) -> list[
         return [json.loads(line) for line in output.read_text("utf-8").splitlines()]
 
 
+def paired(number: int, given: argparse.Namespace, cp: Path) -> list[Result]:
+    """Return the results of one pair, hedgerow's first; every other pair begins with the peer."""
+    names = ["hedgerow", SAME]
+    if number % 2 == 0:
+        return measured(names, given, cp)
+    return measured(names[::-1], given, cp)[::-1]
+
+
 # --- what is written
 
 
@@ -298,7 +306,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"bench: {interpreter()}, which slows hedgerow; {hint}", file=sys.stderr)
     cp = anyio.run(servers, given.kubernetes)
     try:
-        pairs = [measured(["hedgerow", SAME], given, cp) for _ in range(given.pairs)]
+        pairs = [paired(number, given, cp) for number in range(given.pairs)]
         peers = {name: measured([name], given, cp)[0] for name in given.peers}
         points = scaled(cp, given.scale) if given.scale else []
     finally:

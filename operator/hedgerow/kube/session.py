@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import anyio
 import httpx
@@ -190,7 +190,7 @@ class Session:
                     response = await self._open(stack, login, request, idle)
                 if _is_success(response.status_code):
                     opened = True
-                    yield response.aiter_bytes()
+                    yield _pieces(response)
                 else:
                     reply = await whole(response, request)
         except _LOST as error:
@@ -247,6 +247,13 @@ class Session:
         """Close every connection, including those of earlier logins."""
         for login in self._logins:
             await login.aclose()
+
+
+def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
+    """Return a watch's bytes as they arrive; httpx's own layers only where they unpack."""
+    if "Content-Encoding" in response.headers:
+        return response.aiter_bytes()
+    return aiter(cast("httpx.AsyncByteStream", response.stream))
 
 
 async def whole(response: httpx.Response, request: Request) -> Reply:
