@@ -282,7 +282,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure, or only write the page from an earlier measurement."""
     parser = argparse.ArgumentParser(prog="task bench --", description=__doc__)
     parser.add_argument("-n", type=int, default=300, help="resources of each kind")
-    parser.add_argument("--pairs", type=int, default=3, help=f"pairs of hedgerow and {SAME}")
+    parser.add_argument("--pairs", type=int, default=4, help=f"pairs of hedgerow and {SAME}")
     parser.add_argument("--peers", nargs="*", default=[], help="go-default, go-tuned, kopf, ...")
     parser.add_argument("--steady", type=float, default=60, help="seconds of rest in each run")
     parser.add_argument(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -21,6 +22,7 @@ from bench.__main__ import (
     main,
     of_pairs,
     of_peers,
+    paired,
     ratio,
 )
 
@@ -120,6 +122,21 @@ def test_the_figures_say_how_python_was_built(monkeypatch, prefix, flags, said):
     version, _, more = interpreter().partition(platform.python_version())
     assert (version, more.startswith(said), bool(more)) == ("Python ", True, bool(said))
     assert is_optimized() == (said in {"", " of "})
+
+
+@pytest.mark.parametrize(("number", "first"), [(0, "hedgerow"), (1, "go-same"), (2, "hedgerow")])
+def test_every_other_pair_begins_with_the_peer(monkeypatch, number, first):
+    began: list[str] = []
+
+    def run(names: list[str], _given: object, _cp: object) -> list[dict[str, str]]:
+        began.append(names[0])
+        return [{"operator": name} for name in names]
+
+    monkeypatch.setattr(f"{paired.__module__}.measured", run)
+
+    found = paired(number, Namespace(), Path())
+    assert [one["operator"] for one in found] == ["hedgerow", "go-same"]
+    assert began == [first]
 
 
 def test_what_is_built_is_kept_by_its_sources(tmp_path):

@@ -47,7 +47,8 @@ class Pulse:
             try:
                 self._turn()
             except Exception as error:  # noqa: BLE001 - it ends the task
-                failed.set_exception(error)
+                if not failed.done():
+                    failed.set_exception(error)
             else:
                 timer = loop.call_later(self._every, turn)
 

@@ -86,6 +86,14 @@ class TestWeightOf:
 
         assert weight_of(obj) <= 10 * len(to_json(obj))
 
+    @pytest.mark.parametrize("shape", ["a wide map", "managed fields"])
+    def test_names_that_somebody_gave_count(self, shape):
+        fields = dict(list(dict(SHAPES[shape]).items())[:300])
+        named = {f"{name}-{'x' * 40}": value for name, value in fields.items()}
+        obj = from_json(to_json({"data": named}), cache_strings="keys")
+
+        assert 0.8 * taken(obj) <= weight_of(obj) <= 2.8 * taken(obj)
+
     def test_an_object_with_too_many_values_is_weighed_by_its_bytes(self):
         large = {"env": SHAPES["env"]}
 

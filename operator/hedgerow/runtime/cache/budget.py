@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 import structlog
 
 from hedgerow.encoding import encode
+from hedgerow.fields.paths import is_map
 from hedgerow.plan import oversized
 from hedgerow.plan.oversized import Family, Oversize, readable
 
@@ -34,6 +35,7 @@ further field or item, and for a value of these five fields."""
 _SMALL, _USUAL = 8 * 1024, 10
 """Bytes of JSON, and the most bytes that each of them may be estimated to take once decoded."""
 _CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
+_MANY: Final = 16
 _COUNTED: Final = 2000
 """The most maps, lists and values that are counted one by one, in up to half a millisecond."""
 
@@ -78,13 +80,18 @@ def weight_of(obj: Mapping[str, Any]) -> int:
 def _counted(obj: Mapping[str, Any]) -> int | None:
     """Return the bytes of an object, value by value; None if it has too many.
 
-    Keys are not counted: objects of one kind share the same key strings.
+    Keys count in maps of many fields only, where they are names that somebody gave: objects of one
+    kind share the names of their fields.
     """
     size, left = getsizeof(obj), _COUNTED
     waiting: list[Any] = [obj]
     while waiting:
         value = waiting.pop()
-        for inner in cast("Iterable[Any]", value.values() if type(value) is dict else value):
+        if is_map(value):
+            if len(value) > _MANY:
+                size += sum(map(getsizeof, value))
+            value = value.values()
+        for inner in cast("Iterable[Any]", value):
             size += getsizeof(inner)
             if type(inner) in _CONTAINERS:
                 left -= 1 + len(inner)
