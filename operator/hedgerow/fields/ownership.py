@@ -360,10 +360,10 @@ def items_of_unknown_owner(want: Object, live: Object) -> tuple[Leaf, ...]:
 
     Only lists that are declared, or that are in a declared map, are searched.
     """
-    if not any(map(is_before_first_apply, managers(live))):
-        return ()
     found = held(live).pairs
-    before = next(one for one in found if is_before_first_apply(one[0]))
+    before = next((one for one in found if is_before_first_apply(one[0])), None)
+    if before is None:
+        return ()
     holder, fields = before
     tree = {element: below for element, below in (fields or {}).items() if element not in _NOT_OURS}
     others = Entries(other for other in found if other is not before)

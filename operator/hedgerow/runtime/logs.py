@@ -8,8 +8,9 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
 import structlog
+
+from hedgerow.encoding import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +59,7 @@ def _as_json(entry: EventDict, default: Callable[[Any], Any], **_: Any) -> str:
     """Return an entry as a line of printable ASCII; msgspec is quicker, but escapes less."""
     if _PLAIN.issuperset(map(type, entry.values())):
         with suppress(UnicodeError):
-            line = msgspec.json.encode(entry)
+            line = encode(entry)
             if line.isascii() and b"\x7f" not in line:
                 return line.decode()
     return json.dumps(entry, default=default, separators=(",", ":"))

@@ -37,7 +37,7 @@ class Pulse:
     async def beat(self) -> NoReturn:
         """Beat until cancelled; `on_beat` is called with each lag in seconds.
 
-        A task that sleeps takes twice the CPU of a timer, most of what an idle operator takes.
+        A task that sleeps takes more than twice the CPU of a timer.
         """
         loop = asyncio.get_running_loop()
         failed: asyncio.Future[NoReturn] = loop.create_future()

@@ -36,6 +36,7 @@ _SMALL, _USUAL = 8 * 1024, 10
 """Bytes of JSON, and the most bytes that each of them may be estimated to take once decoded."""
 _CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
 _MANY: Final = 16
+"""A map with more fields than this is one whose keys somebody gave, such as a ConfigMap's data."""
 _COUNTED: Final = 2000
 """The most maps, lists and values that are counted one by one, in up to half a millisecond."""
 
@@ -66,7 +67,7 @@ def weight_of(obj: Mapping[str, Any]) -> int:
 
     To encode a small one and to count characters takes a third of the time of asking each of its
     values. These are asked where strings may have the characters that are counted, so that the
-    estimate is a hundred times too high: in a larger object, or in one that weighs too much for its
+    estimate is forty times too high: in a larger object, or in one that weighs too much for its
     bytes. If it has too many values as well, the estimate is good enough.
     """
     content = encode(obj)
