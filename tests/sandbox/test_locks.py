@@ -138,3 +138,11 @@ class TestExclusive:
 
         with pytest.raises(IsADirectoryError):
             await hold(tmp_path / "lock", [])
+
+    async def test_a_link_is_no_lock_and_nothing_is_written_where_it_leads(self, tmp_path) -> None:
+        (tmp_path / "letter").write_text("dear")
+        (tmp_path / "lock").symlink_to(tmp_path / "letter")
+
+        with pytest.raises(OSError, match="symbolic links"):
+            await hold(tmp_path / "lock", [])
+        assert (tmp_path / "letter").read_text() == "dear"

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from hedgerow.sandbox import pinning
+from hedgerow.sandbox.cache import Cache
 from hedgerow.sandbox.digests import pin, pinned
+from hedgerow.sandbox.downloads import Downloads
 from hedgerow.sandbox.pins import pick, releases
 from hedgerow.sandbox.published import Origins
 from support.projects import BINARIES, Projects, nowhere
@@ -37,6 +39,25 @@ async def test_what_is_published_is_pinned(projects: Projects, path: Path, capsy
 
     assert pinned(path) == {projects.asset(b).key: projects.digest(b) for b in BINARIES}
     assert capsys.readouterr().out == "6 digests are pinned, 6 new, 0 dropped\n"
+
+
+async def test_what_is_pinned_is_then_fetched_by_its_pin(
+    projects: Projects, path: Path, tmp_path: Path
+) -> None:
+    await pinning.main(projects.origins, path)
+    told: list[str] = []
+    downloads = Downloads(Cache(tmp_path / "cache"), told.append, projects.origins, pinned(path))
+    module = pick("").module("kwok")
+    await downloads.fetch([(module, ["kwok"])])
+
+    assert [line for line in told if line.endswith("… (pinned)")] == told
+    assert downloads.find(module, "kwok")
+
+    projects.publish("kubectl", b"another file under the same name")
+    await downloads.fetch([(pick("").module("kubectl"), ["kubectl"])])
+
+    assert "has the wrong SHA-256" in told[-1]
+    assert downloads.find(pick("").module("kubectl"), "kubectl") is None
 
 
 async def test_what_is_pinned_stays_and_another_published_digest_is_told(

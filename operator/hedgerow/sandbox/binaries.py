@@ -39,8 +39,9 @@ class Binaries:
         """Return the path of every wanted binary; missing ones are downloaded, or else built.
 
         If the machine has a working kubectl, that one is used. Raises SandboxError if a binary must
-        be built but cannot be.
+        be built but cannot be, or if others can write to the cache.
         """
+        self.cache.check()
         found = await self._ready_made(wanted)
         found |= self._cached(name for name in wanted if name not in found)
         missing = [name for name in wanted if name not in found]

@@ -4,18 +4,20 @@ import os
 import shutil
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
+from hedgerow.sandbox.files import check_private, make
 from hedgerow.sandbox.locks import Progress, exclusive
 from hedgerow.sandbox.pins import Module
 from hedgerow.sandbox.toolchain import platform_name
 
 _DOWNLOADED = "-downloaded"
+_REMEDY = "set XDG_CACHE_HOME to a directory that you alone can write to, or mend its rights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,11 @@ class Cache:
     """
 
     root: Path
+
+    def check(self) -> None:
+        """Raise SandboxError if others may change the directory, which may be missing."""
+        with suppress(FileNotFoundError):
+            check_private(self.root, [path.name for path in self.root.iterdir()], _REMEDY)
 
     def entry(self, module: Module) -> Path:
         """Return the directory of a module's built binaries; it may not exist."""
@@ -57,7 +64,8 @@ async def workplace(entry: Path, progress: Progress, *, what: str) -> AsyncGener
 
     If another program works on the same entry, wait for it; `what` says what that one does.
     """
-    entry.parent.mkdir(parents=True, exist_ok=True)
+    make(entry.parent)
+    check_private(entry.parent, (), _REMEDY)
     place = entry.with_name(f"{entry.name}.partial")
     async with exclusive(entry.with_name(f"{entry.name}.lock"), progress, what=what):
         # We hold the lock, so anything here was left by a program that was killed.

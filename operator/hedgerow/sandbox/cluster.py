@@ -85,6 +85,7 @@ class Sandbox:
 
     async def status(self) -> Status:
         """Return the state of every component; it changes nothing and waits for no lock."""
+        self._directory.check_private()
         blueprint = Blueprint.load(self._directory.blueprint)
         size = await anyio.to_thread.run_sync(disk, self.directory)
         if blueprint is None:
@@ -165,6 +166,7 @@ class Sandbox:
         return Leash(self._directory.mark)
 
     def _blueprint(self) -> Blueprint:
+        self._directory.check_private()
         blueprint = Blueprint.load(self._directory.blueprint)
         if blueprint is None:
             raise self._is_down()

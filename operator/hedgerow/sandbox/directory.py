@@ -5,10 +5,11 @@ import secrets
 import shlex
 import shutil
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from hedgerow.sandbox.errors import SandboxError
-from hedgerow.sandbox.files import write
+from hedgerow.sandbox.files import check_private, make, write
 
 _SIGN = ".hedgerow-sandbox"
 _OURS = (_SIGN, f".{_SIGN}.")
@@ -16,6 +17,7 @@ _OURS = (_SIGN, f".{_SIGN}.")
 _LOCK = "lock"
 _FOLDERS = ("pki", "configuration", "kubeconfigs", "bin", "logs", "run", "etcd")
 _FILES = ("kubeconfig", "blueprint.json")
+_REMEDY = "choose with --dir a directory that you alone can write to"
 
 
 class Directory:
@@ -53,15 +55,24 @@ class Directory:
     def prepare(self) -> None:
         """Create the directory. Raises SandboxError if other files are in it."""
         try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make(self.path)
         except OSError as error:
             raise SandboxError(
                 f"{self.path} cannot be made: {error.strerror}", "choose another with --dir"
             ) from error
         self.check()
 
+    def check_private(self) -> None:
+        """Raise SandboxError if others may change the directory, which may be missing."""
+        with suppress(FileNotFoundError):
+            check_private(self.path, (_SIGN, _LOCK, *_FILES, *_FOLDERS), _REMEDY)
+
     def check(self) -> None:
-        """Raise SandboxError unless this is a sandbox, or empty; FileNotFoundError if missing."""
+        """Raise SandboxError unless this is a sandbox of this user's, or empty.
+
+        Raises FileNotFoundError if it is missing.
+        """
+        self.check_private()
         present = {path.name for path in self.path.iterdir()} - {_LOCK}
         foreign = {name for name in present if not name.startswith(_OURS)}
         if _SIGN in present or not foreign:

@@ -36,10 +36,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The SHA-256 that a file must have, and its source."""
+    """The SHA-256 that a file must have, its source, and what that is worth."""
 
     digest: str
     source: str
+    trust: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,9 @@ class _Fetching:
                     f" {known.digest} is {known.source}: no other is taken"
                 )
             )
-        return known or Expected(digest, f"published in {asset.digests}")
+        beside = f"not pinned: checked only against the SHA-256 that {fetch.host(asset.digests)}"
+        trust = f"{beside} publishes beside it"
+        return known or Expected(digest, f"published in {asset.digests}", trust)
 
     async def _twice(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Return the result of the first attempt, or of a second one if the first is cut off."""
@@ -191,7 +194,7 @@ class _Meter:
         if length == 0:
             much = f" {_megabytes(size)} MB," if size else ""
             where, digest = fetch.host(asset.url), expected.digest[:12]
-            line = f"fetching {asset.title} from {where},{much} sha256 {digest}…"
+            line = f"fetching {asset.title} from {where},{much} sha256 {digest}… ({expected.trust})"
             self._tell(Notice(line))
         elif now - self._told >= _TELL_EVERY:
             self._told = now
@@ -206,9 +209,11 @@ def _megabytes(size: int) -> str:
 
 def _known(asset: Asset, entry: Path, pins: Mapping[str, str]) -> Expected | None:
     if asset.key in pins:
-        return Expected(pins[asset.key], "pinned")
+        return Expected(pins[asset.key], "pinned", "pinned")
     digest = remembered(entry, asset.binary)
-    return Expected(digest, f"what was downloaded before ({entry})") if digest else None
+    before = "what was downloaded before"
+    trust = f"not pinned: checked only against {before}"
+    return Expected(digest, f"{before} ({entry})", trust) if digest else None
 
 
 def _keep(asset: Asset, file: Path, entry: Path, digest: str) -> None:

@@ -49,7 +49,7 @@ async def exclusive(
 
 def _take(path: Path) -> int | None:
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except FileNotFoundError:
         return None
     with ExitStack() as undone:

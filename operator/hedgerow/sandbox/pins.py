@@ -91,15 +91,16 @@ def numbers(version: str) -> tuple[int, ...]:
 
 def _module(directory: Path, packages: Mapping[str, str], path: str) -> Module:
     text = (directory / "go.mod").read_text(encoding="utf-8")
-    version = _first(rf"{re.escape(path)} v(\d\S*)", text)
-    return Module(directory, version, packages, _ldflags(path, version), _first(r"go (\S+)", text))
+    version = _after(path, text).removeprefix("v")
+    return Module(directory, version, packages, _ldflags(path, version), _after("go", text))
 
 
-def _first(pattern: str, text: str) -> str:
-    found = re.search(rf"^\s*{pattern}", text, re.MULTILINE)
+def _after(word: str, text: str) -> str:
+    lines = (line.split() for line in text.splitlines())
+    found = next((words[1] for words in lines if words[:1] == [word] and words[1:]), None)
     if found is None:
-        raise ValueError(f"no {pattern!r} in a pinned go.mod")
-    return found[1]
+        raise ValueError(f"no {word!r} in a pinned go.mod")
+    return found
 
 
 def _ldflags(path: str, version: str) -> str:

@@ -1,0 +1,43 @@
+"""Texts: what others wrote, as it may be shown: cut, and with nothing that a terminal obeys."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+LONGEST: Final = 500
+"""The most characters of a value in one line of a page."""
+_DELETE: Final = "\x7f"
+"""JSON leaves it as it is."""
+_STRETCH: Final = re.compile(r"[^\n\t]+")
+
+
+def cut(text: str, limit: int) -> str:
+    """Return a text, cut to a limit; a text that was cut ends in an ellipsis."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def printable(text: str, longest: int = LONGEST) -> str:
+    """Return a text that is safe for terminals and XML, cut to at most `longest` characters."""
+    return cut(escaped(cut(text, longest)), longest)
+
+
+def escaped(text: str) -> str:
+    """Return a text in one line; each character that is not printable is escaped as in JSON.
+
+    These are control characters, line separators, marks that turn the direction of reading, and
+    blanks other than the usual one. In a JSON document the escapes mean what they replace.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def escaped_lines(text: str) -> str:
+    """Return a text escaped in the same way, except for the ends of its lines, and tabs."""
+    return _STRETCH.sub(lambda found: escaped(found[0]), text)
+
+
+def _escape(char: str) -> str:
+    return r"\u007f" if char == _DELETE else json.dumps(char)[1:-1]
