@@ -28,6 +28,7 @@ import anyio
 
 import hedgerow
 import hedgerow_schemas
+from bench.admission import ADMISSION_MARKS, CLIENT, Admission, of_admission
 from bench.scale import SCALE_MARKS, curve, scaled, table
 from hedgerow.sandbox.binaries import Binaries
 from hedgerow.sandbox.pins import pick
@@ -41,6 +42,7 @@ MARKS = "<!-- measured -->", "<!-- /measured -->"
 SAME = "go-same"
 DISTRIBUTION = "/usr"
 """The prefix of the Python that a Linux distribution has."""
+OWN = f"{Path(sys.executable).parent / 'hedgerow'} run"
 WIDTH, BAR, LEFT = 720, 22, 250
 
 Result = dict[str, Any]
@@ -105,14 +107,13 @@ async def servers(kubernetes: str) -> Path:
     return directory
 
 
-def go_peer() -> Path:
-    """Return the operators in Go, built once."""
-    sources = NEUTRAL / "peer-go"
-    built = cache("peer-go", [path for path in sources.iterdir() if path.is_file()])
+def in_go(sources: Path) -> Path:
+    """Return a program in Go, such as the peers, built once."""
+    built = cache(sources.name, [path for path in sources.iterdir() if path.is_file()])
     if not built.exists():
         if not shutil.which("go"):
-            sys.exit("bench: the peers are built with Go, which is not installed")
-        print("building the peers in Go, some minutes the first time", file=sys.stderr)
+            sys.exit(f"bench: {sources.name} is built with Go, which is not installed")
+        print(f"building {sources.name}, some minutes the first time", file=sys.stderr)
         built.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["go", "build", "-o", built, "."], cwd=sources, check=True)
     return built
@@ -126,11 +127,10 @@ def compiled() -> None:
 
 def measured(names: Sequence[str], given: argparse.Namespace, cp: Path) -> list[Result]:
     """Run these operators one after the other; return a result for each."""
-    own = f"hedgerow={Path(sys.executable).parent / 'hedgerow'} run"
     compiled()
-    commands = [own if name == "hedgerow" else name for name in names]
+    commands = [f"hedgerow={OWN}" if name == "hedgerow" else name for name in names]
     how = ["--pair", *commands] if len(commands) > 1 else ["--cmd", *commands]
-    env = {**os.environ, "BENCH_CP_BIN": str(cp), "PEER_GO": str(go_peer())}
+    env = {**os.environ, "BENCH_CP_BIN": str(cp), "PEER_GO": str(in_go(NEUTRAL / "peer-go"))}
     if "kopf" in names:
         env["PEER_KOPF_PYTHON"] = str(kopf_python())
     with tempfile.TemporaryDirectory(prefix="hedgerow-bench-") as work:
@@ -216,15 +216,18 @@ def plot(pairs: Sequence[tuple[Result, Result]]) -> str:
 def report(results: Mapping[str, Any], page: Path) -> None:
     """Write the tables and the plot of these results between the marks of a page."""
     _report_scale(results, page)
+    if results.get("admission"):
+        _fill(
+            page, ADMISSION_MARKS, [_measured_on(results), "", *of_admission(results["admission"])]
+        )
     if results["pairs"]:
         _report_pairs(results, page)
 
 
 def _report_pairs(results: Mapping[str, Any], page: Path) -> None:
     pairs = [(one[0], one[1]) for one in results["pairs"]]
-    how = f"{results['n']} resources of each kind, {results['machine']}"
     lines = [
-        f"Measured on {results['day']} with hedgerow {results['version']}: {how}.",
+        _measured_on(results, f"{results['n']} resources of each kind, "),
         "",
         *of_pairs(pairs),
         "",
@@ -240,10 +243,14 @@ def _report_scale(results: Mapping[str, Any], page: Path) -> None:
     points = results.get("scale")
     if not points:
         return
-    how = f"Measured on {results['day']} with hedgerow {results['version']}: {results['machine']}."
     picture = "![Memory by the number of objects](scale.svg)"
-    _fill(page, SCALE_MARKS, [how, "", *table(points), "", picture])
+    _fill(page, SCALE_MARKS, [_measured_on(results), "", *table(points), "", picture])
     page.with_name("scale.svg").write_text(curve(points), "utf-8")
+
+
+def _measured_on(results: Mapping[str, Any], what: str = "") -> str:
+    version, machine = results["version"], results["machine"]
+    return f"Measured on {results['day']} with hedgerow {version}: {what}{machine}."
 
 
 def _fill(page: Path, marks: tuple[str, str], lines: Sequence[str]) -> None:
@@ -293,6 +300,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="N",
         help="then measure hedgerow alone with N of each kind: memory, restart, reaction",
     )
+    parser.add_argument(
+        "--admission",
+        type=int,
+        default=0,
+        metavar="N",
+        help="then measure how long the API server would wait for each of N reviews",
+    )
     parser.add_argument("--kubernetes", default="", help="a pinned version")
     parser.add_argument("--output", type=Path, help="keep the figures in this file, as JSON")
     parser.add_argument("--report", type=Path, help="only write the page from such a file")
@@ -308,7 +322,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         pairs = [paired(number, given, cp) for number in range(given.pairs)]
         peers = {name: measured([name], given, cp)[0] for name in given.peers}
-        points = scaled(cp, given.scale) if given.scale else []
+        points = scaled(cp, OWN, given.scale) if given.scale else []
+        reviews = (
+            Admission(cp, OWN).measure(in_go(CLIENT), given.admission) if given.admission else {}
+        )
     finally:
         shutil.rmtree(cp)
     results = {
@@ -319,11 +336,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         "pairs": pairs,
         "peers": peers,
         "scale": points,
+        "admission": reviews,
     }
     if given.output:
         given.output.write_text(json.dumps(results, indent=1), "utf-8")
     report(results, given.page)
-    print("\n".join([*of_pairs([(one[0], one[1]) for one in pairs]), *table(points)]))
+    told = [*of_pairs([(one[0], one[1]) for one in pairs]), *table(points)]
+    print("\n".join([*told, *of_admission(reviews)]))
     return 0
 
 

@@ -14,6 +14,7 @@ import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,7 +32,7 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 720, 300, 60, 40
 Point = dict[str, Any]
 
 
-def _neutral() -> Any:
+def neutral() -> Any:
     """Return the neutral harness, which is a script of its own."""
     spec = importlib.util.spec_from_file_location("neutral_run", HERE / "neutral" / "run.py")
     assert spec is not None
@@ -41,12 +42,12 @@ def _neutral() -> Any:
     return module
 
 
-class Scale:
-    """An operator whose number of resources grows."""
+class Alone:
+    """An operator without a peer, on a control plane of its own."""
 
     def __init__(self, servers: Path, command: str) -> None:
-        self._run = run = _neutral()
-        self._work = tempfile.TemporaryDirectory(prefix="hedgerow-scale-")
+        self._run = run = neutral()
+        self._work = tempfile.TemporaryDirectory(prefix="hedgerow-alone-")
         folder = Path(self._work.name)
         self._plane = run.ControlPlane(str(servers), str(folder / "cp"), 12479, 16543)
         self._plane.wait()
@@ -56,22 +57,33 @@ class Scale:
         self._operator = run.Operator(command, self._plane.operator, str(self._log), {})
         options = Namespace(n=0, kinds=list(run.MAKE), threads=8)
         self._bench = run.Bench(options, self._api, self._operator, self._audit, self._plane)
-        self._made = 0
 
-    def measure(self, sizes: Sequence[int]) -> Iterator[Point]:
-        """Yield what was measured at each size."""
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """Start the operator; then end all."""
         try:
             self._bench.setup()
             self._operator.start()
-            for size in sizes:
-                self._grow(size)
-                yield self._measured(size)
+            yield
         finally:
             self._operator.stop()
             for watch in self._bench.w.values():
                 watch.stopped = True
             self._plane.stop()
             self._work.cleanup()
+
+
+class Scale(Alone):
+    """An operator whose number of resources grows."""
+
+    _made = 0
+
+    def measure(self, sizes: Sequence[int]) -> Iterator[Point]:
+        """Yield what was measured at each size."""
+        with self._running():
+            for size in sizes:
+                self._grow(size)
+                yield self._measured(size)
 
     def _grow(self, size: int) -> None:
         run = self._run
@@ -230,9 +242,8 @@ def curve(points: Sequence[Point]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def scaled(servers: Path, sizes: Sequence[int]) -> list[Point]:
+def scaled(servers: Path, command: str, sizes: Sequence[int]) -> list[Point]:
     """Measure at these sizes, and print each as it comes."""
-    command = f"{Path(sys.executable).parent / 'hedgerow'} run"
     points = list[Point]()
     for point in Scale(servers, command).measure(sorted(sizes)):
         print(json.dumps(point), file=sys.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from argparse import Namespace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -25,6 +26,10 @@ from bench.__main__ import (
     paired,
     ratio,
 )
+from bench.admission import ADMISSION_MARKS, latency, review
+from bench.scale import neutral
+from hedgerow.controllers import bluegreen
+from hedgerow.serving.admission.answering import answered
 
 Result = dict[str, Any]
 
@@ -104,6 +109,42 @@ class TestPage:
 
         root = ET.parse(page.with_name("performance.svg")).getroot()  # noqa: S314 - our own
         assert len(root.findall("{http://www.w3.org/2000/svg}rect")) == 1
+
+
+class TestAdmission:
+    def test_most_answers_and_the_slowest_ones_are_told(self):
+        took = [0.5] * 97 + [0.7, 2.0, 44.126]
+
+        assert latency(took) == {"n": 100, "p50_ms": 0.5, "p99_ms": 2.0, "max_ms": 44.13}
+
+    def test_only_its_table_is_written(self, tmp_path):
+        found = {"n": 2000, "p50_ms": 0.5, "p99_ms": 2.0, "max_ms": 44.13}
+        figures = {"day": "2026-01-01", "version": "1", "machine": "2 cores", "pairs": []}
+        given = tmp_path / "figures.json"
+        given.write_text(json.dumps({**figures, "admission": found}), "utf-8")
+        page = tmp_path / "performance.md"
+        first, last = ADMISSION_MARKS
+        page.write_text(f"{MARKS[0]}\nkept\n{MARKS[1]}\n{first}\nold\n{last}\n", "utf-8")
+
+        main(["--report", str(given), "--page", str(page)])
+        assert page.read_text("utf-8").splitlines() == [
+            MARKS[0],
+            "kept",
+            MARKS[1],
+            first,
+            "Measured on 2026-01-01 with hedgerow 1: 2 cores.",
+            "",
+            "| reviews | p50, ms | p99, ms | max, ms |",
+            "|--:|--:|--:|--:|",
+            "| 2,000 | 0.5 | 2.0 | 44.13 |",
+            last,
+        ]
+
+    def test_what_is_reviewed_is_admitted(self):
+        body = json.dumps(review(neutral().bluegreen("bench", "new"))).encode()
+
+        code, answer = answered(body, bluegreen.CONTROLLER, "validate")
+        assert (code, answer["response"]["allowed"]) == (HTTPStatus.OK, True)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import anyio
+import anyio.abc
+from anyio.streams.tls import TLSStream
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -36,6 +38,21 @@ async def served(
 
 async def _serve(app: ASGIApp, tls: ssl.SSLContext | None, bounds: Bounds, *, task_status) -> None:
     await serve(app, LOCAL, tls=tls, bounds=bounds, task_status=task_status)
+
+
+async def knock(url: str, source: str | None = None) -> anyio.abc.SocketStream:
+    """Connect to a server; say nothing."""
+    host, _, port = url.rpartition("//")[2].rpartition(":")
+    return await anyio.connect_tcp(host, int(port), local_host=source)
+
+
+async def secured(stream: anyio.abc.ByteStream) -> TLSStream:
+    """Make the client's part of a TLS handshake."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return await TLSStream.wrap(
+        stream, server_side=False, ssl_context=context, standard_compatible=False
+    )
 
 
 @dataclass(frozen=True)

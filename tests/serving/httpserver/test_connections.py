@@ -1,72 +1,216 @@
-"""Listening: clients that say nothing take only so many places."""
+"""Connections: what clients without a handshake may take, and what remains of one that is gone."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import gc
 import socket
+import ssl
+import struct
+from asyncio.sslproto import SSLProtocol
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import anyio
+import anyio.abc
+import anyio.lowlevel
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 from hedgerow.serving.httpserver import connections
 from hedgerow.serving.httpserver.addresses import Address
-from hedgerow.serving.httpserver.connections import Listener, listen
-from serving.serving import LOCAL
+from hedgerow.serving.httpserver.connections import Connection, listen
+from serving.serving import knock, pair, secured, served
 
 pytestmark = pytest.mark.anyio
 
-
-@pytest.fixture
-async def listener(monkeypatch):
-    monkeypatch.setattr(connections, "MOST_SILENT", 2)
-    with await listen(LOCAL) as opened:
-        opened.settimeout(10)
-        yield opened
+ABORTING = struct.pack("ii", 1, 0)
+HALVES = (SSLProtocol, Connection)
+"""What asyncio and uvicorn make for each client."""
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
 
 
-def knock(listener: Listener) -> tuple[socket.socket, socket.socket]:
-    """Connect; give the client's end and the server's."""
-    client = socket.create_connection(listener.getsockname(), timeout=10)
-    return client, listener.accept()[0]
+async def size(request: Request) -> Response:
+    return PlainTextResponse(str(len(await request.body())))
 
 
-class TestListener:
-    async def test_one_beyond_the_limit_takes_the_place_of_the_first(self, listener):
-        pairs = [knock(listener) for _ in range(3)]
+APP = Starlette(routes=[Route("/", size, methods=["GET", "POST"])])
 
-        assert pairs[0][0].recv(1) == b""
-        for client, served in pairs[1:]:
-            served.send(b"x")
-            assert client.recv(1) == b"x"
-        close(pairs)
 
-    async def test_who_was_greeted_is_not_counted(self, listener):
-        pairs = [knock(listener)]
-        listener.greeted(pairs[0][1].fileno())
-        pairs += [knock(listener) for _ in range(2)]
+async def answered(stream: anyio.abc.ByteStream) -> bool:
+    """Return whether a client that begins only now is answered."""
+    with anyio.fail_after(10):
+        try:
+            client = await secured(stream)
+            await client.send(GET)
+            return b"200 OK" in await client.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError, ssl.SSLError):
+            return False
 
-        for client, served in pairs:
-            served.send(b"x")
-            assert client.recv(1) == b"x"
-        close(pairs)
 
-    async def test_who_left_is_not_counted(self, listener):
-        pairs = [knock(listener) for _ in range(2)]
-        pairs[1][1].close()
-        pairs.append(knock(listener))
+class TestHandshakes:
+    @pytest.fixture(autouse=True)
+    def few(self, monkeypatch) -> None:
+        monkeypatch.setattr(connections, "MOST_SILENT", 2)
 
-        pairs[0][1].send(b"x")
-        assert pairs[0][0].recv(1) == b"x"
-        close(pairs)
+    @pytest.fixture
+    async def url(self, tmp_path: Path) -> AsyncIterator[str]:
+        async with served(APP, pair(tmp_path).context()) as url:
+            yield url
 
-    async def test_one_that_was_reset_just_now_is_no_trouble(self, listener):
-        pairs = [knock(listener) for _ in range(2)]
-        pairs[0][1].shutdown(socket.SHUT_RDWR)
-        pairs[0][0].close()
-        pairs.append(knock(listener))
+    async def test_one_beyond_the_limit_takes_the_place_of_the_first(self, url: str) -> None:
+        async with await knock(url) as first, await knock(url) as second, await knock(url) as third:
+            answers = [await answered(client) for client in (first, second, third)]
 
-        pairs[2][1].send(b"x")
-        assert pairs[2][0].recv(1) == b"x"
-        close(pairs)
+        assert answers == [False, True, True]
+
+    async def test_who_made_it_is_not_counted(self, url: str) -> None:
+        async with await knock(url) as first:
+            assert await answered(first)
+            async with await knock(url) as second, await knock(url) as third:
+                answers = [await answered(second), await answered(third)]
+
+        assert answers == [True, True]
+
+    async def test_who_left_is_not_counted(self, url: str) -> None:
+        async with await knock(url) as first:
+            async with await knock(url):
+                pass
+            with anyio.fail_after(10):
+                while held() != len(HALVES):  # those of the first one
+                    await anyio.lowlevel.checkpoint()
+            async with await knock(url) as third:
+                answers = [await answered(first), await answered(third)]
+
+        assert answers == [True, True]
+
+
+class TestAccepting:
+    @pytest.mark.parametrize("tls", [False, True])
+    async def test_small_writes_are_sent_at_once(self, tls, tmp_path, monkeypatch) -> None:
+        """An answer is two writes: the second would wait 40 ms for the first's acknowledgement."""
+        accepted: list[bool] = []
+        made = Connection.connection_made
+
+        def noted(self: Connection, transport: asyncio.Transport) -> None:
+            made(self, transport)
+            option = transport.get_extra_info("socket").getsockopt
+            accepted.append(bool(option(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
+
+        monkeypatch.setattr(Connection, "connection_made", noted)
+        context = pair(tmp_path).context() if tls else None
+        async with served(APP, context) as url, await knock(url) as client:
+            stream = await secured(client) if tls else client
+            await stream.send(GET)
+            await stream.receive()
+
+        assert accepted == [True]
+
+    async def test_it_goes_on_when_files_can_be_opened_again(self, monkeypatch) -> None:
+        monkeypatch.setattr(connections, "RETRY", 0)
+        loop = asyncio.get_running_loop()
+        accept, failed = loop.sock_accept, list[int]()
+
+        async def failing(listening: socket.socket) -> object:
+            if len(failed) < 3:
+                failed.append(errno.EMFILE)
+                raise OSError(errno.EMFILE, "Too many open files")
+            return await accept(listening)
+
+        monkeypatch.setattr(loop, "sock_accept", failing)
+        async with served(APP) as url, await knock(url) as client:
+            await client.send(GET)
+            assert b"200 OK" in await client.receive()
+
+        assert len(failed) == 3
+
+
+class TestGone:
+    """The garbage collector runs rarely, so a connection that is gone may not be part of a cycle.
+
+    One takes 60 kB, and whoever can connect can open 700 a second.
+    """
+
+    @pytest.fixture(autouse=True)
+    def uncollected(self) -> Iterator[None]:
+        gc.collect()
+        gc.disable()
+        yield
+        gc.enable()
+
+    @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
+    @pytest.mark.parametrize(
+        ("handshake", "sent"),
+        [
+            (False, b""),
+            (False, b"\x16\x03\x01"),
+            (False, GET),
+            (True, b""),
+            (True, b"\0" * 50_000),
+            (True, GET[:20]),
+            (True, GET),
+            (True, GET.replace(b"x\r\n", b"x\r\nConnection: close\r\n")),
+            (True, POST + b"1"),
+        ],
+        ids=[
+            "never begins TLS",
+            "stops within the handshake",
+            "knows no TLS",
+            "never asks",
+            "knows no HTTP",
+            "stops within a head",
+            "is kept alive",
+            "asks once",
+            "stops within a body",
+        ],
+    )
+    async def test_one_that_left_leaves_nothing(self, handshake, sent, reset, tmp_path) -> None:
+        async with served(APP, pair(tmp_path).context()) as url:
+            client = await knock(url)
+            stream = await secured(client) if handshake else client
+            await stream.send(sent)
+            if handshake and (sent.endswith(b"\r\n\r\n") or sent.startswith(b"\0")):
+                await stream.receive()
+            if reset:
+                raw = client.extra(anyio.abc.SocketAttribute.raw_socket)  # noqa: S610
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORTING)
+            await client.aclose()
+            await until_none_is_held()
+
+    async def test_one_whose_handshake_takes_too_long_leaves_nothing(
+        self, tmp_path, monkeypatch
+    ) -> None:
+        monkeypatch.setattr(connections, "HANDSHAKE", 0.01)
+        async with served(APP, pair(tmp_path).context()) as url, await knock(url):
+            with anyio.fail_after(10):
+                while not held():
+                    await anyio.lowlevel.checkpoint()
+            await until_none_is_held()
+
+    async def test_one_that_gave_way_leaves_nothing(self, tmp_path, monkeypatch) -> None:
+        monkeypatch.setattr(connections, "MOST_SILENT", 1)
+        async with served(APP, pair(tmp_path).context()) as url:
+            async with await knock(url), await knock(url), await knock(url) as last:
+                assert await answered(last)
+            await until_none_is_held()
+
+
+def held() -> int:
+    """Return how many objects there are of a server's connections, whatever refers to them."""
+    kinds = (*HALVES, RequestResponseCycle)
+    return sum(isinstance(one, kinds) for one in gc.get_objects())
+
+
+async def until_none_is_held() -> None:
+    with anyio.fail_after(10):
+        while held():
+            await anyio.lowlevel.checkpoint()
 
 
 class TestListen:
@@ -75,9 +219,3 @@ class TestListen:
             port = opened.getsockname()[1]
             async with await anyio.connect_tcp("127.0.0.1", port):
                 pass
-
-
-def close(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
-    for pair in pairs:
-        for one in pair:
-            one.close()

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from hedgerow.serving.httpserver.limits import BODY, FREE, REVIEWS, TOGETHER
-from support.sources import ROOT
 
 MOST_KEPT = 160 * 1024**2
 """Bytes; docs/guides/in-cluster.md promises it."""
@@ -47,6 +46,11 @@ class Flooded:
                 self.clients[-1] = client
             client.sendall(given)
 
+    def leave(self) -> None:
+        """Close the oldest clients, as a process may only have so many files."""
+        while len(self.clients) > REVIEWS.connections:
+            self.clients.pop(0).close()
+
     def answers(self, server: str) -> bool:
         """Return whether a client that comes now is answered."""
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
@@ -63,7 +67,7 @@ class Flooded:
 def flooded(tmp_path: Path) -> Iterator[Flooded]:
     process = subprocess.Popen(
         [sys.executable, "-c", _SERVERS, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -97,6 +101,23 @@ def test_a_flood_on_every_port_keeps_within_a_bound_and_others_are_answered(floo
     assert flooded.peak() - before < MOST_KEPT
 
 
+@pytest.mark.parametrize("given", [b"", b"\x16\x03\x01"], ids=["never", "stops"])
+def test_clients_that_do_not_make_the_tls_handshake_keep_within_it_too(
+    flooded: Flooded, given: bytes
+):
+    """However many come: each of these is cut, and leaves nothing behind."""
+    before = flooded.peak()
+    unanswered: list[str] = []
+    for _ in range(60):
+        for _ in range(100):
+            flooded.connect("reviews", silent=True, given=given)
+        unanswered += [server for server in SERVERS if not flooded.answers(server)]
+        flooded.leave()
+
+    assert unanswered == []
+    assert flooded.peak() - before < MOST_KEPT
+
+
 _SERVERS = """
 import json, sys
 from functools import partial
@@ -105,6 +126,7 @@ import anyio, structlog
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
+from hedgerow.runtime.heavy import tune_for_event_loop
 from hedgerow.serving.httpserver.limits import PROBES, REVIEWS, SCRAPES
 from hedgerow.serving.httpserver.server import serve
 from serving.serving import LOCAL, pair
@@ -121,6 +143,7 @@ async def main():
             tls = None if name == "probes" else pair(Path(sys.argv[1]), name).context()
             bound = await tasks.start(partial(serve, app, LOCAL, tls=tls, bounds=bounds))
             ports[name] = bound.port
+        tune_for_event_loop()
         print(json.dumps(ports), flush=True)
         await anyio.sleep_forever()
 

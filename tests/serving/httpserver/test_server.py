@@ -32,7 +32,7 @@ from hedgerow.serving.httpserver.connections import ListenError
 from hedgerow.serving.httpserver.limits import Bounds
 from hedgerow.serving.httpserver.server import serve
 from serving.certs import RULES, shown
-from serving.serving import LOCAL, pair, served
+from serving.serving import LOCAL, knock, pair, secured, served
 
 pytestmark = pytest.mark.anyio
 
@@ -81,11 +81,6 @@ async def told(stream: anyio.abc.ByteStream) -> bytes:
             said += await stream.receive()
     except (anyio.EndOfStream, anyio.BrokenResourceError):
         return said
-
-
-async def knock(url: str, source: str | None = None) -> anyio.abc.SocketStream:
-    host, _, port = url.rpartition("//")[2].rpartition(":")
-    return await anyio.connect_tcp(host, int(port), local_host=source)
 
 
 def most(connections: int, each: int | None = None) -> Bounds:
@@ -291,6 +286,19 @@ class TestBounds:
                 client = await clients.enter_async_context(httpx.AsyncClient())
                 assert (await client.get(url)).status_code == 200
 
+    async def test_one_that_does_not_end_tls_gives_way_too(self, tmp_path, monkeypatch) -> None:
+        """The server has said that it closes, and then waits for the client to do the same."""
+        monkeypatch.setattr(connections, "HANDSHAKE", 60.0)
+        tls = pair(tmp_path).context()
+        async with served(Desk().app, tls, most(1)) as url, await knock(url) as first:
+            stream = await secured(first)
+            await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert b"200 OK" in await stream.receive()
+            async with await knock(url) as second:
+                await secured(second)
+                with anyio.fail_after(10):
+                    await told(first)
+
     async def test_a_head_without_end_is_refused(self) -> None:
         async with served(Desk().app) as url, await knock(url) as stream:
             await stream.send(b"GET / HTTP/1.1\r\nX: " + b"x" * (server.HEAD + 1))
@@ -434,22 +442,15 @@ class TestTls:
             LiveContext().demanding(text)
 
     async def test_a_handshake_that_is_not_made_is_given_up(self, tmp_path, monkeypatch) -> None:
-        monkeypatch.setattr(server, "HANDSHAKE", 0.01)
+        monkeypatch.setattr(connections, "HANDSHAKE", 0.01)
         async with served(Desk().app, pair(tmp_path).context()) as url, await knock(url) as stream:
             with anyio.fail_after(10):
                 assert await told(stream) == b""
 
 
 async def _certificate(url: str) -> bytes:
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    async with (
-        await knock(url) as stream,
-        await anyio.streams.tls.TLSStream.wrap(
-            stream, server_side=False, ssl_context=context
-        ) as secured,
-    ):
-        return secured.extra(anyio.streams.tls.TLSAttribute.peer_certificate_binary)  # noqa: S610
+    async with await knock(url) as stream, await secured(stream) as client:
+        return client.extra(anyio.streams.tls.TLSAttribute.peer_certificate_binary)  # noqa: S610
 
 
 class TestLogs:

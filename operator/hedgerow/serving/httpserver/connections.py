@@ -1,18 +1,28 @@
-"""Connections: how many clients are accepted, and when an idle one is cut."""
+"""Connections: how many clients are accepted, and when an idle one is cut.
+
+Every connection takes tens of kilobytes, whoever opens it. So their number is bounded at each stage
+(handshake, open, closing), and once a connection is lost nothing may refer to it any more: the
+garbage collector, which would find cycles, runs too rarely to keep up with a flood.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import socket
+import sys
+from asyncio import sslproto
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
+import anyio.lowlevel
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
-    import asyncio
+    import ssl
     from collections.abc import Callable
 
     from uvicorn.protocols.http.h11_impl import RequestResponseCycle
@@ -36,19 +46,19 @@ class Connection(H11Protocol):
     _seen: Any = None
     since = 0.0
 
-    def __init__(
-        self, *arguments: Any, greeted: Callable[[int], None], bounds: Bounds, **more: Any
-    ) -> None:
-        """`greeted` is called with the file descriptor once the TLS handshake is done."""
+    def __init__(self, *arguments: Any, bounds: Bounds, **more: Any) -> None:
         super().__init__(*arguments, **more)
-        self._greeted = greeted
         self._bounds = bounds
 
     @property
     def idle(self) -> bool:
-        """Whether no complete request is waiting for its answer."""
+        """Whether no complete request is waiting for its answer.
+
+        A connection that is closing is idle: a client can hold it open for `HANDSHAKE` seconds.
+        """
         request = cast("RequestResponseCycle | None", self.cycle)
-        return request is None or request.response_complete or request.more_body
+        answered = request is None or request.response_complete or request.more_body
+        return answered or self.transport.is_closing()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a client; if there are too many, cut an idle one.
@@ -57,10 +67,9 @@ class Connection(H11Protocol):
         too many, one of its own connections is cut.
         """
         super().connection_made(transport)
-        self._greeted(transport.get_extra_info("socket").fileno())
         self.since = self.loop.time()
         if not self._make_room():
-            transport.abort()
+            self.cut()
             return
         self._look = self.loop.call_later(PATIENCE, self._check)
 
@@ -69,22 +78,35 @@ class Connection(H11Protocol):
         self.since = self.loop.time()
         super().on_response_complete()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop checking a client that is gone."""
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as if without error
+        """Let go of a client that is gone.
+
+        After an error uvicorn would keep the transport until its timer for idle connections ends.
+        """
         if self._look is not None:
             self._look.cancel()
-        super().connection_lost(exc)
+        super().connection_lost(None)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP. h11 raises an error that its own frame refers to."""
+        super().send_400_response(msg)
+        if error := sys.exc_info()[1]:
+            error.__traceback__ = None
 
     def _make_room(self) -> bool:
         """Cut the connection that is idle for longest; return False if all are being served."""
         if len(self.connections) <= self._bounds.each:
             return True  # the usual case
         others = cast("set[Connection]", self.connections - {self})
-        there = [one for one in others if not one.transport.is_closing()]
-        own = [one for one in there if one.address == self.address]
+        own = {one for one in others if one.address == self.address}
         if len(own) >= self._bounds.each:
             return _cut_idle(own)
-        return len(there) < self._bounds.connections or _cut_idle(there)
+        return len(others) < self._bounds.connections or _cut_idle(others)
+
+    def cut(self) -> None:
+        """Abort the connection, and do not count it any more: it is lost a moment later."""
+        self.connections.discard(self)
+        self.transport.abort()
 
     @property
     def address(self) -> str:
@@ -104,20 +126,64 @@ class Connection(H11Protocol):
         self._look = self.loop.call_later(PATIENCE, self._check)
 
 
-def _cut_idle(connections: list[Connection]) -> bool:
+def _cut_idle(connections: set[Connection]) -> bool:
     """Cut the connection that is idle for longest; return False if all are being served."""
     idle = [one for one in connections if one.idle]
     if idle:
-        min(idle, key=lambda one: one.since).transport.abort()
+        min(idle, key=lambda one: one.since).cut()
     return bool(idle)
 
 
-BACKLOG = 128
+HANDSHAKE = 5.0
+"""Seconds for a TLS handshake, and for a client's part in closing TLS."""
 MOST_SILENT = 200
 """The most clients of one server during a TLS handshake; for one more, the oldest is cut.
 
 Each takes about forty kilobytes, even if it never sends a byte.
 """
+TLS_BUFFER = 32 * 1024
+"""Bytes of asyncio's buffer for each TLS connection: two records. Its default of 256 KiB would take
+100 MiB for all clients of one server."""
+RETRY = 0.1
+"""Seconds until the next attempt if no client can be accepted, as with too many open files."""
+
+
+async def accept(
+    listening: socket.socket, tls: ssl.SSLContext | None, made: Callable[[], Connection]
+) -> None:
+    """Accept clients until cancelled; `made` returns the protocol of each one."""
+    loop, silent = asyncio.get_running_loop(), deque[anyio.CancelScope]()
+    sslproto.SSLProtocol.max_size = TLS_BUFFER
+    limit = HANDSHAKE if tls else None
+
+    async def greet(client: socket.socket) -> None:
+        with anyio.CancelScope() as scope:
+            silent.append(scope)
+            try:
+                await loop.connect_accepted_socket(
+                    made, client, ssl=tls, ssl_handshake_timeout=limit, ssl_shutdown_timeout=limit
+                )
+            except Exception as error:  # noqa: BLE001 - whatever a client sends ends no other one
+                # One of its frames has the future that has this error: a cycle (CPython 109534).
+                error.__traceback__ = None
+            finally:
+                with suppress(ValueError):
+                    silent.remove(scope)
+
+    async with anyio.create_task_group() as tasks:
+        while True:
+            await anyio.lowlevel.checkpoint()  # or a flood would hold the event loop
+            try:
+                client, _ = await loop.sock_accept(listening)
+            except OSError:
+                await anyio.sleep(RETRY)
+                continue
+            if len(silent) >= MOST_SILENT:
+                silent.popleft().cancel()
+            tasks.start_soon(greet, client)
+
+
+BACKLOG = 128
 
 
 class ListenError(Exception):
@@ -130,30 +196,7 @@ class PortTakenError(ListenError):
     """Another program already listens there."""
 
 
-class Listener(socket.socket):
-    """A listening socket that keeps track of accepted clients that are not yet `greeted`."""
-
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self._silent: list[socket.socket] = []
-
-    def accept(self) -> tuple[socket.socket, Any]:
-        """Accept a client; if too many are silent, cut the one silent for longest."""
-        client, address = super().accept()
-        # A closed socket has no file descriptor any more.
-        self._silent = [one for one in self._silent if one.fileno() >= 0]
-        if len(self._silent) >= MOST_SILENT:
-            with suppress(OSError):  # it has just disconnected
-                self._silent.pop(0).shutdown(socket.SHUT_RDWR)
-        self._silent.append(client)
-        return client, address
-
-    def greeted(self, number: int) -> None:
-        """Stop counting a client, by its file descriptor, as its handshake is done."""
-        self._silent = [one for one in self._silent if one.fileno() != number]
-
-
-async def listen(address: Address) -> Listener:
+async def listen(address: Address) -> socket.socket:
     """Return a listening socket; without a host, on both IPv4 and IPv6. Raises ListenError."""
     try:
         family, host = await _place(address)
@@ -167,7 +210,11 @@ async def listen(address: Address) -> Listener:
         said = os.strerror(error.errno) if error.errno else str(error)
         kind = PortTakenError if error.errno == errno.EADDRINUSE else ListenError
         raise kind(f"cannot listen on {address}: {said}") from error
-    return Listener(opened.family, opened.type, opened.proto, fileno=opened.detach())
+    # Head and body of an answer are two writes. Without this, which accepted sockets inherit, the
+    # second one waits for the client's delayed acknowledgement of the first: 40 ms.
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    opened.setblocking(False)
+    return opened
 
 
 async def _place(address: Address) -> tuple[socket.AddressFamily, str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from asyncio import sslproto
-from contextlib import contextmanager
+from email.utils import formatdate
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,15 +11,14 @@ import anyio
 import structlog
 import uvicorn
 from starlette.requests import ClientDisconnect
+from uvicorn.server import ServerState
 
 from hedgerow.serving.httpserver.addresses import Address
-from hedgerow.serving.httpserver.connections import BACKLOG, Connection, Listener, listen
+from hedgerow.serving.httpserver.connections import Connection, accept, listen
 from hedgerow.serving.httpserver.limits import REVIEWS, Limited
 
 if TYPE_CHECKING:
-    import socket
     import ssl
-    from collections.abc import Callable, Generator
 
     from anyio import Event
     from anyio.abc import TaskStatus
@@ -34,14 +31,12 @@ HEAD = 32 * 1024
 """The most bytes of a request's line and headers; a bearer token has a few thousand."""
 KEEP_ALIVE = 120
 """Seconds; Go clients such as the API server close an idle connection after 90 s themselves."""
-HANDSHAKE = 5.0
 GRACE = 3
 """Seconds for running requests when the server ends."""
-TLS_BUFFER = 32 * 1024
-"""Bytes of asyncio's buffer for each TLS connection: two records. Its default of 256 KiB would take
-100 MiB for all clients of one server."""
 TICK = 1.0
 """Seconds between two updates of the Date header."""
+POLL = 0.1
+"""Seconds between two looks at whether all clients are gone."""
 
 log = structlog.get_logger(__name__)
 
@@ -60,69 +55,38 @@ async def serve(
     current state of `tls`, so that loading a new certificate needs no restart. Raises ListenError
     before it has started.
     """
-    with await listen(address) as listening:
-        server = _Server(_config(app, tls, bounds), listening, bounds)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.run_shielded)
-            try:
-                await server.up.wait()
+    config, clients = _config(app, bounds), ServerState()
+    config.load()
+    made = partial(Connection, config, clients, dict[str, Any](), bounds=bounds)
+    try:
+        with await listen(address) as listening:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_renew_date, clients)
                 task_status.started(Address(address.host, listening.getsockname()[1]))
-                await anyio.sleep_forever()
-            finally:
-                server.end()
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's server, without its signal handlers and its ten wake-ups per second."""
-
-    def __init__(self, config: uvicorn.Config, listening: Listener, bounds: Bounds) -> None:
-        super().__init__(config)
-        self._bounds = bounds
-        self.up = anyio.Event()
-        self._listening = listening
-        self._down = anyio.Event()
-
-    async def run_shielded(self) -> None:
-        """Serve until `end` is called, even if the task is cancelled."""
+                await accept(listening, tls, made)
+    finally:
         with anyio.CancelScope(shield=True):
-            await self.serve([self._listening])
-        for connection in list(self.server_state.connections):
-            connection.transport.abort()
+            await _drain(clients)
 
-    def end(self) -> None:
-        """Accept no more connections, and stop."""
-        self.should_exit = True
-        self._down.set()
 
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Leave signals to the app."""
-        yield
+async def _renew_date(clients: ServerState) -> None:
+    """Keep the Date header up to date."""
+    while True:
+        clients.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        await anyio.sleep(TICK)
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
-        """Listen, with a shorter timeout for TLS handshakes than uvicorn's one minute."""
-        loop = asyncio.get_running_loop()
-        shared: dict[str, Any] = {}
-        secured = self.config.ssl is not None
-        sslproto.SSLProtocol.max_size = TLS_BUFFER
-        more = {"greeted": self._listening.greeted, "bounds": self._bounds}
-        listener = await loop.create_server(
-            partial(Connection, self.config, self.server_state, shared, loop, **more),
-            sock=self._listening,
-            ssl=self.config.ssl,
-            backlog=BACKLOG,
-            ssl_handshake_timeout=HANDSHAKE if secured else None,
-            ssl_shutdown_timeout=HANDSHAKE if secured else None,
-        )
-        self.servers = [listener]
-        self.started = True
-        self.up.set()
 
-    async def main_loop(self) -> None:
-        """Renew the Date header until the server ends."""
-        while not await self.on_tick(0):
-            with anyio.move_on_after(TICK):
-                await self._down.wait()
+async def _drain(clients: ServerState) -> None:
+    """Close all connections; requests that are running get `GRACE` seconds to end."""
+    for connection in list(clients.connections):
+        connection.shutdown()
+    with anyio.move_on_after(GRACE):
+        while clients.connections or clients.tasks:  # noqa: ASYNC110 - uvicorn says nothing
+            await anyio.sleep(POLL)
+    for request in clients.tasks:
+        request.cancel()
+    for connection in list(clients.connections):
+        connection.transport.abort()
 
 
 class _Forward(logging.Handler):
@@ -137,12 +101,9 @@ class _Forward(logging.Handler):
             log.debug(record.getMessage().strip())
 
 
-def _config(app: ASGIApp, tls: ssl.SSLContext | None, bounds: Bounds) -> uvicorn.Config:
+def _config(app: ASGIApp, bounds: Bounds) -> uvicorn.Config:
     told = logging.getLogger("uvicorn.error")
     told.handlers, told.propagate = [_Forward()], False
-
-    def ready_made(_: uvicorn.Config, make: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
-        return tls or make()
 
     return uvicorn.Config(
         Limited(app, body=bounds.body),
@@ -155,11 +116,8 @@ def _config(app: ASGIApp, tls: ssl.SSLContext | None, bounds: Bounds) -> uvicorn
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=GRACE,
         h11_max_incomplete_event_size=HEAD,
-        ssl_context_factory=ready_made if tls else None,
     )
 
 

@@ -1,0 +1,3 @@
+module bench.local/admission
+
+go 1.26.0
