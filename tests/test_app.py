@@ -13,7 +13,6 @@ from structlog.testing import capture_logs
 from hedgerow import app
 from hedgerow.kube import errors
 from hedgerow.process import leadership
-from hedgerow.runtime.leaderelection.duplicate_operators import RosterEntry
 from support.inline import inline
 from support.operating import BLUEGREEN, Process, quiet
 from support.registered import REGISTRY
@@ -88,7 +87,7 @@ class TestBeginning:
     """A signal before anything is at work; whatever it waits for may take for ever."""
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    @pytest.mark.parametrize("waits_for", ["login", "version", "leader", "presence"])
+    @pytest.mark.parametrize("waits_for", ["login", "version", "leader"])
     async def test_it_ends_in_good_order_and_has_written_nothing(
         self, process, monkeypatch, waits_for, number
     ):
@@ -101,7 +100,6 @@ class TestBeginning:
         places = {
             "version": (process.cluster, "get"),
             "leader": (leadership, "live_leader"),
-            "presence": (RosterEntry, "wait_until_alone"),
         }
         if waits_for == "login":
             process.log_in = wait

@@ -11,7 +11,7 @@ from hedgerow.imports import structlog
 from hedgerow.kube.client import Cluster, connect
 from hedgerow.plan.oversized import readable
 from hedgerow.process import preflight
-from hedgerow.process.leadership import led, margin, on_the_roster, refuse_another_operator
+from hedgerow.process.leadership import led, margin, refuse_another_operator
 from hedgerow.process.services import Services
 from hedgerow.process.stopping import Stop
 from hedgerow.registry import Registry
@@ -20,7 +20,7 @@ from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.credentials import Credentials
-from hedgerow.runtime.events.recorder import Allowance
+from hedgerow.runtime.events.recorder import BURST, Limits
 from hedgerow.runtime.heavy import Lanes, tune_for_event_loop
 from hedgerow.runtime.logs import configure
 from hedgerow.runtime.metrics import Meters
@@ -70,10 +70,9 @@ async def run(
 
     A signal cancels every step of the start. Raises ConfigError, Unreachable or Unauthenticated if
     no cluster can be reached at the start, ListenError if an address is taken, and
-    AnotherOperatorError if another operator manages the same resources. After the start, the
+    AnotherOperatorError if an elected operator manages the same resources. After the start, the
     operator waits for its API server as long as it takes.
-    Raises, in a group, LeadershipLost if another may lead, and AnotherOperatorError if another
-    operator starts to manage the same resources.
+    Raises, in a group, LeadershipLost if another may lead.
     """
     meters, stop = Meters(version()), Stop(settings.grace_period)
     async with stop.on_signal(), AsyncExitStack() as stack:
@@ -117,12 +116,7 @@ async def _run(
         return
     cluster, server = begun
     names = Registry(controllers).names
-    async with (
-        on_the_roster(settings, names, cluster, clock, stop),
-        anyio.create_task_group() as tasks,
-    ):
-        if stop.asked.is_set():
-            return
+    async with anyio.create_task_group() as tasks:
         services = Services(settings, registry, cluster, clock, meters=meters, stop=stop)
         services.health.ready.add("credentials", credentials.check)
         await services.start(tasks)
@@ -194,7 +188,7 @@ def _runners(
     budget = Budget(settings.memory_budget or most_for_caches(memory_limit()))
     meters.weighs(budget)
     log.info("caches are bounded", most=readable(budget.most), object=readable(budget.bound))
-    allowance = Allowance(clock) if settings.events == "all" else None
+    limits = Limits(clock, normal=BURST if settings.events == "all" else 0)
     return [
         ControllerRunner(
             cluster,
@@ -209,7 +203,7 @@ def _runners(
                 own_namespace=settings.system_namespace,
             ),
             meters,
-            allowance,
+            limits,
             lanes,
         )
         for controller in controllers

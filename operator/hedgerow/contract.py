@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from hedgerow.objects import home_of
-from hedgerow_schemas.base import CustomResource, Object, Resource, Status, View
+from hedgerow_schemas.base import ApiResource, CustomResource, Object, Resource, Status, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +22,9 @@ Word = Literal["", "yield", "claim"]
 
 Key = tuple[str, str]
 """Namespace and name of a resource; the namespace is empty for a cluster-scoped one."""
+
+Fields = tuple[tuple[str, ...], ...]
+"""The paths of some fields: `(("spec", "replicas"),)`. A list is one field with all its items."""
 
 
 def _unsaid(_kind: str, _name: str, _path: tuple[str, ...]) -> Word:
@@ -47,6 +50,8 @@ class Observed:
     They may be finished and deleted already, so that nothing else shows them. Do not return them
     as `Create` once more, and record them in the status: they are only here until it is written.
     """
+    strays: tuple[View, ...] = ()
+    """The objects that were returned as `Keep` and are not our children: read in this pass."""
     claimable: tuple[View, ...] = ()
     reports: tuple[Report, ...] = ()
     """What passes of a controller that `informs` this one found about this resource's children."""
@@ -105,7 +110,11 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Leave a child as it is: neither applied nor pruned."""
+    """Leave a child as it is: neither applied nor pruned.
+
+    If it has lost our label, that is put back. One that is not observed is read by name before
+    anything is written: then it is observed, or it is in `Observed.strays`, or it is gone.
+    """
 
     kind: type[View]
     name: str
@@ -155,8 +164,9 @@ class Claim:
     holds with another value are contested, as those of a child are. A claim that is not returned
     any more is given back: the fields stay with their other holders, or are removed.
 
-    `fields` have no identity, status, owner references or finalizers. `waits`: why nothing is taken
-    by force now, although the author may claim it; empty if it may be taken at any time.
+    `fields` are among those that the controller declares, as `Claimable.fields` or for the built-in
+    resource itself as `Controller.fields`. `waits`: why nothing is taken by force now, although the
+    author may claim it; empty if it may be taken at any time.
     """
 
     kind: type[View]
@@ -275,9 +285,9 @@ class Informs:
     the resources from which a child is made. It reads the metadata alone: what our field manager
     holds of that of a live child, or that of one that is declared.
 
-    `Observed.in_use` is true while any child is made from a resource, while `Desired.reports` has
-    the resource's key, and until each resource of this controller has had a pass since the start
-    whose objects could be read.
+    `Observed.in_use` is true while any child is made from a resource and not being deleted, while
+    `Desired.reports` has the resource's key, and until each resource of this controller has had a
+    pass since the start whose objects could be read.
     """
 
     controller: Controller[Any]
@@ -299,7 +309,11 @@ def _nothing(_obj: View, _field_manager: str) -> Object:
 
 @dataclass(frozen=True, slots=True)
 class Claimable:
-    """The objects of a kind on which a controller may claim fields.
+    """The objects of a kind on which a controller may claim fields, and which fields.
+
+    Nothing but `fields` can be claimed: in a cluster, the admission policy refuses every other
+    change of such an object to the operator. They are in neither the status nor the metadata, but
+    for labels and annotations.
 
     `of` returns the key of the one resource that may claim fields of an object, or None. It reads
     the object alone, so that after a restart too it is known whose an object is. The resource and
@@ -316,6 +330,7 @@ class Claimable:
     """
 
     kind: type[View]
+    fields: Fields
     of: Callable[[View], Key | None] = namesake
     concerns: Callable[[View], bool] = _always
     reduce: Callable[[Object], Object] = unreduced
@@ -356,8 +371,8 @@ class Controller(Generic[R]):
     they are removed once the resource itself is gone. `child_names` are the name patterns of
     children whose name is not the resource's own; the admission policy enforces them. `lag` makes
     the runtime measure how late children are created. `claims` are the objects on which it holds
-    fields without owning them; a built-in resource is claimed without being listed there. One
-    that is `opt_in` runs, is installed and has rights only where it is chosen by name.
+    fields without owning them; `fields` are those that it may claim of a built-in resource itself.
+    One that is `opt_in` runs, is installed and has rights only where it is chosen by name.
 
     `watch` limits it to some objects of a built-in resource. `finalizer` holds such a resource for
     `Desired.hold`. If the resource is a Namespace, its children are in that namespace. Of children
@@ -372,10 +387,10 @@ class Controller(Generic[R]):
     `options` are its settings. `configure` returns the controller for those that are given, as
     text by name, `true` for a switch; it raises ValueError for one that is not valid.
 
-    `picks` returns whether an object of a built-in resource's kind is such a resource, by its
-    metadata alone, which is all that the view has; so is one of which we hold a field. Of all other
-    objects of the kind nothing but metadata is read, and nothing is cached. Without it, every
-    object is a resource.
+    With an `annotation_prefix`, only those objects of a built-in kind are resources that have an
+    annotation whose key begins so, or of which we hold a field. Of all others nothing but metadata
+    is read, and nothing is cached. Without it, every object is a resource. In a cluster, whoever
+    sets such an annotation must be able to patch every kind that the controller claims fields of.
 
     Controllers for several built-in kinds may have one name, and so one field manager. They are
     chosen together, and own nothing.
@@ -407,7 +422,8 @@ class Controller(Generic[R]):
     blind: timedelta | None = None
     options: tuple[Option, ...] = ()
     configure: Callable[[Mapping[str, str]], Controller[Any]] | None = None
-    picks: Callable[[View], bool] | None = None
+    fields: Fields = ()
+    annotation_prefix: str = ""
 
     @property
     def is_custom(self) -> bool:
@@ -435,6 +451,16 @@ class Controller(Generic[R]):
     def written(self) -> tuple[type[View], ...]:
         """The kinds of the objects besides the resource that it writes to: owned and claimed."""
         return (*self.owns, *(claimable.kind for claimable in self.claims))
+
+    @property
+    def claimed(self) -> dict[ApiResource, Fields]:
+        """The fields that it may claim, by kind: of a built-in resource itself, and of others.
+
+        Of a resource whose reports go to another controller, which it `informs`, it writes nothing.
+        """
+        is_written = not self.is_custom and self.informs is None
+        own = {self.resource.api: self.fields} if is_written else {}
+        return own | {claimable.kind.api: claimable.fields for claimable in self.claims}
 
     def names_of(self, kind: type[View]) -> tuple[str, ...]:
         """Return the name patterns of a kind; `{}` is the resource's name, and also the default.

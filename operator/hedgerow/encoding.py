@@ -2,18 +2,41 @@
 
 msgspec takes half of pydantic's time, but follows JSON of any depth until the interpreter's stack
 ends, and does not know every class that pydantic does.
+
+An API server stores managed fields that no strict decoder accepts: 9,990 levels deep, and with
+names that are no UTF-8. `salvage` reads such an object, so that it does not cost its neighbours
+their list or watch.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.json import Decoder, Encoder
 from pydantic_core import from_json, to_json, to_jsonable_python
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 OPENINGS: Final = 200
 """The most maps and lists of a text that msgspec reads, and so the deepest one. pydantic reads the
 others: deeper ones it refuses."""
+DEEPEST: Final = 190
+"""The levels of nesting that `salvage` keeps; what is deeper becomes `{}`. pydantic reads 200."""
+LONGEST_NUMBER: Final = sys.int_info.default_max_str_digits
+"""The most characters of a number; Python reads no longer integer, as that takes quadratic time."""
+_TOKEN: Final = re.compile(
+    rb'"(?:[^"\\]++|\\.)*+"?+|(?P<opens>[\[{])|(?P<closes>[\]}])|(?P<number>[-0-9][0-9.eE+-]*+)',
+    re.DOTALL,
+)
+_ESCAPE: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
+_SPACES: Final = bytes(max(code, 32) for code in range(256))
+"""A table for `bytes.translate`: control characters become spaces, which JSON has everywhere."""
 _decoder: Final = Decoder[Any]()
 _encoder: Final = Encoder(enc_hook=to_jsonable_python)
 
@@ -23,6 +46,49 @@ def decode(content: bytes) -> Any:
     if content.count(b"{") + content.count(b"[") > OPENINGS:
         return from_json(content, cache_strings="keys", allow_inf_nan=False)
     return _decoder.decode(content)
+
+
+def salvage(content: bytes) -> Any:
+    """Return JSON that `decode` refuses, with what it refuses replaced.
+
+    Maps and lists below `DEEPEST` become `{}`, numbers over `LONGEST_NUMBER` null, bytes that are
+    no UTF-8 and lone surrogates U+FFFD, control characters spaces. It takes linear time and no
+    recursion: a fifth of a second for 1.5 MB of brackets. Raises ValueError for other faults.
+    """
+    text = _joined(content, nested(content, DEEPEST + 1), b"{}")
+    text = text.decode("utf-8", "replace").encode().translate(_SPACES)
+    text = _ESCAPE.sub(lambda found: rb"\ufffd" if found["lone"] else found[0], text)
+    numbers = (found.span() for found in _TOKEN.finditer(text) if found["number"])
+    long = (span for span in numbers if span[1] - span[0] > LONGEST_NUMBER)
+    return decode(_joined(text, long, b"null"))
+
+
+def nested(content: bytes, depth: int) -> Iterator[tuple[int, int]]:
+    """Yield where each map and list of a JSON text begins and ends that is nested this deep.
+
+    The outermost one has depth 1. Raises ValueError if the text ends within one.
+    """
+    level = begin = 0
+    for found in _TOKEN.finditer(content):
+        if found["opens"]:
+            level += 1
+            if level == depth:
+                begin = found.start()
+        elif found["closes"]:
+            if level == depth:
+                yield begin, found.end()
+            level -= 1
+    if level > 0:
+        raise ValueError("the text ends within a map or a list")
+
+
+def _joined(content: bytes, spans: Iterator[tuple[int, int]], instead: bytes) -> bytes:
+    """Return a text with `instead` in the place of each span."""
+    parts, end = list[bytes](), 0
+    for span in spans:
+        parts += [content[end : span[0]], instead]
+        end = span[1]
+    return b"".join((*parts, content[end:])) if parts else content
 
 
 def encode(value: Any) -> bytes:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import yaml
 
+from hedgerow.texts import escaped_lines
+
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 LARGEST: Final = 3 * 1024 * 1024
 """The most characters of a text; the API server accepts no larger body."""
@@ -130,12 +132,20 @@ _Loader.add_constructor(_BOOL, _boolean)
 
 
 def to_yaml(*objects: Mapping[str, Any]) -> str:
-    """Return one or more objects as YAML documents, keys in the order given."""
+    """Return one or more objects as YAML documents, keys in the order given.
+
+    If not all of their text is printable, all but ASCII is escaped.
+    """
+    text = _dumped(objects, allow_unicode=True)
+    return text if escaped_lines(text) == text else _dumped(objects, allow_unicode=False)
+
+
+def _dumped(objects: Sequence[Mapping[str, Any]], *, allow_unicode: bool) -> str:
     return yaml.dump_all(
         [dict(obj) for obj in objects],
         Dumper=_Dumper,
         sort_keys=False,
-        allow_unicode=True,
+        allow_unicode=allow_unicode,
         width=100,
         explicit_start=len(objects) > 1,
     )

@@ -26,9 +26,9 @@ DOMAIN: Final = "hedgerow.dev"
 CONTROLLER_LABEL: Final = f"{DOMAIN}/controller"
 """The label on the children of hedgerow's own controllers; see `Installation.label_key`."""
 _LABEL_KEY: Final = re.compile(rf"(?:({PROGRAM_NAME})\.)?{re.escape(CONTROLLER_LABEL)}")
+_MOST_DIGITS: Final = 20
 _WORD: Final = re.compile(rf"{PROGRAM}(?!\.dev|_schemas|/)")
 _PREFIX: Final = f"{PROGRAM.upper()}_"
-NORMAL_FORM_ANNOTATION = "hedgerow.dev/normal-form"
 
 
 def home_of(api: ApiResource, namespace: str, name: str) -> str:
@@ -121,6 +121,13 @@ class Installation(Struct, frozen=True):
         return f"{self.label_key}={self.label(controller)}"
 
 
+class Salvaged(dict[str, Any]):
+    """An object whose JSON could not be decoded strictly: parts of it were replaced or left out.
+
+    See `hedgerow.encoding.salvage`. No write may be based on it.
+    """
+
+
 def labelling_program(key: str) -> str | None:
     """Return the program whose controllers label their children with this key, or None."""
     found = _LABEL_KEY.fullmatch(key)
@@ -149,6 +156,14 @@ def ref_of(resource: CustomResource) -> ObjectRef:
 def metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return an object's metadata, or an empty map."""
     return obj.get("metadata") or {}
+
+
+def version_number(version: str) -> int:
+    """Return a resourceVersion as a number; 0 for any other text.
+
+    Versions of one kind are comparable as integers (KEP-5504), which have 64 bits.
+    """
+    return int(version) if len(version) <= _MOST_DIGITS and version.isdecimal() else 0
 
 
 def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:

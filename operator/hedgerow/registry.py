@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hedgerow import controllers
 from hedgerow.contract import Controller, Watch
 from hedgerow.kube.errors import one_line
+from hedgerow.objects import DOMAIN
 from hedgerow.plan.installations import OTHER_MANAGERS
 from hedgerow.runtime.durations import Duration, of_lag
 
@@ -174,10 +175,28 @@ def _check(controller: Controller[Any]) -> None:
         )
     if controller.blind is not None and not controller.is_for_namespaces:
         raise ValueError(f"the controller {name} is blind, which only one for Namespaces can be")
+    for kind, fields in controller.claimed.items():
+        if odd := [".".join(path) for path in fields if not _may_be_claimed(path)]:
+            raise ValueError(f"the controller {name} may not claim {', '.join(odd)} of {kind.kind}")
     if not controller.is_custom and (controller.validate or controller.default):
         raise ValueError(
             f"the controller {name} is for {api.kind}, which is built in: it has no webhooks"
         )
+
+
+def _may_be_claimed(path: tuple[str, ...]) -> bool:
+    """Return whether a field is neither an object's identity nor its status, nor marks it ours."""
+    match path:
+        case () | ("apiVersion" | "kind" | "status", *_):
+            return False
+        case ("metadata", *rest):
+            match rest:
+                case ["labels" | "annotations", key]:
+                    return not key.startswith(f"{DOMAIN}/")
+                case _:
+                    return False
+        case _:
+            return True
 
 
 def _apart(named: tuple[Controller[Any], ...]) -> tuple[Controller[Any], ...]:

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from hedgerow.texts import cut, escaped
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -57,26 +59,21 @@ def annotation_path(name: str) -> str:
     return f"metadata.annotations[{name}]"
 
 
-def cut(text: str, limit: int) -> str:
-    """Return a text, cut to a limit; a text that was cut ends in an ellipsis."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
 def quoted(value: Any) -> str:
     """Return a value for a message, cut short, with control characters escaped."""
-    text = _beginning(cut(value, SHOWN) if isinstance(value, str) else value)
-    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
+    text = beginning(cut(value, SHOWN) if isinstance(value, str) else value)
+    shown = escaped(text)
     return shown if isinstance(value, str) else cut(shown, SHOWN)
 
 
-def _beginning(value: Any) -> str:
-    """Return a value as JSON, only as much of a long one as is shown."""
+def beginning(value: Any, longest: int = SHOWN) -> str:
+    """Return a value as JSON; of a long one a little more than as many characters."""
     pieces: list[str] = []
     length = 0
     for piece in json.JSONEncoder(ensure_ascii=False).iterencode(value):
         pieces.append(piece)
         length += len(piece)
-        if length > SHOWN and not isinstance(value, str):
+        if length > longest and not isinstance(value, str):
             break
     return "".join(pieces)
 

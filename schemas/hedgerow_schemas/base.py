@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -14,6 +15,9 @@ from hedgerow_schemas.definition import Definition, list_map
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON."""
+_RFC_3339: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,22 @@ class ObjectMeta(Model):
     labels: dict[str, str] = Field(default_factory=dict)
     annotations: dict[str, str] = Field(default_factory=dict)
     owner_references: tuple[OwnerReference, ...] = ()
+
+
+def instant(text: str) -> datetime | None:
+    """Return an RFC 3339 time, as Go reads it; None if it is absent or invalid.
+
+    A date alone, a week, a blank instead of the T, or a time without an offset is invalid. So is
+    one that is not in the years 1 to 9999 of UTC, though Go has a year 0.
+    """
+    if not _RFC_3339.fullmatch(text):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return found
 
 
 def _whole_seconds(instant: datetime) -> datetime:

@@ -156,6 +156,11 @@ class Secret(View):
     """A Secret: its type and values."""
 
     api: ClassVar[ApiResource] = ApiResource("v1", "Secret", "secrets")
+    CREDENTIALS: ClassVar[tuple[str, ...]] = (
+        "bootstrap.kubernetes.io/token",
+        "kubernetes.io/service-account-token",
+    )
+    """The types by which the control plane gives somebody's rights to whoever has the Secret."""
     __slots__ = ()
 
     @property

@@ -91,7 +91,7 @@ class Guestbook(CustomResource):
         ),
     )
 
-    spec: GuestbookSpec = Field(description="What is wanted.")
+    spec: GuestbookSpec | None = Field(default=None, description="What is wanted.")
     status: GuestbookStatus = Field(
         default=GuestbookStatus(), description="What was observed; written by the operator alone."
     )

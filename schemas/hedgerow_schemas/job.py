@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
-from hedgerow_schemas.base import ApiResource, View
+from hedgerow_schemas.base import ApiResource, View, instant
 from hedgerow_schemas.builtin import WithConditions
 
-_RFC_3339: Final = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII
-)
-
-
-def instant(text: str) -> datetime | None:
-    """Return an RFC 3339 time, as Go reads it; None if it is absent or invalid.
-
-    A date alone, a week, a blank instead of the T, or a time without an offset is invalid.
-    """
-    if not _RFC_3339.fullmatch(text):
-        return None
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class Job(WithConditions):

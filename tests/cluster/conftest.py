@@ -12,6 +12,7 @@ from hedgerow.testing.audit import Audit
 from hedgerow.testing.plugin import telling
 from hedgerow.testing.sandboxes import find_binaries, name_for, running
 from support import binaries
+from support.worlds import with_custom_resources
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -71,6 +72,14 @@ def nodes_binaries() -> None:
 def nodes_audit(nodes_sandbox: Sandbox) -> Audit:
     """What was asked of `nodes_sandbox`."""
     return Audit(nodes_sandbox.directory.with_name("audit.log"))
+
+
+@pytest.fixture(scope="module")
+def api(sandbox: Sandbox) -> Iterator[Api]:
+    """Plain requests to `sandbox`, which serves our custom resources."""
+    api = with_custom_resources(Api(sandbox.kubeconfig))
+    yield api
+    api.close()
 
 
 @pytest.fixture

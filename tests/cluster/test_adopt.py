@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import anyio
@@ -12,11 +11,10 @@ import yaml
 from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.errors import Stale
-from hedgerow.testing.api import Api, Object
+from hedgerow.testing.api import Object
 from hedgerow_schemas.base import ApiResource
 from support.bluegreens import FIELD_MANAGER
 from support.typed import Garden, Typing, body, typing
-from support.worlds import with_custom_resources
 
 pytestmark = pytest.mark.cluster
 
@@ -24,13 +22,6 @@ CHILD = f"deploy/{Garden.NAME}"
 IMAGE = '.spec.template.spec.containers[name="c"].image'
 ARGS = '.spec.template.spec.containers[name="c"].args'
 DEPLOYMENT = ApiResource("apps/v1", "Deployment", "deployments")
-
-
-@pytest.fixture(scope="module")
-def api(sandbox) -> Iterator[Api]:
-    api = with_custom_resources(Api(sandbox.kubeconfig))
-    yield api
-    api.close()
 
 
 @pytest.fixture

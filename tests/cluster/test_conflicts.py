@@ -343,10 +343,16 @@ class TestAdmission:
             assert "MutatingAdmissionPolicy/mirror" in told
             assert world.regarded(rewritten) == {"BlueGreen/demo"}
             eventually(lambda: world.said("BlueGreen", "demo", "Ready") == "True/Serving")
-            silence = Silence.fallen(nodes_audit, 2, user=USER, namespace=world.namespace)
+            ours: dict[str, Any] = {"user": USER, "namespace": world.namespace}
+            Silence.fallen(nodes_audit, 2, **ours)
             assert operator.stop() == 0
+            before, mark = world.get("Deployment", "demoblue-deployment"), nodes_audit.mark()
             operator.start()
-            silence.kept_on(4, "after a restart")
+            eventually(lambda: nodes_audit.writes(mark, **ours), what="it looks once more")
+            Silence.fallen(nodes_audit, 4, **ours)
+            [write] = nodes_audit.writes(mark, **ours)
+            assert write["objectRef"]["name"] == "demoblue-deployment"
+            assert world.get("Deployment", "demoblue-deployment") == before
         finally:
             remove()
 

@@ -168,6 +168,21 @@ class TestConcurrency:
         eventually(lambda: len(world.names("hello")) == 2, what="the start that had waited")
         assert ended(world.get(first[0], "Job"), "Complete")
 
+    def test_forbid_waits_for_a_job_that_has_lost_its_label(self, world: World):
+        world.apply("hello", "@every 2s", runs_for=600, concurrencyPolicy="Forbid")
+        eventually(lambda: len(world.jobs("hello")) == 1, what="a Job")
+        name = world.jobs("hello")[0]["metadata"]["name"]
+        eventually(lambda: world.status("hello").get("active"), what="it is on record")
+        lost = {"metadata": {"labels": {"hedgerow.dev/controller": None}}}
+        world.api.merge(world.target(name, "Job"), lost, "kubectl-label").must()
+
+        def is_back() -> bool:
+            labels = (world.get(name, "Job") or {})["metadata"].get("labels", {})
+            return labels.get("hedgerow.dev/controller") == "cronjob"
+
+        eventually(is_back, 60, "the label is back")
+        assert [job["metadata"]["name"] for job in world.jobs("hello")] == [name]
+
     def test_replace_deletes_the_job_that_runs(self, world: World):
         world.apply("hello", "@every 3s", runs_for=600, concurrencyPolicy="Replace")
         (first,) = eventually(lambda: world.names("hello"))

@@ -253,6 +253,11 @@ class TestRefusals:
         assert reply.status == 422
         assert word in reply.body["message"]
 
+    def test_one_without_a_spec_is_accepted_and_told_what_is_missing(self, world: World):
+        world.api.apply(world.target("Guestbook", "book"), "user").must()
+
+        eventually(lambda: world.condition("Stalled") == "True/SpecMissing")
+
     def test_the_longest_name_is_taken(self, world: World):
         spec = {"size": 10, "configMapName": "a" * 15, "alias": "Name"}
         manifest = {**world.target("Guestbook", "a" * 63), "spec": spec}

@@ -12,14 +12,11 @@ from typing import Any
 
 import pytest
 
-from hedgerow.testing.api import Api, Object
+from hedgerow.testing.api import Object
 from hedgerow.testing.waiting import eventually, throughout
-from support.bluegreens import FIELD_MANAGER, World
+from support.bluegreens import FIELD_MANAGER, World, pods
 from support.running import PORTLESS, Operator
 from support.typed import Answer, answer
-from support.worlds import with_custom_resources
-
-NAME = "hedgerow.operators"
 
 pytestmark = pytest.mark.cluster
 
@@ -33,13 +30,6 @@ CHILDREN = (
 )
 Start = Callable[..., Operator]
 Type = Callable[..., Answer]
-
-
-@pytest.fixture(scope="module")
-def api(sandbox) -> Iterator[Api]:
-    api = with_custom_resources(Api(sandbox.kubeconfig))
-    yield api
-    api.close()
 
 
 @pytest.fixture
@@ -90,8 +80,12 @@ def settle(world: World) -> None:
     eventually(lambda: world.status().get("routeTo") == "Blue", 60, "it is settled")
 
 
+def children(world: World) -> list[Object | None]:
+    return [world.get(*one) for one in CHILDREN]
+
+
 def everything(world: World) -> list[Object | None]:
-    return [world.get(*one) for one in (("BlueGreen", "demo"), *CHILDREN)]
+    return [world.get("BlueGreen", "demo"), *children(world)]
 
 
 def holders(world: World) -> set[str]:
@@ -104,74 +98,89 @@ def holders(world: World) -> set[str]:
     }
 
 
-class TestPlainOperators:
-    def test_a_second_one_on_the_same_is_refused_in_one_line_that_names_the_first(
-        self, start, refused
-    ):
-        start()
+class TestWithoutElection:
+    """Operators without leader election, as on laptops: nothing tells one of the other."""
 
-        ended = refused()
+    def test_two_write_what_one_writes_and_then_nothing(self, start, api, world, audit):
+        alone = World(api, api.namespace(f"alone-{secrets.token_hex(4)}"))
+        start()
+        start()
+        start(namespace=alone.namespace)
+        for place in (world, alone):
+            play(place)
+
+        eventually(lambda: outcome(world) == outcome(alone), 60, "both are alike")
+        throughout(lambda: outcome(world) != outcome(alone), 2, "they stay alike")
+        mark = audit.mark()
+        throughout(lambda: audit.writes(mark, namespace=world.namespace), 4, "none writes")
+        assert world.condition("Contested") == "True/FieldConflict"
+        assert [field["manager"] for field in world.status()["contested"]] == ["kubectl-set"]
+        assert world.get("Deployment", "othergreen-deployment") is None
+
+    def test_the_successor_of_one_that_was_killed_works_at_once(self, start, api, world, audit):
+        system = api.namespace(f"system-{secrets.token_hex(4)}")
+        first = start("--system-namespace", system)
+        first.stop(signal.SIGKILL)
+        mark = audit.mark()
+
+        start("--system-namespace", system)
+
+        settle(world)
+        looks = audit.since(mark, resource="leases", namespace=system)
+        assert [entry["verb"] for entry in looks] == ["get"]
+
+    def test_one_beside_a_leader_is_refused_in_one_line_that_says_what_to_do(
+        self, start, refused, api
+    ):
+        system = api.namespace(f"system-{secrets.token_hex(4)}")
+        start("--system-namespace", system, "--leader-elect")
+
+        ended = refused("--system-namespace", system)
 
         assert ended.returncode == 1
         (line,) = [ln for ln in ended.stderr.splitlines() if ln.startswith("hedgerow: ")]
         assert "is at work in" in line
-        assert NAME in line
+        assert f"(Lease {system}/hedgerow)" in line
         assert "--namespace" in line
-        assert "--controllers" in line
+        assert "--leader-elect" in line
 
-    def test_one_in_other_namespaces_or_with_other_controllers_works_beside_it(
-        self, start, api, namespace
-    ):
-        first = start()
-        start(namespace=api.namespace(f"beside-{secrets.token_hex(4)}"))
-        start(controllers="memcached")
 
-        throughout(lambda: not first.running, 4, "the first works on")
+def play(world: World) -> None:
+    """Create two BlueGreens, change one, take a field and a child from it, prune the other."""
+    settle(world)
+    world.apply("other")
+    eventually(lambda: world.status("other").get("routeTo") == "Blue", 60, "it is settled too")
+    world.set_image("demogreen-deployment", "green", "example/theirs:1")
+    eventually(lambda: world.condition("Contested") == "True/FieldConflict", 60, "it is contested")
+    world.apply(route_to="Green", blueSpec=pods("blue", "example/echo:2"))
+    world.delete("Service", "demo")
+    world.apply("other", greenSpec=None)
+    eventually(lambda: world.selected() == "Green", 60, "it is flipped")
+    pruned = ("Deployment", "othergreen-deployment")
+    eventually(lambda: world.get(*pruned) is None, 60, "it is pruned")
 
-    def test_the_successor_of_one_that_was_killed_begins_after_the_lease_duration(self, start):
-        first = start()
-        first.stop(signal.SIGKILL)
 
-        start()  # waits until its caches are filled
-
-    def test_the_successor_of_one_that_stopped_begins_at_once_and_no_record_is_left(
-        self, start, api, namespace
-    ):
-        first = start()
-        assert first.stop() == 0
-        second = start("--lease-duration", "9m")
-        assert second.stop() == 0
-
-        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
-        place = {"metadata": {"name": NAME, "namespace": "default"}}
-        live = api.get({**lease, **place})
-        # Operators of other tests may be on it.
-        assert live.status == 404 or namespace not in str(live.must()["metadata"]["annotations"])
-
-    def test_it_makes_room_for_a_leader(self, start, api, namespace):
-        system = api.namespace(f"system-{secrets.token_hex(4)}")
-        plain = start("--system-namespace", system)
-        leader = start("--system-namespace", system, "--leader-elect")
-
-        eventually(lambda: not plain.running, 60, "the plain one has stopped")
-        assert plain.stop() == 1
-        assert leader.running
+def outcome(world: World) -> Any:
+    """Return what is declared, reported and held of the BlueGreen and its children."""
+    status = world.status()
+    return (
+        [(o and o["spec"].get("template"), o and o["metadata"]["labels"]) for o in children(world)],
+        {c["type"]: (c["status"], c["reason"]) for c in status["conditions"]},
+        [(f["object"], f["path"], f["manager"]) for f in status.get("contested", ())],
+        holders(world),
+    )
 
 
 class TestSecondInstance:
     def test_it_leaves_all_as_it_was_and_nothing_is_contested_once_it_has_gone(
         self, start, world, audit
     ):
-        first = start()
+        start()
         settle(world)
         before, mark = everything(world), audit.mark()
 
         two = start("--instance", "two")
         eventually(lambda: two.logged("resources are left alone"), 60, "it says so")
-        guest = "another installation manages the same resources"
-        eventually(
-            lambda: two.logged(guest) and first.logged(guest), 60, "each is told of the other"
-        )
         assert two.stop() == 0
 
         assert everything(world) == before
@@ -267,10 +276,13 @@ class TestGivingUpAll:
         assert again.code == 0
         assert "holds nothing there" in again.out
 
-    def test_it_is_refused_while_that_instance_is_at_work(self, polluted, typed, start):
-        start("--instance", "two")
+    def test_it_is_refused_while_that_instance_leads(self, polluted, typed, start, api):
+        system = api.namespace(f"system-{secrets.token_hex(4)}")
+        start("--instance", "two", "--leader-elect", "--system-namespace", system)
 
-        told = typed("release", "--instance", "two", "--all", "--yes")
+        told = typed(
+            *("release", "--instance", "two", "--all", "--yes", "--system-namespace", system)
+        )
 
         assert told.code == 1
         assert "is at work in" in told.err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -22,19 +22,11 @@ from support.planned import FixedClock, Operator
 from support.registered import CONTROLLERS
 from support.rights import grant
 from support.typed import answer
-from support.worlds import with_custom_resources
 
 pytestmark = pytest.mark.cluster
 
 IMAGE = '.spec.template.spec.containers[name="blue"].image'
 Typed = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(scope="module")
-def api(sandbox) -> Iterator[Api]:
-    api = with_custom_resources(Api(sandbox.kubeconfig))
-    yield api
-    api.close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import subprocess
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -26,7 +25,6 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
 from support.bluegreens import World
 from support.planned import FixedClock, Operator, Told, foretold, happened
-from support.worlds import with_custom_resources
 
 pytestmark = pytest.mark.cluster
 
@@ -39,13 +37,6 @@ TERMS = st.sampled_from(
 
 
 Drawn = tuple[Object | None, list[tuple[str, int]], Object | None, Object]
-
-
-@pytest.fixture(scope="module")
-def api(sandbox) -> Iterator[Api]:
-    api = with_custom_resources(Api(sandbox.kubeconfig))
-    yield api
-    api.close()
 
 
 class Trial:

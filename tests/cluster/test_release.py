@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import anyio
 import pytest
 
-from hedgerow.testing.api import Api
 from support.bluegreens import FIELD_MANAGER
 from support.typed import Garden, Typing, body, typing
-from support.worlds import with_custom_resources
 
 pytestmark = pytest.mark.cluster
 
 CHILD = f"deploy/{Garden.NAME}"
 YIELD = "hedgerow.dev/yield"
 NOW = ("--wait", "0")
-
-
-@pytest.fixture(scope="module")
-def api(sandbox) -> Iterator[Api]:
-    api = with_custom_resources(Api(sandbox.kubeconfig))
-    yield api
-    api.close()
 
 
 @pytest.fixture

@@ -217,6 +217,23 @@ def test_a_source_is_copied_pruned_and_removed_with_its_copies(world: World, aud
     must_be_unforced_applies([w for w in written if w["objectRef"]["namespace"] == HOME], SOURCE)
 
 
+def test_a_tenants_finalizer_on_a_copy_holds_no_source(world: World):
+    one, two = world.open("a"), world.open("b")
+    name = world.source("app", {"user": "one"})["metadata"]["name"]
+    for namespace in (one, two):
+        world.soon(name, namespace, {"user": "one"})
+    finalizers: Object = {"metadata": {"finalizers": ["tenant.example.com/mine"]}}
+    world.api.merge(secret(name, one), finalizers, "tenant").must()
+
+    world.delete(name)
+
+    world.soon(name, two, None)
+    world.soon(name, HOME, None)
+    assert "deletionTimestamp" in (world.get(name, one) or {})["metadata"]
+    world.api.merge(secret(name, one), {"metadata": {"finalizers": None}}, "tenant").must()
+    world.soon(name, one, None)
+
+
 def test_several_sources_share_a_target_and_what_they_contest_is_told(world: World):
     namespace, target = world.open("a"), f"{world.prefix}-app"
     world.source("db", {"user": "one", "password": MARKER}, target)
@@ -288,7 +305,10 @@ def test_what_goes_while_the_operator_is_down_is_removed_and_a_restart_writes_no
     world: World, operator: Operator, audit: Audit
 ):
     namespace = world.open("a")
-    gone, stays = f"{world.prefix}-gone", f"{world.prefix}-stays"
+    gone, stays, taken = (f"{world.prefix}-{name}" for name in ("gone", "stays", "taken"))
+    world.put(taken, namespace, {"password": "theirs"})
+    world.source("taken", {"password": "three"})
+    eventually(lambda: world.told("taken").get("Stalled") == "NameTaken", 60, "NameTaken")
     world.source("gone", {"password": "one"})
     world.source("stays", {"password": "two"})
     world.soon(gone, namespace, {"password": "one"})
@@ -304,10 +324,13 @@ def test_what_goes_while_the_operator_is_down_is_removed_and_a_restart_writes_no
     operator.start()
     late = world.open("late")
     world.soon(stays, late, {"password": "two"})
+    world.soon(taken, late, {"password": "three"})
     written = audit.writes(mark, user=ACCOUNT, resource="secrets")
-    assert [entry["objectRef"]["namespace"] for entry in written] == [late]
-    world.delete(stays)
-    world.soon(stays, HOME, None)
+    assert [entry["objectRef"]["namespace"] for entry in written] == [late, late]
+    assert audit.writes(mark, user=ACCOUNT, resource="events") == []
+    for name in (stays, taken):
+        world.delete(name)
+        world.soon(name, HOME, None)
 
 
 def test_no_value_leaves_the_process(

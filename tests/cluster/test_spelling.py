@@ -61,6 +61,22 @@ def test_quantities_are_respelled_as_we_do(api: Api) -> None:
     assert judge(body, live, OURS).settled
 
 
+def test_what_is_added_inside_atomic_fields_is_known(api: Api) -> None:
+    field: Object = {"fieldRef": {"fieldPath": "metadata.name"}}
+    limit: Object = {"resourceFieldRef": {"resource": "limits.cpu", "containerName": "c"}}
+    items = [{"path": "name", **field}, {"path": "cpu", **limit}]
+    token = {"serviceAccountToken": {"path": "token"}}
+    env = [{"name": "NAME", "valueFrom": field}, {"name": "CPU", "valueFrom": limit}]
+    volumes = [
+        {"name": "all", "projected": {"sources": [{"downwardAPI": {"items": items}}, token]}},
+        {"name": "down", "downwardAPI": {"items": items}},
+    ]
+    body = named(workload("Deployment", pod(container(env=env), volumes=volumes)), "added")
+    live = api.apply(body, OURS, dry_run=True).must()
+
+    assert judge(body, live, OURS).leaves == ()
+
+
 def test_a_canonical_declaration_meets_no_conflict_over_spelling(api: Api) -> None:
     limits = {"cpu": "1000m", "memory": "1024Mi"}
     body = workload("Deployment", pod(container(resources={"limits": limits})))

@@ -142,7 +142,7 @@ CASES = [
         (ON_BLUE, BLUE_UP, deployment("green", generation=2, seen=1)),
         "Blue",
         "False/WaitingForAvailability",
-        "Green: its controller has not seen generation 2 yet" + STAYS,
+        "Green: its controller has not seen the newest generation yet" + STAYS,
     ),
     Case(
         "new template refused by the server: the old one's availability does not count",

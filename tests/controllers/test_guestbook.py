@@ -24,6 +24,10 @@ OWN = {"app": "guestbook", NAMED_BY: "book"}
 HASH = "5f"
 
 
+def bare() -> Guestbook:
+    return Guestbook.model_validate({"metadata": {"name": "demo", "namespace": "default"}})
+
+
 def book(size: int = 2, active: str = "", **spec: Any) -> Guestbook:
     given = {"size": size, "configMapName": "pages", **spec}
     meta = {"name": "book", "namespace": "ns", "uid": "u"}
@@ -206,3 +210,19 @@ class TestController:
         imported = {line.split()[1] for line in lines if line.startswith("from hedgerow")}
 
         assert imported == {"hedgerow", "hedgerow_schemas.guestbook"}
+
+
+class TestWithoutASpec:
+    def test_it_says_what_is_missing(self):
+        desired = compose(bare(), observed())
+
+        assert desired.children == ()
+        assert desired.status is not None
+        told = {one.type: f"{one.status}/{one.reason}" for one in desired.status.conditions}
+        assert told == {"Stalled": "True/SpecMissing", "Ready": "False/SpecMissing"}
+        assert "spec.configMapName" in desired.status.conditions[0].message
+
+    def test_what_is_there_stays(self):
+        desired = compose(bare(), observed(config()))
+
+        assert [type(child).__name__ for child in desired.children] == ["Keep"]

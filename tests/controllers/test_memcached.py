@@ -251,7 +251,7 @@ HEALTH = [
         3,
         (deployment(seen=0),),
         "False/Unavailable",
-        "its controller has not seen generation 1 yet",
+        "its controller has not seen the newest generation yet",
     ),
     Health("none wanted, none there", 0, (deployment(0),), "True/ScaledToZero", "the size is 0"),
     Health(

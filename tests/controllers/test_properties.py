@@ -20,7 +20,7 @@ from hedgerow.fields import ownership
 from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.input import ChildHistory, PlanInput
 from hedgerow.plan.plan import plan
-from hedgerow.plan.writes import Write, normal_form, with_normal_form
+from hedgerow.plan.writes import Write
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import CustomResource
@@ -201,13 +201,7 @@ class Converger:
         raise AssertionError("it does not settle")
 
     def write(self, write: Write, manager: str) -> None:
-        body = write.body
-        answer, _ = self.server.apply(body, manager)
-        meta = {k: v for k, v in body["metadata"].items() if k not in ("uid", "resourceVersion")}
-        want = {**body, "metadata": meta}
-        mark = normal_form(want, ownership.judge(want, answer, manager))
-        if mark and not write.once:
-            self.server.apply(with_normal_form(want, mark), manager)
+        self.server.apply(write.body, manager)
 
 
 @subjects

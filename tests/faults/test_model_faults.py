@@ -10,15 +10,46 @@ from hypothesis import strategies as st
 
 from faults.inmemory.catalogue import quick
 from faults.inmemory.combinations import cases
+from faults.inmemory.injector import Fault
 from faults.inmemory.interludes import RESTORED, Interlude, interludes
 from faults.inmemory.measured import unmeasured
-from faults.inmemory.trial import BY_NAME, calm, wrong
+from faults.inmemory.story import Ending
+from faults.inmemory.trial import BY_NAME, calm, tried, wrong
 
 
 class TestWithoutFaults:
     @pytest.mark.parametrize("name", BY_NAME)
     def test_a_scenario_ends_well(self, name):
         assert wrong(calm(name)) == []
+
+
+class TestTwoWithoutElection:
+    """Two laptops on one cluster: one field manager, and names that the spec determines."""
+
+    @pytest.mark.parametrize("name", BY_NAME)
+    def test_they_end_as_one_alone_and_change_nothing_twice(self, name):
+        alone = calm(name).ending
+
+        both = tried(BY_NAME[name], replicas=2, leader_elect=False)
+
+        assert wrong(both) == []
+        assert _changes(both.ending) == _changes(alone)
+        assert len(both.ending.writes) <= 2 * len(alone.writes)
+
+    @pytest.mark.parametrize("what", ["crash after", "answer lost", "stale when opened again"])
+    @pytest.mark.parametrize("name", BY_NAME)
+    def test_they_do_so_with_a_fault_in_one_of_them(self, name, what):
+        scenario = BY_NAME[name]
+        kind = scenario.children[0]["kind"] if what.startswith("stale") else ""
+
+        both = tried(scenario, Fault(what, 3, kind=kind), replicas=2, leader_elect=False)
+
+        assert wrong(both) == []
+
+
+def _changes(ending: Ending) -> int:
+    """Count the writes that changed an object."""
+    return sum(exchange.effect for exchange in ending.writes)
 
 
 @pytest.mark.timeout(900)

@@ -135,6 +135,35 @@ class TestCanonical:
 
         assert {"resources": {"limits": {"cpu": "1"}}, "args": ["1000m"]} == canonical(container)
 
+    def test_what_the_server_adds_inside_atomic_fields_is_added(self) -> None:
+        field, token = {"fieldPath": "metadata.name"}, {"path": "token"}
+        sources = [{"downwardAPI": {"items": [{"path": "a", "fieldRef": field}]}}]
+        declared = {"sources": [*sources, {"serviceAccountToken": token}]}
+
+        spelled = canonical(declared)
+
+        assert spelled["sources"][0]["downwardAPI"]["items"][0]["fieldRef"] == {
+            **field,
+            "apiVersion": "v1",
+        }
+        assert spelled["sources"][1]["serviceAccountToken"]["expirationSeconds"] == 3600
+
+    @pytest.mark.parametrize(
+        ("field_path", "want", "live", "is_same"),
+        [
+            (("f:fieldRef",), {"fieldPath": "a"}, {"fieldPath": "a", "apiVersion": "v1"}, True),
+            (("f:fieldRef",), {"fieldPath": "a"}, {"fieldPath": "a", "apiVersion": "v2"}, False),
+            (("f:fieldRef",), {"fieldPath": "a"}, {"fieldPath": "b", "apiVersion": "v1"}, False),
+            (("f:resourceFieldRef",), {"resource": "a"}, {"resource": "a", "divisor": "0"}, True),
+            (("f:resourceFieldRef",), {"resource": "a"}, {"resource": "a", "divisor": "1"}, False),
+            (("f:selector",), {"app": "a"}, {"app": "a", "apiVersion": "v1"}, False),
+        ],
+    )
+    def test_nothing_else_may_be_added(
+        self, field_path: tuple[str, ...], want: Any, live: Any, is_same: bool
+    ) -> None:
+        assert same(want, live, field_path) is is_same
+
     @pytest.mark.parametrize(
         ("api_version", "is_builtin"),
         [("v1", True), ("apps/v1", True), ("networking.k8s.io/v1", True), ("example.com/v1", False),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hedgerow.fields.managed import Holder, entry, managers
+from support.foreign import POISON
 
 LIVE = {
     "metadata": {
@@ -42,3 +43,10 @@ class TestEntry:
             Holder("us", "Apply"),
             Holder("us2", "Apply"),
         ) == managers(LIVE)
+
+    def test_a_subresource_which_the_server_takes_as_it_comes_is_printable(self) -> None:
+        odd = {"manager": "us", "operation": "Update", "subresource": POISON}
+
+        (holder,) = managers({"metadata": {"managedFields": [odd]}})
+
+        assert holder.subresource.isprintable()

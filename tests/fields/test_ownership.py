@@ -218,9 +218,9 @@ class TestChanged:
 
 
 class TestResidual:
-    DECLARED = want(spec={"fieldRef": {"fieldPath": "f"}, "replicas": 2})
-    TREE = {"f:spec": {"f:fieldRef": {}, "f:replicas": {}}}
-    SPEC = {"fieldRef": {"apiVersion": "v1", "fieldPath": "f"}, "replicas": 2}
+    DECLARED = want(spec={"ref": {"fieldPath": "f"}, "replicas": 2})
+    TREE = {"f:spec": {"f:ref": {}, "f:replicas": {}}}
+    SPEC = {"ref": {"apiVersion": "v1", "fieldPath": "f"}, "replicas": 2}
 
     def answer(self) -> Object:
         return live(self.DECLARED, (OURS, self.TREE), spec=copy.deepcopy(self.SPEC))
@@ -247,7 +247,7 @@ class TestResidual:
         "change",
         [
             {"spec": {**SPEC, "replicas": 3}},
-            {"spec": {**SPEC, "fieldRef": {"apiVersion": "v2", "fieldPath": "f"}}},
+            {"spec": {**SPEC, "ref": {"apiVersion": "v2", "fieldPath": "f"}}},
             {"spec": {"replicas": 2}},
             {"apiVersion": "apps/v2"},
         ],
@@ -258,7 +258,7 @@ class TestResidual:
     def test_it_ends_when_another_holds_one_of_them(self) -> None:
         later = self.answer()
         later["metadata"]["managedFields"].append(
-            {"manager": OTHER, "operation": "Apply", "fieldsV1": {"f:spec": {"f:fieldRef": {}}}}
+            {"manager": OTHER, "operation": "Apply", "fieldsV1": {"f:spec": {"f:ref": {}}}}
         )
 
         assert self.of(self.answer()) != self.of(later)
@@ -273,7 +273,7 @@ class TestResidual:
     def test_it_does_not_depend_on_the_order_of_entries(self) -> None:
         found = self.answer()
         more = [
-            {"manager": name, "operation": "Apply", "fieldsV1": {"f:spec": {"f:fieldRef": {}}}}
+            {"manager": name, "operation": "Apply", "fieldsV1": {"f:spec": {"f:ref": {}}}}
             for name in ("x", "y")
         ]
         managed = found["metadata"]["managedFields"]

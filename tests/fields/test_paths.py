@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hedgerow.fields.paths import Positions, assign, coin, parse, path_of, show
+from support.foreign import UNMEANT
 
 HTTP = 'k:{"containerPort":80,"protocol":"TCP"}'
 DNS = 'k:{"containerPort":53,"protocol":"UDP"}'
@@ -46,6 +47,12 @@ class TestPrinting:
 
         assert element is not None
         assert f'[name="a{quoted}b"]' == show(element)
+
+    @pytest.mark.parametrize("element", ["f:{}", 'k:{{"{}":1}}', "v:{}", "x:{}", "{}"])
+    def test_no_name_in_it_is_obeyed_by_a_terminal(self, element: str) -> None:
+        shown = [show(element.format(char)) for char in UNMEANT]
+
+        assert all(map(str.isprintable, shown))
 
 
 class TestParsing:
@@ -144,8 +151,20 @@ class TestRemembering:
     def test_a_short_element_is_parsed_once(self):
         assert parse('v:"short"') is parse('v:"short"')
 
-    def test_a_long_one_is_not_kept_in_memory(self):
+    def test_long_ones_are_kept_as_many_as_one_object_has(self):
         element = f'v:"{"x" * 1000}"'
+        first = parse(element)
 
-        assert parse(element) == parse(element)
-        assert parse(element) is not parse(element)
+        assert parse(element) is first
+        for char in "abc":
+            parse(f'v:"{char * 2**20}"')
+        assert parse(element) is not first
+        assert parse(element) == first
+
+
+class TestShowing:
+    def test_a_long_one_is_cut_and_still_differs_from_others(self):
+        shown = {show(f'k:{{"name":"{"x" * 2000}{end}"}}') for end in "ab"}
+
+        assert len(shown) == 2
+        assert {len(one) for one in shown} == {1024 + 1 + 16}

@@ -13,12 +13,27 @@ import pytest
 
 from hedgerow.kube import errors, wire
 from hedgerow.kube.watch import Bookmark, Changed
+from hedgerow.objects import Salvaged
 from hedgerow_schemas.base import ApiResource
 from kube.fakes import Chunks, reply, status
 
 pytestmark = pytest.mark.anyio
 
 CONFIG_MAP = ApiResource("v1", "ConfigMap", "configmaps")
+ODD = {
+    "deep": b'{"f:a":' * 9_900 + b"{}" + b"}" * 9_900,
+    "no UTF-8": b'{"f:\xff":{}}',
+    "long": b'{"f:' + b"x" * 200_000 + b'\xff":{}}',
+}
+"""Managed fields that no strict decoder reads."""
+
+
+def odd(name: str, fields: bytes) -> bytes:
+    """Return an object with such fields."""
+    text = b'{"metadata":{"name":"%s","resourceVersion":"7","managedFields":[%s]},"data":{"a":"b"}}'
+    return text % (name.encode(), fields)
+
+
 PATH = "/api/v1/namespaces/ns/configmaps"
 BODY = {"metadata": {"name": "x", "namespace": "ns"}, "data": {"a": "\x85ä"}}
 
@@ -65,6 +80,40 @@ class TestList:
             listing = await cluster.list(CONFIG_MAP, reduce=lambda item: {"kind": item["kind"]})
 
         assert listing.items == ({"kind": "ConfigMap"},)
+
+    @pytest.mark.parametrize("fields", ODD.values(), ids=ODD)
+    async def test_one_object_that_no_strict_decoder_reads_fails_no_list(
+        self, server, connected, fields
+    ):
+        items = b",".join((odd("odd", fields), b'{"metadata":{"name":"other"}}'))
+        body = b'{"kind":"L","metadata":{"resourceVersion":"9"},"items":[' + items + b"]}"
+        server.answers = [httpx.Response(200, content=body)]
+
+        async with connected() as cluster:
+            listing = await cluster.list(CONFIG_MAP)
+
+        strange, other = listing.items
+        assert isinstance(strange, Salvaged)
+        assert (strange["data"], strange["kind"]) == ({"a": "b"}, "ConfigMap")
+        assert not isinstance(other, Salvaged)
+        assert (other["metadata"]["name"], listing.version) == ("other", "9")
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            b'{"metadata":{},"items":[{"a":1}',
+            b'{"metadata":{"\xff":1}',
+            b'{"items":"\xff"}',
+            b"\xff",
+            b'[["\xff"]]',
+        ],
+    )
+    async def test_what_is_no_list_is_garbled(self, server, connected, content):
+        server.answers = [httpx.Response(200, content=content)]
+
+        async with connected() as cluster:
+            with pytest.raises(errors.Garbled, match="the answer is no"):
+                await cluster.list(CONFIG_MAP)
 
     async def test_asks_for_smaller_pages_where_one_has_too_many_bytes(
         self, server, connected, monkeypatch
@@ -149,6 +198,20 @@ GARBLED = [
 ]
 
 
+class TestRead:
+    @pytest.mark.parametrize("fields", ODD.values(), ids=ODD)
+    async def test_an_object_that_no_strict_decoder_reads_is_salvaged(
+        self, server, connected, fields
+    ):
+        server.answers = [httpx.Response(200, content=odd("x", fields))]
+
+        async with connected() as cluster:
+            found = await cluster.read(CONFIG_MAP, "x", "ns")
+
+        assert isinstance(found, Salvaged)
+        assert found["data"] == {"a": "b"}
+
+
 class TestWatch:
     async def watch(self, server, connected, *pieces: Any, **more: Any) -> list[Any]:
         server.answers = [httpx.Response(200, stream=Chunks(pieces))]
@@ -189,6 +252,19 @@ class TestWatch:
 
         with pytest.raises(errors.Gone):
             await self.watch(server, connected, json.dumps(gone).encode() + b"\n")
+
+    @pytest.mark.parametrize("fields", ODD.values(), ids=ODD)
+    async def test_one_object_that_no_strict_decoder_reads_ends_no_watch(
+        self, server, connected, fields
+    ):
+        strange = b'{"type":"MODIFIED","object":' + odd("odd", fields) + b"}\n"
+
+        events = await self.watch(server, connected, strange, line("ADDED", name="x"))
+
+        first, second = events
+        assert isinstance(first.object, Salvaged)
+        assert (first.type, first.version, first.object["data"]) == ("MODIFIED", "7", {"a": "b"})
+        assert not isinstance(second.object, Salvaged)
 
     @pytest.mark.parametrize("piece", GARBLED, ids=range(len(GARBLED)))
     async def test_raises_garbled_for_a_line_that_is_no_event(self, server, connected, piece):

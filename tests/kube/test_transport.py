@@ -196,6 +196,13 @@ class TestAnswers:
 
         assert (found, server.met) == ([b"hi"] * 5, 1)
 
+    async def test_a_request_in_several_writes_waits_for_no_acknowledgement(self, tls):
+        async with between(one_by_one, tls=tls) as (_, client):
+            await client.get("/")
+            [connection] = client._transport._open
+            opened = connection._transport.get_extra_info("socket")
+            assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
     async def test_a_chunked_one_with_trailers_is_read(self):
         async with between(saying(CHUNKED)) as (_, client):
             found = await client.get("/")

@@ -59,7 +59,15 @@ def compose(workload: Workload, observed: Observed) -> Desired:
     return Desired(claims=claims or (own,))
 
 
-SCALER = Controller("scaler", Workload, compose, owns=(), claims=(Claimable(Autoscaler, target),))
+SCALER = Controller(
+    "scaler",
+    Workload,
+    compose,
+    owns=(),
+    claims=(Claimable(Autoscaler, (("spec", "minReplicas"),), target),),
+    fields=(("spec", "replicas"),),
+    annotation_prefix=WANTED,
+)
 
 if __name__ == "__main__":
     main((SCALER,))

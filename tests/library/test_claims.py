@@ -14,10 +14,13 @@ import pytest
 import hedgerow
 from hedgerow.cli.tree.kinds import families
 from hedgerow.cli.tree.resources import ObjectIndex, is_ours, reduced, resource_tree
-from hedgerow.deploy import confinement
+from hedgerow.deploy import authors, confinement
+from hedgerow.deploy.cel import unchanged_but
 from hedgerow.deploy.names import Names
+from hedgerow.deploy.overlays import parts
 from hedgerow.deploy.rights import Right, of_controllers
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.process.preflight import _needed
 from hedgerow.registry import Registry, installed
 from hedgerow.serving.admission.configuration import configurations, webhook_names
@@ -25,6 +28,7 @@ from hedgerow_schemas.bluegreen import BlueGreen
 from library import scaler
 from library.greeter import GREETER
 from library.scaler import SCALER, Autoscaler
+from support.registered import ALL
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -83,9 +87,14 @@ class TestRegistry:
     @pytest.mark.parametrize(
         ("how", "why"),
         [
-            ({"owns": (Autoscaler,), "claims": (hedgerow.Claimable(Autoscaler),)}, "two kinds"),
+            ({"owns": (Autoscaler,), "claims": (hedgerow.Claimable(Autoscaler, ()),)}, "two kinds"),
             (
-                {"claims": (hedgerow.Claimable(Autoscaler), hedgerow.Claimable(Autoscaler))},
+                {
+                    "claims": (
+                        hedgerow.Claimable(Autoscaler, ()),
+                        hedgerow.Claimable(Autoscaler, ()),
+                    )
+                },
                 "two kinds",
             ),
         ],
@@ -102,7 +111,27 @@ class TestRegistry:
             )
 
         with pytest.raises(ValueError, match="both are in a namespace"):
-            Registry((controller(claims=(hedgerow.Claimable(Node),)),))
+            Registry((controller(claims=(hedgerow.Claimable(Node, ()),)),))
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            (),
+            ("status", "replicas"),
+            ("metadata", "finalizers"),
+            ("metadata", "labels"),
+            ("metadata", "annotations", "hedgerow.dev/status"),
+        ],
+        ids=["nothing", "the status", "finalizers", "all labels", "our own annotation"],
+    )
+    def test_what_nobody_may_claim_is_not_declared(self, path):
+        with pytest.raises(ValueError, match=r"scaler may not claim .* of Deployment"):
+            Registry((replace(SCALER, fields=(*SCALER.fields, path)),))
+
+    def test_a_label_and_an_annotation_may_be_declared(self):
+        fields = (("metadata", "labels", "a"), ("metadata", "annotations", "example.com/a"))
+
+        assert Registry((replace(SCALER, fields=fields),)).names == ("scaler",)
 
     def test_a_built_in_resource_has_no_webhooks(self):
         odd = hedgerow.Controller(
@@ -174,23 +203,100 @@ class TestRights:
 
 
 class TestConfinement:
-    def test_a_claim_changes_neither_owner_nor_finalizers_and_has_its_manager(self):
-        policy, _ = confinement.policy(Names(), [SCALER])
+    @pytest.mark.parametrize(
+        ("names", "manager"),
+        [
+            (Names(), "hedgerow-scaler"),
+            (Names("two"), "hedgerow-two-scaler"),
+            (Names(program="clock"), "clock-scaler"),
+        ],
+        ids=["hedgerow", "an instance", "a program"],
+    )
+    def test_a_claim_changes_what_is_declared_as_its_manager(self, names, manager):
+        policy, _ = confinement.policy(names, [SCALER])
         variables = {one["name"]: one["expression"] for one in policy["spec"]["variables"]}
         (child, *_) = [v for v in policy["spec"]["validations"] if "children" in v["message"]]
 
-        assert child["expression"] == "variables.child || variables.released || variables.claimed"
-        assert "variables.before == variables.after" in variables["claimed"]
-        assert '"hedgerow-scaler"' in variables["claimed"]
+        assert child["expression"].endswith(" || variables.claimed")
+        assert f'"{manager}"' in variables["claimed"]
+        assert unchanged_but((("spec", "minReplicas"),)) in variables["claimed"]
+        own = (("spec", "replicas"), ("metadata", "annotations", STATUS_ANNOTATION))
+        assert unchanged_but(own) in variables["claimed"]
         assert variables["child"] == "variables.named.exists(r, false)"
-        (deployments, autoscalers) = policy["spec"]["matchConstraints"]["resourceRules"]
-        assert deployments["resources"] == ["deployments"]
-        assert autoscalers["resources"] == ["horizontalpodautoscalers"]
+
+    def test_every_kind_that_is_written_is_judged(self):
+        policy, _ = confinement.policy(Names(), [SCALER])
+        rules = policy["spec"]["matchConstraints"]["resourceRules"]
+
+        assert {(rule["apiGroups"][0], *rule["resources"]) for rule in rules} == {
+            ("", "secrets"),
+            ("apps", "deployments"),
+            ("autoscaling", "horizontalpodautoscalers"),
+            ("events.k8s.io", "events"),
+        }
+
+    def test_blind_or_not_no_secret_may_give_somebodys_rights(self):
+        for given in ({}, {"blind": "true"}):
+            syncing = ALL.configured({"secretsync": given}).limited(["secretsync"])
+            policy, _ = confinement.policy(Names(), syncing.controllers)
+            expressions = [one["expression"] for one in policy["spec"]["validations"]]
+
+            assert any("kubernetes.io/service-account-token" in one for one in expressions)
 
     def test_without_claims_nothing_is_said_of_them(self):
         policy, _ = confinement.policy(Names(), [controller(owns=(hedgerow.Service,))])
 
         assert "claimed" not in json.dumps(policy)
+
+
+class TestAuthors:
+    @staticmethod
+    def judged(*controllers: hedgerow.Controller[Any]) -> tuple[Any, list[str]]:
+        policy, _ = authors.policy(Names(), controllers)
+        validations = [one["expression"] for one in policy["spec"]["validations"]]
+        return policy["spec"]["matchConstraints"]["resourceRules"], validations
+
+    def test_who_asks_by_an_annotation_must_be_able_to_patch_what_is_claimed(self):
+        (rule,), (deployments, autoscalers) = self.judged(SCALER)
+
+        assert rule["resources"] == ["deployments", "deployments/*"]
+        assert 'authorizer.group("apps").resource("deployments")' in deployments
+        assert '.resource("horizontalpodautoscalers").namespace(request.namespace)' in autoscalers
+        for one in (deployments, autoscalers):
+            assert f'k == "{CLAIM}" || k.startsWith("{scaler.WANTED}")' in one
+
+    def test_controllers_of_one_kind_are_judged_by_one_question(self):
+        more = replace(SCALER, resource=StatefulWorkload, annotation_prefix="")
+        _, validations = self.judged(SCALER, more)
+
+        assert [one.count("authorizer") for one in validations] == [1, 1, 1]
+        (autoscalers,) = [one for one in validations if "horizontalpodautoscalers" in one]
+        assert '"deployments"' in autoscalers
+        assert '"statefulsets"' in autoscalers
+
+    def test_of_a_namespace_it_is_the_right_in_that_namespace(self):
+        _, validations = self.judged(*ALL.chosen(["secretsync"]))
+
+        (copies,) = [one for one in validations if '"namespaces"' in one]
+        assert '.resource("secrets").namespace(object.metadata.name)' in copies
+        (sources,) = [one for one in validations if '"namespaces"' not in one]
+        assert 'request.namespace == "secretsync"' in sources
+
+    def test_of_a_cluster_scoped_kind_it_is_the_right_everywhere(self):
+        class Node(hedgerow.Resource):
+            api: ClassVar[hedgerow.ApiResource] = hedgerow.ApiResource(
+                "v1", "Node", "nodes", namespaced=False
+            )
+
+        (_, (nodes,)) = self.judged(replace(SCALER, resource=Node, claims=()))
+        assert '.resource("nodes").check(' in nodes
+
+    def test_it_is_installed_with_such_controllers_alone(self):
+        def files(*names: str) -> set[str]:
+            return {part.path for part in parts("cluster", "x", ALL.limited(names))}
+
+        assert "authors/policy.yaml" in files("scaler") & files("secretsync")
+        assert "authors/policy.yaml" not in files("bluegreen", "guestbook")
 
 
 class TestTree:

@@ -23,7 +23,6 @@ from hedgerow.plan.installations import instance_of
 from hedgerow.process.leadership import lease
 from hedgerow.registry import LONGEST, Registry
 from hedgerow.runtime.durations import Duration
-from hedgerow.runtime.leaderelection.roster import name_of
 from hedgerow.runtime.metrics import Meters
 from hedgerow.version import user_agent, version
 from library.greeter import GREETER, Greeting
@@ -121,7 +120,6 @@ class TestTheirs:
         assert THEIRS.field_manager("greeter") == "greeter-greeter"
         assert THEIRS.selector("greeter") == "greeter.hedgerow.dev/controller=greeter"
         assert user_agent("greeter") == f"greeter hedgerow/{version()}"
-        assert name_of("greeter") == "greeter.operators"
 
     def test_so_does_its_lease_in_a_namespace_of_its_own(self):
         settings = hedgerow.Settings(program="greeter", instance="two")

@@ -29,6 +29,7 @@ MODULES = {
     "conflicts": "hedgerow.plan.conflict_reports",
     "contract": "hedgerow.contract",
     "diff": "hedgerow.fields.diff",
+    "field_patterns": "hedgerow.plan.field_patterns",
     "finalizers": "hedgerow.plan.finalizers",
     "forecast": "hedgerow.cli.plan.forecast",
     "history": "hedgerow.controllers.cronjob.history",
@@ -57,6 +58,7 @@ MODULES = {
     "status": "hedgerow.plan.status",
     "transfers": "hedgerow.plan.transfers",
     "tree_diff": "hedgerow.cli.tree.diff",
+    "texts": "hedgerow.texts",
     "validation": "hedgerow.validation",
     "watch_changes": "hedgerow.cli.watch.changes",
     "withdraw": "hedgerow.cli.withdraw.plan",
@@ -94,11 +96,12 @@ class Case:
     live: Object
     annotations: Mapping[str, str] = field(default_factory=dict)
     contested: tuple[str, ...] = ()
+    later: Object | None = None
 
     @cached_property
     def after(self) -> Object:
         """The live object after somebody had changed all of it."""
-        return {**self.live, "spec": spec(env(self.size, "after"))}
+        return {**self.live, "spec": self.later or spec(env(self.size, "after"))}
 
     @cached_property
     def resource(self) -> Object:
@@ -333,10 +336,32 @@ def respelled(size: int) -> Case:
     return Case(size, want, live(there, theirs(there), ours=deployment({"paused": False})))
 
 
+def long_texts(size: int) -> Case:
+    """Long texts, each of one character, and items of one that has a long name itself.
+
+    There are terms that nearly fit.
+    """
+    texts = [char * 10 * size for char in '1[].,"\\\x1bzé -\n']
+    want, there, later = (
+        deployment(
+            spec(
+                [*({"name": text, "value": text + end} for text in texts), *env(size // 2, end)],
+                name="z" * 10 * size,
+            )
+        )
+        for end in ("", "!", "?")
+    )
+    held = live(there, theirs(there), ours=deployment({"paused": False}))
+    terms = "Deployment/*: spec.**z, **z*z.value, spec*[*]**z*z"
+    notes = {"hedgerow.dev/yield": terms, "hedgerow.dev/claim": terms}
+    told = tuple(f".spec.x{text}" for text in texts)
+    return Case(size, want, held, notes, contested=told, later=later["spec"])
+
+
 SITUATIONS: Mapping[str, Callable[[int], Case]] = {
     made.__name__: made
     for made in (
         add, drop, change, replace_all, contest, claim, leave, many_terms, reorder, shared_drop,
-        crowd, emptied, vanished, defaulted_keys, keyless, respelled,
+        crowd, emptied, vanished, defaulted_keys, keyless, respelled, long_texts,
     )
 }  # fmt: skip

@@ -15,16 +15,20 @@ from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.input import ChildHistory, Plan, PlanInput
 from hedgerow.plan.plan import plan, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
-from hedgerow.plan.writes import ChildId, Write, judge_claim, normal_form, release, unguarded
+from hedgerow.plan.writes import ChildId, Write, judge, normal_form, release, unguarded
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy, field_policy_of
 from hedgerow.testing.memory.server import Server
-from hedgerow_schemas.base import Status, View
+from hedgerow_schemas.base import Status
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
 
 Object = dict[str, Any]
 
 MANAGER = "hedgerow-scaler"
+FIELDS = (
+    *(("spec", name) for name in ("replicas", "minReadySeconds", "paused", "selector")),
+    ("metadata", "labels", "a"),
+)
 ID: ChildId = ("Deployment", "web")
 TARGET = {
     "apiVersion": "apps/v1",
@@ -47,7 +51,7 @@ class Stage:
         self.server.apply({**TARGET, "spec": SPEC}, "helm")
         self.history: dict[ChildId, ChildHistory] = {}
         self.built_in = built_in
-        self.claims: tuple[type[View], ...] = () if built_in else (Deployment,)
+        self.claimable = {Deployment.api: FIELDS}
 
     @property
     def live(self) -> Object:
@@ -79,7 +83,9 @@ class Stage:
         )
 
     def plan(self, *claims: Claim, field_policy: FieldPolicy = NO_FIELD_POLICY) -> Plan:
-        made = plan(self.plan_input(field_policy), Desired(claims=claims), (Service,), self.claims)
+        made = plan(
+            self.plan_input(field_policy), Desired(claims=claims), (Service,), self.claimable
+        )
         self.history |= made.history
         return made
 
@@ -187,7 +193,7 @@ class TestConflict:
         live["spec"]["replicas"] = 0
         plan_input = replace(stage.plan_input(), live={ID: live})
 
-        made = plan(plan_input, Desired(claims=(replicas(3),)), (), stage.claims)
+        made = plan(plan_input, Desired(claims=(replicas(3),)), (), stage.claimable)
 
         assert made.requests == ()
         assert [field.reason for field in made.contested] == ["ScaledToZero"]
@@ -299,24 +305,28 @@ class TestMistakes:
         ("claims", "why"),
         [
             ((Claim(Service, "web", {"spec": {}}),), "declares no claims on it"),
-            ((Claim(Deployment, "web", {"status": {"replicas": 1}}),), "a claim has no status"),
+            ((Claim(Deployment, "web", {"status": {"replicas": 1}}),), "does not declare status"),
             (
                 (Claim(Deployment, "web", {"metadata": {"finalizers": ["a/b"]}}),),
-                "a claim has no finalizers",
+                "does not declare metadata.finalizers",
             ),
             (
                 (
                     Claim(
                         Deployment,
                         "web",
-                        {"metadata": {"labels": {"hedgerow.dev/controller": "x"}}},
+                        {
+                            "metadata": {"labels": {"a": "b", "other": "x"}},
+                            "spec": {"strategy": {"type": "Recreate"}, "replicas": 1},
+                        },
                     ),
                 ),
-                "a claim has no hedgerow.dev/controller",
+                "does not declare metadata.labels.other, spec.strategy",
             ),
+            ((Claim(Deployment, "web", {"spec": 3}),), "does not declare spec"),
             ((replicas(3), replicas(4)), "it is claimed twice"),
         ],
-        ids=["kind", "status", "finalizers", "our label", "twice"],
+        ids=["kind", "status", "finalizers", "beside others", "no map", "twice"],
     )
     def test_a_claim_that_may_not_be_made_is_a_problem(self, claims, why):
         made = Stage().plan(*claims)
@@ -341,13 +351,13 @@ class TestSpelling:
         live["spec"]["replicas"] = 4  # as admission changes it: it stays in our own entry
 
         verdict = ownership.judge(want, live, MANAGER)
-        known = judge_claim(want, live, MANAGER, normal_form(want, verdict))
+        known = judge(want, live, MANAGER, normal_form(want, verdict))
 
         assert not verdict.settled
         assert known.settled
         assert [leaf.live for leaf in known.rewritten] == [4]
-        assert not judge_claim(want, live, MANAGER, "another").settled
-        assert not judge_claim(want, live, MANAGER, "").settled
+        assert not judge(want, live, MANAGER, "another").settled
+        assert not judge(want, live, MANAGER, "").settled
 
 
 class TestWaiting:
@@ -449,4 +459,4 @@ class TestBuiltIn:
 
 
 def test_the_resource_that_may_claim_is_the_one_of_the_same_name_unless_said_otherwise():
-    assert Claimable(Deployment).of(Deployment(TARGET)) == ("default", "web")
+    assert Claimable(Deployment, FIELDS).of(Deployment(TARGET)) == ("default", "web")

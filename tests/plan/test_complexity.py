@@ -31,6 +31,8 @@ pytestmark = pytest.mark.untraced
 SIZES = (250, 500, 1000, 2000)
 CONTEST = ("contest",)
 """The situation in which a function is measured for which there is no better one."""
+TEXTS = "long_texts"
+"""The situation in which every function is measured, since every one may meet a long text."""
 DOUBLED = 2.25
 """How many times more steps twice as many items may take: 2 for n, up to 2.25 for n log n."""
 Object = dict[str, Any]
@@ -38,7 +40,7 @@ Function = Callable[[Any, Case], object]
 
 
 def judged(m: Any, case: Case) -> Any:
-    return m.writes.judge(case.want, case.live, MANAGER)
+    return m.writes.judge(case.want, case.live, MANAGER, "x")
 
 
 def owned(case: Case) -> Any:
@@ -156,6 +158,10 @@ def stock(case: Case) -> Any:
     return counted().resources.ObjectIndex(there)
 
 
+def texts(case: Case) -> list[str]:
+    return [item[key] for item in items(case) for key in ("name", "value")]
+
+
 def weights(m: Any, case: Case) -> Any:
     return {m.oversized.Family("c", f"ns{n % 100}", str(n)): n for n in range(case.size)}
 
@@ -250,9 +256,7 @@ GATE: dict[str, Function] = {
     "writes.declare": lambda m, c: m.writes.declare(c.child, c.owner, "bluegreen"),
     "writes.unguarded": lambda m, c: m.writes.unguarded(c.want),
     "writes.normal_form": lambda m, c: m.writes.normal_form(c.want, c.verdict),
-    "writes.with_normal_form": lambda m, c: m.writes.with_normal_form(c.want, "x"),
     "writes.judge": judged,
-    "writes.judge_claim": lambda m, c: m.writes.judge_claim(c.want, c.live, MANAGER, "x"),
     "writes.claimed": lambda m, c: m.writes.claimed(deployed(m), c.child.fields),
     "writes.release": lambda m, c: m.writes.release(deployed(m).api, c.live, MANAGER),
     "writes.given_back": lambda m, c: m.writes.given_back(deployed(m).api, c.live, ("spec",)),
@@ -273,7 +277,9 @@ GATE: dict[str, Function] = {
         {("Deployment", "web"): m.contract.Claim(c.child.kind, "web", c.child.fields)},
         "x",
     ),
-    "plan.claims_of": lambda m, c: m.plan.claims_of(c.scene, claiming(m, c), ()),
+    "plan.claims_of": lambda m, c: m.plan.claims_of(
+        c.scene, claiming(m, c), {m.builtin_schema.Deployment.api: (("spec", "replicas"),)}
+    ),
     "annotation.said": lambda m, c: m.annotation.said(c.live),
     "annotation.held": lambda m, c: m.annotation.held(c.live, MANAGER),
     "annotation.text": lambda m, c: m.annotation.text(conditions(c), c.reported),
@@ -288,6 +294,8 @@ GATE: dict[str, Function] = {
     "applyconfiguration.item": lambda m, c: m.applyconfiguration.item(
         c.live["spec"], "f:spec", tree(c)["f:spec"]
     ),
+    "paths.parse": lambda m, c: list(map(m.paths.parse, elements(c))),
+    "paths.show": lambda m, c: list(map(m.paths.show, elements(c))),
     "paths.path_of": lambda m, c: m.paths.path_of(elements(c)),
     "paths.assign": lambda m, c: m.paths.assign(items(c), elements(c)),
     "paths.shapes": lambda m, c: m.paths.shapes(elements(c)),
@@ -295,6 +303,15 @@ GATE: dict[str, Function] = {
     "paths.by_element": lambda m, c: m.paths.by_element(dict.fromkeys(c.steps)),
     "paths.Positions.of": lambda m, c: (
         (where := m.paths.Positions(items(c))) and [where.of(element) for element in elements(c)]
+    ),
+    "field_patterns.steps_of": lambda m, c: list(map(m.field_patterns.steps_of, texts(c))),
+    "field_patterns.keys": lambda m, c: [list(m.field_patterns.keys(text)) for text in texts(c)],
+    "field_patterns.FieldPatterns.covers": lambda _, c: [
+        entry.path.covers(steps) for steps in c.steps for entry in c.terms.yields[:1]
+    ],
+    "field_patterns.FieldPatterns.covering": lambda m, c: (
+        (known := m.policy.joined(c.terms.yields))
+        and [list(known.covering(steps)) for steps in c.steps]
     ),
     "finalizers.finalizers_of": lambda m, c: m.finalizers.finalizers_of(c.live),
     "finalizers.finalization": lambda m, c: m.finalizers.finalization(
@@ -318,6 +335,11 @@ GATE: dict[str, Function] = {
         c.live, "bluegreen", m.objects.Installation("two")
     ),
     "installations.reporters": lambda m, c: m.installations.reporters(c.live, "bluegreen"),
+    **{
+        f"texts.{name}": lambda m, c, name=name: getattr(m.texts, name)("\x1bx\n" * c.size)
+        for name in ("escaped", "escaped_lines", "printable")
+    },
+    "texts.cut": lambda m, c: m.texts.cut("x" * c.size, 100),
     "validation.status": lambda m, c: m.validation.status(
         m.builtin_schema.Deployment.api,
         "x",
@@ -367,6 +389,11 @@ GATE: dict[str, Function] = {
     "selection.disputes": lambda m, c: m.selection.disputes(c.live, c.resource, c.owner),
     "ownership.judge": lambda m, c: m.ownership.judge(c.want, c.live, MANAGER),
     "ownership.residual": lambda m, c: m.ownership.residual(c.verdict),
+    "plan.relabelled": lambda m, c: m.plan.relabelled(
+        c.scene,
+        m.builtin_schema.Deployment.api,
+        {**c.live, "metadata": {**c.live["metadata"], "labels": {}}},
+    ),
     "plan.plan": lambda m, c: m.plan.plan(c.scene, desired(c), [m.builtin_schema.Deployment]),
     "readiness.readiness": lambda m, c: m.readiness.readiness(c.live),
     "readiness.reported": lambda m, c: m.readiness.reported(c.live, m.readiness.View(c.live)),
@@ -389,6 +416,10 @@ GATE: dict[str, Function] = {
     ),
     "workloads.matches": lambda m, c: m.workloads.matches(selector(c), {}),
     "workloads.text": lambda m, c: m.workloads.text(selector(c)),
+    "policy.place_of": lambda m, c: list(map(m.policy.place_of, texts(c))),
+    "canonical.quantity": lambda m, c: list(map(m.canonical.quantity, texts(c))),
+    "canonical.time": lambda m, c: list(map(m.canonical.time, texts(c))),
+    "validation.quoted": lambda m, c: list(map(m.validation.quoted, texts(c))),
     "redaction.concealed": lambda m, c: m.redaction.concealed(
         {"kind": "Secret", "data": dict.fromkeys(elements(c), "x")}, str
     ),
@@ -452,6 +483,8 @@ MORE: dict[str, tuple[str, ...]] = {
     "ownership.without_yielded": ("leave", "many_terms"),
     "plan.ChildPlanner.plan": ("leave", "vanished", "emptied"),
     "paths.assign": ("contest", *LISTS),
+    "field_patterns.FieldPatterns.covers": ("leave", "many_terms"),
+    "field_patterns.FieldPatterns.covering": ("leave", "many_terms"),
     "forecast.yielded": ("leave",),
     "merge.merge": ("drop", "replace_all", "crowd"),
     "merge.taken": ("contest", "respelled"),
@@ -475,12 +508,12 @@ EXCEPT: dict[str, str] = {
             "oversized.problem", "oversized.readable",
             "contract.namesake", "contract.Observed.is_refused", "contract.Observed.word",
             "policy.FieldPolicy.word",
-            "canonical.builtin", "canonical.quantity", "canonical.time",
-            "paths.is_list", "paths.is_map", "paths.parse", "paths.remembered",
-            "paths.show", "validation.annotation_path", "validation.cut", "validation.quoted",
+            "canonical.builtin", "field_patterns.Glob.fits", "field_patterns.fits",
+            "paths.is_list", "paths.is_map", "paths.remembered",
+            "validation.annotation_path", "validation.beginning",
             "validation.FieldError.cause", "managed.Holder.is_applier", "workloads.named_by",
             "starts.name_of", "starts.named", "starts.start_of", "policy.is_fixed",
-            "policy.is_ours", "policy.joined", "policy.PolicyEntry.covers",
+            "policy.is_ours", "policy.PolicyEntry.covers",
             "policy.PolicyEntry.names",
             "sets.is_key", "input.has_no_holder", "input.is_scaled_to_zero",
             "ownership.is_before_first_apply",
@@ -494,17 +527,20 @@ EXCEPT: dict[str, str] = {
             "objects.Installation.common_manager",
             "objects.Installation.marks", "objects.Installation.selector",
             "remedies.without_effect", "redaction.is_private", "redaction.is_secret",
-            "redaction.printable",
             "starts.is_ahead", "starts.is_made_here", "policy.allows_claims",
-            "policy.claims_refused", "policy.place_of", "validation.path", "withdraw.is_mark",
+            "policy.claims_refused", "validation.path", "withdraw.is_mark",
             "claims.refusal", "contract.Controller.names_of",
             "contract.Controller.home", "contract.unreduced", "objects.home_of",
+            "objects.version_number",
             "input.PlanInput.ref",
         ),
         "looks at one value, name or place",
     ),
     **dict.fromkeys(
-        ("transfers.patterns", "policy.parse", "policy.parts", "policy.field_policy_of"),
+        (
+            "transfers.patterns", "policy.parse", "policy.parts", "policy.field_policy_of",
+            "policy.joined", "field_patterns.parse", "field_patterns.glob", "field_patterns.short",
+        ),
         "reads a text that is at most 4096 characters long",
     ),
     **dict.fromkeys(
@@ -555,7 +591,12 @@ def situation(name: str, size: int) -> Case:
 @pytest.mark.parametrize(
     ("name", "where"),
     # One situation after the other, for each takes longer to prepare than a function to measure.
-    [(name, where) for where in SITUATIONS for name in GATE if where in MORE.get(name, CONTEST)],
+    [
+        (name, where)
+        for where in SITUATIONS
+        for name in GATE
+        if where in (TEXTS, *MORE.get(name, CONTEST))
+    ],
 )
 def test_twice_as_many_items_take_at_most_two_and_a_quarter_times_the_steps(name, where):
     modules, function = counted(), GATE[name]

@@ -7,8 +7,8 @@ from typing import Any
 
 from hedgerow.contract import Apply
 from hedgerow.fields import ownership
-from hedgerow.objects import CONTROLLER_LABEL, NORMAL_FORM_ANNOTATION, ObjectRef
-from hedgerow.plan.writes import declare, judge, normal_form, with_normal_form
+from hedgerow.objects import CONTROLLER_LABEL, ObjectRef
+from hedgerow.plan.writes import declare, judge, normal_form
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment
 from plan.made import MANAGER, entry, live
@@ -100,44 +100,41 @@ class TestDeclare:
 
 
 class TestNormalForm:
-    """The server spells some values its own way; a mark on the child remembers that it did."""
+    """The server spells some values its own way; what is remembered of its answer settles them."""
 
     WANT = pod(args=["1", "2"])
 
     def marked(self, **container: Any) -> tuple[str, Object]:
-        """The object after the second apply, which declares the mark too."""
+        """How the server respells it, and the object."""
         answer = spelled(self.WANT, **container)
-        mark = normal_form(self.WANT, ownership.judge(self.WANT, answer, MANAGER))
-        body = with_normal_form(self.WANT, mark)
-        return mark, spelled(body, **container)
+        return normal_form(self.WANT, ownership.judge(self.WANT, answer, MANAGER)), answer
 
     def test_a_value_spelled_as_declared_needs_no_mark(self):
-        answer = spelled(self.WANT)
+        mark, answer = self.marked()
 
-        assert normal_form(self.WANT, ownership.judge(self.WANT, answer, MANAGER)) == ""
+        assert mark == ""
         assert judge(self.WANT, answer, MANAGER).settled
 
     def test_a_value_spelled_otherwise_is_settled_only_with_the_mark(self):
-        assert not judge(self.WANT, spelled(self.WANT, args=["one", "2"]), MANAGER).settled
         mark, answer = self.marked(args=["one", "2"])
-
-        assert mark
-        assert judge(self.WANT, answer, MANAGER).settled
-
-    def test_the_mark_is_of_exactly_this_declaration(self):
-        _, answer = self.marked(args=["one", "2"])
-        other = pod(args=["1", "3"])
-
-        assert not judge(other, answer, MANAGER).settled
-
-    def test_the_mark_is_of_exactly_these_differences(self):
-        _, answer = self.marked(args=["one", "2"])
-        answer["spec"]["template"]["spec"]["containers"][0]["args"] = ["one", "two"]
 
         assert not judge(self.WANT, answer, MANAGER).settled
+        assert judge(self.WANT, answer, MANAGER, mark).settled
+
+    def test_the_mark_is_of_exactly_this_declaration(self):
+        mark, answer = self.marked(args=["one", "2"])
+        other = pod(args=["1", "3"])
+
+        assert not judge(other, answer, MANAGER, mark).settled
+
+    def test_the_mark_is_of_exactly_these_differences(self):
+        mark, answer = self.marked(args=["one", "2"])
+        answer["spec"]["template"]["spec"]["containers"][0]["args"] = ["one", "two"]
+
+        assert not judge(self.WANT, answer, MANAGER, mark).settled
 
     def test_a_mark_never_hides_that_somebody_took_the_field(self):
-        mark, answer = self.marked(args=["one", "2"])
+        _, answer = self.marked(args=["one", "2"])
         theirs = {
             "apiVersion": "apps/v1",
             "spec": {"template": {"spec": {"containers": [{"name": "c", "args": ["x"]}]}}},
@@ -148,33 +145,22 @@ class TestNormalForm:
         del container["f:args"]
         answer["metadata"]["managedFields"].append(entry(theirs, "kubectl", "Update"))
         answer["spec"]["template"]["spec"]["containers"][0]["args"] = ["x"]
+        mark = normal_form(self.WANT, ownership.judge(self.WANT, answer, MANAGER))
 
-        verdict = judge(self.WANT, answer, MANAGER)
+        verdict = judge(self.WANT, answer, MANAGER, mark)
 
         assert mark
         assert [leaf.path for leaf in verdict.contested] == [
             '.spec.template.spec.containers[name="c"].args'
         ]
 
-    def test_a_mark_that_is_needed_no_more_is_taken_off(self):
-        body = with_normal_form(self.WANT, "0123456789abcdef")
+    def test_what_an_earlier_version_wrote_on_the_child_is_taken_off(self):
+        mark, _ = self.marked(args=["one", "2"])
+        annotations = {"hedgerow.dev/normal-form": mark}
+        body = {**self.WANT, "metadata": {**self.WANT["metadata"], "annotations": annotations}}
 
-        verdict = judge(self.WANT, spelled(body), MANAGER)
+        verdict = judge(self.WANT, spelled(body), MANAGER, mark)
 
         assert [(leaf.why, leaf.path) for leaf in verdict.leaves] == [
-            ("surplus", f".metadata.annotations.{NORMAL_FORM_ANNOTATION}")
+            ("surplus", ".metadata.annotations.hedgerow.dev/normal-form")
         ]
-
-    def test_a_mark_that_somebody_else_wrote_settles_nothing(self):
-        answer = spelled(self.WANT, args=["one", "2"])
-        answer["metadata"]["annotations"] = {NORMAL_FORM_ANNOTATION: "0123456789abcdef"}
-
-        assert not judge(self.WANT, answer, MANAGER).settled
-
-    def test_declaring_the_mark_keeps_other_annotations(self):
-        want = declared({"metadata": {"annotations": {"a": "b"}}})
-
-        marked = with_normal_form(want, "m")
-
-        assert marked["metadata"]["annotations"] == {"a": "b", NORMAL_FORM_ANNOTATION: "m"}
-        assert want["metadata"]["annotations"] == {"a": "b"}

@@ -52,7 +52,6 @@ def test_the_label_tells_else_the_one_that_applied(label, managers, instance):
         ("hedgerow-two-certificates", None),
         ("hedgerow-install", None),
         ("hedgerow-cli", None),
-        ("hedgerow-presence", None),
         ("hedgerow", None),
         ("hedgerow--bluegreen", None),
         ("hedgerow-Two-bluegreen", None),

@@ -151,6 +151,13 @@ class TestProblem:
         assert "takes about 30.0 MiB of memory, and there is room for 224.0 MiB" in found.message
         assert "taken in again once there is room" in found.message
 
+    def test_it_tells_what_is_odd_about_one_that_cannot_be_decoded(self):
+        found = problem(self.REF, Oversize(1, 2, "undecodable"))
+
+        assert (found.reason, found.stalled) == ("Undecodable", True)
+        assert found.message.startswith("Deployment/demo cannot be read: its JSON has bytes that")
+        assert "more than 190 levels, most likely in metadata.managedFields" in found.message
+
     def test_sizes_are_told_in_mebibytes(self):
         assert readable(1_600_000) == "1.5 MiB"
 

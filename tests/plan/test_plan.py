@@ -12,7 +12,7 @@ from hedgerow.contract import Apply
 from hedgerow.fields import ownership
 from hedgerow.objects import controller_reference
 from hedgerow.plan.input import ChildHistory
-from hedgerow.plan.writes import declare, normal_form, with_normal_form
+from hedgerow.plan.writes import declare, normal_form
 from hedgerow_schemas.base import ContestedField
 from plan.made import MANAGER, live, removed, taken
 from plan.scenery import (
@@ -163,15 +163,13 @@ class TestSettled:
         assert again.contested == first.contested
         assert [field.path for field in again.contested] == [".data.a"]
 
-    def test_a_declaration_spelled_otherwise_is_settled_by_its_mark(self):
+    def test_a_declaration_spelled_otherwise_is_settled_by_what_is_remembered_of_it(self):
         answer = live(WANT)
         answer["data"] = {"a": "one", "b": "2"}
         mark = normal_form(WANT, ownership.judge(WANT, answer, MANAGER))
-        marked = live(with_normal_form(WANT, mark))
-        marked["data"] = {"a": "one", "b": "2"}
 
         assert planned(plan_input(answer)).writes
-        assert planned(plan_input(marked)).writes == ()
+        assert planned(plan_input(answer, history=ChildHistory(mark=mark))).writes == ()
 
     def test_leftovers_of_an_older_declaration_are_given_up(self):
         less = Apply(ConfigMap, "settings", {"data": {"a": "1"}})

@@ -221,6 +221,8 @@ class TestPlaceOf:
                 ("f:metadata", "f:labels", "f:hedgerow.dev/controller"),
             ),
             ('.x[name="a\\"]b"].y', ("f:x", 'k:{"name": null}', "f:y")),
+            ('.metadata.labels.a["b"].c', ("f:metadata", "f:labels", 'f:a["b"].c')),
+            ("spec.replicas", ()),
             ("", ()),
         ],
     )

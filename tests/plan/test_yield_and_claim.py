@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import pytest
@@ -8,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.fields.paths import path_of
+from hedgerow.plan.field_patterns import LONGEST, Glob
 from hedgerow.plan.yield_and_claim import (
     CLAIM,
-    LONGEST,
     MOST,
     YIELD,
     FieldPolicy,
@@ -64,6 +63,20 @@ CASES = [
     Case("metadata.labels.app.kubernetes.io/name", (".metadata.labels.app.kubernetes.io/name",)),
     Case("a+b", (".a+b",), (".aab",)),
     Case("größe", (".größe",)),
+    Case("spec.re**cas", (".spec.replicas", ".spec.re.s[x=1].cas"), (".spec.recs", ".spec.re")),
+    Case(
+        "sp*c.**.a*e",
+        (".spec.b.are", ".spc.x[n=1].ae"),
+        (".spec.are", ".spec.b.are.x", ".spx.b.ae"),
+    ),
+    Case("spec**a*b", (".spec.aab", ".speca.b.xab"), (".spec.a.b", ".spec.ab.c", '.spec[n="ab"]')),
+    Case("a*b**b*c", (".axbbyc", ".ab.xbc"), (".abc", ".ab.bd")),
+    Case("spec.**[*]", (".spec.a[n=1]",), (".spec[n=1]", ".spec.a[n=1].b")),
+    Case("**.a.*", (".x.a.b",), (".a.b", ".x.b.c", ".x.a[n=1]", ".x.a")),
+    Case("**[n=1].b", (".x[n=1].b",), (".x[n=2].b", ".x.n.b")),
+    Case("a**.b.c.d.e", (".a.b.c.d.e",), (".a.d.e", ".a")),
+    Case("spec.***", (".spec.a", ".spec.a[n=1]"), (".spec[n=1].a", ".spec")),
+    Case("**foo", (".foo", ".a.xfoo"), ('.a[="foo"]', ".foox")),
 ]
 
 
@@ -90,7 +103,7 @@ class TestPaths:
         [
             "", ".", "..", "a..b", "a.", "a.[*]", "a b", "a[", "a]", "a[]", "a[x]", 'a[x="]',
             "a[x=1,]", "a[=]", "**.**", "a**b**", "a*b*", "a*[*]*", '"a"', "a:b", "a=b", "a[*",
-            'a[x="y"', "a\tb", "[*]a]",
+            'a[x="y"', "a\tb", "[*]a]", "a[*]b", "a[x=1]*",
         ],
     )  # fmt: skip
     def test_what_is_no_path_is_refused(self, text):
@@ -168,6 +181,37 @@ class TestSteps:
         assert not term.covers("A", "x", ("f:data", "f:a\0b"))
 
 
+class TestLongNames:
+    """A name of more than 4096 characters is covered by what covers any name."""
+
+    LONG = place("data", "x" * LONGEST + "xy.z" + "x" * LONGEST + "xy")
+
+    @pytest.mark.parametrize(
+        "pattern", ["data.*", "data.**", "**", "data**", "data.xx**", "data.**xy", "**.*", "d*a.*"]
+    )
+    def test_it_is_any_name_and_begins_and_ends_as_it_does(self, pattern):
+        (term,) = parse(f"A/x: {pattern}")
+
+        assert term.covers("A", "x", self.LONG)
+
+    @pytest.mark.parametrize(
+        "pattern", ["data.x*y.z*y", "data.x*", "**.z*y", "**z*q", "data.x*q**"]
+    )
+    def test_a_star_beside_other_characters_does_not_cover_it(self, pattern):
+        (term,) = parse(f"A/x: {pattern}")
+
+        assert not term.covers("A", "x", self.LONG)
+
+    def test_an_item_is_covered_by_a_star_and_not_by_its_keys(self):
+        for length, named in ((1000, True), (2000, False)):
+            item = f'[name="{"x" * length}"]'
+            place_of_item = place("spec", f'k:{{"name":"{"x" * length}"}}')
+            star, keys = parse(f"A/x: spec[*], spec{item}")
+
+            assert star.covers("A", "x", place_of_item)
+            assert keys.covers("A", "x", place_of_item) is named
+
+
 class TestObjects:
     @pytest.mark.parametrize(
         ("entry", "kind", "name", "covered"),
@@ -205,16 +249,18 @@ class TestTexts:
     def test_entries_stand_apart_by_semicolons_and_lines_and_paths_by_commas(self):
         text = " Deployment/x: a, b ;\n\n Service/*: c;"
 
-        assert [(term.kind, term.name.pattern, term.text) for term in parse(text)] == [
+        assert [(term.kind, term.name, term.text) for term in parse(text)] == [
             ("Deployment", "x", "Deployment/x: a"),
             ("Deployment", "x", "Deployment/x: b"),
-            ("Service", ".*", "Service/*: c"),
+            ("Service", Glob("", ""), "Service/*: c"),
         ]
 
     def test_separators_in_quotes_and_brackets_separate_nothing(self):
         text = 'A/x: y[a="1;2\\",]",b=2], z; B/x: w'
 
-        assert [t.path.pattern.count("a=") for t in parse(text)] == [1, 0, 0]
+        assert [term.text for term in parse(text)] == [
+            'A/x: y[a="1;2\\",]",b=2]', "A/x: z", "B/x: w",
+        ]  # fmt: skip
 
     def test_nothing_is_nothing(self):
         assert list(parse("")) == list(parse(" ;\n; ")) == []
@@ -245,7 +291,7 @@ class TestAnnotations:
         [
             ("ownerReferences",), ("ownerReferences", 'k:{"uid":"u"}'),
             ("finalizers", 'v:"x"'), ("labels", "hedgerow.dev/controller"),
-            ("annotations", "hedgerow.dev/normal-form"),
+            ("annotations", "hedgerow.dev/status"),
         ],
     )  # fmt: skip
     def test_what_makes_a_child_ours_is_neither_claimed_nor_yielded(self, path):
@@ -346,13 +392,9 @@ class TestHostile:
             "A/x: " + ".".join(["*a"] * 1000) + ".",
         ],
     )
-    def test_a_long_one_is_refused_at_once(self, text):
-        began = time.monotonic()
-
+    def test_a_long_one_is_refused(self, text):
         with pytest.raises(FieldPolicyError):
             field_policy_of({YIELD: text})
-
-        assert time.monotonic() - began < 2
 
     @pytest.mark.parametrize(
         "pattern",
@@ -363,11 +405,8 @@ class TestHostile:
             "**[*].z",
         ],
     )
-    def test_a_long_path_is_matched_at_once(self, pattern):
+    def test_a_long_path_is_matched(self, pattern):
         (term,) = parse(f"A/x: {pattern}")
-        began = time.monotonic()
 
         for path in ("." + "a" * 5000, ".a" * 2500, '.a[x="b"]' * 500, '[x="' * 1200):
             assert not term.covers("A", "x", path)
-
-        assert time.monotonic() - began < 2

@@ -12,14 +12,9 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from hedgerow.kube.errors import ConfigError, Forbidden, NotLeading, Unavailable
+from hedgerow.kube.errors import ConfigError, Forbidden, Missing, NotLeading
 from hedgerow.process import leadership as leading
-from hedgerow.process.leadership import (
-    AnotherOperatorError,
-    led,
-    on_the_roster,
-    refuse_another_operator,
-)
+from hedgerow.process.leadership import AnotherOperatorError, led, refuse_another_operator
 from hedgerow.process.stopping import Stop
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost
@@ -35,17 +30,11 @@ from hedgerow.testing.virtual import BACKEND, VirtualClock
 from hedgerow_schemas.base import ApiResource
 from support.inline import inline
 
-NAMES = ("bluegreen", "memcached", "cronjob")
 pytestmark = pytest.mark.anyio
 
 ELECTED = Settings(leader_elect=True)
 CONFIG: dict[str, Any] = {"metadata": {"name": "a", "namespace": "default"}, "data": {"a": "b"}}
 CONFIG_MAPS = ApiResource("v1", "ConfigMap", "configmaps")
-ROSTER: dict[str, Any] = {
-    "apiVersion": LEASES.group_version,
-    "kind": LEASES.kind,
-    "metadata": {"name": "hedgerow.operators", "namespace": "hedgerow-system"},
-}
 NAMED: dict[str, Any] = {
     "apiVersion": LEASES.group_version,
     "kind": LEASES.kind,
@@ -72,7 +61,6 @@ class Place:
         self.before = _pass
         self.stands_still_since = math.inf
         self.live = Checks()
-        self.clusters: list[Cluster] = []
         monkeypatch.setattr(leading, "connect", self._connect)
         monkeypatch.setattr(leading, "own_thread", inline)
 
@@ -89,24 +77,8 @@ class Place:
         return max(0.0, self.clock.monotonic() - self.stands_still_since)
 
     async def refuse(self, settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
-        await refuse_another_operator(settings, cast("Any", Cluster(self.server)), self.clock)
-
-    def on_the_roster(self, settings: Settings, stop: Stop | None = None) -> Any:
         cluster = Cluster(self.server, before=self.before)
-        self.clusters.append(cluster)
-        return on_the_roster(
-            settings,
-            settings.controllers or NAMES,
-            cast("Any", cluster),
-            self.clock,
-            stop or Stop(20),
-        )
-
-    async def attend(self, settings: Settings, *, task_status: Any = None) -> None:
-        async with self.on_the_roster(settings):
-            if task_status:
-                task_status.started()
-                await anyio.sleep_forever()
+        await refuse_another_operator(settings, cast("Any", cluster), self.clock)
 
     async def lead_later(self, settings: Settings) -> None:
         async with self.led(settings):
@@ -409,9 +381,13 @@ class TestCompany:
             live = place.lease()
         place.write(live["spec"])
         began = anyio.current_time()
-        await place.refuse()
+        with capture_logs() as logs:
+            await place.refuse()
 
         assert anyio.current_time() - began >= 15
+        (line,) = logs
+        assert line["event"] == "waiting to see whether the leader still works"
+        assert (line["holder"], line["at_most"]) == (live["spec"]["holderIdentity"], "15 s")
 
     async def test_where_there_is_no_lease_nobody_is_waited_for(self, place):
         began = anyio.current_time()
@@ -419,90 +395,15 @@ class TestCompany:
 
         assert anyio.current_time() == began
 
+    @pytest.mark.parametrize("error", [Forbidden("no", code=403), Missing("no", code=404)])
+    async def test_one_that_may_not_read_the_lease_says_so_and_works(self, place, error):
+        async def refuse(_sent: Any) -> None:
+            raise error
 
-class TestPresence:
-    """Operators without an election, and a leader that comes to work beside one."""
+        place.before = refuse
+        with capture_logs() as logs:
+            await place.refuse()
 
-    async def test_of_two_plain_ones_the_second_is_refused_with_what_to_do(self, place):
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(place.attend, Settings())
-            with pytest.raises(AnotherOperatorError) as refused:
-                await place.attend(Settings(namespaces=("a",)))
-            tasks.cancel_scope.cancel()
-
-        said = str(refused.value)
-        assert "is at work in all namespaces, with bluegreen, memcached, cronjob" in said
-        assert "(Lease hedgerow-system/hedgerow.operators)" in said
-        assert "--namespace" in said
-        assert "--controllers" in said
-
-    @pytest.mark.parametrize(
-        "settings",
-        [
-            Settings(namespaces=("b",)),
-            Settings(namespaces=("a",), controllers=("cronjob",)),
-            Settings(instance="two"),
-            Settings(leader_elect=True),
-        ],
-    )
-    async def test_one_on_other_things_is_not(self, place, settings):
-        first = Settings(namespaces=("a",), controllers=("bluegreen", "memcached"))
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(place.attend, first)
-            await tasks.start(place.attend, settings)
-            tasks.cancel_scope.cancel()
-
-    async def test_asked_to_stop_it_waits_for_nobody_to_prove_that_he_is_at_work(self, place):
-        async with place.on_the_roster(Settings()):
-            told = place.server.get(ROSTER)["metadata"]["annotations"]
-        killed = {"metadata": {**ROSTER["metadata"], "annotations": told}}
-        place.server.apply({**ROSTER, **killed}, "hedgerow-presence")
-        stop = Stop(20)
-        async with anyio.create_task_group() as tasks:
-
-            async def ask() -> None:
-                await anyio.sleep(1)
-                stop.asked.set()
-
-            tasks.start_soon(ask)
-            async with place.on_the_roster(Settings(), stop):
-                assert anyio.current_time() == 1
-
-    async def test_its_successor_begins_at_once(self, place):
-        async with place.on_the_roster(Settings()):
-            pass
-        began = anyio.current_time()
-        async with place.on_the_roster(Settings()):
-            assert anyio.current_time() == began
-
-    async def test_one_that_another_has_come_to_work_beside_stops(self, place):
-        async def beside(settings: Settings) -> None:
-            alone = place.on_the_roster(Settings(namespaces=("a",)))
-            async with alone, anyio.create_task_group() as tasks:
-                tasks.start_soon(place.lead_later, settings)
-                await anyio.sleep(120)
-                tasks.cancel_scope.cancel()
-
-        with pytest.raises(ExceptionGroup) as caught:
-            await beside(ELECTED)
-        assert caught.group_contains(AnotherOperatorError, match="stand by with --leader-elect")
-
-        place.server.delete(place.lease())
-        await beside(Settings(leader_elect=True, namespaces=("b",)))
-
-    async def test_where_the_lease_may_not_be_read_it_works_on(self, place):
-        async def forbid(_sent: Any) -> None:
-            raise Forbidden("no", code=403)
-
-        place.before = forbid
-        async with place.on_the_roster(Settings()):
-            await anyio.sleep(120)
-
-    async def test_while_the_server_is_away_it_works_on(self, place):
-        async with place.on_the_roster(Settings()):
-            place.clusters[-1].before = _away
-            await anyio.sleep(120)
-
-
-async def _away(_sent: Any) -> None:
-    raise Unavailable("away", code=503)
+        (line,) = logs
+        assert line["event"] == "cannot tell whether an elected operator is at work"
+        assert line["lease"] == "hedgerow-system/hedgerow"

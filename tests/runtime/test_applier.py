@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, cast
 
 import pytest
-from msgspec.structs import replace
 
 from hedgerow.contract import Apply, Desired
 from hedgerow.kube import errors
-from hedgerow.objects import NORMAL_FORM_ANNOTATION, Installation, ObjectRef
+from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.input import PlanInput
 from hedgerow.plan.plan import plan
 from hedgerow.plan.writes import Deletion, Write
@@ -72,9 +72,24 @@ class TestApplying:
 
         assert (await applier.apply(again, live)).action == "unchanged"
 
-    async def test_a_spelling_of_the_servers_own_is_marked_at_once(self, world, applier):
-        # The model respells quantities as the server does; core knows that and needs no mark. It
-        # knows nothing of what an API version fills into an atomic reference.
+    async def test_what_the_server_changes_is_told_and_nothing_more_is_written(
+        self, world, applier
+    ):
+        write, apply = planned(world), world.server.apply
+
+        def admitted(body: Object, manager: str, **how: Any) -> Any:
+            body = copy.deepcopy(body)
+            body["spec"]["template"]["spec"]["containers"][0]["image"] = "mirror/echo:1"
+            return apply(body, manager, **how)
+
+        world.server.apply = admitted
+        applied = await applier.apply(write, None)
+
+        assert (applied.action, applied.settled) == ("created", False)
+        assert applied.mark
+        assert len(world.cluster.writes) == 1
+
+    async def test_what_it_is_known_to_add_is_no_change(self, world, applier):
         write = planned(world)
         reference = {"fieldRef": {"fieldPath": "metadata.name"}}
         spec = write.body["spec"]["template"]["spec"]
@@ -82,24 +97,9 @@ class TestApplying:
 
         applied = await applier.apply(write, None)
 
-        assert applied.action == "created"
-        assert applied.obj["metadata"]["annotations"][NORMAL_FORM_ANNOTATION]
-        first, second = world.cluster.writes
-        assert first.body["metadata"]["resourceVersion"] == "1"
-        assert second.body["metadata"]["uid"] == applied.obj["metadata"]["uid"]
-        assert "resourceVersion" not in second.body["metadata"]
-
-    async def test_what_is_made_once_is_not_marked_since_it_is_not_sent_again(self, world, applier):
-        write = planned(world)
-        reference = {"fieldRef": {"fieldPath": "metadata.name"}}
-        spec = write.body["spec"]["template"]["spec"]
-        spec["containers"][0]["env"] = [{"name": "POD", "valueFrom": reference}]
-
-        applied = await applier.apply(replace(write, once=True), None)
-
-        assert applied.action == "created"
-        assert NORMAL_FORM_ANNOTATION not in applied.obj["metadata"].get("annotations", {})
-        assert len(world.cluster.writes) == 1
+        [env] = applied.obj["spec"]["template"]["spec"]["containers"][0]["env"]
+        assert env["valueFrom"]["fieldRef"]["apiVersion"] == "v1"
+        assert (applied.mark, applied.settled) == ("", True)
 
     async def test_a_quantity_in_another_spelling_needs_no_mark(self, world, applier):
         await carry_out(applier, world, cpu="1000m")

@@ -47,8 +47,9 @@ def scaled(resource: Resource, observed: Observed) -> Desired:
     return Desired(claims=tuple(Claim(Deployment, name, fields) for name in names))
 
 
+REPLICAS = (("spec", "replicas"),)
 SCALER: Controller[Any] = Controller(
-    "scaler", BlueGreen, scaled, owns=(), claims=(Claimable(Deployment, by_label),)
+    "scaler", BlueGreen, scaled, owns=(), claims=(Claimable(Deployment, REPLICAS, by_label),)
 )
 
 
@@ -69,7 +70,7 @@ def own(resource: Workload, _observed: Observed) -> Desired:
     return Desired(claims=(Claim(Deployment, resource.metadata.name, fields),))
 
 
-OWN: Controller[Any] = Controller("scaler", Workload, own, owns=())
+OWN: Controller[Any] = Controller("scaler", Workload, own, owns=(), fields=REPLICAS)
 LABELS = {"app": "web"}
 SPEC = {
     "selector": {"matchLabels": LABELS},
@@ -445,7 +446,7 @@ class TestClusterScoped:
     def world(self, monkeypatch: pytest.MonkeyPatch) -> World:
         spec = Struct({"replicas": ANY, "size": ANY})
         monkeypatch.setattr(kinds, "BUILTIN", (*kinds.BUILTIN, Kind(Region.api, {"spec": spec})))
-        regions: Controller[Any] = Controller("scaler", Region, regional, owns=())
+        regions: Controller[Any] = Controller("scaler", Region, regional, owns=(), fields=REPLICAS)
         world = World(controller=regions, namespaces=("default",))
         world.server.open_namespace("")
         notes = {"annotations": {WANTED: "3"}}

@@ -10,6 +10,7 @@ import pytest
 import structlog
 
 from hedgerow.runtime import logs
+from support.foreign import POISON
 
 
 @pytest.fixture
@@ -79,6 +80,41 @@ class TestJson:
         structlog.get_logger().info("created")
 
         assert json.loads(said()[0])["event"] == "created"
+
+
+class TestForeign:
+    """Names, labels and messages of others are in log lines as well."""
+
+    @pytest.mark.parametrize("form", ["human", "json"])
+    def test_a_line_has_nothing_that_a_terminal_obeys(self, said, form):
+        logs.configure(form)
+
+        structlog.get_logger().info(POISON, name=POISON)
+
+        (line,) = said()
+        assert line.isprintable()
+
+    @pytest.mark.parametrize("form", ["human", "json"])
+    def test_each_text_is_cut(self, said, form):
+        logs.configure(form)
+
+        structlog.get_logger().info("x" * 99_999, name="y" * 99_999)
+
+        (line,) = said()
+        assert (line.count("x"), line.count("y")) == (logs.LONGEST - 1, logs.LONGEST - 1)
+
+    def test_a_traceback_keeps_its_lines_and_its_end(self, said):
+        logs.configure("human")
+        error = ZeroDivisionError(POISON + "x" * 99_999 + "end")
+        try:
+            raise error
+        except ZeroDivisionError:
+            structlog.get_logger().exception("pass failed")
+
+        lines = said()
+        assert lines[-1].endswith("xend")
+        assert all(map(str.isprintable, lines))
+        assert len("".join(lines)) < logs.LONGEST_TRACE + 100
 
 
 class TestPass:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from hedgerow.kube import errors
-from hedgerow.objects import NORMAL_FORM_ANNOTATION
 from hedgerow.testing.memory.cluster import Sent
 from runtime.clockwork import MINUTE, POD, Clockwork, calm, started
 from runtime.scenes import refuse
@@ -172,14 +171,12 @@ class TestOnce:
         ],
     }
 
-    async def test_what_the_server_spells_its_own_way_is_not_marked(self):
+    async def test_what_the_server_spells_its_own_way_is_sent_once(self):
         world = await started(jobTemplate={"spec": {"template": {"spec": self.RESPELLED}}})
         await world.live_through(MINUTE)
 
         written = [write for write in world.writes[1:] if "Event" not in write]
         assert written == [f"apply Job default/{world.job(1)}", STATUS]
-        annotations = world.the("Job", world.job(1))["metadata"]["annotations"]
-        assert NORMAL_FORM_ANNOTATION not in annotations
 
     async def test_nor_is_it_sent_again_by_the_next_life(self):
         world = await started(jobTemplate={"spec": {"template": {"spec": self.RESPELLED}}})

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from hedgerow.contract import Apply, Desired, Observed
 from hedgerow.objects import CONTROLLER_LABEL
 from hedgerow.testing.memory.cluster import Cluster
+from hedgerow_schemas.builtin import Deployment
 from runtime.scenes import BLUE, settled
-from runtime.world import World
+from runtime.world import CONTROLLER, World
 
 Object = dict[str, Any]
 
 pytestmark = pytest.mark.anyio
 
+MORE = {"minReadySeconds": 3}
 CHILDREN = (
     ("Service", "demo"),
     ("Deployment", "demoblue-deployment"),
@@ -22,9 +26,9 @@ CHILDREN = (
 )
 
 
-def beside(world: World, instance: str = "two") -> World:
-    """Return another installation's operator on the same cluster, just started."""
-    other = World(instance=instance)
+def beside(world: World, instance: str = "two", **differing: Any) -> World:
+    """Return another operator on the same cluster, just started."""
+    other = World(instance=instance, **differing)
     other.server, other.clock = world.server, world.clock
     other.cluster = Cluster(world.server)
     other.restart()
@@ -231,3 +235,38 @@ class TestOfAResourceThatBothHaveAPartOf:
 
         assert [manager for *_, manager in one.contested()] == ["kubectl-label"]
         assert one.condition("Stalled") == ""
+
+
+def waiting(resource: Any, observed: Observed) -> Desired:
+    """Compose as a version does that declares one field more."""
+    desired = CONTROLLER.compose(resource, observed)
+    children = tuple(
+        replace(child, fields={**child.fields, "spec": {**child.fields["spec"], **MORE}})
+        if isinstance(child, Apply) and child.kind is Deployment
+        else child
+        for child in desired.children
+    )
+    return replace(desired, children=children)
+
+
+class TestTwoOfOneInstallationWithoutElection:
+    async def test_of_different_versions_they_report_the_field_and_leave_the_children_alone(self):
+        one = await settled()
+        two = beside(one, "", controller=replace(CONTROLLER, compose=waiting))
+
+        async def go_on(rounds: int) -> list[str]:
+            before = len(one.writes), len(two.writes)
+            for _ in range(rounds):
+                for operator in (two, one):
+                    operator.deliver()
+                    await operator.work()
+                one.server.now += 1
+            return [*one.writes[before[0] :], *two.writes[before[1] :]]
+
+        first = await go_on(30)
+        later = await go_on(300)
+
+        assert one.condition("Contested") == "True/FieldConflict"
+        assert {path for _, path, *_ in one.contested()} == {".spec.minReadySeconds"}
+        assert 0 < first.count(f"apply {BLUE}") <= 4
+        assert [write for write in later if "BlueGreen" not in write] == []

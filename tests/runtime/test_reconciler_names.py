@@ -216,6 +216,23 @@ class TestNames:
         assert world.condition("Stalled") == "True/NameTaken"
         assert world.the("Service")["spec"]["selector"] == selector
 
+    async def test_a_pass_in_between_does_not_put_off_the_next_look_at_a_taken_name(self, world):
+        service = {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}]}}
+        world.server.create(service, "kubectl-create")
+        world.apply()
+        world.deliver()
+        await world.work()
+        world.delete("Service", "demo")
+
+        world.server.now += 28
+        world.apply(blueSpec=pods("blue", "x:2"))
+        world.deliver()
+        await world.work()
+        world.server.now += 3
+        await world.work()
+
+        assert world.selected() == "Blue"
+
     async def test_a_taken_name_is_read_now_and_then_and_taken_over_once_free(self, world):
         world.server.create(
             {**world.target("Service", "demo"), "spec": {"ports": [{"port": 1}]}}, "kubectl"

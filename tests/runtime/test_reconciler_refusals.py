@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -25,6 +27,58 @@ from runtime.world import DEMO, World, pods
 Object = dict[str, Any]
 
 pytestmark = pytest.mark.anyio
+
+
+def id_of(number: int) -> str:
+    return str(UUID(int=(number + 7) << 100))
+
+
+class TestIds:
+    """A refusal whose text differs in ids alone is told once, also across restarts."""
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            'Service "demo" is invalid: spec.x: Invalid value: {"uid":"ID"}: must be ID',
+            "admission webhook denied the request: quota is full (request id: ID)",
+            "x" * 985 + "ID",
+        ],
+        ids=["the server's", "a webhook's", "one that is cut"],
+    )
+    async def test_it_is_one_event_and_one_status(self, text):
+        world = World()
+        attempts = count()
+
+        async def hook(sent: Sent) -> None:
+            if str(sent) == "apply Service default/demo":
+                message = text.replace("ID", id_of(next(attempts)))
+                raise errors.Invalid(message, code=422)
+
+        world.cluster.before = hook
+        world.apply()
+        await world.settle(rounds=20)
+        world.restart()
+        world.cluster.before = hook
+        await world.settle(rounds=20)
+
+        assert next(attempts) > 6
+        assert sum("status" in line for line in world.writes) <= 2
+        assert world.events().count("Rejected") == 1
+
+    async def test_another_field_is_news(self):
+        world = World()
+        attempts = count()
+
+        async def hook(sent: Sent) -> None:
+            if str(sent) == "apply Service default/demo":
+                number = min(next(attempts), 2)
+                raise errors.Invalid(f"spec.ports[{number}]: {id_of(number)}", code=422)
+
+        world.cluster.before = hook
+        world.apply()
+        await world.settle(rounds=20)
+
+        assert world.events().count("Rejected") == 3
 
 
 class TestRefusals:

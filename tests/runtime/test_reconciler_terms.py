@@ -329,7 +329,13 @@ class TestRewrittenByAdmission:
             world.restart()
             rewriting(world, "mirror/echo:1")
 
-        assert await writes_of(world, restart) == []
+        before = world.server.version
+        applied = await writes_of(world, restart)
+        assert sorted(applied) == [
+            f"apply Deployment default/{name}" for name in (BLUE, "demogreen-deployment")
+        ]
+        assert world.server.version == before
+        assert await writes_of(world, lambda: world.runner.enqueue_all(())) == []
 
     async def test_it_goes_with_its_cause(self):
         world = World()

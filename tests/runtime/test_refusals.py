@@ -18,7 +18,8 @@ from hedgerow.objects import ObjectRef
 from hedgerow.plan.conditions import Problem
 from hedgerow.runtime import refusals
 from hedgerow.runtime.events.publisher import MOST_ATTEMPTS, MOST_UNSENT, EventPublisher
-from hedgerow.runtime.events.recorder import Recorder
+from hedgerow.runtime.events.recorder import BURST, Recorder
+from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.refusals import (
     EVENTS,
     FIRST_WAIT,
@@ -39,6 +40,13 @@ from runtime.shop import Shop, quiet
 from runtime.world import World, pods
 
 pytestmark = pytest.mark.anyio
+
+
+def held_back(meters: Meters, outcome: str) -> float | None:
+    """Return how many Events became so."""
+    labels = {"controller": "bluegreen", "outcome": outcome}
+    return meters.registry.get_sample_value("hedgerow_events_held_back_total", labels)
+
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DEMO = ("Service", "demo")
@@ -426,6 +434,29 @@ class TestEvents:
         await publisher._publish(observation, state, Notice("R", "note 1", "Warning"), "1")
         assert not state.unsent  # it was told already
 
+    async def test_warnings_beyond_the_share_of_their_namespace_come_later(self):
+        world = await settled()
+        reconciler, key = world.runner._reconciler, ("default", "demo")
+        state, publisher = reconciler._states[key], reconciler._publisher
+        observation = await reconciler._planner.observe(key, state, frozenset())
+        assert observation
+        for number in range(BURST + 7):
+            notice = Notice("R", f"note {number}", "Warning")
+            await publisher._publish(observation, state, notice, "1")
+        assert len(world.events()) == BURST
+        assert state.refusals.due_in(world.clock.now()) == timedelta(seconds=1)
+        assert held_back(world.meters, "put_off") == 1
+
+        for _ in range(3):
+            world.server.now += 5
+            await publisher.resend(observation, state)
+
+        assert len(world.events()) == BURST + 7
+        assert not state.unsent
+        assert held_back(world.meters, "left_out") == 0
+        refused = "hedgerow_refusals_total"
+        assert not [m for m in world.meters.registry.collect() if m.name == refused and m.samples]
+
     async def test_what_nobody_holds_is_told_once_in_a_while_though_no_status_says_it(self):
         shop = Shop()
         shop.world.apply()
@@ -456,7 +487,9 @@ class TestEvents:
         world = World()
         planner = world.runner._reconciler._planner
         recorder = Recorder(cast("Any", world.cluster), world.clock, "hedgerow-bluegreen")
-        publisher = EventPublisher(cast("Any", world.cluster), planner, recorder)
+        meters = Meters()
+        meter = meters.of("bluegreen")
+        publisher = EventPublisher(cast("Any", world.cluster), planner, recorder, meter)
         state = ResourceState.of("u", {})
         demo = ObjectRef(BlueGreen.api, "default", "demo", "u")
         for number in range(MOST_UNSENT + 3):
@@ -464,6 +497,7 @@ class TestEvents:
             publisher._put_aside(state, event, errors.Throttled("later"))
             state.refusals.drop(EVENTS)
 
+        assert held_back(meters, "left_out") == 3
         notes = [event.notice.note for event in state.unsent.values()]
         assert notes == [f"note {number}" for number in range(3, MOST_UNSENT + 3)]
 

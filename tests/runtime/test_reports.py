@@ -70,4 +70,4 @@ class TestKept:
             heard.reports.forget("sources", key)
 
         told = heard.reports._told["sources"]
-        assert (told.by, told.found, told.left) == ({}, {}, {A})
+        assert (told.by, told.found, told.reports.left) == ({}, {}, {A})

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import anyio
 import pytest
 
-from hedgerow.contract import Desired, Observed
+import runtime.shop
+from hedgerow.contract import Desired, Observed, Relation
 from hedgerow.controllers import bluegreen
 from hedgerow.kube import errors
+from hedgerow.kube.watch import Changed
+from hedgerow.objects import Salvaged
 from hedgerow.testing.memory.cluster import Sent
+from hedgerow.testing.memory.watched import Watched
+from hedgerow_schemas.builtin import ConfigMap
 from runtime.shop import Shop, quiet
 
 pytestmark = pytest.mark.anyio
@@ -35,6 +42,32 @@ class TestTrouble:
 
         assert shop.world.selected("good") == "Green"
         assert {sent.name for sent in shop.cluster.writes} & {"bad", "badblue-deployment"} == set()
+
+    @pytest.mark.parametrize("function", ["of", "reduce"])
+    async def test_a_bug_met_while_a_watch_is_read_ends_neither_the_watch_nor_the_process(
+        self, monkeypatch, function
+    ):
+        def bad(_: Any) -> Any:
+            raise ZeroDivisionError("a bug")
+
+        concerns: dict[str, Any] = {"of": lambda _: [("default", "demo")], function: bad}
+        broken = Relation(ConfigMap, **concerns)
+        controller = dataclasses.replace(bluegreen.CONTROLLER, relates=(broken,))
+        monkeypatch.setattr(runtime.shop, "CONTROLLER", controller)
+        shop = Shop()
+        shop.world.apply()
+        async with shop.open():
+            await quiet()
+            for number in range(3):
+                meta = {"name": f"c{number}", "namespace": "default"}
+                body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+                shop.edit(shop.world.server.create, body, "kubectl")
+                await quiet()
+            shop.edit(shop.world.apply, routeTo="Green")
+            await quiet()
+
+        assert shop.world.selected() == "Green"
+        assert len(shop.logged("object passed over")) == 1
 
     async def test_a_bug_is_met_again_with_growing_patience(self):
         shop = Shop(compose=crashing)
@@ -160,6 +193,42 @@ class TestTrouble:
             shop.edit(shop.world.apply, routeTo="Green")
             await anyio.sleep(600)
             assert shop.runner.refused() == ""
+
+    async def test_a_runner_one_of_whose_watches_stays_garbled_says_so(self):
+        shop = Shop()
+        shop.world.apply()
+        async with shop.open():
+            await quiet()
+            shop.cluster.broken["Pod"] = errors.Garbled("the watch sent no event")
+            shop.cluster.tell()
+            await anyio.sleep(30)
+            assert shop.runner.refused() == ""
+            await anyio.sleep(600)
+            told = "bluegreen: a watch cannot be read: the watch sent no event"
+            assert shop.runner.refused() == told
+
+            shop.cluster.broken["Pod"] = errors.Forbidden("may not", code=403)
+            await anyio.sleep(600)
+            assert shop.runner.refused() == ""
+
+    async def test_objects_that_no_strict_decoder_reads_are_counted(self):
+        class Odd(Watched):
+            async def watch(self, api: Any, *args: Any, **how: Any) -> AsyncGenerator[Any, None]:
+                async for event in super().watch(api, *args, **how):
+                    if api.kind == "BlueGreen" and isinstance(event, Changed):
+                        yield Changed(event.type, Salvaged(event.object), event.version)
+                    else:
+                        yield event
+
+        shop = Shop()
+        shop.cluster.__class__ = Odd
+        shop.world.apply()
+        async with shop.open():
+            await quiet()
+
+        labels = {"controller": "bluegreen", "resource": "bluegreens.app.demo.kakao.com"}
+        name = "hedgerow_undecodable_objects_total"
+        assert shop.meters.registry.get_sample_value(name, labels)
 
     async def test_a_server_that_is_away_refuses_nothing(self):
         shop = Shop()

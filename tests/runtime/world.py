@@ -16,7 +16,7 @@ from hedgerow.objects import Installation
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.controller import ControllerRunner
-from hedgerow.runtime.events.recorder import Allowance
+from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reports import Reports
@@ -89,7 +89,7 @@ class World:
         self.server = server or Server((*kinds.BUILTIN, *custom), namespaces=(NS, "other"))
         self.cluster = Cluster(self.server)
         self.clock = ModelClock(self.server)
-        self.allowance = Allowance(self.clock, normal_events)
+        self.limits = Limits(self.clock, normal=normal_events)
         self.going: set[str] = set()
         self.claiming: dict[str, bool | None] = {}
         self.logs = LogCapture()
@@ -111,7 +111,7 @@ class World:
         )
         self.cache = planner.cache
         self.meters = Meters()
-        runner = ControllerRunner(cast("Any", self.cluster), planner, self.meters, self.allowance)
+        runner = ControllerRunner(cast("Any", self.cluster), planner, self.meters, self.limits)
         self.feeds = [(source, Feed(self.server, source)) for source in planner.cache]
         self.runner = runner
         for number, (source, feed) in enumerate(self.feeds):

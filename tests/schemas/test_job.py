@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hedgerow_schemas.job import Job, instant
+from hedgerow_schemas.base import instant
+from hedgerow_schemas.job import Job
 
 
 def job(*conditions: Any, **status: Any) -> Job:

@@ -39,7 +39,7 @@ from pydantic import BaseModel
 PACKAGES = (
     "hedgerow.cli", "hedgerow.contract", "hedgerow.controllers", "hedgerow.encoding",
     "hedgerow.fields", "hedgerow.objects", "hedgerow.plan", "hedgerow.serving.admission",
-    "hedgerow.validation", "hedgerow_schemas",
+    "hedgerow.texts", "hedgerow.validation", "hedgerow_schemas",
 )  # fmt: skip
 _COUNTER = "_counter_"
 _SIZED = (list, tuple, dict, set, frozenset, deque, KeysView, ValuesView, ItemsView)
@@ -54,6 +54,8 @@ _AT_ONCE = frozenset({
     "popleft", "popitem", "setdefault", "type", "values", "__setattr__",
 })  # fmt: skip
 """What takes the same time for a large container as for a small one."""
+_AT_AN_END = frozenset({"startswith", "endswith"})
+"""What looks at no more of a text than it is given."""
 
 
 class TooMany(Exception):
@@ -102,6 +104,7 @@ class Counter:
                     known[arguments] = function(*arguments)
                 return known[arguments]
 
+            vars(remembered)["cache_clear"] = known.clear
             return remembered
 
         return decorate
@@ -154,7 +157,8 @@ class Counter:
         if name in _AT_ONCE or (name == "pop" and (isinstance(owner, dict) or not args)):
             return
         deep = deep or name == "repr" or _reads_deep(getattr(function, "__module__", None))
-        read = args if owner is None or isinstance(owner, ModuleType) else (owner, *args)
+        whole = owner is not None and not isinstance(owner, ModuleType) and name not in _AT_AN_END
+        read = (owner, *args) if whole else args
         sorts = name in ("sorted", "sort")
         for value in read:
             size = _deep(value) if deep else _size(value)

@@ -23,7 +23,6 @@ from hedgerow_schemas.base import Resource
 
 Object = dict[str, Any]
 _ALLOCATED = (".spec.clusterIP", ".spec.healthCheckNodePort", ".metadata.finalizers")
-NORMAL_FORM = "hedgerow.dev/normal-form"
 """A digest that the resource's uid is part of, which is not known before."""
 _COPY = "kubectl.kubernetes.io/last-applied-configuration"
 """What client-side apply keeps of the last manifest: a plan does not tell of it."""
@@ -163,7 +162,7 @@ def _lines(lines: Iterable[Line], *uids: str) -> frozenset[Any]:
             line.kind,
             _anonymous(line.path, uids),
             _anonymous(str(line.old), uids),
-            _anonymous(str(line.new), uids) if NORMAL_FORM not in line.path else "",
+            _anonymous(str(line.new), uids),
             tuple(sorted(holder.manager for holder in line.after)),
         )
         for line in lines

@@ -131,7 +131,8 @@ class TestTheOperator:
             SCALER.resource,
             SCALER.compose,
             owns=(),
-            picks=lambda view: "scaler.example.com/replicas" in view.mapping(*ANNOTATIONS),
+            fields=SCALER.fields,
+            annotation_prefix=SCALER.annotation_prefix,
         )
         cluster = in_memory(alone)
         cluster.apply({**web, "spec": {"selector": labels, "template": template}})

@@ -15,6 +15,7 @@ from hedgerow.cli import broken_pipes
 from hedgerow.cli import program as called
 from hedgerow.cli.commands import Commands
 from hedgerow.cli.exits import Exit
+from hedgerow.cli.output import echo, echo_lines
 from hedgerow.cli.program import Program
 from hedgerow.objects import PROGRAM, Installation
 
@@ -72,7 +73,7 @@ def hedgerow(
         show_version()
         raise typer.Exit
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        echo_lines(context.get_help())
 
 
 @app.command("version")
@@ -81,7 +82,7 @@ def show_version() -> None:
     from hedgerow.version import LIBRARY, version  # noqa: PLC0415 - not needed for the help
 
     named, library = called.program_name(), f"{LIBRARY} {version()}"
-    typer.echo(library if named == LIBRARY else f"{named} ({library})")
+    echo(library if named == LIBRARY else f"{named} ({library})")
 
 
 def as_plugin() -> None:
@@ -131,7 +132,7 @@ def main(
         from hedgerow.cli.errors import explain  # noqa: PLC0415 - it knows every error there is
 
         if debug:
-            traceback.print_exc()
+            echo_lines(traceback.format_exc(), nl=False, err=True)
         line, code = explain(error, name)
-        typer.echo(f"{name}: {line}", err=True)
+        echo_lines(f"{name}: {line}", err=True)
     sys.exit(code if isinstance(code, int) else Exit.DONE)

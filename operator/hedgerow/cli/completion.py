@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 import typer
 import typer.completion
 
+from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import completion_variable, program_name
 
 _FILES, _NO_FILES = ":0", ":4"
@@ -33,7 +34,7 @@ def completion_command(shell: Shell) -> None:
     - zsh: `source <(hedgerow completion zsh)`, in ~/.zshrc, after compinit
     - fish: `hedgerow completion fish | source`, in ~/.config/fish/config.fish
     """
-    typer.echo(_answer(f"source_{shell}"), nl=False)
+    echo_lines(_answer(f"source_{shell}"), nl=False)
 
 
 def switch_on() -> None:
@@ -51,7 +52,7 @@ def complete_for_kubectl() -> None:
     os.environ["_TYPER_COMPLETE_ARGS"] = f"{shlex.join(words)} {last}"
     os.environ["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
     found = _answer("complete_fish").rstrip("\n")
-    typer.echo(f"{found}\n{_NO_FILES}" if found else _FILES)
+    echo_lines(f"{found}\n{_NO_FILES}" if found else _FILES)
 
 
 def _answer(asked: str) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import anyio
 import typer
 
+from hedgerow.cli.output import echo
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -67,7 +69,7 @@ async def _until_signalled(
         async def listen(scope: anyio.CancelScope) -> None:
             async for number in signals:
                 if not caught:
-                    typer.echo(f"interrupted by {signal.Signals(number).name}", err=True)
+                    echo(f"interrupted by {signal.Signals(number).name}", err=True)
                 caught.append(number)
                 scope.cancel()
 

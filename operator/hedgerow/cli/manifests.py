@@ -8,6 +8,7 @@ import typer
 
 from hedgerow.cli.flags import check, configured, given_options, with_options
 from hedgerow.cli.install.definitions import rendered
+from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import program_name, registry, say
 from hedgerow.deploy.names import Names, clashes
 from hedgerow.deploy.overlays import Overlay, parts
@@ -110,7 +111,7 @@ def manifests_command(
         raise typer.BadParameter(f"an instance called {instance!r} would take names of the other's")
     configured(settings.options, settings.controllers, command)
     objects = printed(image, overlay, settings, crds=crds)
-    typer.echo(to_yaml(*objects), nl=False)
+    echo_lines(to_yaml(*objects), nl=False)
 
 
 def _image() -> str:

@@ -7,8 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import typer
-
+from hedgerow.cli.output import echo
 from hedgerow.objects import PROGRAM, Installation, variable_prefix
 
 if TYPE_CHECKING:
@@ -65,8 +64,8 @@ def field_manager() -> str:
 
 
 def say(line: str) -> None:
-    """Print a message on standard error."""
-    typer.echo(f"{program_name()}: {line}", err=True)
+    """Print a message of one line on standard error."""
+    echo(f"{program_name()}: {line}", err=True)
 
 
 def registry() -> Registry:

@@ -1,5 +1,6 @@
 """hedgerow sandbox: a real Kubernetes API on this machine, up and down with one command."""
 
+import os
 import shlex
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -7,15 +8,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from hedgerow.cli import interrupts
 from hedgerow.cli.binaries import Build
+from hedgerow.cli.output import echo
 from hedgerow.cli.program import program_name
 from hedgerow.sandbox.cluster import Options, Sandbox, default_directory, option
 from hedgerow.sandbox.locks import Notice
 from hedgerow.sandbox.status import Status
+from hedgerow.terminal import Terminal, one_line
 
 app = typer.Typer(
     name="sandbox",
@@ -24,7 +26,8 @@ app = typer.Typer(
     "It is etcd and kube-apiserver, with kube-controller-manager, kube-scheduler and simulated "
     "nodes on request, all listening on the loopback address only. No container engine is needed: "
     "the servers are taken from KUBEBUILDER_ASSETS, or fetched once from the projects' own "
-    "releases, each checked by its SHA-256, or where those cannot be had built from their Go "
+    "releases, each checked by its SHA-256 (the one published beside it, until `task pin` has "
+    "pinned it), or where those cannot be had built from their Go "
     "modules (minutes); they are kept in the user's cache (seconds).",
 )
 
@@ -98,11 +101,11 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
     )
     with _progress() as progress:
         interrupts.run(lambda: sandbox.up(options, progress))
-    typer.echo(f"The sandbox is up at {sandbox.server}")
-    typer.echo(f'To use it:       eval "$({program_name()} sandbox env{option(directory)})"')
-    typer.echo(f"To take it down: {program_name()} sandbox down{option(directory)}")
+    echo(f"The sandbox is up at {sandbox.server}")
+    echo(f'To use it:       eval "$({program_name()} sandbox env{option(directory)})"')
+    echo(f"To take it down: {program_name()} sandbox down{option(directory)}")
     if nodes:
-        typer.echo(
+        echo(
             "Its nodes are simulated: Pods become Ready there, and nothing runs in them. Start the"
             f" operator with `{program_name()} run`: deployed into the sandbox it would not answer"
             " its webhooks, and every write of a custom resource would fail."
@@ -142,39 +145,51 @@ def env(directory: Directory) -> None:
     the sandbox is not up, nothing is printed, and the exit code is 1.
     """
     for name, value in Sandbox(directory).environment().items():
-        typer.echo(f"export {name}={shlex.quote(value)}")
+        echo(f"export {name}={_quoted(value)}")
+
+
+def _quoted(value: str) -> str:
+    """Return a value as any shell takes it, on one printable line."""
+    if value.isprintable():
+        return shlex.quote(value)
+    plain = (c if c.isprintable() and c not in "'\\" else _octal(c) for c in value)
+    return f"\"$(printf %b '{''.join(plain)}')\""
+
+
+def _octal(char: str) -> str:
+    return "".join(f"\\0{byte:03o}" for byte in os.fsencode(char))
 
 
 @contextmanager
 def _progress() -> Generator[Callable[[str], None]]:
     """Show the latest line and notices on a terminal, every line where there is none."""
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = Terminal(stderr=True)
     if not console.is_terminal:
-        yield lambda line: console.print(line, soft_wrap=True)
+        yield lambda line: console.print(one_line(line), soft_wrap=True)
         return
     with console.status("") as spinner:
 
         def show(line: str) -> None:
             if isinstance(line, Notice):
-                console.print(line, soft_wrap=True)
+                console.print(one_line(line), soft_wrap=True)
             else:
-                spinner.update(line)
+                spinner.update(one_line(line))
 
         yield show
 
 
 def _show(found: Status) -> None:
     if not found.components:
-        typer.echo(f"No sandbox is up in {found.directory}")
+        echo(f"No sandbox is up in {found.directory}")
         return
-    typer.echo(f"Kubernetes {found.version or '?'} at {found.server}, in {found.directory}")
+    echo(f"Kubernetes {found.version or '?'} at {found.server}, in {found.directory}")
     table = Table("component", "pid", "health", "memory", box=None)
     for component in found.components:
         health = "healthy" if component.healthy else "unwell" if component.running else "down"
         pid = "" if component.pid is None else str(component.pid)
         table.add_row(component.name, pid, health, _megabytes(component.memory))
-    Console(highlight=False).print(table)
-    typer.echo(f"{_megabytes(found.memory)} of memory, {_megabytes(found.disk)} of disk")
+    Terminal().print(table)
+    echo(f"{_megabytes(found.memory)} of memory, {_megabytes(found.disk)} of disk")
 
 
 def _megabytes(size: int) -> str:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
-from hedgerow.cli.owners.report import printable, worded
+from hedgerow.cli.owners.report import worded
 from hedgerow.fields.sets import ABSENT
 from hedgerow.objects import metadata
-from hedgerow.validation import cut
+from hedgerow.texts import cut, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

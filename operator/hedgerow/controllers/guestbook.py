@@ -23,10 +23,11 @@ from hedgerow import (
     named_by,
     ready,
     replicas_of,
+    stalled,
     unprivileged,
     waits_for,
 )
-from hedgerow_schemas.guestbook import Guestbook, GuestbookStatus
+from hedgerow_schemas.guestbook import Guestbook, GuestbookSpec, GuestbookStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,11 +46,14 @@ LISTED = 20
 
 def compose(book: Guestbook, observed: Observed) -> Desired:
     """Return the ConfigMap, and the Deployment once that ConfigMap is ours to mount."""
-    wanted, name = book.spec.config_map_name, book.metadata.name
+    spec = book.spec
+    if spec is None:
+        return unspecified(book, observed)
+    wanted, name = spec.config_map_name, book.metadata.name
     live = observed.child(Deployment, name)
     # Without this, a Guestbook would show whoever reaches its pods a ConfigMap of somebody else.
     configured = observed.child(ConfigMap, wanted) is not None
-    workload = deployment(book) if configured else Keep(Deployment, name)
+    workload = deployment(book, spec) if configured else Keep(Deployment, name)
     lack = waits_for(live, observed.all(Pod))
     if not configured:
         lack = f"the ConfigMap {wanted} is not there, or not its own"
@@ -62,10 +66,20 @@ def compose(book: Guestbook, observed: Observed) -> Desired:
         ready(False, "Unavailable", lack) if lack else ready(True, "Serving", "all are available")
     )
     return Desired(
-        (config(book), workload, *(former if lack else ())),
+        (config(book, spec), workload, *(former if lack else ())),
         status.model_copy(update={"conditions": (told,)}),
         final=True,
     )
+
+
+def unspecified(book: Guestbook, observed: Observed) -> Desired:
+    """Return what follows from a Guestbook without a spec: nothing is made, nothing is removed."""
+    there = [Keep(kind, old.name) for kind in (ConfigMap, Deployment) for old in observed.all(kind)]
+    status = status_of(
+        book, replicas_of(book.metadata.name, {"matchLabels": labels(book)}, observed.all(Pod))
+    )
+    told = stalled("SpecMissing", "there is no spec: set spec.size and spec.configMapName")
+    return Desired(tuple(there), status.model_copy(update={"conditions": told}), final=True)
 
 
 def labels(book: Guestbook) -> dict[str, str]:
@@ -73,24 +87,24 @@ def labels(book: Guestbook) -> dict[str, str]:
     return {"app": "guestbook", NAMED_BY: book.metadata.name}
 
 
-def config(book: Guestbook) -> Apply:
+def config(book: Guestbook, spec: GuestbookSpec) -> Apply:
     """Return the ConfigMap: the page that the pods serve."""
-    alias = (book.spec.alias or "Name").lower()
+    alias = (spec.alias or "Name").lower()
     page = f"<h1>{book.metadata.name}</h1>\n<p>Please sign with your {alias}.</p>\n"
-    return Apply(ConfigMap, book.spec.config_map_name, {"data": {"index.html": page}})
+    return Apply(ConfigMap, spec.config_map_name, {"data": {"index.html": page}})
 
 
-def deployment(book: Guestbook) -> Apply:
+def deployment(book: Guestbook, spec: GuestbookSpec) -> Apply:
     """Return the Deployment; a change of the ConfigMap reaches its pods without a restart."""
-    spec = {
+    pods = {
         "automountServiceAccountToken": False,
         "containers": [container()],
         "securityContext": unprivileged(USER),
-        "volumes": [{"name": PAGES, "configMap": {"name": book.spec.config_map_name}}],
+        "volumes": [{"name": PAGES, "configMap": {"name": spec.config_map_name}}],
     }
     own = labels(book)
-    template = {"metadata": {"labels": own}, "spec": spec}
-    fields = {"replicas": book.spec.size, "selector": {"matchLabels": own}, "template": template}
+    template = {"metadata": {"labels": own}, "spec": pods}
+    fields = {"replicas": spec.size, "selector": {"matchLabels": own}, "template": template}
     return Apply(Deployment, book.metadata.name, {"spec": fields})
 
 

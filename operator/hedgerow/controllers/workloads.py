@@ -123,7 +123,7 @@ def _lacks(deployment: Deployment, *, may_be_zero: bool) -> Iterator[str]:
     if deployment.text("metadata", "deletionTimestamp"):
         yield "it is being deleted"
     if deployment.observed_generation < deployment.generation:
-        yield f"its controller has not seen generation {deployment.generation} yet"
+        yield "its controller has not seen the newest generation yet"
     if wanted == 0 and not may_be_zero:
         yield "it is scaled to zero"
     if deployment.updated_replicas != wanted:

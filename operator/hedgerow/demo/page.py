@@ -7,14 +7,16 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import anyio
-from rich.console import Console
 from rich.text import Text
 
 from hedgerow.demo.errors import UnheardError
 from hedgerow.sandbox.locks import Notice
+from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+    from rich.console import Console
 
     from hedgerow.sandbox.locks import Progress
 
@@ -24,7 +26,7 @@ TELL_EVERY = 30.0
 """Seconds between two lines about the same step, if there is no terminal."""
 
 
-class _Console(Console):
+class _Console(Terminal):
     def on_broken_pipe(self) -> None:
         """End the demo as after a failure, so that it cleans up; print nothing more."""
         try:
@@ -37,7 +39,7 @@ class Page:
     """Prints headings, typed commands, their output, and claims checked against the server."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or _Console(highlight=False)
+        self._console = console or _Console()
         self._acts = 0
 
     def title(self, text: str) -> None:

@@ -1,35 +1,38 @@
-"""Confinement: an admission policy that limits the operator's account to children of its resources.
-
-On other objects, it may only apply as the field manager of a controller that claims fields there.
+"""Confinement: an admission policy that limits the operator's account to what is its own.
 
 A right to write Deployments everywhere is a right to everything: with the account's token, somebody
-could run a privileged pod in any namespace. RBAC cannot express "children of a BlueGreen"; the API
-server's admission policies can.
+could run a privileged pod in any namespace. RBAC cannot express "children of a BlueGreen", nor
+"`spec.replicas` alone"; the API server's admission policies can.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from hedgerow.deploy.cel import either, is_of, unchanged_but
 from hedgerow.deploy.names import CHILDREN, Names
-from hedgerow.objects import Installation
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow_schemas.base import ApiResource
+from hedgerow_schemas.builtin import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hedgerow.contract import Controller
-    from hedgerow_schemas.base import ApiResource, Object, Resource, View
+    from hedgerow_schemas.base import Object, Resource, View
 
 VERSION = "admissionregistration.k8s.io/v1"
+EVENTS: Final = ApiResource("events.k8s.io/v1", "Event", "events")
 SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
 OPEN_NAMESPACES = ("kube-node-lease",)
 """System namespaces without pods: children of Namespaces may be in them."""
-WHY = """Holds the operator's account to children of its own resources, whoever has its token.
+WHY = """Holds the operator's account to what is its own, whoever has its token.
 docs/guides/in-cluster.md"""
 
 _DELETING = 'request.operation == "DELETE"'
 """A child that is being deleted may have a name that new children do not get any more."""
+_UPDATING = 'request.operation == "UPDATE"'
 _CONTROLLER = "metadata.?ownerReferences.orValue([]).filter(r, r.?controller.orValue(false))"
 
 
@@ -65,9 +68,9 @@ def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Ob
 
 def _rules(controllers: Iterable[Controller[Resource]]) -> Iterable[Object]:
     plurals: dict[str, set[str]] = {}
-    for controller in controllers:
-        for api in (*(kind.api for kind in controller.owns), *_claimed(controller)):
-            plurals.setdefault(api.group, set()).add(api.plural)
+    written = (api for one in controllers for api in (*(k.api for k in one.owns), *one.claimed))
+    for api in (EVENTS, Secret.api, *written):
+        plurals.setdefault(api.group, set()).add(api.plural)
     for group, resources in sorted(plurals.items()):
         yield {
             "apiGroups": [group],
@@ -78,74 +81,94 @@ def _rules(controllers: Iterable[Controller[Resource]]) -> Iterable[Object]:
 
 
 def _variables(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
-    finalizers = sorted({name for controller in controllers for name in controller.finalizers})
     ours = [_is_child(controller, kind) for controller in controllers for kind in controller.owns]
-    shared = [_is_child(one, part.kind) for one in controllers for part in one.shared]
-    claims = dict.fromkeys(
-        _is_claim(names, controller, api)
-        for controller in controllers
-        for api in _claimed(controller)
-    )
+    certificate = f"{names.base}-serving"
     return {
         "name": "object == null ? oldObject.metadata.name : object.metadata.name",
         "before": f"oldObject == null ? [] : oldObject.{_CONTROLLER}",
         "after": f"object == null ? [] : object.{_CONTROLLER}",
         "named": f"{_DELETING} ? variables.before : variables.after",
-        "child": "variables.named.exists(r, " + _either(ours) + ")",
-        # Releasing an orphaned child: our finalizer is removed, and the spec does not change.
-        "released": (
-            'request.operation == "UPDATE" && variables.before.size() == 0'
-            " && variables.after.size() == 0 && object.spec == oldObject.spec"
-            " && oldObject.metadata.?finalizers.orValue([])"
-            f".exists(f, f in {json.dumps(finalizers)})"
+        "event": is_of(EVENTS),
+        # RBAC grants no other Secret there.
+        "certificate": (
+            f"{is_of(Secret.api)} && request.namespace == {json.dumps(names.namespace)}"
+            f" && variables.name == {json.dumps(certificate)}"
         ),
-        **({"givenBack": _given_back(shared)} if shared else {}),
-        **({"claimed": _CLAIMED + f" && ({_either(claims)})"} if claims else {}),
+        "child": "variables.named.exists(r, " + either(ours) + ")",
+        **_of_others(names, controllers),
     }
 
 
-_CLAIMED = 'request.operation == "UPDATE" && variables.before == variables.after'
-"""A claim changes neither owner nor others' finalizers; RBAC grants neither create nor delete."""
+def _of_others(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
+    """Return what may be written to objects that are no children, or are none afterwards."""
+    finalizers = sorted({name for controller in controllers for name in controller.finalizers})
+    shared = [_is_child(one, part.kind) for one in controllers for part in one.shared]
+    claims = dict.fromkeys(
+        _is_claim(names, controller, api)
+        for controller in controllers
+        for api in controller.claimed
+    )
+    return {
+        **({"released": _released(finalizers)} if finalizers else {}),
+        **({"givenBack": _given_back(shared)} if shared else {}),
+        **({"claimed": f"{_UPDATING} && ({either(claims)})"} if claims else {}),
+    }
+
+
+def _released(finalizers: list[str]) -> str:
+    """Return the CEL expression: our finalizers, and nothing else, are taken off an object."""
+    return " && ".join(
+        (
+            _UPDATING,
+            f"{_finalizers('object')}.size() < {_finalizers('oldObject')}.size()",
+            _same_finalizers(finalizers),
+            unchanged_but((("metadata", "finalizers"),)),
+        )
+    )
 
 
 def _given_back(shared: Iterable[str]) -> str:
     """Return the CEL expression: a child that others have a part of is made nobody's child."""
     return (
-        'request.operation == "UPDATE" && variables.after.size() == 0'
-        f" && variables.before.exists(r, {_either(shared)})"
+        f"{_UPDATING} && variables.after.size() == 0"
+        f" && variables.before.exists(r, {either(shared)})"
     )
 
 
-def _either(expressions: Iterable[str]) -> str:
-    return " || ".join(f"({one})" for one in expressions) or "false"
-
-
-def _claimed(controller: Controller[Resource]) -> list[ApiResource]:
-    """Return the kinds of objects that a controller writes to without owning them."""
-    is_written = not controller.is_custom and controller.informs is None
-    own = [controller.resource.api] if is_written else []
-    return [*own, *(claimable.kind.api for claimable in controller.claims)]
-
-
 def _is_claim(names: Names, controller: Controller[Resource], api: ApiResource) -> str:
-    manager = Installation(names.instance).field_manager(controller.name)
-    where = controller.watch.namespace
+    """Return the CEL expression: nothing but what the controller may claim of an object changes.
+
+    On a built-in resource itself there are also the annotation that is its status, and our
+    finalizer.
+    """
+    manager, fields = names.installation.field_manager(controller.name), controller.claimed[api]
+    where, own = controller.watch.namespace, [controller.finalizer] if controller.finalizer else []
+    is_own = api == controller.resource.api
+    if is_own:
+        fields = (*fields, ("metadata", "annotations", STATUS_ANNOTATION))
+        fields = (*fields, *((("metadata", "finalizers"),) if own else ()))
     return " && ".join(
         (
-            f"request.resource.group == {json.dumps(api.group)}",
-            f"request.resource.resource == {json.dumps(api.plural)}",
+            is_of(api),
             f'request.options.?fieldManager.orValue("") == {json.dumps(manager)}',
             *((f"request.namespace == {json.dumps(where)}",) if where else ()),
-            f"{_finalizers('object', controller)} == {_finalizers('oldObject', controller)}",
+            *((_same_finalizers(own),) if is_own and own else ()),
+            unchanged_but(fields),
         )
     )
 
 
-def _finalizers(which: str, controller: Controller[Resource]) -> str:
-    """Return the CEL expression of an object's finalizers but for that of a controller."""
-    found = f"{which}.metadata.?finalizers.orValue([])"
-    own = controller.finalizer
-    return f"{found}.filter(f, f != {json.dumps(own)})" if own else found
+def _same_finalizers(but: list[str]) -> str:
+    """Return the CEL expression: an update changes no finalizers but these."""
+    before, after = (
+        f"{_finalizers(which)}.filter(f, !(f in {json.dumps(but)}))"
+        for which in ("oldObject", "object")
+    )
+    return f"{before} == {after}"
+
+
+def _finalizers(which: str) -> str:
+    return f"{which}.metadata.?finalizers.orValue([])"
 
 
 def _is_child(controller: Controller[Resource], kind: type[View]) -> str:
@@ -153,8 +176,7 @@ def _is_child(controller: Controller[Resource], kind: type[View]) -> str:
     owner = controller.resource.api
     return " && ".join(
         (
-            f"request.resource.group == {json.dumps(kind.api.group)}",
-            f"request.resource.resource == {json.dumps(kind.api.plural)}",
+            is_of(kind.api),
             _of_group(owner.group),
             f"r.kind == {json.dumps(owner.kind)}",
             *(("r.name == request.namespace",) if controller.is_for_namespaces else ()),
@@ -184,23 +206,33 @@ def _is_named(pattern: str) -> str:
 
 
 def _validations(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
-    more = {
-        "variables.claimed": any(map(_claimed, controllers)),
-        "variables.givenBack": any(controller.shared for controller in controllers),
-    }
-    foreign = " || ".join(("variables.released", *(name for name, has in more.items() if has)))
     open_ones = OPEN_NAMESPACES if any(one.is_for_namespaces for one in controllers) else ()
     system = [name for name in SYSTEM_NAMESPACES if name not in open_ones]
     kept_out, who = json.dumps([*system, names.namespace]), names.program
+    reporter = json.dumps(names.installation.label_key)
+    apart = ("variables.event", "variables.certificate")
+    foreign = (*apart, *(f"variables.{name}" for name in _of_others(names, controllers)))
     return {
         f"{who} may write nothing in a system namespace, nor in its own, but what is its own": (
-            f"!(request.namespace in {kept_out})"
+            " || ".join((*apart, f"!(request.namespace in {kept_out})"))
         ),
-        f"{who} may write only children of its own resources, by the names it gives them": (
-            f"variables.child || {foreign}"
+        f"{who} may write only children of its own resources, by the names it gives them, and only"
+        " those fields of other objects that its controllers claim": (
+            " || ".join(("variables.child", *foreign))
         ),
-        f"{who} may not make a child of what is there already and is not its own": (
-            f'request.operation != "UPDATE" || {foreign}'
-            " || variables.before.exists(was, variables.after.exists(r, r.uid == was.uid))"
+        f"{who} may not make a child of what is there already and is not its own": " || ".join(
+            (
+                f"!({_UPDATING})",
+                *foreign,
+                "variables.before.exists(was, variables.after.exists(r, r.uid == was.uid))",
+            )
+        ),
+        f"{who} may only create Events, and only in its own name": (
+            '!variables.event || request.operation == "CREATE"'
+            f" && object.?reportingController.orValue('') == {reporter}"
+        ),
+        f"{who} may write no Secret of a type that gives somebody's rights": (
+            f"!({is_of(Secret.api)}) || object == null"
+            f" || !(object.?type.orValue('') in {json.dumps(list(Secret.CREDENTIALS))})"
         ),
     }

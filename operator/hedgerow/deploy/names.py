@@ -15,10 +15,10 @@ INSTANCE_LABEL = "app.kubernetes.io/instance"
 METRICS, HEALTH, WEBHOOK = 8080, 8081, 9443
 """Container ports, the defaults of the settings."""
 SYSTEM, METRICS_AUTH, PUBLISHER = "system", "metrics-auth", "webhook"
-CHILDREN = "children"
+CHILDREN, AUTHORS = "children", "authors"
 VIEWER, EDITOR, METRICS_READER = "viewer", "editor", "metrics-reader"
 RESERVED = frozenset(
-    {SYSTEM, METRICS_AUTH, PUBLISHER, VIEWER, EDITOR, METRICS_READER, CHILDREN, "metrics"}
+    {SYSTEM, METRICS_AUTH, PUBLISHER, VIEWER, EDITOR, METRICS_READER, CHILDREN, AUTHORS, "metrics"}
 )
 """Suffixes of object names; no instance name may be one of them, or end with one."""
 

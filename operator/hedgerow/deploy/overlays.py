@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
-from hedgerow.deploy import access, confinement, network, policy, rights, workload
+from hedgerow.deploy import access, authors, confinement, network, policy, rights, workload
 from hedgerow.deploy.names import METRICS_AUTH, PUBLISHER, SYSTEM, Names
 from hedgerow.serving.admission.configuration import configurations
 
@@ -70,6 +70,11 @@ def parts(
             "policy",
             *confinement.policy(given, controllers),
             why=confinement.WHY,
+        ),
+        *(
+            [_part("authors", "policy", *asked, why=authors.WHY)]
+            if (asked := authors.policy(given, controllers))
+            else ()
         ),
         *(
             _namespaced(given, controllers, namespaces)

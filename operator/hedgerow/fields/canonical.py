@@ -1,4 +1,4 @@
-"""Canonical: the API server's spelling of quantities and times."""
+"""Canonical: the API server's spelling of quantities, times, and defaults in atomic fields."""
 
 from __future__ import annotations
 
@@ -31,7 +31,16 @@ _QUANTITY: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
     r"(?:(?P<binary>[KMGTPE]i)|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,2}))?"
 )
+_LONGEST: Final = 64
+"""The most characters of a quantity that is respelled; a longer one is returned unchanged."""
 _NANO: Final = 10**9
+_NO_DEFAULTS: Final[Mapping[str, Any]] = {}
+_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "fieldRef": {"apiVersion": "v1"},
+    "resourceFieldRef": {"divisor": "0"},
+    "serviceAccountToken": {"expirationSeconds": 3600},
+}
+"""What the server adds inside the atomic fields of a PodSpec; no other kind of default is owned."""
 _LARGEST: Final = (2**63 - 1) * _NANO
 """The server caps binary quantities at this amount, and no others."""
 _KIBI: Final = 1024
@@ -79,7 +88,8 @@ def same(want: Any, live: Any, field_path: Sequence[str] = ()) -> bool:
     """Return whether a declared value of a built-in kind equals the live one, but for spelling.
 
     `field_path` are the fieldsV1 elements down to the value. Spelling is ignored only in fields
-    that are known to be a Quantity or a time, never in arbitrary strings such as env values.
+    that are known to be a Quantity or a time, never in arbitrary strings such as env values; and
+    what the server adds only where it is known to add it.
     """
     return identical(want, live) or identical(canonical(want, field_path), live)
 
@@ -101,7 +111,8 @@ def canonical_object(want: Object) -> Object:
 
 def _respelled(value: Any, names: tuple[str, ...]) -> Any:
     if is_map(value):
-        return {name: _respelled(inner, (*names[-2:], name)) for name, inner in value.items()}
+        spelled = {name: _respelled(inner, (*names[-2:], name)) for name, inner in value.items()}
+        return {**_DEFAULTS.get(names[-1] if names else "", _NO_DEFAULTS), **spelled}
     if is_list(value):
         return [_respelled(inner, names) for inner in value]
     if _is_quantity(names):
@@ -130,7 +141,8 @@ def quantity(value: Any) -> Any:
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return value
-    return _quantity(str(value)) or value
+    text = str(value)
+    return (_quantity(text) if len(text) <= _LONGEST else None) or value
 
 
 @lru_cache(maxsize=1024)
@@ -207,8 +219,7 @@ def time(value: Any, precision: str = "seconds") -> Any:
         return value
     try:
         instant = datetime.fromisoformat(value)
-    except ValueError:
+        known = None if instant.tzinfo is None else instant.astimezone(UTC)
+    except (ValueError, OverflowError):  # no time, or one that is not in years 1 to 9999 of UTC
         return value
-    if instant.tzinfo is None:
-        return value
-    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=precision) + "Z"
+    return known.replace(tzinfo=None).isoformat(timespec=precision) + "Z" if known else value

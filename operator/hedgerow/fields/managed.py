@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from hedgerow.texts import escaped
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -98,7 +100,7 @@ def entries(live: Mapping[str, Any]) -> Iterator[tuple[Holder, str, Tree]]:
         holder = Holder(
             found.get("manager", ""),
             found.get("operation", ""),
-            found.get("subresource", ""),
+            escaped(found.get("subresource", "")),  # the API server takes any
             found.get("time", ""),
         )
         yield holder, found.get("apiVersion", ""), found.get("fieldsV1") or {}

@@ -33,7 +33,7 @@ from hedgerow.fields.paths import (
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, subtree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from hedgerow.fields.paths import Tree
     from hedgerow_schemas.base import Object
@@ -405,13 +405,6 @@ def _is_list(tree: Tree) -> bool:
     return any(element[:2] in ("k:", "v:") for element in tree)
 
 
-_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "f:fieldRef": {"apiVersion": "v1"},
-    "f:resourceFieldRef": {"divisor": "0"},
-}
-"""Defaults that the server adds inside atomic fields; no other kind of default has an owner."""
-
-
 def without_yielded(
     want: Object, live: Object, manager: str, is_yielded: Callable[[FieldPath], bool]
 ) -> Object:
@@ -444,7 +437,7 @@ def respelled(want: Object, verdict: Verdict) -> Object:
     spelled: dict[FieldPath, _Edit] = {
         leaf.field_path: partial(_replaced, leaf.live)
         for leaf in verdict.contested
-        if identical(_spelled(leaf.want, leaf.field_path), leaf.live)
+        if identical(canonical(leaf.want, leaf.field_path), leaf.live)
     }
     return _edited(want, spelled) if spelled else want
 
@@ -531,12 +524,6 @@ def covers(want: Any, live: Any) -> bool:
     if is_list(want):
         return is_list(live) and len(want) == len(live) and all(map(covers, want, live))
     return identical(want, live)
-
-
-def _spelled(value: Any, field_path: Sequence[str]) -> Any:
-    filled = _DEFAULTS.get(field_path[-1] if field_path else "", {})
-    spelled = canonical(value, field_path)
-    return {**filled, **spelled} if is_map(spelled) else spelled
 
 
 def _foreign(live: Object, manager: str) -> Iterator[tuple[str, ...]]:

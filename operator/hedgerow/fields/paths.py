@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, wraps
 from typing import Any, Final, Literal, NamedTuple, TypeGuard, TypeVar
+
+from hedgerow.texts import escaped
 
 V = TypeVar("V")
 
@@ -50,16 +53,34 @@ def is_list(value: Any) -> TypeGuard[list[Any]]:
 
 _REMEMBERED: Final = 8192
 _LONGEST_REMEMBERED: Final = 256
-"""Characters of an element. Longer ones, such as a set's long value, are not kept in memory."""
+"""Characters of an element. Of longer ones, such as a set's long values, few are kept in memory."""
+_MOST_CHARACTERS: Final = 2**21
+"""Of the longer elements together: as many as one object has, since each is in many paths."""
+_LONGEST_SHOWN: Final = 1024
+"""The most characters of an element in a printed path."""
 
 
 def remembered(make: Callable[[str], V]) -> Callable[[str], V]:
-    """Return `make` with a cache for up to 8192 elements; long elements are not cached."""
+    """Return `make` with a cache for 8192 elements, and for two million characters of long ones."""
+    held = 0
+
+    def weighed(element: str) -> V:
+        nonlocal held
+        held += len(element)
+        return make(element)
+
     known = lru_cache(maxsize=_REMEMBERED)(make)
+    long = lru_cache(maxsize=_REMEMBERED)(weighed)
 
     @wraps(make)
     def made(element: str) -> V:
-        return known(element) if len(element) <= _LONGEST_REMEMBERED else make(element)
+        nonlocal held
+        if len(element) <= _LONGEST_REMEMBERED:
+            return known(element)
+        if held > _MOST_CHARACTERS:
+            held = 0
+            long.cache_clear()
+        return long(element)
 
     return made
 
@@ -84,16 +105,28 @@ def parse(element: str) -> Element:
 
 @remembered
 def show(element: str) -> str:
-    """Return an element as a 409's cause prints it: `.spec`, `[name="c"]`, `[="x"]`."""
+    """Return an element as a 409's cause prints it: `.spec`, `[name="c"]`, `[="x"]`.
+
+    What is not printable in a name is escaped, unlike there: anyone may give a field any name.
+    A very long one is cut, since every path through it repeats it; a digest tells it from others.
+    """
+    shown = _shown(element)
+    if len(shown) <= _LONGEST_SHOWN:
+        return shown
+    digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{shown[:_LONGEST_SHOWN]}…{digest}"
+
+
+def _shown(element: str) -> str:
     parsed = parse(element)
     if parsed.kind == "f":
-        return "." + parsed.names[0]
+        return "." + escaped(parsed.names[0])
     if parsed.kind == "v":
         return f"[={_go(parsed.values[0])}]"
     if parsed.kind == "k":
         pairs = zip(parsed.names, parsed.values, strict=True)
-        return "[" + ",".join(f"{name}={_go(value)}" for name, value in pairs) + "]"
-    return f"[{element.partition(':')[2]}]"
+        return "[" + ",".join(f"{escaped(name)}={_go(value)}" for name, value in pairs) + "]"
+    return f"[{escaped(element.partition(':')[2])}]"
 
 
 def path_of(field_path: Iterable[str]) -> str:

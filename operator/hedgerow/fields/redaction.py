@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.paths import is_map
-from hedgerow.validation import cut
+from hedgerow.texts import LONGEST, printable
+from hedgerow.validation import beginning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 HIDDEN: Final = "(hidden)"
 """Shown instead of a Secret's value, which is never shown."""
-LONGEST: Final = 500
-"""The most characters of a value in one line of a page."""
 LONGEST_VALUE: Final = 120
 """The most characters of a value in a status, an Event or a sentence."""
 
@@ -26,7 +25,7 @@ _SECRETS: Final = frozenset({"secret", "secrets"})
 _PRIVATE: Final = (("f:data",), ("f:stringData",), ("f:metadata", "f:annotations"))
 """The fields with a Secret's values; an annotation may contain a copy of them."""
 _WORDS: Final = frozenset({"", "true", "false", "null", "yes", "no", "on", "off"})
-_NUMBER: Final = re.compile(r"[-+]?(\d[\d_]*)?\.?\d*([eE][-+]?\d+)?$")
+_NUMBER: Final = re.compile(r"[-+]?(\d[\d_]*+)?\.?+\d*+([eE][-+]?\d++)?$")
 """Text that YAML would read as a number if it were not quoted."""
 
 
@@ -103,19 +102,13 @@ def _same(one: dict[str, Any], other: dict[str, Any], key: str) -> bool:
     return key in one and key in other and identical(one[key], other[key])
 
 
-def printable(text: str, longest: int = LONGEST) -> str:
-    """Return a text that is safe for terminals and XML, cut to at most `longest` characters."""
-    escaped = (
-        c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut(text, longest)
-    )
-    return cut("".join(escaped), longest)
-
-
 def worded(value: Any, longest: int = LONGEST) -> str:
     """Return a value as JSON in one line; a string is unquoted if it cannot be misread."""
-    written = json.dumps(value, ensure_ascii=False)
-    bare = isinstance(value, str) and _is_plain(value, written)
-    return printable(value if bare else written, longest)
+    if not isinstance(value, str):
+        return printable(beginning(value, longest), longest)
+    text = value[: longest + 1]  # one character more is cut
+    written = json.dumps(text, ensure_ascii=False)
+    return printable(text if _is_plain(text, written) else written, longest)
 
 
 def _is_plain(text: str, written: str) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from hedgerow.encoding import decode
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
+
+from hedgerow.encoding import decode, nested, salvage
 from hedgerow.kube import errors, wire
 from hedgerow.kube.errors import Garbled, Invalid, Oversized
 from hedgerow.kube.watch import Bookmark, Changed, WatchEvent
+from hedgerow.objects import Salvaged
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from hedgerow.kube.wire import Answer, Request
     from hedgerow_schemas.base import ApiResource, Object
@@ -49,20 +53,90 @@ _CHANGES = {"ADDED", "MODIFIED", "DELETED"}
 _SYNCED = "k8s.io/initial-events-end"
 
 
+INLINE: Final = 128 * 1024
+"""Bytes of JSON that are salvaged on the event loop, in up to 15 ms; more are in a thread."""
+_limiter: RunVar[CapacityLimiter] = RunVar("hedgerow_salvage")
+
+
 def json(answer: Answer, request: Request) -> Any:
     """Return a JSON answer as a value; raises Garbled."""
     try:
         return decode(answer.content)
     except ValueError as error:
-        raise Garbled(f"the answer is no JSON: {error}", request=str(request)) from error
+        raise _no_json(error, request) from error
 
 
-def kubernetes(answer: Answer, request: Request) -> Object:
-    """Return an answer that is an object or a list of objects; raises Garbled."""
-    body = json(answer, request)
+async def kubernetes(answer: Answer, request: Request) -> Object:
+    """Return an answer that is an object; raises Garbled.
+
+    If it cannot be decoded strictly, it is `Salvaged`.
+    """
+    return await _object(answer, request, _salvaged)
+
+
+async def items(answer: Answer, request: Request) -> Object:
+    """Return an answer that is a list of objects; raises Garbled.
+
+    If it cannot be decoded strictly, each item is decoded by itself, and `Salvaged` if need be.
+    """
+    return await _object(answer, request, _salvaged_list)
+
+
+async def _object(answer: Answer, request: Request, salvaged: Callable[[bytes], Any]) -> Object:
+    try:
+        body = await _decoded(answer.content, salvaged)
+    except (TypeError, ValueError) as error:
+        raise _no_json(error, request) from error
     if not isinstance(body, dict) or not isinstance(cast("Object", body).get("metadata"), dict):
         raise Garbled("the answer is no Kubernetes object", request=str(request))
     return cast("Object", body)
+
+
+async def _decoded(content: bytes, salvaged: Callable[[bytes], Any]) -> Any:
+    """Return decoded JSON, or what `salvaged` makes of it, in a thread if it is long.
+
+    Raises ValueError.
+    """
+    try:
+        return decode(content)
+    except ValueError:
+        if len(content) <= INLINE:
+            return salvaged(content)
+    limiter = _limiter.get(None)
+    if limiter is None:
+        limiter = CapacityLimiter(1)
+        _limiter.set(limiter)
+    return await to_thread.run_sync(salvaged, content, limiter=limiter, abandon_on_cancel=True)
+
+
+def _salvaged(content: bytes) -> Any:
+    found = salvage(content)
+    return Salvaged(cast("Object", found)) if isinstance(found, dict) else found
+
+
+def _salvaged_list(content: bytes) -> Any:
+    for begin, end in nested(content, 2):
+        if content[begin : begin + 1] == b"[":
+            listed = content[begin:end]
+            body: Object = dict(salvage(content[:begin] + b"[]" + content[end:]))
+            return body | {"items": [_item(listed[slice(*span)]) for span in nested(listed, 2)]}
+    raise ValueError("there is no list in it")
+
+
+def _item(content: bytes) -> Any:
+    try:
+        return decode(content)
+    except ValueError:
+        return _salvaged(content)
+
+
+def _salvaged_event(content: bytes) -> Any:
+    told = salvage(content)
+    return {**told, "object": Salvaged(told["object"])}
+
+
+def _no_json(error: Exception, request: Request) -> Garbled:
+    return Garbled(f"the answer is no JSON: {error}", request=str(request))
 
 
 def lines(splitter: wire.Lines, chunk: bytes, request: Request) -> list[bytes]:
@@ -73,10 +147,13 @@ def lines(splitter: wire.Lines, chunk: bytes, request: Request) -> list[bytes]:
         raise Oversized(f"the watch sent {error}", request=str(request)) from error
 
 
-def event(line: bytes, request: Request) -> WatchEvent:
-    """Return the event in one line of a watch; raises Garbled, and the error of an ERROR event."""
+async def event(line: bytes, request: Request) -> WatchEvent:
+    """Return the event in one line of a watch; raises Garbled, and the error of an ERROR event.
+
+    If it cannot be decoded strictly, its object is `Salvaged`.
+    """
     try:
-        return _event(decode(line), request)
+        return _event(await _decoded(line, _salvaged_event), request)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # The line may have a Secret's values.
         told = f"the watch sent no event, but a line of {len(line)} bytes"

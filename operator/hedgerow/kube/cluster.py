@@ -96,7 +96,9 @@ class Cluster:
         sender = self._session if dry_run else self._writes
         answer = await sender.send(request, seconds=timeout)
         return Applied(
-            bodies.kubernetes(answer, request), answer.code == HTTPStatus.CREATED, answer.warnings
+            await bodies.kubernetes(answer, request),
+            answer.code == HTTPStatus.CREATED,
+            answer.warnings,
         )
 
     async def rehearse_create(
@@ -114,7 +116,7 @@ class Cluster:
 
     async def _rehearsed(self, request: Request) -> Applied:
         answer = await self._session.send(request, seconds=REHEARSAL_SECONDS)
-        return Applied(bodies.kubernetes(answer, request), False, answer.warnings)
+        return Applied(await bodies.kubernetes(answer, request), False, answer.warnings)
 
     async def replace_managed_fields(
         self,
@@ -138,7 +140,7 @@ class Cluster:
                 # A failed test of the patch is answered like this, without details.
                 raise Stale("it changed in the meantime", request=str(request)) from error
             raise
-        return bodies.kubernetes(answer, request)
+        return await bodies.kubernetes(answer, request)
 
     async def read(
         self,
@@ -151,7 +153,8 @@ class Cluster:
         """Return the object, or None; raises Missing if the server does not serve the kind."""
         request = Request("GET", wire.path(api, namespace, name))
         try:
-            return bodies.kubernetes(await self._session.send(request, seconds=timeout), request)
+            answer = await self._session.send(request, seconds=timeout)
+            return await bodies.kubernetes(answer, request)
         except Missing as error:
             if error.served:
                 return None
@@ -207,8 +210,10 @@ class Cluster:
                     raise
                 params = {**params, "limit": str(max(1, limit // SMALLER))}
                 continue
-            body = bodies.kubernetes(answer, request)
-            items += [reduce({**item, **identity}) for item in body.get("items") or ()]
+            body = await bodies.items(answer, request)
+            for item in body.get("items") or ():
+                item.update(identity)
+                items.append(reduce(item))
             metadata: Object = body["metadata"]
             if not metadata.get("continue"):
                 return Listing(tuple(items), str(metadata.get("resourceVersion", "")))
@@ -249,7 +254,7 @@ class Cluster:
         async with self._session.stream(request, idle=idle) as chunks:
             async for chunk in chunks:
                 for line in bodies.lines(lines, chunk, request):
-                    yield bodies.event(line, request)
+                    yield await bodies.event(line, request)
 
     async def delete(
         self,
@@ -330,8 +335,8 @@ class Cluster:
     ) -> Object:
         """Return the status of one of `hedgerow.kube.reviews`; the server does not store it."""
         request = reviews.request(kind, spec)
-        answer = bodies.kubernetes(await self._session.send(request, seconds=timeout), request)
-        return answer.get("status") or {}
+        answer = await self._session.send(request, seconds=timeout)
+        return (await bodies.kubernetes(answer, request)).get("status") or {}
 
 
 _UNSERVED = "the server does not serve it; is its CRD installed?"

@@ -33,6 +33,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.encoding import decode
+from hedgerow.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -259,9 +260,8 @@ def from_status(status: Object, *, after: float = 0.0, request: str = "") -> Kub
 
 
 def one_line(text: str, limit: int = 500) -> str:
-    """Return `text` in one line, with single blanks, cut at `limit` characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    """Return `text` in one printable line, with single blanks, cut at `limit` characters."""
+    return printable(" ".join(text.split()), limit)
 
 
 def _kind(code: int, status: Object, causes: Sequence[Cause]) -> type[KubeError]:
@@ -331,4 +331,5 @@ def _mapping(value: Any) -> Object:
 
 
 def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
+    """Return an integer of 32 bits, as codes and seconds are; 0 for any other value."""
+    return value if isinstance(value, int) and 0 <= value < 2**31 else 0

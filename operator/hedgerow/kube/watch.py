@@ -24,6 +24,7 @@ from hedgerow.kube.errors import (
     Unreachable,
 )
 from hedgerow.kube.retry import Timing, backoff
+from hedgerow.objects import version_number
 from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def _last(phase: Phase) -> str:
 
 def _is_behind(version: str, told: str) -> bool:
     """Return whether a version is older than `told`; versions are comparable (KEP-5504)."""
-    return version.isdecimal() and told.isdecimal() and int(version) < int(told)
+    return 0 < version_number(version) < version_number(told)
 
 
 class Source(Protocol):

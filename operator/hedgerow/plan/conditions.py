@@ -6,11 +6,12 @@ healthy resource does not have them.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hedgerow.plan.conflict_reports import holder
-from hedgerow.validation import cut
+from hedgerow.texts import printable
 from hedgerow_schemas.base import Condition, ContestedField
 
 if TYPE_CHECKING:
@@ -21,6 +22,18 @@ LONGEST_MESSAGE = 1024
 LONGEST_REMARK = 300
 UNMATCHED = "; no field there is meant by "
 """Text in a message before the policy entries that match nothing."""
+_ID: Final = re.compile(
+    r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+    r"|(?:request|trace|correlation)[ _-]?id[\"']?[:= ]{1,2}+[\"']?[\w.-]++"
+    r"|\b(?=[a-z]{0,31}+[0-9])[0-9a-z]{16,32}+\b"
+    r"|[0-9a-f-]{1,36}+…$",  # an id that is cut
+    re.IGNORECASE,
+)
+"""What a server or a webhook may make anew for each answer: UUIDs, request ids, long random words.
+
+The digest of an image is longer, and the name of an object rarely has a word of 16 letters with a
+digit in it.
+"""
 REWRITTEN = "RewrittenByAdmission"
 IGNORED = "AnnotationIgnored"
 
@@ -64,14 +77,16 @@ def conclude(
     *,
     unmatched: Sequence[str] = (),
     ignored: Sequence[str] = (),
+    before: Iterable[Condition] = (),
 ) -> tuple[Condition, ...]:
     """Return compose's conditions, adapted to what the pass found.
 
     `Ready` stays True only if nothing is contested and there was no problem. A resource that is
     not ready, not contested and not stalled is `Reconciling`. Fields that admission rewrote, and
     policy entries without effect, get conditions of their own that do not change `Ready`. Policy
-    entries that match nothing are named in the message of `Ready`. No message is longer than 1024
-    characters.
+    entries that match nothing are named in the message of `Ready`. Each message is one printable
+    line of at most 1024 characters. A problem that differs from one shown `before` in ids alone
+    keeps that text.
     """
     conditions = {"Ready": ready(True, "Settled", "all is as declared")}
     conditions |= {given.type: given for given in composed}
@@ -82,6 +97,7 @@ def conclude(
     if problems:
         worst = next((p for p in problems if p.stalled), problems[0])
         message = "; ".join(dict.fromkeys(p.message for p in problems))
+        message = _first(worst.reason, message, before)
         conditions["Ready"] = ready(False, worst.reason, message)
         if worst.stalled:
             conditions["Stalled"] = condition("Stalled", True, worst.reason, message)
@@ -99,10 +115,18 @@ def conclude(
     return tuple(map(_bounded, conditions.values()))
 
 
+def _first(reason: str, message: str, before: Iterable[Condition]) -> str:
+    """Return the message that was shown first: a server may make one of each attempt's own ids."""
+    lasting = _ID.sub("", printable(message, LONGEST_MESSAGE))
+    shown = (old.message for old in before if old.reason == reason)
+    return next((text for text in shown if _ID.sub("", text) == lasting), message)
+
+
 def _bounded(condition: Condition) -> Condition:
-    if len(condition.message) <= LONGEST_MESSAGE:
+    message = printable(condition.message, LONGEST_MESSAGE)
+    if message == condition.message:
         return condition
-    return condition.model_copy(update={"message": cut(condition.message, LONGEST_MESSAGE)})
+    return condition.model_copy(update={"message": message})
 
 
 def stamp(
@@ -137,5 +161,5 @@ def _contested_message(contested: Sequence[ContestedField]) -> str:
         f"is held by {holder(first)}" if first.manager else "is held by nobody; it is left as it is"
     )
     more = f" (and {len(contested) - 1} more)" if len(contested) > 1 else ""
-    path = cut(first.path, LONGEST_MESSAGE // 2)
+    path = printable(first.path, LONGEST_MESSAGE // 2)
     return f"{first.object}: {path} {held}{more}"

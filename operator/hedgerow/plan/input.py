@@ -13,7 +13,8 @@ from hedgerow.objects import ObjectRef
 from hedgerow.plan.conflict_reports import OTHER_VALUE, REMOVED, SCALED_TO_ZERO
 from hedgerow.plan.writes import ChildId
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy
-from hedgerow_schemas.base import ContestedField, Object, Status
+from hedgerow.texts import escaped
+from hedgerow_schemas.base import ContestedField, Object, Status, instant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,8 +45,8 @@ class ChildHistory(Struct, frozen=True):
     `settled`: the child when it was last settled. `restored`: when each vanished field was put
     back. `taken`: the name belongs to somebody else's object. `other_installation`: the other
     installation of hedgerow that has the object, if any. `field_policy`: what the user yielded and
-    claimed at that time. `mark`: how the server respells a claim; a claimed object has no
-    annotation of ours. `missing`: there is none, as a blind controller has found.
+    claimed at that time. `mark`: how the server respelled the last write. `missing`:
+    there is none, as a blind controller has found.
     """
 
     settled: SettledChild | None = None
@@ -137,12 +138,12 @@ class PlanInput(Struct, frozen=True):
         `since` is kept from an earlier report of the same holder; the values are current.
         """
         holder = leaf.holders[0] if leaf.holders else None
-        name, kind = (holder.manager if holder else None), target.api.kind
+        name, kind = (escaped(holder.manager) if holder else None), target.api.kind
         old = self._known.get((str(target), leaf.path))
         if old is not None and old.manager == name:
             since = old.since
         else:
-            since = datetime.fromisoformat(holder.time) if holder and holder.time else self.now
+            since = (instant(holder.time) if holder else None) or self.now
         declared, live = both(kind, leaf.field_path, leaf.want, leaf.live)
         return ContestedField(
             object=str(target),

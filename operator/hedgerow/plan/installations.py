@@ -30,7 +30,7 @@ KEPT_ELSEWHERE: Final = "ManagedElsewhere"
 """The reason of a condition: a child belongs to another installation."""
 PROBE: Final = "probe"
 """The last word of the field manager that only ever makes dry runs."""
-OTHER_MANAGERS: Final = frozenset({"certificates", "cli", "install", "lease", "presence", PROBE})
+OTHER_MANAGERS: Final = frozenset({"certificates", "cli", "install", "lease", PROBE})
 """The last words of the names of a program's other field managers."""
 
 

@@ -1,4 +1,4 @@
-"""Oversized: objects too large to cache whole, which part is kept, and what is reported."""
+"""Oversized: objects that cannot be cached whole, which part is kept, and what is reported."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
 
+from hedgerow.encoding import DEEPEST
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.paths import is_map
 from hedgerow.objects import Installation, controller_of, metadata
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
 TOO_LARGE: Final = "TooLarge"
+UNREADABLE: Final = "Undecodable"
 MARK: Final = "hedgerowExcess"
 """A top-level field that no object of the API has; it marks a reduced object in the cache."""
 _KEPT: Final = (
@@ -44,12 +46,13 @@ class Family(NamedTuple):
 class Oversize(Struct, frozen=True):
     """Why only a part of an object is cached; `weight` and `most` are bytes of memory.
 
-    `of` says what exceeds `most`: this one object, or the sum of all cached objects.
+    `of` says what exceeds `most`: this one object, or the sum of all cached objects. Or the object
+    is undecodable: parts of it were lost when it was read, so no write may be based on the rest.
     """
 
     weight: int
     most: int
-    of: Literal["object", "sum"]
+    of: Literal["object", "sum", "undecodable"]
 
 
 def reduced(obj: Object, oversize: Oversize, manager: str, finalizers: Collection[str]) -> Object:
@@ -96,7 +99,9 @@ def oversize_of(obj: Mapping[str, Any]) -> Oversize | None:
 
 
 def problem(ref: ObjectRef, oversize: Oversize) -> Problem:
-    """Return the problem to report for an object that is too large."""
+    """Return the problem to report for an object of which only a part is cached."""
+    if oversize.of == "undecodable":
+        return Problem(UNREADABLE, f"{ref} {_ODD}. Until then hedgerow writes nothing for it")
     most = readable(oversize.most)
     if oversize.of == "object":
         said = (
@@ -112,6 +117,13 @@ def problem(ref: ObjectRef, oversize: Oversize) -> Problem:
             " in again once there is room"
         )
     return Problem(TOO_LARGE, f"{said}. Until then hedgerow writes nothing for it")
+
+
+_ODD: Final = (
+    "cannot be read: its JSON has bytes that are no UTF-8, a number of thousands of digits, or more"
+    f" than {DEEPEST} levels, most likely in metadata.managedFields. Reset these: kubectl patch"
+    """ KIND NAME --type=merge -p '{"metadata":{"managedFields":[{}]}}'"""
+)
 
 
 def readable(size: int) -> str:

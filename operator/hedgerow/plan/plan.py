@@ -5,14 +5,17 @@ There is no write for a child that is settled or is being deleted, or whose name
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec.structs import replace
 
 from hedgerow.contract import Absent, Apply, Create, Desired, Finalized, Keep
 from hedgerow.fields import managed, ownership
+from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.ownership import (
     items_of_unknown_owner,
     respelled,
@@ -47,7 +50,6 @@ from hedgerow.plan.writes import (
     declare,
     given_back,
     judge,
-    judge_claim,
     others_hold_a_part,
     release,
 )
@@ -55,9 +57,9 @@ from hedgerow.plan.yield_and_claim import CLAIM, YIELD, unmatched
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
-    from hedgerow.contract import Child, Claim, Shared
+    from hedgerow.contract import Child, Claim, Fields, Shared
     from hedgerow.fields.ownership import Leaf, Verdict
     from hedgerow.fields.sets import FieldPath
     from hedgerow_schemas.base import ApiResource, ContestedField, Object
@@ -77,6 +79,9 @@ IMMUTABLE: Final = "Immutable"
 
 INVALID_CLAIM: Final = "InvalidClaim"
 """The reason of a condition: compose returned a claim that the controller may not make."""
+
+Claimable = Mapping["ApiResource", "Fields"]
+"""The fields that a controller may claim, by kind; see `Controller.claimed`."""
 
 Found = tuple[tuple["ContestedField", "Leaf"], ...]
 """The contested fields as they are reported, each with its leaf."""
@@ -191,7 +196,7 @@ class ChildPlanner:
         return self._write(write, found)
 
     def _judge(self, want: Object, live: Object) -> Verdict:
-        return judge(want, live, self.plan_input.field_manager)
+        return judge(want, live, self.plan_input.field_manager, self.history.mark)
 
     def _unproven(self, declared: Object, live: Object) -> tuple[Leaf, ...]:
         return tuple(
@@ -404,9 +409,6 @@ class ClaimPlanner(ChildPlanner):
     def _waiting(self) -> Plan:
         return Plan()
 
-    def _judge(self, want: Object, live: Object) -> Verdict:
-        return judge_claim(want, live, self.plan_input.field_manager, self.history.mark)
-
     def _write(self, write: Write, found: Found) -> Plan:
         return super()._write(replace(write, foreign=True), found)
 
@@ -470,21 +472,22 @@ def plan(
     plan_input: PlanInput,
     desired: Desired,
     owns: Iterable[type[View]],
-    claims: Iterable[type[View]] = (),
+    claimable: Claimable | None = None,
     shared: Iterable[Shared] = (),
 ) -> Plan:
     """Return the plan that makes the live children match the desired ones.
 
-    Owned objects that `desired` does not name are pruned. Objects of the kinds `claims` are never
-    created nor deleted; what we hold of those that `desired` does not claim is given back. So are
-    objects of the kinds `shared` of which others hold a part, instead of being pruned. The
+    Owned objects that `desired` does not name are pruned. Objects of the kinds of `claimable` are
+    never created nor deleted; what we hold of those that `desired` does not claim is given back. So
+    are objects of the kinds `shared` of which others hold a part, instead of being pruned. The
     writes are in the order of `desired.children`; those for claims follow. `writes.wave` tells
     which of them are made at the same time.
     """
     by_kind = {one.kind.api.kind: one for one in shared}
     parts = [_planned(plan_input, child, by_kind) for child in desired.children]
-    claimed_kinds = {kind.api.kind: kind.api for kind in claims}
-    claims_by_id, problems = _claims(plan_input, desired, claimed_kinds)
+    claimable, own = claimable or {}, plan_input.owner.api
+    claimed_kinds = {api.kind: api for api in claimable if api != own}
+    claims_by_id, problems = _claims(plan_input, desired, claimable)
     parts += _claimed(plan_input, claims_by_id, claimed_kinds)
     named = {
         (child.kind.api.kind, child.name)
@@ -528,7 +531,8 @@ def _planned(plan_input: PlanInput, child: Child, shared: Mapping[str, Shared]) 
     live = plan_input.live.get((child.kind.api.kind, child.name))
     match child:
         case Keep():
-            return Plan()
+            marked = relabelled(plan_input, child.kind.api, live) if live else None
+            return Plan(writes=(marked,) if marked else ())
         case Absent():
             if not plan_input.blind:
                 return Plan()
@@ -543,6 +547,22 @@ def _planned(plan_input: PlanInput, child: Child, shared: Mapping[str, Shared]) 
             return Plan(writes=(write,) if write else ())
         case _:
             return ChildPlanner(plan_input, child).plan()
+
+
+def relabelled(plan_input: PlanInput, api: ApiResource, live: Object) -> Write | None:
+    """Return the apply that puts our label back on a child that is kept as it is, or None.
+
+    It declares again all that we hold. If somebody else holds the label, the server refuses it.
+    """
+    installation, controller = plan_input.installation, plan_input.controller
+    body = extract(live, plan_input.field_manager)
+    if body is None or is_terminating(live) or installation.marks(live, controller):
+        return None
+    meta: Object = body["metadata"]
+    label = {installation.label_key: installation.label(controller)}
+    body = {**body, "metadata": {**meta, "labels": {**meta.get("labels", {}), **label}}}
+    ref = replace(plan_input.ref(api, meta["name"]), uid=meta["uid"])
+    return Write(ref, body, checksum(body), create=False, once=True)
 
 
 def _surplus(
@@ -577,20 +597,20 @@ Claims = dict[ChildId, "Claim | None"]
 """The claims by target; None for a claim that cannot be made: its target stays as it is."""
 
 
-def claims_of(plan_input: PlanInput, desired: Desired, claims: Iterable[type[View]]) -> Claims:
+def claims_of(plan_input: PlanInput, desired: Desired, claimable: Claimable) -> Claims:
     """Return the claim on each target that compose names."""
-    return _claims(plan_input, desired, {kind.api.kind: kind.api for kind in claims})[0]
+    return _claims(plan_input, desired, claimable)[0]
 
 
 def _claims(
-    plan_input: PlanInput, desired: Desired, kinds: Mapping[str, ApiResource]
+    plan_input: PlanInput, desired: Desired, claimable: Claimable
 ) -> tuple[Claims, tuple[Problem, ...]]:
     """Return the claim on each target, and the problems of claims that cannot be made."""
     found: Claims = {}
     problems: list[Problem] = []
     for claim in desired.claims:
         target = claim.kind.api.kind, claim.name
-        why = "it is claimed twice" if target in found else _forbids(plan_input, claim, kinds)
+        why = "it is claimed twice" if target in found else _forbids(plan_input, claim, claimable)
         if why:
             problems.append(Problem(INVALID_CLAIM, f"{'/'.join(target)} is not claimed: {why}"))
         if target not in found:
@@ -598,20 +618,28 @@ def _claims(
     return found, tuple(problems)
 
 
-def _forbids(plan_input: PlanInput, claim: Claim, kinds: Mapping[str, ApiResource]) -> str:
+def _forbids(plan_input: PlanInput, claim: Claim, claimable: Claimable) -> str:
     """Return why a controller may not make a claim; empty if it may."""
-    own = not plan_input.is_custom and claim.kind.api == plan_input.owner.api
-    if not (own and claim.name == plan_input.owner.name) and kinds.get(claim.kind.api.kind) is None:
+    api, owner = claim.kind.api, plan_input.owner
+    if api not in claimable or (api == owner.api and claim.name != owner.name):
         return "the controller declares no claims on it"
-    meta: Object = claim.fields.get("metadata") or {}
-    odd = {*(claim.fields.keys() & _NOT_CLAIMED), *(meta.keys() - set(_KEYED))}
-    odd |= {key for part in _KEYED for key in meta.get(part) or () if key.startswith(_OWN)}
-    return f"a claim has no {', '.join(sorted(odd))}" if odd else ""
+    odd = sorted(_undeclared(claim.fields, claimable[api]))
+    return f"the controller does not declare {', '.join(odd)}" if odd else ""
 
 
-_NOT_CLAIMED: Final = frozenset({"apiVersion", "kind", "status"})
-_KEYED: Final = ("labels", "annotations")
-_OWN: Final = "hedgerow.dev/"
+def _undeclared(fields: Mapping[str, Any], declared: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """Yield the highest fields of a claim in which nothing is declared."""
+    below: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for first, *rest in declared:
+        below[first].append(tuple(rest))
+    for name, value in fields.items():
+        if () in below[name]:
+            continue
+        if below[name] and isinstance(value, Mapping):
+            within = cast("Mapping[str, Any]", value)
+            yield from (f"{name}.{path}" for path in _undeclared(within, below[name]))
+        else:
+            yield name
 
 
 def _claimed(

@@ -107,6 +107,7 @@ def report(
             rewritten,
             unmatched=unmatched,
             ignored=ignored,
+            before=before.conditions,
         )
         if listings:
             shown = listed(everything, before.contested)
@@ -142,7 +143,7 @@ def told(
 
     Like a status it lists the fields first that are listed already.
     """
-    contested = plan.contested
+    contested, before = plan.contested, status_annotation.said(live)
     concluded = conclude(
         composed.conditions,
         contested,
@@ -150,8 +151,9 @@ def told(
         rewritten,
         unmatched=plan.unmatched,
         ignored=plan.ignored,
+        before=before.conditions,
     )
-    shown = listed(contested, status_annotation.said(live).contested)
+    shown = listed(contested, before.contested)
     return status_annotation.text(concluded, shown, len(contested)), Report(None, contested, shown)
 
 

@@ -14,9 +14,7 @@ from hedgerow.fields import managed, ownership
 from hedgerow.fields.ownership import covers
 from hedgerow.objects import (
     CONTROLLER_LABEL,
-    NORMAL_FORM_ANNOTATION,
     ObjectRef,
-    annotation,
     controller_of,
     controller_reference,
     digest,
@@ -85,7 +83,8 @@ def unguarded(body: Object) -> Object:
 def normal_form(want: Object, verdict: Verdict) -> str:
     """Return a digest of how the server respells a declaration; empty if it does not respell it.
 
-    It is stored as an annotation on the child, so that it survives a restart.
+    `verdict` is the one on the answer to our own apply. It is remembered, but stored nowhere:
+    whoever may write the object could store another, which hides what they changed.
     """
     rest = ownership.residual(verdict)
     return digest(want, rest) if rest else ""
@@ -104,43 +103,15 @@ def settles(write: Write, answer: Object, verdict: Verdict) -> bool:
     )
 
 
-def with_normal_form(body: Object, mark: str) -> Object:
-    """Return the manifest with the normal-form annotation added."""
-    meta = body["metadata"]
-    annotations = {**meta.get("annotations", {}), NORMAL_FORM_ANNOTATION: mark}
-    return {**body, "metadata": {**meta, "annotations": annotations}}
+def judge(want: Object, live: Object, field_manager: str, mark: str = "") -> Verdict:
+    """Return a verdict that accepts how the server respelled the declaration.
 
-
-def judge(want: Object, live: Object, field_manager: str) -> Verdict:
-    """Return a verdict that accepts the server's recorded spelling of the declaration.
-
-    If the live object's normal-form annotation is for exactly this declaration and exactly these
-    differences, it is settled, whatever the differences are.
+    `mark` is the `normal_form` of the last answer; after a restart it is unknown. If it is for
+    exactly this declaration and exactly these differences, the object is settled.
     """
     verdict = ownership.judge(want, live, field_manager)
-    mark = annotation(live, NORMAL_FORM_ANNOTATION)
-    if verdict.settled or not mark:
+    if not mark or verdict.contested or normal_form(want, verdict) != mark:
         return verdict
-    marked = ownership.judge(with_normal_form(want, mark), live, field_manager)
-    return _accepted(want, marked, mark) or verdict
-
-
-def judge_claim(want: Object, live: Object, field_manager: str, mark: str) -> Verdict:
-    """Return a verdict that accepts the server's spelling of a claim, of which `mark` is a digest.
-
-    A claimed object gets no annotation, so after a restart the mark is unknown, and the claim is
-    applied once more.
-    """
-    verdict = ownership.judge(want, live, field_manager)
-    if verdict.settled or not mark:
-        return verdict
-    return _accepted(want, verdict, mark) or verdict
-
-
-def _accepted(want: Object, verdict: Verdict, mark: str) -> Verdict | None:
-    """Return a settled verdict if the mark is for exactly this declaration and differences."""
-    if verdict.contested or normal_form(want, verdict) != mark:
-        return None
     # A value that the server only added to is not rewritten.
     rewritten = tuple(
         leaf

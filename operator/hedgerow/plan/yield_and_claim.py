@@ -20,18 +20,31 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from hedgerow.fields.managed import entries
-from hedgerow.fields.paths import SELF, Tree, remembered, show
+from hedgerow.fields.paths import SELF, Tree
 from hedgerow.fields.sets import FieldPath, is_key
 from hedgerow.objects import labelling_program, metadata
-from hedgerow.validation import cut
+from hedgerow.plan import field_patterns
+from hedgerow.plan.field_patterns import (
+    LONGEST,
+    FieldPatternError,
+    FieldPatterns,
+    Glob,
+    Part,
+    fits,
+    glob,
+    keys,
+    short,
+    steps_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from hedgerow.contract import Word
     from hedgerow.fields.sets import FieldPath
@@ -44,35 +57,12 @@ CLAIM: Final = "hedgerow.dev/claim"
 ALLOW_CLAIMS: Final = "hedgerow.dev/allow-claims"
 """The label by which a namespace allows claims; only the value `true` counts."""
 MOST: Final = 64
-LONGEST: Final = 4096
-SHOWN: Final = 80
-"""The most characters of a term that an error repeats."""
 
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_KEY = rf"[A-Za-z][A-Za-z0-9]*=(?:{_STRING}|-?[0-9]+|true|false)"
 _ENTRY = re.compile(
-    r"\s*(?P<kind>\*|[A-Z][A-Za-z0-9]*)/(?P<name>(?!:)[a-z0-9.-]*\*?[a-z0-9.-]*):(?P<paths>.*)",
+    r"\s*(?P<kind>\*|[A-Z][A-Za-z0-9]*)/(?P<name>(?!:)[a-z0-9.-]*+(?:\*[a-z0-9.-]*+)?):(?P<paths>.*)",
     re.DOTALL,
 )
 _LOWER_KIND = re.compile(r"\s*([a-z][A-Za-z0-9.]*)/[^/:]+:")
-_INDEX = re.compile(r"\[[0-9]+\]")
-_BY_KEY = '; a list item is named by its keys: [name="web"], or [*] for all of them'
-_TOKEN = re.compile(
-    rf"(?P<any>\*\*)|(?P<some>\*)|(?P<each>\[\*\])"
-    rf"|(?P<item>\[(?:={_STRING}|=[^\s\[\]\",]+|{_KEY}(?:,{_KEY})*)\])"
-    r"|(?P<dot>\.)|(?P<name>[^\s.,;:*\[\]\"=]+)"
-)
-_PAIR = re.compile(_KEY)
-# Patterns match a text in which each step is marked: \0 before a field, \1 before a list item.
-_WHOLE_STEP = r"\x00[^\x00\x01]*(?=[\x00\x01]|\Z)"
-_MEANS = {
-    "any": r".*",
-    "some": r"[^.\x00\x01]*",
-    "each": r"\x01[^\x00\x01]*",
-    "dot": r"[.\x00]",
-}
-_STEP = re.compile(rf"\.(?P<name>[^.\[]+)|\[(?P<item>(?:{_STRING}|[^\]\"])*)\]")
-_PRINTED = re.compile(rf"(?P<item>\[(?:{_STRING}|[^\]\"])*\])|\.")
 
 # Fields that are never taken by force, even if claimed: identity, and what selects pods.
 _IDENTITY = frozenset({
@@ -106,20 +96,21 @@ class PolicyEntry(Struct, frozen=True):
     """One pattern: the objects and the field that it covers; `text` is as the user wrote it."""
 
     kind: str
-    name: re.Pattern[str]
-    path: re.Pattern[str]
+    name: Part
+    path: FieldPatterns
     text: str
 
     def names(self, kind: str, name: str) -> bool:
         """Return whether the term covers an object."""
-        return self.kind in ("*", kind) and self.name.fullmatch(name) is not None
+        return self.kind in ("*", kind) and fits(self.name, name)
 
     def covers(self, kind: str, name: str, place: FieldPath | str) -> bool:
         """Return whether the term covers a field of an object.
 
         `place` may be a printed path; there, a key with dots counts as several steps.
         """
-        return self.names(kind, name) and self.path.fullmatch(_text(place)) is not None
+        steps = steps_of(place) if isinstance(place, str) else place
+        return self.names(kind, name) and self.path.covers(steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +119,11 @@ class FieldPolicy:
 
     yields: tuple[PolicyEntry, ...] = ()
     claims: tuple[PolicyEntry, ...] = ()
-    _compiled: dict[tuple[str, str, str], re.Pattern[str] | None] = field(
+    _patterns: dict[tuple[str, str, str], FieldPatterns] = field(
         init=False,
         repr=False,
         compare=False,
-        default_factory=dict[tuple[str, str, str], "re.Pattern[str] | None"],
+        default_factory=dict[tuple[str, str, str], FieldPatterns],
     )
 
     def yielded(self, kind: str, name: str, field_path: FieldPath) -> bool:
@@ -160,10 +151,9 @@ class FieldPolicy:
         if not policy_entries:
             return False
         key = word, kind, name
-        if key not in self._compiled:
-            self._compiled[key] = _any_of(policy_entries, kind, name)
-        pattern = self._compiled[key]
-        return pattern is not None and pattern.fullmatch(_text(field_path)) is not None
+        if key not in self._patterns:
+            self._patterns[key] = joined(e for e in policy_entries if e.names(kind, name))
+        return self._patterns[key].covers(field_path)
 
 
 NO_FIELD_POLICY: Final = FieldPolicy()
@@ -223,14 +213,18 @@ def place_of(path: str) -> FieldPath:
     For a list item they contain only the names of its keys.
     """
     field_path: list[str] = []
-    end = 0
-    while found := _STEP.match(path, end):
-        keys = dict.fromkeys(pair.partition("=")[0] for pair in _PAIR.findall(found["item"] or ""))
-        item = f"k:{json.dumps(keys)}" if keys else "v:null"
-        field_path.append(f"f:{found['name']}" if found["name"] else item)
-        end = found.end()
-        if field_path[-1] in _FREE and path[end : end + 1] == ".":
-            return (*field_path, f"f:{path[end + 1 :]}")  # such a key may contain dots
+    steps = steps_of(path)
+    for number, step in enumerate(steps):
+        if step.startswith("["):
+            names = dict.fromkeys(pair.partition("=")[0] for pair in keys(step))
+            field_path.append(f"k:{json.dumps(names)}" if names else "v:null")
+        elif not step.startswith("f:"):
+            break
+        elif field_path and field_path[-1] in _FREE:  # such a key may contain dots
+            rest = (part if part.startswith("[") else f".{part[2:]}" for part in steps[number:])
+            return (*field_path, f"f:{''.join(rest)[1:]}")
+        else:
+            field_path.append(step)
     return tuple(field_path)
 
 
@@ -258,94 +252,27 @@ def parse(text: str) -> Iterator[PolicyEntry]:
             lower = _LOWER_KIND.match(entry)
             if lower:
                 raise FieldPolicyError(
-                    f"{_short(entry)}: {_short(lower[1])} is no kind: write it as a manifest does,"
+                    f"{short(entry)}: {short(lower[1])} is no kind: write it as a manifest does,"
                     " with a capital, as in Deployment/*: spec.replicas"
                 )
             raise FieldPolicyError(
-                f"{_short(entry)} is not KIND/NAME: PATH, as in Deployment/*: spec.replicas"
+                f"{short(entry)} is not KIND/NAME: PATH, as in Deployment/*: spec.replicas"
             )
-        name = re.compile(re.escape(found["name"]).replace(r"\*", ".*"))
         for path in _split(found["paths"], ","):
             count += 1
             if count > MOST:
                 raise FieldPolicyError(f"there are more than {MOST} paths")
             text = f"{found['kind']}/{found['name']}: {path.strip()}"
-            yield PolicyEntry(found["kind"], name, _path(path.strip(), entry), text)
+            try:
+                pattern = field_patterns.parse(path.strip())
+            except FieldPatternError as error:
+                raise FieldPolicyError(f"{short(entry)}: {error}") from None
+            yield PolicyEntry(found["kind"], glob(found["name"]), FieldPatterns((pattern,)), text)
 
 
 def parts(text: str) -> tuple[str, ...]:
     """Return a text's entries, split at semicolons and line ends outside quotes and brackets."""
     return tuple(_split(text, ";\n"))
-
-
-def _path(text: str, entry: str) -> re.Pattern[str]:
-    """Return a path as a regular expression. Raises FieldPolicyError."""
-    rest, at, pattern, wants_step, wild = "." + text.removeprefix("."), 0, "", False, set[str]()
-    while at < len(rest):
-        token = _TOKEN.match(rest, at)
-        kind = str(token and token.lastgroup)
-        if token is None or (wants_step and kind in ("dot", "each", "item")) or kind in wild:
-            hint = _BY_KEY if _INDEX.match(rest, at) else ""
-            raise FieldPolicyError(
-                f"{_short(entry)}: {_short(text)} is no path;"
-                f" it breaks at {_short(rest[at:])}{hint}"
-            )
-        if kind == "some" and wants_step and rest[token.end() : token.end() + 1] in (".", "[", ""):
-            pattern = pattern.removesuffix(_MEANS["dot"]) + _WHOLE_STEP
-        else:
-            pattern += _MEANS.get(kind) or _literal(kind, token[0])
-        wants_step = kind == "dot"
-        wild -= {"some"} if wants_step else set()
-        wild |= {kind} & {"some", "any"}
-        at = token.end()
-    if wants_step:
-        raise FieldPolicyError(f"{_short(entry)}: a path is missing, or ends in a dot")
-    return re.compile(pattern, re.DOTALL)
-
-
-def _literal(kind: str, token: str) -> str:
-    """Return the pattern of a name, or of a list item with sorted keys, as conflicts print it."""
-    if kind != "item":
-        return re.escape(token)
-    pairs = sorted(_PAIR.findall(token), key=lambda pair: pair.partition("=")[0])
-    return r"\x01" + re.escape(f"[{','.join(pairs)}]" if token[1] != "=" else token)
-
-
-def _short(text: str) -> str:
-    """Return a part of a user's text in quotes, cut to a length that fits in a condition."""
-    return cut(repr(text.strip()), SHOWN)
-
-
-def _text(place: FieldPath | str) -> str:
-    return _told_apart(place) if isinstance(place, str) else joined(place)
-
-
-def joined(field_path: FieldPath) -> str:
-    """Return a place as one text that the patterns of paths can match."""
-    return "".join(map(_marked, field_path))
-
-
-def _any_of(policy_entries: Iterable[PolicyEntry], kind: str, name: str) -> re.Pattern[str] | None:
-    """Return one pattern for all terms that cover an object, or None if there are none.
-
-    Trying each term by itself would take many times longer.
-    """
-    paths = [
-        f"(?:{policy_entry.path.pattern})"
-        for policy_entry in policy_entries
-        if policy_entry.names(kind, name)
-    ]
-    return re.compile("|".join(paths), re.DOTALL) if paths else None
-
-
-@remembered
-def _marked(element: str) -> str:
-    shown = show(element).replace("\0", "").replace("\1", "")
-    return f"\0{shown[1:]}" if shown.startswith(".") else f"\1{shown}"
-
-
-def _told_apart(path: str) -> str:
-    return _PRINTED.sub(lambda found: f"\1{found[0]}" if found["item"] else "\0", path)
 
 
 def _split(text: str, separators: str) -> Iterator[str]:
@@ -381,29 +308,46 @@ def unmatched(
     """
     if not (field_policy.yields or field_policy.claims):
         return ()
-    known = {child: tuple(map(joined, _places(obj))) for child, obj in live.items()}
-    children = {**dict.fromkeys(declared), **known}
-    worded = [(YIELD, policy_entry) for policy_entry in field_policy.yields] + [
-        (CLAIM, policy_entry) for policy_entry in field_policy.claims
+    written = [(YIELD, entry) for entry in field_policy.yields] + [
+        (CLAIM, entry) for entry in field_policy.claims
     ]
+    children = {*declared, *live}
+    met = {
+        number
+        for number, (_, entry) in enumerate(written)
+        if _may_come(entry, children, live, kinds)
+    }
+    for child, obj in live.items():
+        met.update(_met(written, child, obj))
     return tuple(
-        f"{word}: {policy_entry.text}"
-        for word, policy_entry in worded
-        if not _is_met(policy_entry, children, kinds)
+        f"{word}: {entry.text}" for number, (word, entry) in enumerate(written) if number not in met
     )
 
 
-def _is_met(
-    policy_entry: PolicyEntry,
-    children: Mapping[ChildId, tuple[str, ...] | None],
+def _may_come(
+    entry: PolicyEntry,
+    children: Collection[ChildId],
+    live: Collection[ChildId],
     kinds: Collection[str],
 ) -> bool:
-    meant = [places for child, places in children.items() if policy_entry.names(*child)]
-    if not meant:
-        return (
-            policy_entry.kind == "*" or policy_entry.kind in kinds
-        ) and ".*" in policy_entry.name.pattern
-    return any(places is None or any(map(policy_entry.path.fullmatch, places)) for places in meant)
+    """Return whether a term is for a child that does not exist yet: its fields are unknown."""
+    meant = [child for child in children if entry.names(*child)]
+    if meant:
+        return any(child not in live for child in meant)
+    return (entry.kind == "*" or entry.kind in kinds) and isinstance(entry.name, Glob)
+
+
+def _met(written: Sequence[tuple[str, PolicyEntry]], child: ChildId, live: Object) -> Iterator[int]:
+    """Yield the positions of the terms that cover a field of a child."""
+    meant = [number for number, (_, entry) in enumerate(written) if entry.names(*child)]
+    patterns = joined(written[number][1] for number in meant)
+    for field_path in _places(live) if meant else ():
+        yield from (meant[index] for index in patterns.covering(field_path))
+
+
+def joined(policy_entries: Iterable[PolicyEntry]) -> FieldPatterns:
+    """Return the patterns of terms, each of which has one, as patterns matched together."""
+    return FieldPatterns(tuple(chain.from_iterable(e.path.patterns for e in policy_entries)))
 
 
 def _places(live: Object) -> Iterator[FieldPath]:

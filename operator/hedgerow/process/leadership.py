@@ -10,17 +10,15 @@ import anyio
 import structlog
 
 from hedgerow.kube.client import connect
-from hedgerow.kube.errors import Forbidden, KubeError, Missing
+from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.runtime.clock import SystemClock
-from hedgerow.runtime.leaderelection.duplicate_operators import AnotherOperator, RosterEntry
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, Timing, identity
-from hedgerow.runtime.leaderelection.other_leader import live_leader, proved_leader
-from hedgerow.runtime.leaderelection.roster import Operator, meet
+from hedgerow.runtime.leaderelection.other_leader import live_leader
 from hedgerow.runtime.leaderelection.thread import PATIENCE, own_thread
 from hedgerow.serving.loop_latency import Pulse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from hedgerow.kube.client import Cluster
     from hedgerow.objects import Installation
@@ -51,119 +49,54 @@ def lease(settings: Settings) -> tuple[str, str]:
 async def refuse_another_operator(settings: Settings, cluster: Cluster, clock: Clock) -> None:
     """Raise AnotherOperatorError if a leader works on namespaces that we would watch too.
 
-    With leader election this does nothing: the Lease itself keeps one of the two idle.
+    It looks once. With leader election it does nothing: the Lease itself keeps one of the two idle.
     """
     if settings.leader_elect:
         return
-    name, namespace = lease(settings)
-    leader = await live_leader(
-        cluster, clock, name=name, namespace=namespace, timing=timing(settings)
-    )
-    if leader is not None and meet(leader.namespaces, settings.namespaces):
-        raise AnotherOperatorError(_led(leader, f"{namespace}/{name}"))
-
-
-@asynccontextmanager
-async def on_the_roster(
-    settings: Settings, names: tuple[str, ...], cluster: Cluster, clock: Clock, stop: Stop
-) -> AsyncGenerator[None]:
-    """Announce that we work without leader election, while the context lasts.
-
-    `names` are those of the controllers. Asked to stop before they do, we are not at work, and
-    nobody has to see anything.
-
-    Raises AnotherOperatorError if another operator without election works on the same resources. It
-    is raised in a group if another one starts later, or if a leader of our installation starts.
-    """
-    if settings.leader_elect:
-        yield
-        return
-    ours = Operator(
-        identity(),
-        settings.instance,
-        names,
-        settings.namespaces,
-        timing(settings).seconds,
-    )
-    _, namespace = lease(settings)
-    roster_entry = RosterEntry(
-        cluster,
-        clock,
-        ours,
-        namespace=namespace,
-        timing=timing(settings),
-        program=settings.program,
-    )
-    try:
-        await stop.unless_asked(partial(_alone, roster_entry.join))
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_alone, roster_entry.keep)
-            tasks.start_soon(_give_way, settings, cluster, clock)
-            yield
-            tasks.cancel_scope.cancel()
-    finally:
-        await roster_entry.leave()
+    leader = await _leader(cluster, clock, lease(settings), timing(settings))
+    if leader is not None and leader.works_in(settings.namespaces):
+        raise AnotherOperatorError(
+            f"{_at_work(leader, lease(settings))}: stop it, choose other namespaces with"
+            " --namespace, or stand by with --leader-elect"
+        )
 
 
 async def refuse_while_at_work(
     cluster: Cluster,
     *,
     installation: Installation,
-    controllers: tuple[str, ...],
     namespaces: tuple[str, ...],
     system_namespace: str,
     clock: Clock | None = None,
 ) -> None:
-    """Raise AnotherOperatorError if an operator of this installation works on these namespaces.
+    """Raise AnotherOperatorError if this installation's leader works on these namespaces.
 
-    Without the right to read its Lease, only log a warning. Raises KubeError.
+    An operator without leader election is not seen. Raises KubeError.
     """
-    clock, times = clock or SystemClock(), Timing()
-    ours = Operator("", installation.instance, controllers, namespaces, times.seconds)
-    base, program = installation.base, installation.program
-    roster_entry = RosterEntry(
-        cluster, clock, ours, namespace=system_namespace, timing=times, program=program
-    )
+    place = installation.base, system_namespace
+    leader = await _leader(cluster, clock or SystemClock(), place, Timing())
+    if leader is not None and leader.works_in(namespaces):
+        raise AnotherOperatorError(f"{_at_work(leader, place)}: stop it first")
+
+
+async def _leader(
+    cluster: Cluster, clock: Clock, place: tuple[str, str], times: Timing
+) -> Leader | None:
+    """Return who leads, by the Lease with that name and namespace; None if nobody does.
+
+    Without the right to read the Lease, log a warning and return None. Raises KubeError.
+    """
+    name, namespace = place
     try:
-        leader = await proved_leader(
-            cluster, clock, name=base, namespace=system_namespace, timing=times
-        )
-        await roster_entry.wait_until_alone()
-    except AnotherOperator as another:
-        operator = another.operator
-        told = _at_work(operator.identity, operator.namespaces, another.place)
-        raise AnotherOperatorError(f"{told}: stop it first") from None
+        return await live_leader(cluster, clock, name=name, namespace=namespace, timing=times)
     except (Forbidden, Missing) as error:
-        log.warning("cannot tell whether the operator is running", error=str(error))
-        return
-    if leader is not None and meet(leader.namespaces, namespaces):
-        told = _at_work(leader.identity, leader.namespaces, f"{system_namespace}/{base}")
-        raise AnotherOperatorError(f"{told}: stop it first")
-
-
-async def _alone(act: Callable[[], Awaitable[None]]) -> None:
-    """Run `act`; raises AnotherOperatorError in place of AnotherOperator."""
-    try:
-        await act()
-    except AnotherOperator as another:
-        raise AnotherOperatorError(_beside(another.operator, another.place)) from None
-
-
-async def _give_way(settings: Settings, cluster: Cluster, clock: Clock) -> None:
-    """Raise AnotherOperatorError once a leader of our installation works on the same namespaces."""
-    times, (name, namespace) = timing(settings), lease(settings)
-    while True:
-        await anyio.sleep(times.duration / 3)
-        try:
-            leader = await proved_leader(
-                cluster, clock, name=name, namespace=namespace, timing=times
-            )
-        except (Forbidden, Missing):
-            return
-        except KubeError:
-            continue  # passes and watches report the problem
-        if leader is not None and meet(leader.namespaces, settings.namespaces):
-            raise AnotherOperatorError(_led(leader, f"{namespace}/{name}"))
+        log.warning(
+            "cannot tell whether an elected operator is at work",
+            lease=f"{namespace}/{name}",
+            error=str(error),
+            remedy="make sure that none works on the same",
+        )
+        return None
 
 
 @asynccontextmanager
@@ -275,21 +208,7 @@ def margin(settings: Settings) -> float:
     return times.duration - times.deadline if settings.leader_elect else 0
 
 
-def _led(leader: Leader, place: str) -> str:
-    return (
-        f"{_at_work(leader.identity, leader.namespaces, place)}: stop it, choose other namespaces"
-        " with --namespace, or stand by with --leader-elect"
-    )
-
-
-def _beside(operator: Operator, place: str) -> str:
-    what = f", with {', '.join(operator.controllers)}"
-    return (
-        f"{_at_work(operator.identity, operator.namespaces, place, what)}: stop it, or choose"
-        " other namespaces with --namespace or other controllers with --controllers"
-    )
-
-
-def _at_work(identity: str, namespaces: Iterable[str], place: str, what: str = "") -> str:
-    where = f"in {', '.join(namespaces)}" if namespaces else "in all namespaces"
-    return f"{identity} is at work {where}{what} (Lease {place})"
+def _at_work(leader: Leader, place: tuple[str, str]) -> str:
+    where = f"in {', '.join(leader.namespaces)}" if leader.namespaces else "in all namespaces"
+    name, namespace = place
+    return f"{leader.identity} is at work {where} (Lease {namespace}/{name})"

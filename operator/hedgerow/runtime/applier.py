@@ -10,7 +10,7 @@ from hedgerow.fields import managed, ownership
 from hedgerow.kube.errors import Conflict, KubeError
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, metadata
-from hedgerow.plan.writes import normal_form, settles, unguarded, with_normal_form
+from hedgerow.plan.writes import normal_form, settles, unguarded
 from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.runtime.metrics import Meter, Meters
 
@@ -28,8 +28,7 @@ USUAL, PATIENT = 10.0, 50.0
 class Applied(Struct, frozen=True):
     """The response to an apply: the object, and whether it was created, configured or unchanged.
 
-    `mark` is how the server respelled it, if the object does not carry that. `settled`: nothing is
-    left to do about the object.
+    `mark` is how the server respelled it. `settled`: nothing is left to do about the object.
     """
 
     obj: Object
@@ -54,10 +53,8 @@ class Applier:
     ) -> Applied:
         """Apply a child, either create-only or with its uid; return the response.
 
-        If the server respells the declaration, a second apply adds the normal-form annotation.
-        Without it, every restart would send the declaration again. An object made `once` does not
-        need it, and one that is not ours does not get it. Only a write that claims fields is
-        forced. Responses are worked on beside the loop if they are heavy. Raises KubeError.
+        Only a write that claims fields is forced. Responses are worked on beside the loop if they
+        are heavy. Raises KubeError.
         """
         try:
             with withholding(write.ref.api):
@@ -75,32 +72,20 @@ class Applier:
         self._meter.wrote("released" if given_up else action)
         holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
         self._meter.claimed(holders)
-        return Applied(answer, action, mark if write.foreign else "", settled)
+        return Applied(answer, action, mark, settled)
 
     async def _apply(self, write: Write, is_heavy: bool) -> tuple[Object, str, bool]:
-        timeout = PATIENT if is_heavy else USUAL
         applied = await self._cluster.apply(
             write.ref.api,
             write.body,
             manager=self.field_manager,
             force=bool(write.claims),
             partial=self.partial,
-            timeout=timeout,
+            timeout=PATIENT if is_heavy else USUAL,
         )
         answer = self._completed(write.body, applied.object)
         want = unguarded(write.body)
         mark, settled = await run_in_thread_if_large(is_heavy, self._judge, write, want, answer)
-        if mark and not (write.once or write.foreign):
-            guarded = {"metadata": {**want["metadata"], "uid": metadata(answer)["uid"]}}
-            marked = with_normal_form({**want, **guarded}, mark)
-            again = await self._cluster.apply(
-                write.ref.api,
-                marked,
-                manager=self.field_manager,
-                partial=self.partial,
-                timeout=timeout,
-            )
-            answer = self._completed(marked, again.object)
         return answer, mark, settled
 
     def _completed(self, _body: Object, answer: Object) -> Object:
@@ -108,7 +93,7 @@ class Applier:
         return answer
 
     def _judge(self, write: Write, want: Object, answer: Object) -> tuple[str, bool]:
-        """Return the normal-form mark that the response shows, and whether it settles the write."""
+        """Return how the server respelled the write, and whether the response settles it."""
         verdict = ownership.judge(want, answer, self.field_manager)
         return normal_form(want, verdict), settles(write, answer, verdict)
 

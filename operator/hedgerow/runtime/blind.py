@@ -6,11 +6,11 @@ managed fields, and what we declared ourselves.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from hedgerow.fields import managed
 from hedgerow.fields.ownership import is_before_first_apply
+from hedgerow.fields.paths import parse
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError
 from hedgerow.objects import controller_reference, identity, metadata
 from hedgerow.runtime.applier import Applier
@@ -90,9 +90,8 @@ class BlindApplier(Applier):
         though our entry may still hold its type. If somebody emptied the managed fields, the
         server's entry for what was there before the dry run tells.
         """
-        ours = {"uid": owner.uid}
         return any(
-            key.startswith("k:") and json.loads(key[2:]) == ours
+            (read := parse(key)).names == ("uid",) and read.values == (owner.uid,)
             for holder, _, tree in managed.entries(live)
             if holder.is_applier(self.field_manager, "") or is_before_first_apply(holder)
             for key in View(tree).mapping("f:metadata", "f:ownerReferences")

@@ -12,10 +12,17 @@ import anyio.lowlevel
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing, Unauthenticated
+from hedgerow.kube.errors import (
+    Forbidden,
+    Garbled,
+    Invalid,
+    KubeError,
+    Missing,
+    Unauthenticated,
+)
 from hedgerow.kube.picked import Picked
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
-from hedgerow.objects import metadata
+from hedgerow.objects import Salvaged, metadata
 from hedgerow.plan.installations import PROBE
 from hedgerow.plan.oversized import oversize_of
 from hedgerow.plan.writes import content
@@ -25,7 +32,7 @@ from hedgerow.runtime.cache.caches import Source, concerned
 from hedgerow.runtime.cache.store import key_of
 from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.events.publisher import EventPublisher
-from hedgerow.runtime.events.recorder import Allowance, Recorder
+from hedgerow.runtime.events.recorder import Limits, Recorder
 from hedgerow.runtime.heavy import Lane, Lanes
 from hedgerow.runtime.metrics import Meters, watched
 from hedgerow.runtime.reconciler import Reconciler
@@ -53,16 +60,18 @@ NEWS = 0.5
 TOLD_AGAIN = 300.0
 """Seconds after which the log repeats that a watch still fails."""
 PATIENCE = 60.0
-"""Seconds for which all watches may be refused before the process reports not ready."""
+"""Seconds for which all watches may be refused, or one be garbled, before the process reports not
+ready."""
 
 log = structlog.get_logger(__name__)
 
 
 class _Refused(NamedTuple):
-    """Why a watch is refused, and since when, on the monotonic clock."""
+    """Why a watch is refused or garbled, and since when, on the monotonic clock."""
 
     why: str
     since: float
+    garbled: bool
 
 
 class ControllerRunner:
@@ -73,7 +82,7 @@ class ControllerRunner:
         cluster: Cluster,
         planner: ResourcePlanner,
         meters: Meters | None = None,
-        allowance: Allowance | None = None,
+        limits: Limits | None = None,
         lanes: Lanes | None = None,
     ) -> None:
         self.controller = planner.controller
@@ -101,7 +110,7 @@ class ControllerRunner:
                     cluster,
                     planner.clock,
                     field_manager,
-                    allowance,
+                    limits,
                     planner.installation.label_key,
                 ),
                 self._meter,
@@ -145,14 +154,19 @@ class ControllerRunner:
         return f"{self.controller.name} waits for {lacking}" if lacking else ""
 
     def refused(self) -> str:
-        """Return why all watches have been refused for a while, in one line; else empty.
+        """Return why a watch was garbled, or all were refused, for a while, in one line; or empty.
 
-        A server that does not answer does not count as refusing.
+        A right that is lacking for one kind leaves the others served, and so does not count; nor
+        does a server that does not answer.
         """
+        long_ago = self._clock.monotonic() - PATIENCE
+        for refused in self._refused.values():
+            if refused.garbled and refused.since <= long_ago:
+                return f"{self.controller.name}: a watch cannot be read: {refused.why}"
         if not self._refused or len(self._refused) < len(tuple(self._cache)):
             return ""
         last = max(self._refused.values(), key=lambda refused: refused.since)
-        if self._clock.monotonic() - last.since < PATIENCE:
+        if last.since > long_ago:
             return ""
         return f"{self.controller.name}: all its watches are refused: {last.why}"
 
@@ -208,7 +222,7 @@ class ControllerRunner:
             source.namespace,
             labels=source.labels,
             fields=source.fields,
-            reduce=source.reduce,
+            reduce=partial(self._reduced, source),
             on_problem=trouble,
             on_restart=partial(self._meter.rewatched, source.api),
             on_listed=partial(self._enqueue_listed, source),
@@ -224,6 +238,11 @@ class ControllerRunner:
                     self._unsynced.discard(number)
                     if not self._unsynced:
                         self._ready.set()
+
+    def _reduced(self, source: Source, obj: Object) -> Object:
+        if isinstance(obj, Salvaged):
+            self._meter.undecodable(source.api)
+        return source.reduce(obj)
 
     async def _watch_wall_clock(self) -> None:
         """Queue everything when the wall clock jumps or the machine has slept.
@@ -314,10 +333,11 @@ class ControllerRunner:
 
     def _watch_failed(self, number: int, source: Source, error: KubeError) -> None:
         now = self._clock.monotonic()
-        if not isinstance(error, (Forbidden, Invalid, Missing, Unauthenticated)):
+        garbled = isinstance(error, Garbled)
+        if not garbled and not isinstance(error, (Forbidden, Invalid, Missing, Unauthenticated)):
             self._refused.pop(number, None)
-        elif number not in self._refused:
-            self._refused[number] = _Refused(error.message, now)
+        elif number not in self._refused or self._refused[number].garbled != garbled:
+            self._refused[number] = _Refused(error.message, now, garbled)
         is_due = now - self._logged_at.get(number, now) >= TOLD_AGAIN
         if self._is_new_problem(number, f"{type(error).__name__}: {error}") or is_due:
             self._logged_at[number] = now

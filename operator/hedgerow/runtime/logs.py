@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import structlog
 
 from hedgerow.encoding import encode
+from hedgerow.texts import cut, escaped, escaped_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 Format = Literal["auto", "human", "json"]
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 IDENTIFIERS = frozenset({"uid", "pass_id"})
+LONGEST = 1024
+"""The most characters of a text in an entry: others choose names, labels and messages."""
+TRACE = "exception"
+LONGEST_TRACE = 16 * LONGEST
 
 
 def configure(form: Format = "auto", *, debug: bool = False, for_good: bool = False) -> None:
@@ -45,6 +50,8 @@ def configure(form: Format = "auto", *, debug: bool = False, for_good: bool = Fa
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%H:%M:%S" if human else "iso", utc=not human),
             structlog.processors.format_exc_info,
+            _bounded,
+            *([_harmless] if human else []),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(
@@ -68,3 +75,19 @@ def _as_json(entry: EventDict, default: Callable[[Any], Any], **_: Any) -> str:
 def _readable(_logger: object, _level: str, entry: EventDict) -> EventDict:
     """Return the entry without identifiers, which only programs use."""
     return {key: value for key, value in entry.items() if key not in IDENTIFIERS}
+
+
+def _bounded(_logger: object, _level: str, entry: EventDict) -> EventDict:
+    """Return the entry with its texts cut; of a traceback the end is kept, which has the error."""
+    cuts = {k: cut(v, LONGEST) if isinstance(v, str) else v for k, v in entry.items()}
+    if isinstance(trace := entry.get(TRACE), str):
+        cuts[TRACE] = trace[-LONGEST_TRACE:]
+    return cuts
+
+
+def _harmless(_logger: object, _level: str, entry: EventDict) -> EventDict:
+    """Return the entry with nothing in it that a terminal obeys; a traceback keeps its lines."""
+    clean = {k: escaped(v) if isinstance(v, str) else v for k, v in entry.items()}
+    if isinstance(trace := entry.get(TRACE), str):
+        clean[TRACE] = escaped_lines(trace)
+    return clean

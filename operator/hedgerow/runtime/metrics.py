@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 OUTCOMES = ("success", "retry", "put_off", "failed")
 ACTIONS = ("created", "configured", "released", "unchanged", "deleted", "conflicted")
+HELD_BACK = ("put_off", "left_out")
 MANAGERS = 20
 """The most field managers that each controller's series name; an attacker could invent many."""
 OTHER, UNKNOWN, LOST = "other", "unknown", "<error>"
@@ -123,6 +124,12 @@ class Meters:
             "controller",
         )
 
+        self.events = self._counter(
+            "events_held_back",
+            "Warning Events beyond the limits: put off for a while, or left out in the end.",
+            "controller outcome",
+        )
+
     def _of_caches(self) -> None:
         self.refusals = self._counter(
             "refusals",
@@ -133,6 +140,11 @@ class Meters:
             "watch_restarts",
             "Watches opened again, by why the last one ended.",
             "controller resource reason",
+        )
+        self.undecodable = self._counter(
+            "undecodable_objects",
+            "Objects that were received with JSON that no strict decoder accepts.",
+            "controller resource",
         )
         self.cache_objects = self._gauge(
             "cache_objects", "Objects in a cache.", "controller resource"
@@ -145,7 +157,7 @@ class Meters:
         )
         self.cache_reduced = self._gauge(
             "cache_reduced_objects",
-            "Objects of which only a part is cached: too large themselves, or all together.",
+            "Objects of which only a part is cached: too large, too many together, or undecodable.",
             "bound",
         )
 
@@ -223,6 +235,8 @@ class Meter:
         self._duration = meters.pass_duration.labels(controller)
         self.logged = meters.problems.labels(controller).inc
         """Called when the log tells a problem that nothing else tells."""
+        self.held_back = {how: meters.events.labels(controller, how) for how in HELD_BACK}
+        """What counts the Events that were not sent, by what becomes of them."""
         self._names: set[str] = set()
         self._contested: dict[Key, Tally[str]] = {}
         self.waited = meters.queue_wait.labels(controller).observe
@@ -284,6 +298,10 @@ class Meter:
     def rewatched(self, api: ApiResource, reason: str) -> None:
         """Count a watch that is opened again."""
         self._meters.watch_restarts.labels(self._controller, watched(api), reason).inc()
+
+    def undecodable(self, api: ApiResource) -> None:
+        """Count an object that could not be decoded strictly."""
+        self._meters.undecodable.labels(self._controller, watched(api)).inc()
 
     def _named(self, manager: str) -> str:
         if manager not in self._names and len(self._names) >= MANAGERS:

@@ -57,6 +57,8 @@ class Observation(Struct, frozen=True):
     """The number of the resource's last change in the caches; see `Store.change`."""
     is_readable: bool = True
     """Whether the resource could be read; otherwise it is unknown what it declares."""
+    is_informed: bool = True
+    """Whether the reports of other resources are complete; see `Reports.are_whole`."""
 
 
 class _CachedObjects(Struct, frozen=True):
@@ -71,6 +73,7 @@ class _CachedObjects(Struct, frozen=True):
     content_versions: Mapping[ChildId, int]
     reports: tuple[Report, ...]
     in_use: bool
+    is_informed: bool
 
 
 class ResourcePlanner(Struct, frozen=True, kw_only=True):
@@ -89,6 +92,15 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
     allows_claims: Callable[[str], bool | None]
     reports: Reports = field(default_factory=Reports)
     own_namespace: str = ""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether an earlier process may have said, on the resources informed, what is found now.
+
+        That is so after the start until a pass of each resource has ended.
+        """
+        informs = self.controller.informs
+        return informs is not None and not self.reports.are_whole(informs.controller.name)
 
     def writable(self, key: Key, state: ResourceState) -> Object | None:
         """Return the resource, or None if nothing may be written for it any more.
@@ -227,6 +239,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             versions,
             self.reports.of(name, key),
             self.reports.in_use(name, key),
+            self.reports.are_whole(name),
         )
 
     def _plan_cached(
@@ -256,6 +269,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             related=tuple(cached.related),
             refused=cached.refused,
             created=frozenset(state.created_once),
+            strays=tuple(state.strays.values()),
             claimable=tuple(kind(obj) for kind, obj in cached.claimable),
             reports=cached.reports,
             in_use=cached.in_use,
@@ -274,9 +288,12 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             blind=self.controller.blind is not None,
             expired=frozenset(state.expired),
         )
-        kinds = tuple(claimable.kind for claimable in self.controller.claims)
         planned = plan(
-            plan_input, desired, self.controller.owns, kinds, shared=self.controller.shared
+            plan_input,
+            desired,
+            self.controller.owns,
+            self.controller.claimed,
+            shared=self.controller.shared,
         )
         if hindrance:
             planned = replace(planned, problems=(*planned.problems, hindrance))
@@ -284,7 +301,14 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             # It is unknown which fields the user yields: existing children stay unchanged.
             writes = tuple(write for write in planned.writes if write.create or write.once)
             planned = replace(planned, writes=writes)
-        return Observation(live, plan_input, desired, planned, cached.change)
+        return Observation(
+            live,
+            plan_input,
+            desired,
+            planned,
+            cached.change,
+            is_informed=cached.is_informed,
+        )
 
     def _written(self, cached: _CachedObjects) -> dict[ChildId, Object]:
         """Return all objects that a pass may write to, but for a status."""
@@ -295,18 +319,20 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
     def _size_problems(self, cached: _CachedObjects) -> Iterator[Problem]:
         """Yield the problems of objects that are cached only in part.
 
-        Objects left out because all are too large together get one problem for the resource.
+        Objects left out because all are too large together get one problem for the resource. A
+        child that is being deleted needs nothing more from us, unless our finalizer is on it.
         """
         owner = self._ref(cached.live)
         refs = [(owner, cached.live)]
         refs += [
             (ObjectRef(kind.api, metadata(obj)["namespace"], metadata(obj)["name"]), obj)
             for kind, obj in (*cached.owned, *cached.claimable)
+            if not is_terminating(obj) or finalizers_of(obj)
         ]
         found = [(ref, oversize) for ref, obj in refs if (oversize := oversized.oversize_of(obj))]
         left_out = [oversize for _, oversize in found if oversize.of == "sum"]
         yield from (
-            oversized.problem(ref, oversize) for ref, oversize in found if oversize.of == "object"
+            oversized.problem(ref, oversize) for ref, oversize in found if oversize.of != "sum"
         )
         yield from (oversized.problem(owner, oversize) for oversize in left_out[:1])
 

@@ -17,8 +17,9 @@ import structlog
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hedgerow.contract import Keep
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing
-from hedgerow.objects import ObjectRef, annotation, is_terminating, metadata
+from hedgerow.objects import ObjectRef, annotation, controller_of, is_terminating, metadata
 from hedgerow.plan import installations
 from hedgerow.plan import status as statuses
 from hedgerow.plan.conditions import Problem
@@ -86,6 +87,7 @@ class _ReconcilePass:
     problems: dict[ChildId, Problem] = field(default_factory=dict[ChildId, Problem])
     has_written: bool = False
     reads: Counter[ChildId] = field(default_factory=Counter[ChildId])
+    looked_for: set[ChildId] = field(default_factory=set[ChildId])
 
     def may_read(self, target: ChildId) -> bool:
         """Return whether a target may be read once more in this pass; count the read."""
@@ -136,6 +138,8 @@ class Reconciler:
             outcome = await self._after_deletion(key)
         else:
             outcome = await self._pass(key, live)
+        if not outcome.unfinished:
+            self._end_reports(key)
         if guarded_for is None:
             return outcome
         again = _soonest(outcome.requeue_after, guarded_for)
@@ -220,6 +224,8 @@ class Reconciler:
 
     async def _plan_and_write(self, current_pass: _ReconcilePass) -> Outcome:
         while observation := await self._look(current_pass):
+            if await self._find_kept(observation, current_pass):
+                continue
             steps = self._next(observation, current_pass)
             if not steps or not current_pass.has_written:
                 self._inform(observation, current_pass)
@@ -253,6 +259,10 @@ class Reconciler:
     def _forget_reports(self, key: Key) -> None:
         if self._controller.informs is not None:
             self._planner.reports.forget(self._controller.informs.controller.name, key)
+
+    def _end_reports(self, key: Key) -> None:
+        if self._controller.informs is not None:
+            self._planner.reports.ended(self._controller.informs.controller.name, key)
 
     def _may_wait(
         self,
@@ -387,7 +397,8 @@ class Reconciler:
     ) -> None:
         """Make one write and cache the response. Raises KubeError."""
         state = current_pass.state
-        reads = state.read_before_create or write.absent
+        reads = state.read_before_create or write.absent or self._planner.is_behind
+        # A create that is refused carries the whole child; to read its name does not.
         if write.create and reads and current_pass.may_read(write.id):
             found = await self._read_child(write.ref, current_pass)
             if found is not None:
@@ -544,6 +555,36 @@ class Reconciler:
             with suppress(Forbidden):  # without the right to read, rely on the watch
                 await self._read(ref, current_pass.key)
             del maybe_created[child]
+
+    async def _find_kept(self, observation: Observation, current_pass: _ReconcilePass) -> bool:
+        """Read what is to be kept and is not observed, once in a pass; return whether it is there.
+
+        A child that has lost our label looks deleted to the watch. One that has lost its owner
+        reference as well is a stray: it is never written.
+        """
+        plan_input, state, has_found = observation.plan_input, current_pass.state, False
+        kept = [child for child in observation.desired.children if isinstance(child, Keep)]
+        named = {(child.kind.api.kind, child.name) for child in kept}
+        state.strays = {target: obj for target, obj in state.strays.items() if target in named}
+        for child in kept:
+            target = child.kind.api.kind, child.name
+            if target in plan_input.live or target in current_pass.looked_for:
+                continue
+            current_pass.looked_for.add(target)
+            try:
+                found = await self._read(
+                    plan_input.ref(child.kind.api, child.name), current_pass.key
+                )
+            except Forbidden:
+                continue  # without the right to read, keep what is known
+            before = state.strays.pop(target, None)
+            if found is not None and not self._is_owned(found, state.uid):
+                state.strays[target] = child.kind(found)
+            has_found |= found is not None or before is not None
+        return has_found
+
+    def _is_owned(self, child: Object, uid: str) -> bool:
+        return controller_of(child).get("uid") == uid and not self._other_installation(child)
 
     async def _recheck_names(self, current_pass: _ReconcilePass) -> None:
         """Read the objects that no watch shows, but not too often."""
@@ -705,10 +746,12 @@ class Reconciler:
         problems = self._all_problems(observation, current_pass)
         rewritten = await self._publisher.rewritten(observation)
         composed = observation.desired.status or Status()
-        text, report = statuses.told(live, composed, observation.plan, problems, rewritten)
+        new_text, report = statuses.told(live, composed, observation.plan, problems, rewritten)
+        # An earlier process may have said more: that stays until all is known.
+        text = new_text if observation.is_informed else None
         self._meter.contest(key, (field.manager or "" for field in report.contested))
         await self._publisher.resend(observation, state)
-        if text != annotation(live, STATUS_ANNOTATION):
+        if text is not None and text != annotation(live, STATUS_ANNOTATION):
             await self._publisher.publish_warnings(observation, state, report, problems, rewritten)
         if (write := self._annotation(observation, current_pass, text)) is not None:
             try:
@@ -723,7 +766,7 @@ class Reconciler:
         return self._outcome(observation, current_pass)
 
     def _annotation(
-        self, observation: Observation, current_pass: _ReconcilePass, text: str
+        self, observation: Observation, current_pass: _ReconcilePass, text: str | None
     ) -> Write | None:
         """Return the write of a built-in resource's annotation, if it is due now.
 
@@ -735,8 +778,8 @@ class Reconciler:
             return None
         if self._controller.informs is not None:
             return None  # it is reported elsewhere
-        kinds = tuple(claimable.kind for claimable in self._controller.claims)
-        own = plan_own(plan_input, claims_of(plan_input, observation.desired, kinds), text)
+        claims = claims_of(plan_input, observation.desired, self._controller.claimed)
+        own = plan_own(plan_input, claims, text)
         for write in own.writes:
             waits = state.refusals.waiting(STATUS, write.fingerprint, plan_input.now)
             return (
@@ -784,7 +827,7 @@ class Reconciler:
         # No watch here reports the deletion of another owner's object that has a child's name.
         waits = any(problem.reason == WAITING for problem in observation.plan.problems)
         to_read_again = waits or self._planner.to_read_again(current_pass.state, current_pass.key)
-        recheck = RECHECK_NAME if to_read_again else None
+        recheck = current_pass.state.recheck_in(now) if to_read_again else None
         asked = observation.desired.requeue_after
         soonest = _soonest(asked, recheck, known.due_in(now), self._controller.blind)
         return Outcome(

@@ -2,7 +2,7 @@
 
 A controller that `informs` another one tells, at the beginning and the end of each pass, from which
 resources its resource has children, and what is wrong with them. It is kept in memory alone: after
-a start it is complete once every resource has had a pass.
+a start it is complete once every resource has had a pass, and nothing is said or unsaid before.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hedgerow.contract import Absent, Apply, Controller, Create, Informs, Key, Report
 from hedgerow.fields.applyconfiguration import extract
+from hedgerow.objects import is_terminating
 from hedgerow.plan.conflict_reports import holder
 
 if TYPE_CHECKING:
@@ -24,6 +25,34 @@ if TYPE_CHECKING:
 Found = tuple[Report, ...]
 
 
+class _Awaited:
+    """The resources of which something is awaited since the start."""
+
+    def __init__(self) -> None:
+        self.left: set[Key] | None = None
+        """The keys that are left; None while it is not known which resources there are."""
+        self._early: set[Key] = set()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is awaited any more."""
+        return self.left is not None and not self.left
+
+    def note(self, key: Key, expected: Callable[[], Iterable[Key] | None]) -> bool:
+        """Note that one of them has come; return whether it was the last."""
+        if self.is_over:
+            return False
+        if self.left is None:
+            keys = expected()
+            if keys is None:
+                self._early.add(key)
+                return False
+            self.left = set(keys) - self._early
+            self._early.clear()
+        self.left.discard(key)
+        return not self.left
+
+
 class _Told:
     """What one controller is told by the resources of the controller that informs it."""
 
@@ -34,13 +63,10 @@ class _Told:
         """The resources that were told something in the last pass of each other resource."""
         self.news: Callable[[Key], object] = _ignore
         self.expected: Callable[[], Iterable[Key] | None] = _unknown
-        self.left: set[Key] | None = None
-        """The keys of which a report is waited for; None while they are not known."""
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether each resource that there was at the start has reported."""
-        return self.left is not None and not self.left
+        self.reports = _Awaited()
+        """The resources of which it is not known yet from what they have children."""
+        self.passes = _Awaited()
+        """The resources of which no pass has ended yet."""
 
 
 def _ignore(_key: Key) -> None:
@@ -73,7 +99,7 @@ class Reports:
         """Replace all that one resource's passes have reported to resources of a controller."""
         told = self._of(controller)
         before = told.by.pop(by, frozenset())
-        if found or told.left is None:
+        if found:
             told.by[by] = frozenset(found)
         for key in before | found.keys():
             reports = told.found.setdefault(key, {})
@@ -84,7 +110,14 @@ class Reports:
                 del told.found[key]
             if (was or ()) != found.get(key, ()) or not reports:
                 told.news(key)
-        self._note(told, by)
+        if told.reports.note(by, told.expected):
+            told.news(ALL)
+
+    def ended(self, controller: str, by: Key) -> None:
+        """Note that a pass of a resource has ended: what it found has been reported."""
+        told = self._of(controller)
+        if told.passes.note(by, told.expected):
+            told.news(ALL)
 
     def forget(self, controller: str, by: Key) -> None:
         """Drop what a resource reported: it is gone, or nothing is written for it any more."""
@@ -98,24 +131,18 @@ class Reports:
     def in_use(self, controller: str, key: Key) -> bool:
         """Return whether children are made from a resource, or that is not known yet."""
         told = self._of(controller)
-        return not told.is_complete or key in told.found
+        return not told.reports.is_over or key in told.found
+
+    def are_whole(self, controller: str) -> bool:
+        """Return whether all have reported that are to report to a controller, if there are any.
+
+        Before that, the reports lack what an earlier process has told already.
+        """
+        told = self._of(controller)
+        return told.expected is _unknown or told.passes.is_over
 
     def _of(self, controller: str) -> _Told:
         return self._told.setdefault(controller, _Told())
-
-    def _note(self, told: _Told, by: Key) -> None:
-        """Note that a resource has reported; news of the last one is of use to all."""
-        if told.is_complete:
-            return
-        if told.left is None:
-            expected = told.expected()
-            if expected is None:
-                return
-            told.left = set(expected) - told.by.keys()
-            told.by = {key: found for key, found in told.by.items() if found}
-        told.left.discard(by)
-        if not told.left:
-            told.news(ALL)
 
 
 def told_elsewhere(
@@ -168,12 +195,13 @@ def reports_of(
 def _children(controller: Controller[Resource], observation: Observation) -> Iterator[View]:
     """Yield what we hold of the live children, and the declared ones as far as they are declared.
 
-    Others may write anything on a child: what they hold there names no resource.
+    Others may write anything on a child: what they hold there names no resource. A child that is
+    being deleted needs nothing more from us, however long somebody's finalizer keeps it.
     """
     kinds = {kind.api.kind: kind for kind in controller.owns}
     manager = observation.plan_input.field_manager
     for (kind, _), obj in observation.plan_input.live.items():
-        held = extract(obj, manager) if kind in kinds else None
+        held = extract(obj, manager) if kind in kinds and not is_terminating(obj) else None
         if held is not None:
             yield kinds[kind](held)
     for child in observation.desired.children:

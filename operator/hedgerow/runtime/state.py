@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.input import SettledChild
     from hedgerow.plan.yield_and_claim import FieldPolicy
-    from hedgerow_schemas.base import Object
+    from hedgerow_schemas.base import Object, View
 
 RECHECK_NAME = timedelta(seconds=30)
 MOST_REPEATS = 8
@@ -69,6 +69,7 @@ class ResourceState:
     - `status_too_large`: the full status was too large for the server, with the current generation.
     - `settled_status`: a digest of the status that was settled last, and of what it was made from.
     - `maybe_created`: children that may have been created, as the response was lost.
+    - `strays`: the objects that were to be kept and are not our children, as they were read last.
     - `expired`, `applied_at`: the children that a blind controller has to apply again, and when all
       of them had to be last.
     """
@@ -94,6 +95,7 @@ class ResourceState:
     status_too_large: bool = False
     settled_status: str = ""
     maybe_created: dict[ChildId, ObjectRef] = field(default_factory=dict[ChildId, "ObjectRef"])
+    strays: dict[ChildId, View] = field(default_factory=dict[ChildId, "View"])
     expired: set[ChildId] = field(default_factory=set[ChildId])
     applied_at: datetime | None = None
 
@@ -122,6 +124,11 @@ class ResourceState:
         if due:
             self.names_read = now
         return due
+
+    def recheck_in(self, now: datetime) -> timedelta:
+        """Return the time until taken names are to be read again: timed from the last look."""
+        left = RECHECK_NAME - (now - self.names_read) if self.names_read else RECHECK_NAME
+        return left if timedelta() < left < RECHECK_NAME else RECHECK_NAME
 
     def is_undone_too_often(self, target: ChildId, intent_digest: str, now: datetime) -> bool:
         """Return whether the same write was made, and undone, too often recently.
@@ -213,7 +220,7 @@ class ResourceState:
     ) -> None:
         """Remember that a write was accepted, and what it restored, created or settled.
 
-        `mark` is a digest of how the server respelled a claim.
+        `mark` is a digest of how the server respelled it.
         """
         if write.create and write.once:
             self.created_once[write.id] = None

@@ -164,9 +164,13 @@ class Api:
 
     def _send(self, method: str, path: str, **more: Any) -> Reply:
         response = eventually(lambda: self._asked(method, path, **more), _SOON, f"{method} {path}")
+        text = {"message": response.text}
         if not response.headers.get("Content-Type", "").startswith("application/json"):
-            return Reply(response.status_code, {"message": response.text})
-        return Reply(response.status_code, response.json())
+            return Reply(response.status_code, text)
+        try:
+            return Reply(response.status_code, response.json())
+        except (RecursionError, ValueError):  # managed fields of any depth, or that are no UTF-8
+            return Reply(response.status_code, text)
 
     def _asked(self, method: str, path: str, **more: Any) -> httpx.Response | None:
         """Return the answer; ask again where it says to do so later, as all clients do."""

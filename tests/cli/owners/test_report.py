@@ -9,8 +9,9 @@ import pytest
 from rich.console import Console
 
 from cli.owned import LIVE, NOW, told
-from hedgerow.cli.owners.report import Page, age, printable, worded
+from hedgerow.cli.owners.report import Page, age, worded
 from hedgerow.cli.owners.terminal import show
+from hedgerow.texts import printable
 
 
 def drawn(width: int, told: Page) -> list[str]:
@@ -184,7 +185,7 @@ class TestWords:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("\x1b[31m", "\\x1b[31m"),
+            ("\x1b[31m", "\\u001b[31m"),
             ("a\u202eb", "a\\u202eb"),
             ("\ud800", "\\ud800"),
             ("\uffff", "\\uffff"),

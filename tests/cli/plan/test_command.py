@@ -435,7 +435,7 @@ class TestTyped:
     def test_on_a_terminal_it_says_what_it_is_at(self, typed, monkeypatch):
         shown = io.StringIO()
         monkeypatch.setattr(
-            command, "Console", lambda **_: Console(file=shown, force_terminal=True, width=200)
+            command, "Terminal", lambda **_: Console(file=shown, force_terminal=True, width=200)
         )
         typed(text=f"{text()}\n---\n{text('other')}")
         typed("demo")

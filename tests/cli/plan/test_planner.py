@@ -17,7 +17,7 @@ from hedgerow.cli.plan.submission import STORED_LIMIT, Submission
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Invalid, Missing, Unavailable
 from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from runtime.scenes import IMAGE, RESPELLED, settled, take_image, take_service_name
+from runtime.scenes import IMAGE, settled, take_image, take_service_name
 from runtime.world import BLUEGREEN, CONTROLLER, NS, World, pods
 
 pytestmark = pytest.mark.anyio
@@ -109,12 +109,6 @@ class TestSituations:
         [line] = the(found, BLUE).lines
         assert (line.path, line.old, line.new) == (IMAGE, "example/echo:1", "example/echo:2")
         assert [holder.manager for holder in line.holders] == ["hedgerow-bluegreen"]
-
-    async def test_what_the_server_spells_otherwise_is_marked_as_it_would_be(self):
-        found = await Plan(World()).of(manifest(blueSpec=RESPELLED))
-        marks = [line.new for line in the(found, BLUE).lines if "normal-form" in line.path]
-
-        assert marks == ["00000000-0000-0000-0000-000000000000"]
 
     async def test_a_contested_field(self):
         world = await settled()

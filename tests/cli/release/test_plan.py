@@ -10,6 +10,7 @@ from hedgerow.cli.release.plan import given_up, left_over, release
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, Values, declaring
 from hedgerow.objects import CONTROLLER_LABEL
+from hedgerow.plan.field_patterns import steps_of
 from hedgerow.plan.transfers import Refusal, changes, holdings
 from hedgerow.plan.yield_and_claim import LONGEST, YIELD, field_policy_of
 from hedgerow.testing.memory.kinds import BUILTIN
@@ -130,8 +131,9 @@ class TestYielding:
 
         assert text == "Deployment/x: metadata.labels.a, spec.**"
         field_policy = field_policy_of({YIELD: text})
-        assert all(field_policy.yielded("Deployment", "x", path) for path in paths())
-        assert not field_policy.yielded("Deployment", "x", f".metadata.labels.{CONTROLLER_LABEL}")
+        assert all(field_policy.yielded("Deployment", "x", steps_of(path)) for path in paths())
+        ours = ("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}")
+        assert not field_policy.yielded("Deployment", "x", ours)
 
     def test_tops_of_every_shape_are_covered(self):
         tree = {"f:type": LEAF, "f:subsets": {'v:"x"': LEAF}}
@@ -140,7 +142,7 @@ class TestYielding:
         text = release(obj, owner(), OURS, []).field_policy
 
         assert text == "Deployment/x: type, subsets**"
-        assert field_policy_of({YIELD: text}).yielded("Deployment", "x", '.subsets[="x"]')
+        assert field_policy_of({YIELD: text}).yielded("Deployment", "x", ("f:subsets", 'v:"x"'))
 
     def test_what_is_yielded_besides_stays_so(self):
         assert self.field_policy(owner("Service/*: a;\n"), "spec.paused") == (

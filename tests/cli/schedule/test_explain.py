@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from hedgerow.cli import main
 from hedgerow.cli.schedule import explain, explained
@@ -254,11 +255,10 @@ class TestTable:
         ],
     )
     def test_a_narrow_terminal_is_told_less(self, typed, monkeypatch, columns, titles):
-        real = explained.Console
         monkeypatch.setattr(
             explained,
-            "Console",
-            lambda **_: real(width=columns, force_terminal=True, color_system=None),
+            "Terminal",
+            lambda: Console(width=columns, force_terminal=True, color_system=None),
         )
         _, out, _ = typed(DEMO, "--from", "2026-03-08")
 
@@ -405,4 +405,4 @@ class TestFile:
         _, _, err = typed('{kind: "\\e[31mred", apiVersion: v1}')
 
         assert "\x1b" not in err
-        assert "?[31mred/? of v1 is skipped" in err
+        assert r"\u001b[31mred/? of v1 is skipped" in err

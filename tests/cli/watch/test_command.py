@@ -233,7 +233,7 @@ class TestEnds:
         def broken(*_, **__) -> None:
             raise BrokenPipeError
 
-        monkeypatch.setattr("hedgerow.cli.watch.printer.typer.echo", broken)
+        monkeypatch.setattr("hedgerow.cli.watch.printer.echo", broken)
 
         assert typed() == (0, [], "")
         assert silenced == [True]

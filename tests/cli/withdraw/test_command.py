@@ -323,7 +323,7 @@ class TestWhileItIsAtWork:
         code, out, err = typed(*ALL, "--yes")
 
         assert code == 0
-        assert "cannot tell whether the operator is running" in out + err
+        assert "cannot tell whether an elected operator is at work" in out + err
 
 
 class TestUsage:

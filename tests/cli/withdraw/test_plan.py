@@ -61,7 +61,6 @@ class TestLosses:
     [
         (("f:metadata", "f:finalizers", 'v:"hedgerow.dev/x"'), True),
         (("f:metadata", "f:labels", f"f:{CONTROLLER_LABEL}"), True),
-        (("f:metadata", "f:annotations", "f:hedgerow.dev/normal-form"), True),
         (("f:metadata", "f:annotations", "f:batch.tutorial.kubebuilder.io/scheduled-at"), False),
         (("f:metadata", "f:ownerReferences", 'k:{"uid":"u"}'), False),
         (("f:metadata", "f:labels", "f:app"), False),

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hedgerow import timetable
+from hedgerow.controllers.scaler.controller import CONTROLLER
 from hedgerow.controllers.scaler.windows import (
+    ASKED,
     BEFORE,
     DOMAIN,
     HOLDS,
@@ -23,8 +25,8 @@ from hedgerow.controllers.scaler.windows import (
     SCALE_IN,
     SCALE_OUT,
     TIME_ZONE,
+    WRITTEN,
     AnnotationsError,
-    is_picked,
     read,
 )
 
@@ -197,8 +199,9 @@ class TestAnnotations:
         assert str(error.value).count(";") == 2
 
     def test_an_object_is_picked_by_any_annotation_of_the_domain(self):
-        assert is_picked({DOMAIN + "scaleout": "x"})
-        assert not is_picked({"other.example.com/scale-out": "x"})
+        for controller in CONTROLLER:
+            assert controller.annotation_prefix == DOMAIN
+        assert all(key.startswith(DOMAIN) for key in (*ASKED, *WRITTEN))
 
 
 class TestSample:

@@ -63,10 +63,11 @@ class Syncing:
         self.reports = Reports()
         self.worlds = self._lives()
 
-    async def settle(self) -> None:
+    async def settle(self, *, sources_first: bool = False) -> None:
+        worlds = self.worlds[::-1] if sources_first else self.worlds
         for _ in range(12):
             before = self.server.version
-            for world in self.worlds:
+            for world in worlds:
                 await world.settle()
             if self.server.version == before:
                 break

@@ -81,7 +81,7 @@ class TestCopies:
 
         assert sync.get("app", "team-a") == before
         applied = [line for line in sync.writes if "team-a" in line]
-        assert len(applied) == 2  # the first one finds that it is there
+        assert len(applied) == 1  # it is asked for first
 
 
 class TestDrift:

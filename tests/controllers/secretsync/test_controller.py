@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from prometheus_client import generate_latest
 
-from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded
-from hedgerow import View
+from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded, secret
+from hedgerow import Secret, View
 from hedgerow.controllers.secretsync.options import Options
 from hedgerow.controllers.secretsync.sharing import (
     FINALIZER,
@@ -20,6 +22,34 @@ from hedgerow.fields import managed
 from hedgerow.kube import errors
 
 pytestmark = pytest.mark.anyio
+
+
+def keep(sync: Syncing) -> None:
+    """Put a finalizer of one's own on a copy."""
+    meta = {"metadata": {"finalizers": ["tenant.example.com/mine"]}}
+    sync.server.merge(secret("app", "team-a"), meta, "tenant")
+
+
+def keep_and_delete(sync: Syncing) -> None:
+    keep(sync)
+    sync.delete("app", "team-a")
+
+
+def forge(sync: Syncing) -> None:
+    """Write what our manager writes on a copy, by its name, and a finalizer with it."""
+    copy = sync.get("app", "team-a")
+    assert copy is not None
+    del copy["metadata"]["managedFields"]
+    copy["metadata"]["finalizers"] = ["tenant.example.com/mine"]
+    sync.server.apply(copy, MANAGER, force=True)
+
+
+HOLDS: dict[str, Callable[[Syncing], None]] = {
+    "a finalizer on a copy": keep,
+    "a finalizer on a copy that was deleted": keep_and_delete,
+    "a finalizer in the name of our manager": forge,
+    "a namespace that is being deleted": lambda sync: sync.terminate("team-a"),
+}
 
 
 class TestCopies:
@@ -253,6 +283,15 @@ class TestSharedTarget:
         assert sync.get("db") is None
         assert sync.get("app", "team-a") is None
 
+    @pytest.mark.parametrize("type_", Secret.CREDENTIALS)
+    async def test_a_type_that_gives_somebodys_rights_is_not_copied(self, type_: str):
+        sync = Syncing()
+        sync.source("db", {"user": "one"}, annotations={TARGET_TYPE: type_})
+        await sync.settle()
+
+        assert sync.get("db", "team-a") is None
+        assert f"type {type_} gives somebody's rights" in sync.told("db")["Stalled"]
+
 
 class TestRemoval:
     async def test_a_source_goes_once_its_copies_are_gone(self):
@@ -283,6 +322,51 @@ class TestRemoval:
         assert not live["metadata"].get("labels")
         assert not live["metadata"].get("ownerReferences")
         assert sync.worlds[0].cache.child_store("Secret", "team-a").get(("team-a", "app")) is None
+
+    @pytest.mark.parametrize("restarted", [False, True])
+    @pytest.mark.parametrize("holds", list(HOLDS))
+    async def test_nothing_that_a_tenant_keeps_in_deletion_holds_a_source(self, holds, restarted):
+        sync = Syncing()
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        HOLDS[holds](sync)
+        sync.delete("app")
+        if restarted:
+            sync.restart()
+        await sync.settle()
+
+        assert sync.get("app") is None
+        assert sync.get("app", "team-a") is not None
+        assert sync.get("app", "team-b") is None
+
+    async def test_nor_if_another_source_of_it_cannot_be_read(self):
+        sync = Syncing("team-a")
+        sync.source("app", {"password": "one"})
+        sync.source("other", {"user": "two"}, target="app")
+        await sync.settle()
+        keep_and_delete(sync)
+        sync.source("other", {"user": "two"}, target="No Name")
+        sync.delete("app")
+        await sync.settle()
+
+        assert sync.get("app") is None
+        assert sync.get("app", "team-a") is not None
+
+    async def test_a_source_that_is_made_again_meanwhile_is_copied_once_that_is_gone(self):
+        sync = Syncing()
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        keep(sync)
+        sync.delete("app")
+        await sync.settle()
+        sync.source("app", {"password": "two"})
+        await sync.settle()
+        assert sync.data("app", "team-a") == {"password": coded("one")}
+        assert sync.data("app", "team-b") == {"password": coded("two")}
+
+        sync.server.merge(secret("app", "team-a"), {"metadata": {"finalizers": None}}, "tenant")
+        await sync.settle()
+        assert sync.data("app", "team-a") == {"password": coded("two")}
 
     @pytest.mark.parametrize("forced", [False, True])
     async def test_it_goes_as_well_while_the_operator_is_down(self, forced):

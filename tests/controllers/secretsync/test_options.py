@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from hedgerow import Secret
 from hedgerow.controllers.secretsync.controller import configured
 from hedgerow.controllers.secretsync.options import Options, selects
 from hedgerow.deploy.rights import Right, by_namespace, of_controllers
@@ -60,6 +61,7 @@ class TestReading:
             ({"skip": "a,-b"}, "no namespace's name"),
             ({"type": "a b"}, "no type of a Secret"),
             ({"type": "a,metadata.name=b"}, "no type of a Secret"),
+            *(({"type": type_}, "gives somebody's rights") for type_ in Secret.CREDENTIALS),
             ({"blind": "true", "interval": "1s"}, "no interval from 10s to 24h"),
             ({"blind": "true", "interval": "often"}, "no interval from 10s to 24h"),
         ],

@@ -59,6 +59,24 @@ class TestWhatIsNotKnown:
         assert sync.get("app") is None
         assert sync.data("app", "team-a") == {"theirs": coded("kept")}
 
+    @pytest.mark.parametrize("restarted", [False, True])
+    async def test_but_not_if_that_copy_is_being_deleted(self, restarted):
+        sync = Syncing("team-a", budget=lambda: Budget(2 * MIB))
+        sync.source("app", {"password": "one"})
+        await sync.settle()
+        sync.put("app", "team-a", {f"key{n}": "x" * 100 for n in range(4000)})
+        finalizers = {"metadata": {"finalizers": ["tenant.example.com/mine"]}}
+        sync.server.merge(secret("app", "team-a"), finalizers, "tenant")
+        await sync.settle()
+        sync.delete("app")
+        sync.delete("app", "team-a")
+        if restarted:
+            sync.restart()
+        await sync.settle()
+
+        assert sync.get("app") is None
+        assert sync.get("app", "team-a") is not None
+
 
 class TestWhatACopySaysOfItself:
     @pytest.mark.parametrize("emptied", [False, True])

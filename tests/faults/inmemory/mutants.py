@@ -43,7 +43,7 @@ MUTANTS = (
     Mutant(
         "an adopted object is never read again",
         "hedgerow.runtime.reconciler",
-        "recheck = RECHECK_NAME if to_read_again else None",
+        "recheck = current_pass.state.recheck_in(now) if to_read_again else None",
         "recheck = None",
         "bluegreen-names: refused with 503 at Lease write 6",
     ),

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from hedgerow.objects import digest, metadata
+from hedgerow.objects import annotation, digest, metadata
 from hedgerow.plan.oversized import Family, oversize_of
+from hedgerow.runtime.cache import budget
 from hedgerow.runtime.cache.budget import (
     RESERVE,
     UNLIMITED,
@@ -68,6 +69,58 @@ class TestLimit:
         assert most_for_caches(None) == UNLIMITED
 
 
+class Odd(type):
+    """The class of objects with an annotation, as if no strict decoder could read these."""
+
+    def __instancecheck__(cls, obj: Any) -> bool:
+        return annotation(obj, "odd") == "yes"
+
+
+class TestUndecodable:
+    """What is left of an object whose JSON no strict decoder reads is no ground for a write."""
+
+    @pytest.fixture(autouse=True)
+    def oddity(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(budget, "Salvaged", Odd("Salvaged", (), {}))
+
+    def spoil(self, world: World, kind: str, name: str, odd: str = "yes") -> None:
+        world.edit(kind, name, {"metadata": {"annotations": {"odd": odd}}})
+
+    @pytest.mark.parametrize(("kind", "name"), [("BlueGreen", "demo"), ("Deployment", BLUE)])
+    async def test_its_resource_is_stalled_alone_until_it_can_be_read(self, kind, name):
+        world = World(budget=bounded())
+        world.apply()
+        world.apply("other")
+        await world.settle()
+        self.spoil(world, kind, name)
+        world.apply("other", routeTo="Green")
+        await world.settle()
+
+        assert world.condition("Stalled") == "True/Undecodable"
+        assert world.condition("Stalled", "other") == ""
+        assert world.selected("other") == "Green"
+        assert budget_of(world).reduced["undecodable"] == 1
+        told = [entry for entry in world.logs.entries if entry["event"].endswith("be decoded")]
+        assert [entry["object"] for entry in told] == [f"default/{name}"]
+
+        self.spoil(world, kind, name, "no")
+        await world.settle()
+        assert world.condition("Stalled") == ""
+        assert budget_of(world).reduced["undecodable"] == 0
+
+    async def test_an_undecodable_child_is_not_read_again_by_each_pass(self):
+        world = World(budget=bounded())
+        world.apply()
+        await world.settle()
+        self.spoil(world, "Deployment", BLUE)
+        await world.settle()
+        before = len(world.cluster.sent)
+        world.apply(routeTo="Green")
+        await world.settle()
+
+        assert [sent for sent in world.cluster.sent[before:] if sent.verb == "read"] == []
+
+
 class TestOneObject:
     async def test_one_that_is_too_large_is_stalled_with_its_size_and_the_bound(self):
         world = World(budget=bounded(bound=200_000))
@@ -84,7 +137,7 @@ class TestOneObject:
         assert message.startswith("BlueGreen/demo is too large: it takes about 1.")
         assert "0.2 MiB is the most for one object" in message
         assert world.the("Deployment", BLUE)["spec"] == before["spec"]
-        assert budget_of(world).reduced == {"object": 1, "sum": 0}
+        assert budget_of(world).reduced == {"object": 1, "sum": 0, "undecodable": 0}
 
     async def test_another_resource_goes_on(self):
         world = World(budget=bounded(bound=200_000))
@@ -112,7 +165,7 @@ class TestOneObject:
         assert world.condition("Stalled") == ""
         (container,) = world.the("Deployment", BLUE)["spec"]["template"]["spec"]["containers"]
         assert len(container["env"]) == SMALL
-        assert budget_of(world).reduced == {"object": 0, "sum": 0}
+        assert budget_of(world).reduced == {"object": 0, "sum": 0, "undecodable": 0}
 
     async def test_nothing_is_written_while_nothing_changes(self):
         world = World(budget=bounded(bound=200_000))
@@ -153,7 +206,7 @@ class TestOneObject:
 
         assert self.declared(world) == SMALL + 1
         assert world.condition("Stalled") == ""
-        assert budget_of(world).reduced == {"object": 1, "sum": 0}
+        assert budget_of(world).reduced == {"object": 1, "sum": 0, "undecodable": 0}
         assert budget_of(world).weight < 200_000
         before = world.writes
         await world.settle()
@@ -192,7 +245,7 @@ class TestOneObject:
 
         assert self.declared(world) == SMALL
         assert world.condition("Stalled") == ""
-        assert budget_of(world).reduced == {"object": 0, "sum": 0}
+        assert budget_of(world).reduced == {"object": 0, "sum": 0, "undecodable": 0}
 
     async def test_it_is_logged_once(self):
         world = World(budget=bounded(bound=200_000))

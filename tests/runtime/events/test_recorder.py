@@ -11,15 +11,28 @@ from hedgerow.contract import Notice
 from hedgerow.kube import errors
 from hedgerow.objects import ObjectRef
 from hedgerow.runtime.events import recorder as module
-from hedgerow.runtime.events.recorder import LONGEST_NOTE, Allowance, Recorder, event_name
+from hedgerow.runtime.events.recorder import (
+    BURST,
+    LONGEST_NOTE,
+    Limits,
+    PutOff,
+    Recorder,
+    event_name,
+)
+from hedgerow.runtime.namespaces import NAMESPACES
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.bluegreen import BlueGreen
 from runtime.world import ModelClock
+from support.foreign import POISON
 
 pytestmark = pytest.mark.anyio
 
 DEMO = ObjectRef(BlueGreen.api, "default", "demo", "u")
 NOTICE = Notice("FieldConflict", "somebody holds it", "Warning")
+
+
+def warning(number: int) -> Notice:
+    return Notice("R", f"note {number}", "Warning")
 
 
 @pytest.fixture
@@ -113,8 +126,8 @@ class TestPublishing:
         assert [event["reason"] for event in events(world.server)] == ["FieldConflict"]
 
     async def test_of_many_normal_events_at_once_most_are_left_out(self, world):
-        allowance = Allowance(world.clock, burst=3)
-        recorder = Recorder(cast("Any", world.cluster), world.clock, "m", allowance)
+        limits = Limits(world.clock, normal=3)
+        recorder = Recorder(cast("Any", world.cluster), world.clock, "m", limits)
         for number in range(10):
             await recorder.publish(DEMO, Notice("Created", str(number)), "1")
         assert len(events(world.server)) == 3
@@ -123,6 +136,51 @@ class TestPublishing:
         for number in range(10, 20):
             await recorder.publish(DEMO, Notice("Created", str(number)), "1")
         assert len(events(world.server)) == 5
+
+    async def test_of_many_warnings_of_a_namespace_some_are_put_off(self, world, recorder):
+        answers = [await recorder.publish(DEMO, warning(number), "1") for number in range(30)]
+
+        assert answers[:BURST] == [None] * BURST
+        assert [type(error) for error in answers[BURST:]] == [PutOff] * 5
+        assert len(events(world.server)) == BURST
+
+        world.server.now += 2
+        answers = [await recorder.publish(DEMO, warning(number), "1") for number in range(30)]
+        assert [number for number, error in enumerate(answers) if error] == [27, 28, 29]
+
+    @pytest.mark.parametrize(
+        "elsewhere",
+        [
+            ObjectRef(BlueGreen.api, "other", "demo", "v"),
+            ObjectRef(NAMESPACES, "", "other", "v"),
+        ],
+    )
+    async def test_a_storm_in_one_namespace_takes_nothing_from_another(
+        self, world, recorder, elsewhere
+    ):
+        for number in range(1000):
+            await recorder.publish(DEMO, warning(number), "1")
+
+        assert await recorder.publish(elsewhere, warning(0), "1") is None
+        assert len(world.cluster.writes) == BURST + 1
+
+    async def test_of_several_controllers_all_share_what_is_allowed(self, world):
+        limits = Limits(world.clock)
+        two = [Recorder(cast("Any", world.cluster), world.clock, m, limits) for m in ("a", "b")]
+        for number in range(BURST):
+            await two[number % 2].publish(DEMO, warning(number), "1")
+
+        assert isinstance(await two[0].publish(DEMO, warning(BURST), "1"), PutOff)
+
+    async def test_the_namespaces_that_are_remembered_are_bounded(self, world, monkeypatch):
+        monkeypatch.setattr(module, "NAMESPACES", 2)
+        limits = Limits(world.clock)
+        for number in range(BURST):
+            assert limits.take_warning("a")
+            assert limits.take_warning(f"b{number}")
+
+        assert len(limits._warnings) == 2
+        assert not limits.take_warning("a")
 
     async def test_events_of_cluster_scoped_resources_are_in_default(self, world, recorder):
         await recorder.publish(ObjectRef(BlueGreen.api, "", "demo", "u"), NOTICE, "1")
@@ -139,6 +197,12 @@ class TestPublishing:
         (event,) = events(world.server)
         size = len(event["note"].encode())
         assert LONGEST_NOTE - 4 < size <= LONGEST_NOTE
+
+    async def test_a_note_is_printable_as_kubectl_prints_it_as_it_is(self, world, recorder):
+        await recorder.publish(DEMO, Notice("R", POISON * 20, "Warning"), "1")
+
+        (event,) = events(world.server)
+        assert event["note"].isprintable()
 
     async def test_what_is_remembered_is_bounded(self, world, recorder, monkeypatch):
         monkeypatch.setattr(module, "REMEMBERED", 3)

@@ -12,7 +12,7 @@ from hedgerow.cli import targets, transfers
 from hedgerow.cli.adopt.plan import Adoption, AdoptRequest, Target, adopt, left_over
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.owners.report import printable
+from hedgerow.cli.output import echo, echo_lines
 from hedgerow.cli.owners.selection import contested_in
 from hedgerow.cli.program import field_manager, program_name
 from hedgerow.cli.targets import Given, Instance, Namespace, Place, say
@@ -23,6 +23,7 @@ from hedgerow.kube.retry import Timing, backoff
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, identity, metadata
 from hedgerow.plan.transfers import Refusal, changes
+from hedgerow.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -130,7 +131,7 @@ def adopt_command(
     try:
         anyio.run(carry_out)
     except Refusal as refusal:
-        say(printable(str(refusal)))
+        say(str(refusal))
         raise typer.Exit(Exit.FAILED) from None
 
 
@@ -240,11 +241,11 @@ async def _applied(task: _Task, body: Object, endpoint: str) -> Object:
 
 def _tell(task: _Task, live: Object, plan: Adoption, output: str, *, dry_run: bool) -> None:
     if output == "json":
-        typer.echo(transfers.listed(live, plan.moves, dry_run=dry_run))
+        echo_lines(transfers.listed(live, plan.moves, dry_run=dry_run))
         return
-    typer.echo(transfers.table(plan.moves))
+    echo_lines(transfers.table(plan.moves))
     for line in _notes(task, plan, dry_run=dry_run):
-        typer.echo(line)
+        echo(line)
 
 
 def _notes(task: _Task, plan: Adoption, *, dry_run: bool) -> list[str]:

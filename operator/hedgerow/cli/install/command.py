@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import typer
-from rich.console import Console
 
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions
 from hedgerow.cli.install.definitions import Change, field_manager
+from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import program_name, registry, say
 from hedgerow.manifest import to_yaml
 from hedgerow.settings import Settings
+from hedgerow.terminal import Terminal, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
 
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import CustomResource
@@ -128,14 +131,14 @@ async def run_install(
     out: Console | None = None,
 ) -> int:
     """Install and print what changed; return the exit code. Raises InstallError and KubeError."""
-    aside = Console(stderr=True)
-    shown = aside if dry_run else out or Console()
+    aside = Terminal(stderr=True)
+    shown = aside if dry_run else out or Terminal()
     with aside.status("applying the definitions and waiting until they are served"):
         changes = await definitions.install(
             cluster, resources, plain=plain, dry_run=dry_run, program=program_name()
         )
     if dry_run:
-        typer.echo(to_yaml(*(change.definition for change in changes)), nl=False)
+        echo_lines(to_yaml(*(change.definition for change in changes)), nl=False)
     for change in changes:
         _say(shown, *told(change, plain=plain, dry_run=dry_run))
     return Exit.CONFLICT if any(change.conflicts for change in changes) else Exit.DONE
@@ -149,11 +152,11 @@ async def run_uninstall(
     out: Console | None = None,
 ) -> int:
     """Uninstall and print what changed; return the exit code. Raises InstallError and KubeError."""
-    with Console(stderr=True).status("deleting the definitions and waiting until they are gone"):
+    with Terminal(stderr=True).status("deleting the definitions and waiting until they are gone"):
         changes = await definitions.uninstall(
             cluster, resources, delete_resources=delete_resources, program=program_name()
         )
-    _say(out or Console(), *(str(change) for change in changes))
+    _say(out or Terminal(), *(str(change) for change in changes))
     return Exit.DONE
 
 
@@ -174,4 +177,4 @@ def told(change: Change, *, plain: bool, dry_run: bool = False) -> Iterable[str]
 
 def _say(console: Console, *lines: str) -> None:
     for line in lines:
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+        console.print(one_line(line), soft_wrap=True)

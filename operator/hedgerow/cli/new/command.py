@@ -12,6 +12,7 @@ import typer
 
 from hedgerow.cli.new import names
 from hedgerow.cli.new.scaffold import Operator, files
+from hedgerow.cli.output import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +73,7 @@ def new_command(
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
     (folder / INSTALL).write_text(_manifests(operator, folder), encoding="utf-8")
-    typer.echo(
+    echo(
         f"{folder}: an operator for {operator.kind} ({operator.group}/v1); next:"
         f" cd {folder} && pip install --editable '.[dev]' && task"
     )

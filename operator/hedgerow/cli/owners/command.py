@@ -9,13 +9,14 @@ import typer
 
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
+from hedgerow.cli.output import echo_lines
 from hedgerow.cli.owners import selection
 from hedgerow.cli.owners.disputes import Disputes
 from hedgerow.cli.program import program_name, registry, say
 from hedgerow.cli.targets import found_kind
 from hedgerow.fields.owners import owners
 from hedgerow.kube.errors import Forbidden, Missing
-from hedgerow.objects import ObjectRef, annotation, controller_of, metadata
+from hedgerow.objects import ObjectRef, Salvaged, annotation, controller_of, metadata
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.clock import SystemClock
 
@@ -116,6 +117,11 @@ async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Objec
         where = f" in namespace {place}; name another with -n" if place else ""
         say(f"{api.kind}/{name} does not exist{where}")
         raise typer.Exit(Exit.FAILED)
+    if isinstance(live, Salvaged):
+        say(
+            f"{api.kind}/{name} cannot be read exactly: what is not JSON in it, or nested too deep,"
+            " is left out or replaced, most likely in metadata.managedFields"
+        )
     return live
 
 
@@ -193,7 +199,7 @@ def _print(
         from hedgerow.cli.owners import listing as owners_list
 
         listed = owners_list.listed(live, chosen, disputes)
-        typer.echo(getattr(owners_list, output)(listed), nl=False)
+        echo_lines(getattr(owners_list, output)(listed), nl=False)
         return
     from hedgerow.cli.owners.report import page
 
@@ -207,4 +213,4 @@ def _print(
     from hedgerow.cli.owners import page_svg as owners_svg
 
     draw = owners_svg.draw if output == "svg" else owners_html.draw
-    typer.echo(draw(told), nl=False)
+    echo_lines(draw(told), nl=False)

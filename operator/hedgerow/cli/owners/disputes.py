@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.cli.program import program_name
-from hedgerow.fields.redaction import printable
 from hedgerow.plan.conflict_reports import sentence
+from hedgerow.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from hedgerow.cli.owners.disputes import NO_DISPUTES
 from hedgerow.cli.times import utc
-from hedgerow.fields.redaction import printable, worded
+from hedgerow.fields.redaction import worded
 from hedgerow.objects import metadata
+from hedgerow.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

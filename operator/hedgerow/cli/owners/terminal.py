@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from hedgerow.cli.owners.report import CONTESTED, UNOWNED
 from hedgerow.cli.widths import ENDLESS, is_limited
+from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from rich.console import Console
 
     from hedgerow.cli.owners.report import Holding, Page, Row
 
@@ -29,7 +31,7 @@ _SHORTEST = 12
 
 def show(page: Page, console: Console | None = None) -> None:
     """Print a page; lines are cut to the terminal's width, if there is a terminal."""
-    out = console or Console(width=None if is_limited() else ENDLESS)
+    out = console or Terminal(width=None if is_limited() else ENDLESS)
     colours = dict(zip(page.managers, _COLOURS * len(page.managers), strict=False))
     out.print(Text.assemble((page.title, "bold"), "  ", (page.facts, "dim")), soft_wrap=True)
     if page.rows:

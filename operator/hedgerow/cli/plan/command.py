@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import anyio
 import structlog
 import typer
-from rich.console import Console
 
 from hedgerow.cli import broken_pipes
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
+from hedgerow.cli.output import echo_lines
 from hedgerow.cli.plan.files import (
     Declared,
     OtherObject,
@@ -29,6 +29,7 @@ from hedgerow.cli.program import installation, program_name, say
 from hedgerow.kube.errors import Missing
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
+from hedgerow.terminal import Terminal, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -174,18 +175,18 @@ class _PlanRequest:
         """Return the forecasts. Raises PlanError and KubeError."""
         async with connected(kubeconfig, context, "plan") as cluster:
             planner = Planner(cluster, SystemClock(), self._installation, self._applier)
-            with _quiet(), Console(stderr=True).status("reading") as progress:
+            with _quiet(), Terminal(stderr=True).status("reading") as progress:
                 if self._files:
                     return await self._of_files(planner, progress)
                 place = self._namespace or cluster.namespace
-                progress.update(f"planning {', '.join(self._names)}")
+                progress.update(one_line(f"planning {', '.join(self._names)}"))
                 return [f for name in self._names for f in await _named(planner, name, place)]
 
     async def _of_files(self, planner: Planner, progress: Status) -> list[Forecast]:
         wanted = self._declared(planner.cluster.namespace)
         forecasts: list[Forecast] = []
         for number, (found, coming) in enumerate(wanted, 1):
-            progress.update(f"planning {found.title}, {number} of {len(wanted)}")
+            progress.update(one_line(f"planning {found.title}, {number} of {len(wanted)}"))
             forecasts.append(
                 await planner.of_manifest(found.controller, found.manifest, coming=coming)
             )
@@ -262,7 +263,7 @@ def _print(forecasts: Sequence[Forecast], output: str) -> None:
     if output == "json":
         from hedgerow.cli.plan.listing import listed
 
-        typer.echo(listed(forecasts), nl=False)
+        echo_lines(listed(forecasts), nl=False)
         return
     from hedgerow.cli.plan.terminal import show
 

@@ -6,7 +6,6 @@ Lists whose keys are unknown from managed fields are taken as atomic.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.fields import ownership
@@ -22,6 +21,7 @@ from hedgerow.fields.paths import (
     coin,
     is_list,
     is_map,
+    parse,
     shapes,
 )
 from hedgerow.fields.sets import FieldPath, cut, subtree
@@ -228,4 +228,5 @@ def _planted(tree: Tree, places: Mapping[FieldPath, Any]) -> Tree:
 
 def _keys(step: str) -> Any:
     """Return a list item with only its keys."""
-    return json.loads(step[2:]) if step.startswith("k:") else {}
+    read = parse(step)
+    return dict(zip(read.names, read.values, strict=True)) if read.kind == "k" else {}

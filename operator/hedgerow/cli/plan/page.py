@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from hedgerow.cli.owners.report import age, printable, worded
+from hedgerow.cli.owners.report import age, worded
 from hedgerow.cli.plan import client_side_apply
 from hedgerow.cli.plan.forecast import PLACEHOLDER
 from hedgerow.cli.program import program_name
@@ -15,6 +15,7 @@ from hedgerow.fields.paths import is_map
 from hedgerow.plan.conflict_reports import values
 from hedgerow.plan.remedies import overview, remedies
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
+from hedgerow.texts import printable
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from hedgerow.cli.program import program_name
 from hedgerow.fields.diff import difference
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import (
-    NORMAL_FORM_ANNOTATION,
     Installation,
     ObjectRef,
     annotation,
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 
 _COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 """The copy of the last manifest that client-side apply keeps, or the server for it."""
-_MARK = ("f:metadata", "f:annotations", f"f:{NORMAL_FORM_ANNOTATION}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +178,7 @@ class Planner:
             ref,
             controller.name,
             self.installation.field_manager(controller.name),
-            (self._own(ref, stored, submitted), *_children(stage)),
+            (self._own(ref, stored, submitted), *_written(stage)),
             contested=tuple(map(Held.of, after.contested)),
             claims=tuple(_claims(stage)),
             yields=tuple(yielded(observation.plan_input, observation.desired))
@@ -226,17 +224,6 @@ def _judged(
         return replace(submitted, warnings=tuple(answer.get("warnings", ())))
     target = f"{api.kind}/{metadata(submitted.live)['name']}"
     return Submitted(None, refusals=(Refusal(target, answer["status"]["message"]),))
-
-
-def _children(stage: Stage) -> list[ObjectForecast]:
-    known = stage.uid != PLACEHOLDER
-    return [found if known else _unmarked(found) for found in _written(stage)]
-
-
-def _unmarked(found: ObjectForecast) -> ObjectForecast:
-    """Return the forecast with the mark hidden that depends on the still unknown uid."""
-    lines = (replace(ln, new=PLACEHOLDER) if ln.field_path == _MARK else ln for ln in found.lines)
-    return replace(found, lines=tuple(lines))
 
 
 def _written(stage: Stage) -> list[ObjectForecast]:

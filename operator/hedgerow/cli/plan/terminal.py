@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.text import Text
 
 from hedgerow.cli.plan.page import sections, summary, title
 from hedgerow.cli.widths import is_limited
+from hedgerow.terminal import Terminal, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
+
+    from rich.console import Console
 
     from hedgerow.cli.plan.forecast import Forecast
     from hedgerow.cli.plan.page import Section
@@ -32,11 +34,11 @@ _GAP = 2
 def show(forecasts: Sequence[Forecast], now: datetime, console: Console | None = None) -> None:
     """Print forecasts; long lines are wrapped, never cut."""
     piped = None if is_limited() else _PIPED
-    out = console or Console(width=piped, highlight=False)
+    out = console or Terminal(width=piped)
     for forecast in forecasts:
         told = list(sections(forecast, now))
         heading = f"  controller {forecast.controller}, field manager {forecast.field_manager}"
-        out.print(Text.assemble((title(forecast), "bold"), (heading, "dim")))
+        out.print(Text.assemble(one_line(title(forecast), "bold"), (heading, "dim")))
         for section in told:
             out.print()
             _print(out, section)
@@ -45,9 +47,12 @@ def show(forecasts: Sequence[Forecast], now: datetime, console: Console | None =
 
 
 def _print(out: Console, section: Section) -> None:
-    _say(out, Text(section.title, _STYLES[section.tone]))
+    _say(out, one_line(section.title, _STYLES[section.tone]))
     wide = out.width >= _NARROW and any(row.holder for row in section.rows)
-    rows = [(Text(row.text, _STYLES[row.tone]), Text(row.holder, "cyan")) for row in section.rows]
+    rows = [
+        (one_line(row.text, _STYLES[row.tone]), one_line(row.holder, "cyan"))
+        for row in section.rows
+    ]
     right = max((holder.cell_len for _, holder in rows), default=0) + _GAP if wide else 0
     left = out.width - _MARGIN - right
     column = min(max((text.cell_len for text, holder in rows if holder), default=0), left)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from hedgerow.cli import targets, transfers
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.owners.report import printable
+from hedgerow.cli.output import echo, echo_lines
 from hedgerow.cli.program import field_manager, installation, program_name, registry
 from hedgerow.cli.release.plan import Release, given_up, left_over, release
 from hedgerow.cli.targets import Instance, Namespace, Place, say
@@ -26,6 +26,7 @@ from hedgerow.objects import metadata
 from hedgerow.plan.transfers import Change, Refusal, changes
 from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow.settings import SYSTEM_NAMESPACE, Settings
+from hedgerow.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -204,7 +205,7 @@ def release_command(
     try:
         anyio.run(carry_out)
     except Refusal as refusal:
-        say(printable(str(refusal)))
+        say(str(refusal))
         raise typer.Exit(Exit.FAILED) from None
 
 
@@ -267,7 +268,7 @@ async def _refuse_losses(task: _Task) -> None:
         f"{task.place}: nobody but {task.managing.manager} holds {transfers.counted(sole)} of these"
     )
     for line in lines or [kept]:
-        typer.echo(f"  {printable(line)}", err=True)
+        echo(f"  {line}", err=True)
     say("name who is to hold them with --to, or fewer fields with --field; nothing was changed")
     raise typer.Exit(Exit.CONFLICT)
 
@@ -380,14 +381,14 @@ def _tell(task: _Task, output: str, *, dry_run: bool, lost: bool) -> None:
         field_policy = (
             {"resource": owner, "yield": task.found.field_policy} if task.found.field_policy else {}
         )
-        typer.echo(transfers.listed(task.live, task.found.moves, dry_run=dry_run, **field_policy))
+        echo_lines(transfers.listed(task.live, task.found.moves, dry_run=dry_run, **field_policy))
         return
     if task.found.moves:
-        typer.echo(transfers.table(task.found.moves))
+        echo_lines(transfers.table(task.found.moves))
     if task.found.field_policy:
         verb = "would be told" if dry_run else "is told"
-        typer.echo(f"{owner} {verb} to yield: {printable(task.found.field_policy)}")
+        echo(f"{owner} {verb} to yield: {printable(task.found.field_policy)}")
     if not dry_run:
         count = transfers.counted(task.found.moves)
         end = "" if lost else ", no value changed"
-        typer.echo(f"{task.place}: {task.managing.manager} let go of {count}{end}")
+        echo(f"{task.place}: {task.managing.manager} let go of {count}{end}")

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from hedgerow.cli.output import echo, echo_lines
 from hedgerow.cli.program import program_name
 from hedgerow.cli.schedule.explain import explain_command
 from hedgerow.cli.times import local, moment, utc
 from hedgerow.cli.widths import ENDLESS, is_limited
 from hedgerow.controllers.cronjob import schedule as cron
+from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -137,15 +139,15 @@ def next_command(
     if output is Output.JSON:
         from pydantic_core import to_json  # noqa: PLC0415 - not needed for the table
 
-        typer.echo(to_json([row.as_json() for row in rows], indent=2))
+        echo_lines(to_json([row.as_json() for row in rows], indent=2).decode())
     elif rows:
         _show(rows, found.zone)
     if len(rows) < count and output is Output.TABLE:
         last = rows[-1].start if rows else begin
-        typer.echo(f"No {'further ' if rows else ''}start within five years of {utc(last)}.")
+        echo(f"No {'further ' if rows else ''}start within five years of {utc(last)}.")
     if isinstance(found, cron.Every) and output is Output.TABLE:
         begun = "now" if since is None else "--from"
-        typer.echo(
+        echo(
             f"Counted from {begun}; in a cluster @every counts from the creation of the CronJob:"
             f" `{program_name()} schedule explain -f` tells."
         )
@@ -201,10 +203,9 @@ def _now() -> datetime:
 
 
 def _show(rows: Sequence[Coming], zone: tzinfo) -> None:
-    from rich.console import Console  # noqa: PLC0415 - not needed for JSON
     from rich.table import Table  # noqa: PLC0415
 
-    console = Console(width=None if is_limited() else ENDLESS, highlight=False, markup=False)
+    console = Terminal(width=None if is_limited() else ENDLESS)
     table = Table(box=None)
     for title in (f"local ({zone})", "UTC", "in"):
         table.add_column(title, no_wrap=True)

@@ -13,6 +13,7 @@ import typer
 
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
+from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import say
 from hedgerow.cli.schedule.documents import LARGEST, DocumentError, read
 from hedgerow.cli.schedule.explained import Explained, as_json, show
@@ -157,7 +158,7 @@ def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, 
         _explained(doc, doc.resource, asked, now) for doc in documents if doc.resource is not None
     ]
     if output == "json":
-        typer.echo(as_json(explained))
+        echo_lines(as_json(explained))
     else:
         show(explained)
 
@@ -180,7 +181,7 @@ def _windows(
 
     found = anyio.run(carry_out)
     if output == "json":
-        typer.echo(windows.as_json(found))
+        echo_lines(windows.as_json(found))
     else:
         windows.show(found, now)
 
@@ -202,9 +203,9 @@ def _documents(filename: str) -> Iterable[Document]:
     if len(others) == len(documents):
         problems = [f"there is no CronJob of {CronJob.api.group_version} in it"]
     for document in others:
-        _aside(f"{filename}: {document.title} is skipped: {document.skipped}")
+        say(f"{filename}: {document.title} is skipped: {document.skipped}")
     for problem in problems:
-        _aside(f"{filename}: {problem}")
+        say(f"{filename}: {problem}")
     if problems:
         raise typer.Exit(Exit.USAGE)
     return documents
@@ -215,11 +216,6 @@ def _text(filename: str) -> str:
         return sys.stdin.buffer.read(4 * LARGEST).decode()
     with Path(filename).open("rb") as file:
         return file.read(4 * LARGEST).decode()
-
-
-def _aside(line: str) -> None:
-    shown = "".join(letter if letter.isprintable() else "?" for letter in line)
-    say(shown)
 
 
 def _interval(text: str, zone: tzinfo) -> tuple[datetime, datetime]:

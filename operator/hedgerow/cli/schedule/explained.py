@@ -8,11 +8,11 @@ from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
-from rich.console import Console
 from rich.table import Table
 
 from hedgerow.cli.schedule.fates import Happens
 from hedgerow.cli.times import local, utc
+from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -62,7 +62,7 @@ def as_json(explained: Iterable[Explained]) -> str:
 
 def show(explained: Iterable[Explained]) -> None:
     """Print a table for each CronJob, with the question before it and a summary after it."""
-    console = Console(highlight=False, markup=False)
+    console = Terminal()
     if not console.is_terminal:
         console.width = PIPED
     for number, each in enumerate(explained):

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from pydantic_core import to_json
-from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.owners.report import printable
 from hedgerow.cli.program import program_name, say
 from hedgerow.cli.targets import located, parted, read
 from hedgerow.cli.times import local, moment, utc
@@ -22,12 +20,16 @@ from hedgerow.contract import Observed
 from hedgerow.controllers.scaler import controller as scaler
 from hedgerow.controllers.scaler.windows import ASKED, AnnotationsError
 from hedgerow.plan.installations import installation_of
+from hedgerow.terminal import Terminal
+from hedgerow.texts import printable
 from hedgerow_schemas.base import View
 from hedgerow_schemas.builtin import Deployment, HorizontalPodAutoscaler, StatefulSet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, tzinfo
+
+    from rich.console import Console
 
     from hedgerow.controllers.scaler.controller import Target
     from hedgerow.controllers.scaler.windows import Phase
@@ -144,7 +146,7 @@ def as_json(found: Explained) -> str:
 
 def show(found: Explained, now: datetime) -> None:
     """Print the phases as a table, with the field before it and who holds that."""
-    console = Console(width=None if is_limited() else ENDLESS, highlight=False, markup=False)
+    console = Terminal(width=None if is_limited() else ENDLESS)
     target = found.target
     console.print(
         f"{found.object}: windows in {found.zone}, which set {_field(found)}", soft_wrap=True

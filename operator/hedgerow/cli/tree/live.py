@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
-import typer
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
 from hedgerow.cli import broken_pipes
 from hedgerow.cli.interrupts import until_signal
-from hedgerow.cli.owners.report import printable
+from hedgerow.cli.output import echo, echo_lines
 from hedgerow.cli.program import program_name, say
 from hedgerow.cli.tree.diff import tree_changes
 from hedgerow.cli.tree.listing import listed, text
@@ -22,6 +21,8 @@ from hedgerow.cli.tree.page import sections
 from hedgerow.cli.tree.terminal import lines
 from hedgerow.cli.widths import ENDLESS, is_limited
 from hedgerow.runtime.clock import SystemClock
+from hedgerow.terminal import Terminal
+from hedgerow.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -77,7 +78,7 @@ async def _draw(watched: WatchedTrees, drawing: Drawing) -> None:
 def drawing(output: str, clock: Clock | None = None) -> Generator[Drawing]:
     """Yield the way to show changes: JSON lines, one redrawn picture, or appended lines."""
     clock = clock or SystemClock()
-    console = Console(highlight=False)
+    console = Terminal()
     if output == "json":
         yield Streamed()
     elif sys.stdout.isatty() and not console.is_dumb_terminal:
@@ -130,11 +131,11 @@ class Appended:
         """Print what is new since the last time."""
         if self._last is None:
             for line in pictured(trees, self._clock, ENDLESS):
-                typer.echo(line.plain)
+                echo(line.plain)
         else:
             at = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
             for new in tree_changes(self._last, trees, program_name()):
-                typer.echo(printable(f"{at} {new.namespace} {new.object}: {new.words}"))
+                echo(printable(f"{at} {new.namespace} {new.object}: {new.words}"))
         for line in left_out({k: why for k, why in unread.items() if k not in self._unread}):
             say(line)
         self._last, self._unread = trees, unread
@@ -152,7 +153,7 @@ class Streamed:
         """Print a line unless it equals the last one."""
         line = text(listed(trees, unread), line=True)
         if line != self._last:
-            typer.echo(line, nl=False)
+            echo_lines(line, nl=False)
         self._last = line
 
 
@@ -162,9 +163,9 @@ def print_once(trees: Sequence[TreeNode], unread: Mapping[str, str], output: str
     Kinds that could not be read are reported on standard error.
     """
     if output == "json":
-        typer.echo(text(listed(trees, unread)), nl=False)
+        echo_lines(text(listed(trees, unread)), nl=False)
         return
-    console = Console(width=None if is_limited() else ENDLESS, highlight=False)
+    console = Terminal(width=None if is_limited() else ENDLESS)
     for line in pictured(trees, SystemClock(), console.width) if trees else ():
         console.print(line, soft_wrap=True)
     if not trees:

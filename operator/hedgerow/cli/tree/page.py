@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from hedgerow.cli.owners.report import age, printable
+from hedgerow.cli.owners.report import age
 from hedgerow.cli.program import program_name
 from hedgerow.plan.conflict_reports import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
+from hedgerow.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -280,8 +280,9 @@ class _TreeBuilder:
         for condition in unmet:
             told = condition.message.partition(UNMATCHED)[0]
             for kind, name, after in _MENTION.findall(told):
-                reason = "NameTaken" if after else condition.reason
-                spoken.setdefault(f"{kind}/{name}", reason)
+                if name:
+                    reason = "NameTaken" if after else condition.reason
+                    spoken.setdefault(f"{kind}/{name}", reason)
         for ref in self._contested:
             spoken.setdefault(ref, "FieldConflict")
         for ref, reason in spoken.items():
@@ -302,8 +303,8 @@ def _says(resource: Object) -> View:
     return View({"status": said(resource, custom=False).wire()})
 
 
-_MENTION: Final = re.compile(rf"\b([A-Z][A-Za-z]+)/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)( {_TAKEN})?")
-"""A child in a message, and the words that follow if its name is taken."""
+_MENTION: Final = re.compile(rf"(\w++)(?:/([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)( {_TAKEN})?)?")
+"""A word of a message; of a child also its name, and the words that say that it is taken."""
 
 
 def last_change(live: Object) -> Holder | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
 from rich.text import Text
 
 from hedgerow.cli.widths import ENDLESS
+from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -139,7 +139,7 @@ def _wrapped(text: Text, width: int, *, hanging: int = 0) -> list[Text]:
     """Return a text broken at blanks, or in words that are too long; later lines are indented."""
     if text.cell_len <= width:
         return [text]
-    found = list(text.wrap(Console(width=ENDLESS), width - hanging))
+    found = list(text.wrap(Terminal(width=ENDLESS), width - hanging))
     for part in found:
         part.rstrip()
     return found

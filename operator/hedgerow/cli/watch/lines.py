@@ -10,8 +10,8 @@ from pydantic_core import to_json
 
 from hedgerow.cli.times import utc
 from hedgerow.cli.watch.memory import kept_phase
-from hedgerow.fields.redaction import printable
 from hedgerow.objects import metadata
+from hedgerow.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

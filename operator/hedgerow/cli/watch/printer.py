@@ -5,8 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-import typer
-
+from hedgerow.cli.output import echo
 from hedgerow.cli.program import say
 from hedgerow.cli.watch.changes import changes
 from hedgerow.kube.errors import Throttled, Unavailable
@@ -51,7 +50,7 @@ class Printer:
         self._tell_if_full()
         if self._tells:
             found = self._changes(notice)
-            typer.echo(self._lines.notice(notice, found, self._clock.now()))
+            echo(self._lines.notice(notice, found, self._clock.now()))
 
     def synced(self, count: int, *, again: bool) -> None:
         """Print that everything up to now was told."""
@@ -91,4 +90,4 @@ class Printer:
 
     def _print(self, lines: Iterator[str]) -> None:
         for line in lines:
-            typer.echo(line)
+            echo(line)

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 import anyio
-import typer
 from pydantic_core import to_json
 
 from hedgerow.cli.exits import Exit
-from hedgerow.cli.owners.report import printable
+from hedgerow.cli.output import echo, echo_lines
 from hedgerow.cli.program import installation, program_name, say
 from hedgerow.cli.withdraw.plan import (
     co_owning_apply,
@@ -28,6 +27,7 @@ from hedgerow.objects import metadata
 from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.installations import STATUS, named, reporters
 from hedgerow.process.leadership import refuse_while_at_work
+from hedgerow.texts import printable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -102,7 +102,6 @@ async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
     await refuse_while_at_work(
         cluster,
         installation=installation(order.instance),
-        controllers=tuple(controller.name for controller in order.controllers),
         namespaces=(order.namespace,) if order.namespace else (),
         system_namespace=order.system_namespace,
     )
@@ -111,7 +110,7 @@ async def withdraw(cluster: Cluster, order: Order, output: str) -> Exit:
         tally.take(results)
         for result in results:
             if output == "text":
-                typer.echo(_line(result, yes=order.yes))
+                echo(_line(result, yes=order.yes))
             else:
                 tally.listed.append(_listed(result))
     _tell(tally, order, output)
@@ -363,9 +362,9 @@ def _change(change: Change) -> Object:
 def _tell(tally: _Tally, order: Order, output: str) -> None:
     if output == "json":
         whole = {"instance": order.instance, "dryRun": not order.yes, "objects": tally.listed}
-        typer.echo(to_json(whole, indent=2).decode())
+        echo_lines(to_json(whole, indent=2).decode())
     else:
-        typer.echo(_summary(tally, order))
+        echo(_summary(tally, order))
     if tally.of("kept"):
         say(
             f"{tally.of('kept')} kept, because nobody else holds their values: --to MANAGER hands"

@@ -8,18 +8,14 @@ from hedgerow.fields.canonical import identical
 from hedgerow.fields.managed import entry, held, managers
 from hedgerow.fields.paths import path_of
 from hedgerow.fields.sets import ABSENT, FieldPath, Values, is_hollow, is_key, leaves, versioned
-from hedgerow.objects import NORMAL_FORM_ANNOTATION, metadata
+from hedgerow.objects import metadata
 from hedgerow.plan.transfers import Change, holdings, shown
 from hedgerow.plan.yield_and_claim import is_controller_label
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
 
-_MARKS: Final[tuple[FieldPath, ...]] = (
-    ("f:metadata", "f:finalizers"),
-    ("f:metadata", "f:annotations", f"f:{NORMAL_FORM_ANNOTATION}"),
-)
-"""Fields that only the operator that wrote them uses."""
+_FINALIZERS: Final[FieldPath] = ("f:metadata", "f:finalizers")
 
 
 def endpoints(live: Object, manager: str) -> tuple[str, ...]:
@@ -56,9 +52,7 @@ def losses(before: Object, after: Object) -> dict[FieldPath, Change]:
 
 def is_mark(field_path: FieldPath) -> bool:
     """Return whether only the operator that wrote a field uses it."""
-    return is_controller_label(field_path) or any(
-        field_path[: len(mark)] == mark for mark in _MARKS
-    )
+    return is_controller_label(field_path) or field_path[:2] == _FINALIZERS
 
 
 def co_owning_apply(live: Object, manager: str, endpoint: str) -> tuple[FieldPath, ...]:

@@ -39,14 +39,16 @@ WAITS = "JobAlreadyActive"
 def compose(cj: CronJob, observed: Observed) -> Desired:
     """Return the Jobs to keep, all but outdated ones, and the new Job of a start that is due."""
     jobs, now, created = observed.all(Job), observed.now, cj.metadata.creation_timestamp
+    lost = [*missing(cj, jobs)]
+    strays = [job for job in observed.strays if isinstance(job, Job) and not job.finished]
     try:
         schedule = timetable(cj.spec.schedule, cj.spec.time_zone, created)
     except cron.ScheduleError:
         record = starts.record(cj, jobs, None, now, observed.created)
         verdict = (*unreadable(cj), *ahead(record))
         return Desired(
-            tuple(kept(cj, jobs, record)),
-            status(cj, jobs, record, verdict),
+            (*kept(cj, jobs, record), *lost),
+            status(cj, (*jobs, *strays), record, verdict),
             requeue_after=wait(record, None, now),
         )
     record = starts.record(cj, jobs, schedule, now, observed.created)
@@ -54,17 +56,17 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     plan = missed_starts(schedule, since, cj.spec.starting_deadline_seconds, now)
     behind = missed_count(cj, schedule, record, plan, since=since, now=now)
     due = None if cj.spec.suspend else plan.due
-    blocking = [job.name for job in jobs if due and blocks_next_start(cj, job)]
-    full = bool(due and not blocking and is_full(cj, jobs))
+    blocking = [job.name for job in (*jobs, *strays) if due and blocks_next_start(cj, job)]
+    full = bool(due and not blocking and is_full(cj, (*jobs, *strays)))
     replaced = frozenset(blocking if cj.spec.concurrency_policy == "Replace" else ())
     children = kept(cj, [job for job in jobs if job.name not in replaced], record)
     made = [starts.creation(cj, due)] if due and not blocking and not full else []
-    verdict = (health(cj, plan, full), *ahead(record))
+    verdict = (health(cj, plan, full), *ahead(record), *astray(strays))
     return Desired(
-        (*children, *made),
+        (*children, *lost, *made),
         status(
             cj,
-            jobs,
+            (*jobs, *strays),
             record,
             verdict,
             plan=None if cj.spec.suspend else plan,
@@ -180,6 +182,27 @@ def ahead(record: Record) -> Iterator[Condition]:
             f" of a start and holds none back{more}. Delete it, or set the clock right"
         )
         yield conditions.condition("DatedAhead", True, "JobAhead", message)
+
+
+def missing(cj: CronJob, jobs: Sequence[Job]) -> Iterator[Keep]:
+    """Yield the Jobs that the status lists as running and that are not observed.
+
+    They may have lost our label, so that no watch shows them. No start is made beside them.
+    """
+    observed = {job.name for job in jobs}
+    for reference in cj.status.active or ():
+        if reference.name and reference.name not in observed:
+            yield Keep(Job, reference.name)
+
+
+def astray(strays: Sequence[Job]) -> Iterator[Condition]:
+    """Yield a condition if running Jobs have lost their owner reference."""
+    if strays:
+        message = (
+            f"Job {strays[0].name} still runs, and its controller reference is no longer this"
+            " CronJob: it is left alone, and counts as running until it ends or is deleted"
+        )
+        yield conditions.condition("JobAstray", True, "OwnerChanged", message)
 
 
 def limited(cj: CronJob) -> str:

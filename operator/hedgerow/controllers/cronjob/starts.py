@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from hedgerow.contract import Create
 from hedgerow.controllers.cronjob.missed import LONGEST_LOOK_BACK
 from hedgerow.objects import PROGRAM, PROGRAM_NAME, annotation
-from hedgerow_schemas.base import View
-from hedgerow_schemas.job import Job, instant
+from hedgerow_schemas.base import View, instant
+from hedgerow_schemas.job import Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -30,12 +30,12 @@ from hedgerow import (
 from hedgerow.controllers.scaler.record import SOMEBODY, UNKNOWN, Record, recorded
 from hedgerow.controllers.scaler.windows import (
     BEFORE,
+    DOMAIN,
     HOLDS,
     NEVER,
     AnnotationsError,
     Phase,
     Plan,
-    is_picked,
     read,
 )
 
@@ -301,11 +301,6 @@ def _wait(phase: Phase, now: datetime) -> timedelta | None:
     return None if phase.until is None else min(phase.until - now, LONGEST_WAIT)
 
 
-def asks(metadata: View) -> bool:
-    """Return whether an object asks for windows, by its annotations."""
-    return is_picked(metadata.mapping("metadata", "annotations"))
-
-
 def scaled(autoscaler: View) -> tuple[str, str]:
     """Return kind and name of the object that an autoscaler targets; no kind but those of apps."""
     reference = View(autoscaler.mapping("spec", "scaleTargetRef"))
@@ -354,6 +349,11 @@ def reduced(autoscaler: Object) -> Object:
     }
 
 
+def _fields(number: str, *annotations: str) -> tuple[tuple[str, ...], ...]:
+    notes = (("metadata", "annotations", name) for name in annotations)
+    return ("spec", number), *notes
+
+
 def _controller(resource: type[Resource], kind: type[View]) -> Controller[Any]:
     return Controller(
         "scaler",
@@ -363,6 +363,7 @@ def _controller(resource: type[Resource], kind: type[View]) -> Controller[Any]:
         claims=(
             Claimable(
                 HorizontalPodAutoscaler,
+                _fields("minReplicas", BEFORE),
                 partial(_key, kind),
                 partial(_concerns, kind),
                 reduced,
@@ -370,7 +371,8 @@ def _controller(resource: type[Resource], kind: type[View]) -> Controller[Any]:
             ),
         ),
         opt_in=True,
-        picks=asks,
+        fields=_fields("replicas", BEFORE, HOLDS),
+        annotation_prefix=DOMAIN,
     )
 
 

@@ -115,11 +115,6 @@ def read(annotations: Mapping[str, str], created: datetime | None) -> Plan | Non
     )
 
 
-def is_picked(annotations: Mapping[str, object]) -> bool:
-    """Return whether any annotation is one of the scaler's domain, a misspelt one included."""
-    return any(key.startswith(DOMAIN) for key in annotations)
-
-
 def _is_asked(key: str) -> bool:
     return key.startswith(DOMAIN) and key not in WRITTEN
 

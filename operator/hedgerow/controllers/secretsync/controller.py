@@ -89,10 +89,15 @@ def copies(options: Options, namespace: TargetNamespace, observed: Observed) -> 
     sources = [source for source in related if not source.is_going]
     going = [source for source in related if source.is_going]
     present = [source for source in sources if source.is_held and source.is_readable]
-    # What a source is to have is not known while its target's name cannot be read, nor is it
+    # What a source is to have is not known while its annotations cannot be read, nor is it
     # copied before our finalizer holds it: what there is of it stays as it is.
     unclear = {source.key for source in sources} - {source.key for source in present}
-    there = {copy.name: copy for copy in observed.children}
+    # One that is being deleted is nothing to keep: whose finalizer it waits for is theirs to know.
+    there = {
+        copy.name: copy
+        for copy in observed.children
+        if not copy.text("metadata", "deletionTimestamp")
+    }
     untouched = {
         copy.name: part.key
         for copy in there.values()
@@ -174,11 +179,8 @@ def _conditions(found: list[tuple[str, str]]) -> Iterator[Condition]:
 
 def _findings(observed: Observed) -> Iterator[tuple[str, str]]:
     """Yield reason and message of all that is wrong, each reason and message once."""
-    if observed.resource is not None and not Source(observed.resource).is_readable:
-        message = (
-            f"the annotation {TARGET_NAME} is no name of a Secret; its copies stay as they are"
-        )
-        yield "InvalidAnnotation", message
+    if observed.resource is not None and (mistake := Source(observed.resource).mistake):
+        yield "InvalidAnnotation", f"{mistake}; its copies stay as they are"
     yield from told(observed.reports)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from hedgerow import Option
+from hedgerow import Option, Secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,10 +21,11 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _TYPE: Final = re.compile(r"[A-Za-z0-9._/-]{1,253}")
 _REQUIREMENT: Final = re.compile(
     r"\s*(?:"
-    r"(?P<key>[^\s=!,()]+)\s*(?:(?P<is>==?|!=)\s*(?P<value>[^\s=!,()]*)"
-    r"|\s(?P<among>in|notin)\s*\((?P<values>[^()]*)\))?"
-    r"|!\s*(?P<absent>[^\s=!,()]+)"
-    r")\s*(?:,|$)"
+    r"(?P<key>[^\s=!,()]++)"
+    r"(?:\s*+(?P<is>==?|!=)\s*+(?P<value>[^\s=!,()]*+)"
+    r"|\s++(?P<among>in|notin)\s*+\((?P<values>[^()]*+)\))?+"
+    r"|!\s*+(?P<absent>[^\s=!,()]++)"
+    r")\s*+(?:,|$)"
 )
 """One requirement of a label selector, as kubectl takes it."""
 
@@ -77,6 +78,8 @@ class Options:
                 raise ValueError(f"{name!r} is no namespace's name")
         if not _TYPE.fullmatch(self.type):
             raise ValueError(f"{self.type!r} is no type of a Secret")
+        if self.type in Secret.CREDENTIALS:
+            raise ValueError(f"a Secret of the type {self.type!r} gives somebody's rights")
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Options:

@@ -9,7 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from hedgerow import View
+from hedgerow import Secret, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -83,9 +83,18 @@ class Source:
         return FINALIZER in self.view.items("metadata", "finalizers")
 
     @property
+    def mistake(self) -> str:
+        """Why it cannot have copies as its annotations ask; empty if it can."""
+        if len(self.target) > LONGEST_NAME or not _NAME.fullmatch(self.target):
+            return f"the annotation {TARGET_NAME} is no name of a Secret"
+        if self.type in Secret.CREDENTIALS:
+            return f"a Secret of the type {self.type} gives somebody's rights, and is not copied"
+        return ""
+
+    @property
     def is_readable(self) -> bool:
-        """Whether the name of its copies can be a Secret's name."""
-        return len(self.target) <= LONGEST_NAME and bool(_NAME.fullmatch(self.target))
+        """Whether it is known what copies it is to have."""
+        return not self.mistake
 
     @property
     def age(self) -> tuple[str, str]:

@@ -18,6 +18,7 @@ import structlog
 
 from hedgerow.encoding import encode
 from hedgerow.fields.paths import is_map
+from hedgerow.objects import Salvaged
 from hedgerow.plan import oversized
 from hedgerow.plan.oversized import Family, Oversize, readable
 
@@ -200,7 +201,7 @@ class Budget:
         self.most = most
         self.bound = most // OBJECTS
         self.weight = 0
-        self.reduced: dict[str, int] = {"object": 0, "sum": 0}
+        self.reduced: dict[str, int] = {"object": 0, "sum": 0, "undecodable": 0}
         """The number of objects of which only a part is kept, by reason."""
         self.on_room: dict[str, Callable[[Key], object]] = {}
         """By controller: a function that is called with the key of a resource that was left out."""
@@ -293,14 +294,14 @@ class Budget:
         if oversize:
             self._excess[place] = oversize
             self.reduced[oversize.of] += 1
-        if oversize and oversize.of == "object" and (was is None or was.of != "object"):
-            log.warning(
-                "object is too large",
-                controller=kept.family.controller,
-                object=f"{kept.family.namespace}/{place[1][1]}",
-                weight=readable(oversize.weight),
-                most=readable(oversize.most),
-            )
+        if oversize and oversize.of != "sum" and (was is None or was.of != oversize.of):
+            named = f"{kept.family.namespace}/{place[1][1]}"
+            told = log.bind(controller=kept.family.controller, object=named)
+            if oversize.of == "undecodable":
+                told.warning("object cannot be decoded")
+            else:
+                weight, most = readable(oversize.weight), readable(oversize.most)
+                told.warning("object is too large", weight=weight, most=most)
 
     def _may_pack(self, kept: Kept) -> bool:
         return kept.packable and self.of(kept.family) < HEAVY
@@ -428,7 +429,11 @@ class Scale:
     def weigh(self, place: Place, obj: Object, *, listed: bool = False) -> Object:
         """Return what to keep of an object that is being cached; `settle` must follow."""
         family, whole = self._family(obj), weight_of(obj) + OVERHEAD
-        oversize = self.budget.oversize(place, family, whole) if self._reducible else None
+        oversize = None
+        if self._reducible and isinstance(obj, Salvaged):
+            oversize = Oversize(whole, self.budget.bound, "undecodable")
+        elif self._reducible:
+            oversize = self.budget.oversize(place, family, whole)
         if oversize is not None:
             return self._part(place, obj, oversize, family, whole)
         kept = Kept(family, whole, whole, whole, self._reducible, self._packable)
@@ -455,8 +460,8 @@ class Scale:
     ) -> Object:
         part = oversized.reduced(obj, oversize, self._manager, self._finalizers) | self._keeps(obj)
         weight = weight_of(part) + OVERHEAD
-        # An object that is too large by itself stays reduced even if there is room.
-        wanted = weight if oversize.of == "object" else whole
+        # Room does not help an object that is too large by itself, or undecodable.
+        wanted = whole if oversize.of == "sum" else weight
         self.budget.put(place, Kept(family, weight, wanted, whole, reducible=False), oversize)
         return part
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import structlog
 from msgspec import Struct
 
 from hedgerow.contract import unreduced
@@ -28,6 +29,8 @@ OWNER, CONCERNS, FINALIZED, UNWATCHED = "owner", "concerns", "finalized", "unwat
 CLAIMABLE, ASTRAY = "claimable", "astray"
 CLAIMANT = "hedgerowClaimant"
 """A top-level field that no object of the API has; a reduced object keeps its claimant in it."""
+
+log = structlog.get_logger(__name__)
 
 
 class Source(Struct, frozen=True):
@@ -132,7 +135,7 @@ class Cache:
         left_out = [(kind, obj) for kind, obj in together if _is_left_out(obj)]
         if left_out and budget.has_room(family):
             return left_out
-        lacking = [(kind, obj) for kind, obj in owned if oversize_of(obj)]
+        lacking = [(kind, obj) for kind, obj in owned if _may_be_lent(obj)]
         if lacking and oversize_of(live) is None and budget.lend(family):
             return [*lacking]
         return []
@@ -227,6 +230,7 @@ def build(
 
     With a `budget`, they keep only a part of objects that are too large.
     """
+    controller = _guarded(controller)
     readable = tuple(dict.fromkeys(namespaces)) or (ALL_NAMESPACES,)
     scopes = readable if controller.resource.api.namespaced else (ALL_NAMESPACES,)
     watch = controller.watch
@@ -258,7 +262,8 @@ def build(
         )
         return Store(indices, scale, reads)
 
-    picks = partial(_is_picked, controller.picks, manager) if controller.picks else None
+    prefix = controller.annotation_prefix
+    picks = partial(_is_picked, prefix, manager) if prefix else None
     return Cache(
         resources=tuple(
             Source(
@@ -310,6 +315,49 @@ def build(
     )
 
 
+def _guarded(controller: Controller[Resource]) -> Controller[Resource]:
+    """Return a controller whose functions on watched objects raise nothing.
+
+    They are called while a list or a watch is read, where one object over which they raise would
+    stop everything. Such an object concerns nobody, and is cached as it is.
+    """
+
+    def guarded(function: Callable[[Any], Any], otherwise: Callable[[Any], Any]) -> Any:
+        last = ""
+
+        def called(given: Any) -> Any:
+            nonlocal last
+            try:
+                return function(given)
+            except Exception as error:
+                if repr(error) != last:  # the same one is logged only once in a row
+                    last = repr(error)
+                    log.exception("object passed over", controller=controller.name)
+                return otherwise(given)
+
+        return called
+
+    def keys(of: Callable[[View], Iterable[Key]]) -> Callable[[View], Iterable[Key]]:
+        return guarded(lambda view: tuple(of(view)), lambda _: ())
+
+    return replace(
+        controller,
+        relates=tuple(
+            replace(one, of=keys(one.of) if one.of else None, reduce=guarded(one.reduce, unreduced))
+            for one in controller.relates
+        ),
+        claims=tuple(
+            replace(
+                one,
+                of=guarded(one.of, lambda _: None),
+                concerns=guarded(one.concerns, lambda _: False),
+                reduce=guarded(one.reduce, unreduced),
+            )
+            for one in controller.claims
+        ),
+    )
+
+
 def concerned(controller: Controller[Resource], source: Source, obj: Object) -> Iterable[Key]:
     """Return the keys of the resources that a change of an object concerns.
 
@@ -349,13 +397,21 @@ def _family(
     return Family(controller.title, *keys[0])
 
 
-def _is_picked(picks: Callable[[View], bool], manager: str, obj: Object) -> bool:
-    return managed.entry(obj, manager) is not None or picks(View(obj))
+def _is_picked(prefix: str, manager: str, obj: Object) -> bool:
+    annotations = View(obj).mapping("metadata", "annotations")
+    return managed.entry(obj, manager) is not None or any(
+        key.startswith(prefix) for key in annotations
+    )
 
 
 def _is_left_out(obj: Object) -> bool:
     oversize = oversize_of(obj)
     return oversize is not None and oversize.of == "sum"
+
+
+def _may_be_lent(obj: Object) -> bool:
+    oversize = oversize_of(obj)
+    return oversize is not None and oversize.of != "undecodable"
 
 
 def owner_key(controller: Controller[Resource], obj: Object) -> tuple[Key, ...]:

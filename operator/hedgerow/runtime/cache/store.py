@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from hedgerow.contract import unreduced
-from hedgerow.objects import metadata
+from hedgerow.objects import metadata, version_number
 from hedgerow.plan.oversized import Oversize, oversize_of
 from hedgerow.plan.writes import content
 from hedgerow.runtime.cache.packing import Packing
@@ -32,12 +32,8 @@ def key_of(obj: Object) -> Key:
 
 
 def version_of(obj: Object) -> int:
-    """Return an object's resourceVersion as a number; 0 if it has none.
-
-    Versions of one kind are comparable as integers (KEP-5504).
-    """
-    text = str(metadata(obj).get("resourceVersion", ""))
-    return int(text) if text.isdecimal() else 0
+    """Return an object's resourceVersion as a number; 0 if it has none."""
+    return version_number(str(metadata(obj).get("resourceVersion", "")))
 
 
 class _Entry:
@@ -178,7 +174,7 @@ class Store:
         the list replaces everything, and `rewound` is set. The same happens if the list has an
         object in an older version than it must have.
         """
-        told = int(version) if version.isdecimal() else 0
+        told = version_number(version)
         fresh = {key: item for key, item in self._older.items() if key in met}
         fresh |= {key_of(item): item for item in items}
         self._older = {}
@@ -200,7 +196,7 @@ class Store:
 
         `version` is that of the event, if the object may be newer: it was read after the event.
         """
-        self.version = max(self.version, int(version) if version.isdecimal() else version_of(obj))
+        self.version = max(self.version, version_number(version) or version_of(obj))
         return self._take(obj)
 
     def remove(self, obj: Object) -> Change | None:
@@ -212,7 +208,7 @@ class Store:
 
     def bookmark(self, version: str) -> None:
         """Record how far the watch has come."""
-        self.version = max(self.version, int(version) if version.isdecimal() else 0)
+        self.version = max(self.version, version_number(version))
 
     def absorb(self, obj: Object) -> None:
         """Store the response to our own write, unless the watch has already passed it."""

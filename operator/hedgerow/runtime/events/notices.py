@@ -14,7 +14,7 @@ from hedgerow.plan.remedies import overview, own, remedies
 from hedgerow.plan.status import said
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.runtime.events.recorder import LONGEST_NOTE
-from hedgerow.validation import cut
+from hedgerow.texts import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,11 +45,11 @@ def due(
     The status serves as memory, also after a restart: what it contains was already sent. An empty
     occurrence stands for the resource's generation.
     """
-    told = {
-        (condition.type, condition.message) for condition in said(live, custom=custom).conditions
-    }
+    before = said(live, custom=custom).conditions
+    told = {(condition.type, condition.message) for condition in before}
     composed = desired.status.conditions if desired.status else ()
-    for condition in conclude(composed, (), tuple(problems), rewritten, ignored=ignored):
+    found = conclude(composed, (), tuple(problems), rewritten, ignored=ignored, before=before)
+    for condition in found:
         if condition.type in TOLD and (condition.type, condition.message) not in told:
             reason = condition.reason if condition.type == "Stalled" else condition.type
             yield Notice(reason, condition.message, "Warning"), ""

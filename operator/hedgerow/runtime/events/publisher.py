@@ -14,7 +14,7 @@ from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.conditions import REWRITTEN
 from hedgerow.plan.status import said
 from hedgerow.runtime.events import mutations, notices
-from hedgerow.runtime.events.recorder import event_name
+from hedgerow.runtime.events.recorder import PutOff, event_name
 from hedgerow.runtime.metrics import Meter, Meters
 from hedgerow.runtime.refusals import EVENTS, Backoff, Request
 from hedgerow.runtime.reports import told_elsewhere
@@ -126,8 +126,8 @@ class EventPublisher:
             since = conflict_event.since or meta["resourceVersion"]
             await self._publish(observation, state, conflict_event.notice, since)
             if conflict_event.object != str(observation.plan_input.owner):
-                await self._publish(
-                    observation, state, conflict_event.notice, since, about=conflict_event.object
+                await self._publish_about(
+                    observation, state, conflict_event.notice, since, conflict_event.object
                 )
         for field in notices.settled(report.contested, observation.live, custom=custom):
             told = f"{field.object}: {field.path}"
@@ -147,6 +147,24 @@ class EventPublisher:
                 self._log(notice, state, observation.plan_input.now)
             elif notice.type == "Warning":
                 await self._publish(observation, state, notice, occurrence or generation)
+
+    async def _publish_about(
+        self,
+        observation: Observation,
+        state: ResourceState,
+        notice: Notice,
+        occurrence: str,
+        about: str,
+    ) -> None:
+        """Send an Event about a contested child, unless an earlier process may have sent it.
+
+        What says that a child is contested is then another resource, which this pass informs. After
+        a start it says what is new itself.
+        """
+        child = self._child(observation, about)
+        if child is not None and self._planner.is_behind:
+            self._recorder.remember(event_name(child, notice, occurrence))
+        await self._publish(observation, state, notice, occurrence, about=about)
 
     def _log(self, notice: Notice, state: ResourceState, now: datetime) -> None:
         """Log what is wrong with a resource that gets neither a status nor Events."""
@@ -200,27 +218,40 @@ class EventPublisher:
         if state.refusals.waiting(EVENTS, "", self._backoff.now()):
             # It would be refused too, and each attempt may take many seconds.
             if not self._recorder.is_told(event_name(*event)):
-                _keep(state, event)
+                self._keep(state, event)
             return
         error = await self._recorder.publish(*event)
         if error is not None:
             self._put_aside(state, event, error)
 
     def _put_aside(self, state: ResourceState, event: Unsent, error: KubeError) -> None:
-        """Keep an Event that could not be written for a later attempt."""
-        _keep(state, event)
-        refusal = self._backoff.wait(
-            state.refusals,
-            EVENTS,
-            "",
-            request=Request.EVENT,
-            ref=event.regarding,
-            error=error,
-        )
+        """Keep an Event that was not written for a later attempt."""
+        self._keep(state, event)
+        if isinstance(error, PutOff):
+            self._meter.held_back["put_off"].inc()
+            draw, now = self._planner.clock.jitter(), self._backoff.now()
+            refusal = state.refusals.note(EVENTS, "", None, now, draw=draw, after=error.after)
+        else:
+            refusal = self._backoff.wait(
+                state.refusals,
+                EVENTS,
+                "",
+                request=Request.EVENT,
+                ref=event.regarding,
+                error=error,
+            )
         if refusal.attempts > MOST_ATTEMPTS:
             log.warning("events given up", object=str(event.regarding), number=len(state.unsent))
+            self._meter.held_back["left_out"].inc(len(state.unsent))
             state.unsent.clear()
             state.refusals.drop(EVENTS)
+
+    def _keep(self, state: ResourceState, event: Unsent) -> None:
+        """Keep an Event for later; if there are too many, leave the oldest out."""
+        state.unsent[event_name(*event)] = event
+        while len(state.unsent) > MOST_UNSENT:
+            del state.unsent[next(iter(state.unsent))]
+            self._meter.held_back["left_out"].inc()
 
     async def resend(self, observation: Observation, state: ResourceState) -> None:
         """Write the Events that could not be written before, once their backoff is over."""
@@ -261,10 +292,3 @@ def _is_dated(observation: Observation, field: ContestedField) -> bool:
         holder.time and (holder.manager, holder.operation, holder.subresource) == who
         for holder in managers(live or {})
     )
-
-
-def _keep(state: ResourceState, event: Unsent) -> None:
-    """Keep an Event for later; if there are too many, drop the oldest."""
-    state.unsent[event_name(*event)] = event
-    while len(state.unsent) > MOST_UNSENT:
-        del state.unsent[next(iter(state.unsent))]

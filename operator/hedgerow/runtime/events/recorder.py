@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from hedgerow.kube.errors import KubeError, Stale
+from hedgerow.kube.errors import KubeError, Stale, Throttled
 from hedgerow.objects import CONTROLLER_LABEL, ObjectRef, digest
 from hedgerow.runtime import refusals
 from hedgerow.runtime.refusals import Follow, Request
+from hedgerow.texts import printable
 from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:
@@ -21,28 +22,31 @@ LONGEST_NOTE = 1024
 """Bytes; the server refuses a longer note."""
 LONGEST_PREFIX = 200
 REMEMBERED = 4096
-NORMAL_BURST = 25
-"""Normal Events that may be sent at once; client-go's event spam filter allows as many."""
-NORMAL_PER_SECOND = 1.0
+BURST = 25
+"""Events that may be sent at once; client-go's event spam filter allows as many."""
+PER_SECOND = 1.0
+NAMESPACES = 4096
+"""The most namespaces whose shares are remembered; one that is forgotten has its whole share."""
+
+
+class PutOff(Throttled):
+    """A Warning was not sent: its namespace has had its share of them; try again in `after`."""
 
 
 class Allowance:
-    """How many Normal Events one process may publish: some at once, then one per second.
+    """How many Events may be published: some at once, then one per second."""
 
-    A Warning is always published. A Normal Event is only a convenience and costs a write: if many
-    come at once, most are left out.
-    """
-
-    def __init__(self, clock: Clock, burst: int = NORMAL_BURST) -> None:
+    def __init__(self, clock: Clock, burst: int = BURST) -> None:
         self._clock = clock
         self._burst = float(burst)
         self._left = self._burst
-        self._since = clock.monotonic()
+        self._since: float | None = None
 
     def take(self) -> bool:
         """Return whether one more may be published; if so, count it."""
         now = self._clock.monotonic()
-        self._left = min(self._burst, self._left + (now - self._since) * NORMAL_PER_SECOND)
+        passed = 0.0 if self._since is None else max(0.0, now - self._since)
+        self._left = min(self._burst, self._left + passed * PER_SECOND)
         self._since = now
         if self._left < 1:
             return False
@@ -50,8 +54,37 @@ class Allowance:
         return True
 
 
+class Limits:
+    """How many Events one process may publish: Normal ones in all, Warnings in each namespace.
+
+    A Normal Event is only a convenience and costs a write: if many come at once, most are left out.
+    Warnings are put off instead. What happens in one namespace takes nothing from the others.
+    """
+
+    def __init__(self, clock: Clock, *, normal: int = BURST) -> None:
+        """Allow at most so many Normal Events at once; 0 means none at all."""
+        self._clock = clock
+        self._normal = Allowance(clock, normal)
+        self._warnings: OrderedDict[str, Allowance] = OrderedDict()
+
+    def take_normal(self) -> bool:
+        """Return whether one more Normal Event may be published; if so, count it."""
+        return self._normal.take()
+
+    def take_warning(self, namespace: str) -> bool:
+        """Return whether one more Warning may be published about this namespace; if so, count it.
+
+        The namespace of a Namespace is itself.
+        """
+        share = self._warnings.pop(namespace, None) or Allowance(self._clock)
+        self._warnings[namespace] = share
+        if len(self._warnings) > NAMESPACES:
+            self._warnings.popitem(last=False)
+        return share.take()
+
+
 class Recorder:
-    """Publishes Events; Normal ones only with an allowance.
+    """Publishes Events, as many as the limits allow.
 
     An Event's name is a digest of its content: if it is sent again after a crash, it already
     exists.
@@ -62,12 +95,12 @@ class Recorder:
         cluster: Cluster,
         clock: Clock,
         field_manager: str,
-        allowance: Allowance | None = None,
+        limits: Limits | None = None,
         reporter: str = CONTROLLER_LABEL,
     ) -> None:
         """Publish under a field manager; `reporter` is what Events name as the controller."""
         self._reporter = reporter
-        self._allowance = allowance
+        self._limits = limits or Limits(clock, normal=0)
         self._cluster = cluster
         self._clock = clock
         self._field_manager = field_manager
@@ -81,11 +114,14 @@ class Recorder:
         `occurrence` distinguishes Events with the same text.
         """
         name = event_name(regarding, notice, occurrence)
-        if name in self._told or not self._is_worth_it(notice):
+        if name in self._told:
             return None
-        self._told[name] = None
-        if len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
+        if notice.type == "Warning":
+            if not self._limits.take_warning(regarding.home):
+                return PutOff(f"more than {BURST} Warning Events at once", after=1 / PER_SECOND)
+        elif not self._limits.take_normal():
+            return None
+        self.remember(name)
         body = self._body(regarding, notice, name)
         try:
             await self._cluster.apply(EVENTS, body, manager=self._field_manager)
@@ -97,6 +133,12 @@ class Recorder:
             return error
         return None
 
+    def remember(self, name: str) -> None:
+        """Take an Event as published, by this process or an earlier one."""
+        self._told[name] = None
+        if len(self._told) > REMEMBERED:
+            self._told.popitem(last=False)
+
     def rewind(self) -> None:
         """Forget which Events were published."""
         self._told.clear()
@@ -104,11 +146,6 @@ class Recorder:
     def is_told(self, name: str) -> bool:
         """Return whether an Event of this name was published, among the last 4096."""
         return name in self._told
-
-    def _is_worth_it(self, notice: Notice) -> bool:
-        if notice.type == "Warning":
-            return True
-        return self._allowance is not None and self._allowance.take()
 
     def _body(self, regarding: ObjectRef, notice: Notice, name: str) -> Object:
         namespace = regarding.namespace or "default"
@@ -123,7 +160,7 @@ class Recorder:
             "action": "Reconcile",
             "reason": notice.reason,
             "type": notice.type,
-            "note": notice.note.encode()[:LONGEST_NOTE].decode(errors="ignore"),
+            "note": _note(notice.note),
             "regarding": {
                 "apiVersion": regarding.api.group_version,
                 "kind": regarding.api.kind,
@@ -132,6 +169,11 @@ class Recorder:
                 "uid": regarding.uid,
             },
         }
+
+
+def _note(text: str) -> str:
+    """Return a text as kubectl may show it: what is not printable is escaped, and the end cut."""
+    return printable(text, LONGEST_NOTE).encode()[:LONGEST_NOTE].decode(errors="ignore")
 
 
 def _is_there(error: KubeError, name: str) -> bool:

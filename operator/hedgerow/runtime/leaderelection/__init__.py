@@ -1,1 +1,1 @@
-"""Leader election: who may write, by a Lease; and duplicate operators without election."""
+"""Leader election: who may write, by a Lease."""

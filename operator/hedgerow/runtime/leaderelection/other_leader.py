@@ -1,15 +1,13 @@
-"""Other leader: whether another process leads, seen from a Lease that keeps changing."""
+"""Other leader: whether an elected operator holds the Lease and renews it, by a single look."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import anyio
 import structlog
 
-from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.runtime.leaderelection.record import LEASES, Seen, seen
 
 if TYPE_CHECKING:
@@ -22,11 +20,16 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """The leader, the namespaces that it is limited to (none: all), and since when it leads."""
+    """The leader, and the namespaces that it is limited to; none mean all."""
 
     identity: str
     namespaces: tuple[str, ...]
-    since: datetime | None
+
+    def works_in(self, namespaces: tuple[str, ...]) -> bool:
+        """Return whether it works in any of these namespaces; none mean all."""
+        if not self.namespaces or not namespaces:
+            return True
+        return not set(self.namespaces).isdisjoint(namespaces)
 
 
 async def live_leader(
@@ -34,22 +37,9 @@ async def live_leader(
 ) -> Leader | None:
     """Return the Lease's holder once it renews; None if it does not for the Lease's duration.
 
-    Also None without a Lease, without a holder, or without the right to read it. Raises KubeError.
+    Also None without a Lease or a holder. Only our own clock counts. Raises Forbidden, Missing and
+    other KubeErrors.
     """
-    try:
-        return await proved_leader(cluster, clock, name=name, namespace=namespace, timing=timing)
-    except (Forbidden, Missing) as error:
-        remedy = "make sure that no other operator is at work on the same"
-        log.warning(
-            "lease not readable", lease=f"{namespace}/{name}", error=str(error), remedy=remedy
-        )
-        return None
-
-
-async def proved_leader(
-    cluster: Cluster, clock: Clock, *, name: str, namespace: str, timing: Timing
-) -> Leader | None:
-    """Return the same as `live_leader`, but raise Forbidden or Missing if reading is refused."""
     first: Seen | None = None
     until = 0.0
     while True:
@@ -58,16 +48,16 @@ async def proved_leader(
         if found is None or not found.holder:
             return None
         if first is None:
-            first, until = found, now + (found.seconds or timing.seconds)
+            seconds = found.seconds or timing.seconds
+            first, until = found, now + seconds
+            log.info(
+                "waiting to see whether the leader still works",
+                lease=f"{namespace}/{name}",
+                holder=found.holder,
+                at_most=f"{seconds} s",
+            )
         elif (found.uid, found.holder, found.renewed) != (first.uid, first.holder, first.renewed):
-            return Leader(found.holder, found.namespaces, _instant(found.acquired))
+            return Leader(found.holder, found.namespaces)
         if now >= until:
             return None
         await anyio.sleep(timing.retry / 2 * (0.8 + 0.4 * clock.jitter()))
-
-
-def _instant(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return None

@@ -5,8 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic_core import from_json
-
+from hedgerow.encoding import decode, salvage
 from hedgerow.kube import reviews
 from hedgerow.kube.errors import one_line
 from hedgerow.objects import metadata
@@ -32,13 +31,21 @@ def answered(body: bytes, controller: Controller[Any], verb: Verb) -> tuple[HTTP
     patch).
     """
     try:
-        told: Any = from_json(body)
+        told = _decoded(body)
         review = admission.read(told, controller)
         if verb == "claims":
             return HTTPStatus.OK, _question(review, told["request"].get("userInfo"), controller)
     except ValueError as error:
         return HTTPStatus.BAD_REQUEST, {"message": one_line(str(error))}
     return HTTPStatus.OK, _JUDGES[verb](review, controller)
+
+
+def _decoded(body: bytes) -> Any:
+    """Return a review. An object in it may have managed fields that no strict decoder accepts."""
+    try:
+        return decode(body)
+    except ValueError:
+        return salvage(body)
 
 
 def _question(review: Review, info: Any, controller: Controller[Any]) -> Object:

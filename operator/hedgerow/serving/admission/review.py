@@ -12,7 +12,8 @@ from pydantic_core import to_json
 from hedgerow import validation
 from hedgerow.objects import is_terminating, metadata
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, FieldPolicyError, field_policy_of
-from hedgerow.validation import FieldError, annotation_path, cut, field_errors
+from hedgerow.texts import cut
+from hedgerow.validation import FieldError, annotation_path, field_errors
 from hedgerow_schemas.base import ApiResource, CustomResource, Model, Object
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import anyio
 from hedgerow.objects import PROGRAM, Installation
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.controller import ControllerRunner
-from hedgerow.runtime.events.recorder import Allowance
+from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.testing.audit import shown
 from hedgerow.testing.memory.kind import Kind, custom
@@ -148,7 +148,7 @@ class InMemory:
             is_terminating=self.server.is_terminating,
             allows_claims=lambda _namespace: True,
         )
-        return ControllerRunner(cast("Any", cluster), planner, allowance=Allowance(self.clock))
+        return ControllerRunner(cast("Any", cluster), planner, limits=Limits(self.clock))
 
     # --- time
 

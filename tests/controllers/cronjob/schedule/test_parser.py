@@ -8,7 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hedgerow.controllers.cronjob.schedule import LIMIT, Schedule, ScheduleError, parse, zone
+from hedgerow.controllers.cronjob.schedule import (
+    LIMIT,
+    Schedule,
+    ScheduleError,
+    parse,
+    search,
+    zone,
+)
+from hedgerow.controllers.cronjob.schedule.days import civil
 from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
 from hedgerow.controllers.cronjob.schedule.fields import ORDER, STAR, bits
 
@@ -77,10 +85,30 @@ class TestFields:
         assert weekday.parse("*/2") == 0b1010101
         assert weekday.parse("0-6") == bits(0, 6)
 
-    @pytest.mark.parametrize("never", ["0 0 30 2 *", ", * * * *", "* , * * *", "* * * , *"])
-    def test_what_is_never_is_none(self, never):
-        assert parse(never).after(START) is None
-        assert parse(never).missed(START, START + timedelta(days=4000)).count == 0
+    @pytest.mark.parametrize(
+        "never",
+        [
+            "0 0 30 2 *", "0 0 31 2,4,6,9,11 *", ", * * * *", "* , * * *", "* * , * *",
+            "* * * , *", "* * * * ,", "* * , * ,", "* * 31 , 1",
+        ],
+    )  # fmt: skip
+    def test_what_is_never_is_none_without_a_search(self, never, monkeypatch):
+        looks: list[int] = []
+        monkeypatch.setattr(search, "civil", lambda day: looks.append(day) or civil(day))
+        found = parse(never, zone("America/New_York"))
+
+        assert found.after(START) is None
+        assert found.before(START) is None
+        assert found.missed(START, START + timedelta(days=4000)).count == 0
+        assert looks == []
+
+    @pytest.mark.parametrize("weekdays", ["*", "*/7", "1", "1-5", "?"])
+    @pytest.mark.parametrize("months", ["2", "4", "4,6,9,11", "2,6", "1", "*"])
+    @pytest.mark.parametrize("days", ["1", "29", "30", "31", "30-31", "*/31", "*"])
+    def test_what_matches_a_date_of_30_years_occurs_and_nothing_else(self, days, months, weekdays):
+        fields = parse(f"0 0 {days} {months} {weekdays}").fields
+
+        assert fields.occurs == any(map(fields.admit_date, range(30 * 366)))
 
     @pytest.mark.parametrize(
         ("expression", "said"),

@@ -20,6 +20,7 @@ _UNITS: Final = {
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^.0-9]*)")
 _LIMIT: Final = 2**63
 """A duration's nanoseconds fit into a signed 64-bit integer: about 292 years."""
+_DIGITS: Final = len(str(_LIMIT)) + 1
 
 
 def nanoseconds(text: str) -> int:
@@ -56,7 +57,8 @@ def _part(text: str, part: re.Match[str]) -> int:
         day = "; a day is 24h" if unit == "d" else ""
         raise _refused(text, f"{unit!r:.20} is no unit; there are h, m, s, ms, us, ns{day}")
     size = _UNITS[unit]
-    count = int(whole or 0)
+    digits = whole.lstrip("0")
+    count = int(digits[:_DIGITS] or 0)  # as many as suffice to be too many
     if count > _LIMIT // size:
         raise _refused(text, "it is too long")
     return count * size + _fraction(fraction, size)

@@ -25,18 +25,29 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _LARGEST: Final = 2**63 - 1
 _BETWEEN: Final = 2
 _MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec"
+_LENGTHS: Final = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+"""The most days of each month, counted from 1."""
 _WEEKDAYS: Final = "sun mon tue wed thu fri sat"
 _HERE: Final = "this dialect is that of robfig/cron, as in Kubernetes"
 _UNLESS: Final = "have the Job end at once unless it is the one meant"
 _ELSEWHERE: Final = (
-    (r".*#.*", f"# is of Quartz; {_HERE}: say 1-7 for the day of month, and {_UNLESS}"),
-    (r"l", f"L is of Quartz; {_HERE}: say 28-31 for the day of month, and {_UNLESS}"),
     (
-        r"([0-9]|sun|mon|tue|wed|thu|fri|sat)l",
+        re.compile(r"[^#]*#.*", re.IGNORECASE).fullmatch,
+        f"# is of Quartz; {_HERE}: say 1-7 for the day of month, and {_UNLESS}",
+    ),
+    (
+        re.compile(r"l", re.IGNORECASE).fullmatch,
+        f"L is of Quartz; {_HERE}: say 28-31 for the day of month, and {_UNLESS}",
+    ),
+    (
+        re.compile(r"([0-9]|sun|mon|tue|wed|thu|fri|sat)l", re.IGNORECASE).fullmatch,
         f"L is of Quartz; {_HERE}: say 22-31 for the day of month, and {_UNLESS}",
     ),
-    (r"([0-9]+|l)w", f"W is of Quartz; {_HERE}: name the days, and {_UNLESS}"),
-    (r"h(\(.*\))?", f"H is of Jenkins; {_HERE}: say a number"),
+    (
+        re.compile(r"([0-9]+|l)w", re.IGNORECASE).fullmatch,
+        f"W is of Quartz; {_HERE}: name the days, and {_UNLESS}",
+    ),
+    (re.compile(r"h(\(.*\))?", re.IGNORECASE).fullmatch, f"H is of Jenkins; {_HERE}: say a number"),
 )
 """Syntax of other dialects, and how to write the same in this one."""
 
@@ -135,8 +146,8 @@ class Field:
         return number
 
     def _not_a_number(self, text: str, item: str) -> str:
-        for pattern, hint in _ELSEWHERE:
-            if any(re.fullmatch(pattern, said, re.IGNORECASE) for said in (text, item)):
+        for is_meant, hint in _ELSEWHERE:
+            if is_meant(text) or is_meant(item):
                 return hint
         names = f" or one of {', '.join(self.names)}" if self.names else ""
         return f"{text!r:.40} is not a number{names}"
@@ -193,6 +204,16 @@ class Fields:
                 beyond = bisect_left(self.slots, high % DAY) if day == last else len(self.slots)
                 if beyond > first:
                     yield day, first, beyond
+
+    @cached_property
+    def occurs(self) -> bool:
+        """Whether there is any start: 30 February, for instance, does not exist."""
+        months = [month for month in range(1, len(_LENGTHS)) if self.months >> month & 1]
+        by_day = any(self.days & bits(1, _LENGTHS[month]) for month in months)
+        by_weekday = bool(months and self.weekdays & DAY_OF_WEEK.every & ~STAR)
+        both = (self.days | self.weekdays) & STAR
+        days = by_day and by_weekday if both else by_day or by_weekday
+        return days and bool(self.slots)
 
     @cached_property
     def slots(self) -> tuple[int, ...]:

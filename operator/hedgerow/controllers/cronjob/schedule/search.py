@@ -48,8 +48,8 @@ class _Search:
         self._go(after + 1)
 
     def run(self) -> int | None:
-        if not self._fields.slots:
-            return None  # otherwise it would step through every minute of five years
+        if not self._fields.occurs:
+            return None  # otherwise it would step through every day or minute of five years
         limit = self._civil[0] + YEARS
         while self._civil[0] <= limit:
             if (

@@ -1,0 +1,20 @@
+"""Output: the one place where commands print, besides `Terminal`: nothing can steer a terminal."""
+
+from __future__ import annotations
+
+import typer
+
+from hedgerow.texts import escaped, escaped_lines
+
+
+def echo(line: str, *, err: bool = False) -> None:
+    """Print one line, in which all that is not printable is escaped."""
+    typer.echo(escaped(line), err=err)
+
+
+def echo_lines(text: str, *, nl: bool = True, err: bool = False) -> None:
+    """Print lines, in which all else that is not printable is escaped.
+
+    Their ends are meant: what others wrote must be one line by now, or part of JSON or YAML.
+    """
+    typer.echo(escaped_lines(text), nl=nl, err=err)

@@ -1,0 +1,61 @@
+"""CEL: expressions that admission policies have in common."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from hedgerow.contract import Fields
+    from hedgerow_schemas.base import ApiResource
+
+WRITTEN_BY_SERVER: Final[Fields] = (
+    ("metadata", "generation"),
+    ("metadata", "managedFields"),
+    ("metadata", "resourceVersion"),
+)
+"""What may differ after any update."""
+WIDEST: Final = 1000
+"""The most keys of a map that are looked at: the API server's time for it is quadratic."""
+
+
+def either(expressions: Iterable[str]) -> str:
+    """Return the expression that one of these is true."""
+    return " || ".join(f"({one})" for one in expressions) or "false"
+
+
+def is_of(api: ApiResource) -> str:
+    """Return the expression that the request is for this kind, in any version."""
+    return (
+        f"request.resource.group == {json.dumps(api.group)}"
+        f" && request.resource.resource == {json.dumps(api.plural)}"
+    )
+
+
+def unchanged_but(fields: Fields) -> str:
+    """Return the expression that an update changes nothing but these fields.
+
+    Maps are compared key by key, down to the fields; of everything else, the whole value. A map
+    with more than `WIDEST` keys counts as changed. Managed fields are not looked at, so it holds
+    for every kind of write, whatever is forged there.
+    """
+    return " && ".join(_unchanged("", (*fields, *WRITTEN_BY_SERVER)))
+
+
+def _unchanged(at: str, fields: Fields) -> Iterator[str]:
+    """Yield an expression for each map on the way to the fields; `at` leads to the first."""
+    below: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for first, *rest in fields:
+        below[first].append(tuple(rest))
+    keys = f"o{at}.orValue({{}})" if at else "o"
+    yield (
+        f"[object, oldObject].all(o, {keys}.size() <= {WIDEST}"
+        f" && {keys}.all(k, k in {json.dumps(sorted(below))}"
+        f" || object{at}[?k] == oldObject{at}[?k]))"
+    )
+    for name, within in sorted(below.items()):
+        if () not in within:
+            yield from _unchanged(f"{at}[?{json.dumps(name)}]", tuple(within))

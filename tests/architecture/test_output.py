@@ -1,0 +1,36 @@
+"""Who prints: `cli/output.py` and `Terminal`, which let nothing through that steers a terminal."""
+
+from __future__ import annotations
+
+import ast
+
+from support.sources import Module, running
+
+PRINTERS = {"hedgerow/cli/output.py", "hedgerow/terminal.py"}
+NO_COMMANDS = {
+    "hedgerow/generate.py": "prints the names of our own files",
+    "hedgerow/sandbox/pinning.py": "is what `task pin` runs, on our own pins",
+    "hedgerow/serving/admission/judge.py": "writes bytes for its parent process",
+}
+CALLS = {"print", "typer.echo", "typer.secho", "traceback.print_exc", "Console"}
+STREAMS = {f"sys.{name}.{how}" for name in ("stdout", "stderr") for how in ("write", "writelines")}
+
+
+def prints(module: Module) -> set[str]:
+    called = {
+        ast.unparse(node.func) for node in ast.walk(module.tree) if isinstance(node, ast.Call)
+    }
+    below = {
+        "Console"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef)
+        if "Console" in map(ast.unparse, node.bases)
+    }
+    buffers = {name for name in called if name.startswith(("sys.stdout.buffer", "click.echo"))}
+    return called & (CALLS | STREAMS) | below | buffers
+
+
+def test_nothing_is_printed_but_through_what_escapes_it():
+    found = {module.name for module in running() if prints(module)}
+
+    assert found == PRINTERS | NO_COMMANDS.keys()

@@ -1,0 +1,474 @@
+"""Whoever has the operator's token: every verb and field of each kind that a controller writes.
+
+The table follows from the registry: a kind that a new controller writes needs a specimen here. What
+a write would do is known from a dry run of the administrator's: a change that the API server would
+carry out has to be refused to the token, unless a controller claims the field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+import yaml
+
+from hedgerow.contract import Controller
+from hedgerow.deploy.cel import WIDEST
+from hedgerow.deploy.confinement import EVENTS
+from hedgerow.deploy.names import Names
+from hedgerow.deploy.overlays import parts
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow.sandbox.cluster import Sandbox
+from hedgerow.testing.api import Api, Object, Reply
+from hedgerow.testing.waiting import eventually
+from hedgerow_schemas.base import ApiResource, CustomResource
+from hedgerow_schemas.builtin import Deployment, Secret
+from support.bluegreens import ROOT
+from support.cronjobs import START_GUARD
+from support.granted import granted
+from support.registered import ALL
+from support.worlds import with_custom_resources
+
+pytestmark = pytest.mark.cluster
+
+NAMES = Names("stolen")
+SOURCES = "stolen-sources"
+REGISTRY = ALL.configured({"secretsync": {"namespace": SOURCES}})
+POLICY = f"'{NAMES.base}-children'"
+MANIFESTS = ROOT / "manifests"
+WRITE = ("create", "patch", "delete", "update", "deletecollection")
+ACCESS = (
+    *("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+)
+
+Path = tuple[str | int, ...]
+LABELS = {"app": "theirs"}
+POD: Object = {
+    "serviceAccountName": "theirs",
+    "containers": [
+        {
+            "name": "c",
+            "image": "theirs:1",
+            "command": ["serve"],
+            "env": [{"name": "A", "value": "b"}],
+            "securityContext": {"privileged": False, "runAsNonRoot": True},
+            "resources": {"requests": {"cpu": "100m"}},
+        }
+    ],
+    "volumes": [{"name": "v", "secret": {"secretName": "theirs"}}],
+}
+TEMPLATE: Object = {"metadata": {"labels": LABELS}, "spec": POD}
+WORKLOAD: Object = {
+    "spec": {"replicas": 2, "selector": {"matchLabels": LABELS}, "template": TEMPLATE}
+}
+SPECIMENS: dict[str, Object] = {
+    "deployments": WORKLOAD,
+    "statefulsets": {"spec": {**WORKLOAD["spec"], "serviceName": "theirs"}},
+    "horizontalpodautoscalers": {
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "theirs"},
+            "minReplicas": 2,
+            "maxReplicas": 4,
+        }
+    },
+    "services": {"spec": {"selector": LABELS, "ports": [{"name": "http", "port": 80}]}},
+    "jobs": {"spec": {"suspend": True, "template": {"spec": {**POD, "restartPolicy": "Never"}}}},
+    "poddisruptionbudgets": {"spec": {"minAvailable": 1, "selector": {"matchLabels": LABELS}}},
+    "configmaps": {"data": {"key": "value"}, "binaryData": {"more": "dmFsdWU="}},
+    "secrets": {"type": "Opaque", "data": {"key": "dmFsdWU="}},
+    "events": {
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "example.com/theirs",
+        "reportingInstance": "one",
+        "action": "Act",
+        "reason": "Because",
+        "type": "Normal",
+        "note": "said",
+        "regarding": {"kind": "Pod", "name": "theirs", "namespace": "NAMESPACE"},
+    },
+}
+"""What an object of somebody else has, by the kind's plural."""
+FORMED_BY_SERVER = frozenset({
+    "creationTimestamp", "generation", "managedFields", "name", "namespace", "resourceVersion",
+    "uid",
+})  # fmt: skip
+TAKEN_OFF = {"op": "remove", "path": "/metadata/finalizers/0"}
+"""The release of an orphan."""
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "theirs", "uid": "u"}
+POD_FIELDS: Object = {
+    "hostNetwork": True,
+    "hostPID": True,
+    "nodeName": "n",
+    "priorityClassName": "system-node-critical",
+    "initContainers": [{"name": "i", "image": "i"}],
+}
+
+
+def kinds() -> list[ApiResource]:
+    """Return every kind that is written somewhere besides the custom resources' status."""
+    found = {
+        api
+        for one in REGISTRY.controllers
+        for api in (*(kind.api for kind in one.owns), *one.claimed)
+    }
+    return sorted({*found, EVENTS}, key=lambda api: api.plural)
+
+
+def claims() -> list[tuple[Controller[Any], ApiResource]]:
+    return [(one, api) for one in REGISTRY.controllers for api in one.claimed]
+
+
+def plural(api: ApiResource) -> str:
+    return api.plural
+
+
+@pytest.fixture(scope="module")
+def admin(sandbox: Sandbox) -> Iterator[Api]:
+    api = with_custom_resources(Api(sandbox.kubeconfig))
+    yield api
+    api.close()
+
+
+@pytest.fixture(scope="module")
+def made() -> list[Object]:
+    """The overlay with the fewest policies, for every controller that there is."""
+    return [o for p in parts("no-webhook", "none", REGISTRY, names=NAMES) for o in p.objects]
+
+
+@pytest.fixture(scope="module")
+def token(sandbox: Sandbox, admin: Api, made: list[Object]) -> Iterator[Api]:
+    """The connection of whoever has the operator's token."""
+    admin.namespace(SOURCES)
+    access = [manifest for manifest in made if manifest["kind"] in ACCESS]
+    for manifest in access:
+        admin.apply(manifest, "kubectl").must()
+    stolen = anyio.run(sandbox.kubeconfig_for_service_account, NAMES.namespace, NAMES.base)
+    api = Api(stolen)
+    probe = specimen(Secret.api, "default")
+    eventually(lambda: POLICY in str(dry(api, probe, "x").body), what="the policy in force")
+    yield api
+    api.close()
+    for manifest in access:
+        if manifest["kind"] not in ("Namespace", "ServiceAccount"):
+            admin.delete(manifest)
+
+
+def specimen(api: ApiResource, namespace: str, name: str = "theirs") -> Object:
+    text = json.dumps(SPECIMENS[api.plural]).replace("NAMESPACE", namespace)
+    meta = {"name": name, "namespace": namespace, "annotations": {"a": "b"}, "labels": LABELS}
+    identity = {"apiVersion": api.group_version, "kind": api.kind, "metadata": meta}
+    return {**identity, **json.loads(text)}
+
+
+def dry(api: Api, body: Object, manager: str) -> Reply:
+    return api.apply(body, manager, force=True, dry_run=True)
+
+
+def patched(api: Api, target: Object, operation: Object, manager: str) -> Reply:
+    """Return the answer to a dry run of a JSON patch."""
+    return api.raw(
+        "PATCH",
+        api.path(target),
+        params={"fieldManager": manager, "dryRun": "All"},
+        content=json.dumps([operation]).encode(),
+        headers={"Content-Type": "application/json-patch+json"},
+    )
+
+
+def changes(live: Object) -> Iterator[tuple[Path, Object]]:
+    """Yield a JSON patch operation for each way to change one field, with the field's path."""
+    meta = live["metadata"]
+    for key in ("example.com/x", "hedgerow.dev/claim", "hedgerow.dev/yield", STATUS_ANNOTATION):
+        yield operation("add", ("metadata", "annotations", key), "x")
+    yield operation("add", ("metadata", "labels", "hedgerow.dev/controller"), "x")
+    yield operation("add", ("metadata", "finalizers"), ["example.com/x"])
+    yield operation("add", ("metadata", "ownerReferences"), [OWNER])
+    yield operation("add", ("metadata", "ownerReferences"), [{**OWNER, "controller": True}])
+    for key, value in POD_FIELDS.items() if "template" in live.get("spec", {}) else ():
+        yield operation("add", ("spec", "template", "spec", key), value)
+    kept = {key: value for key, value in meta.items() if key not in FORMED_BY_SERVER}
+    body = {key: value for key, value in live.items() if key not in ("apiVersion", "kind")}
+    yield from below((), {**body, "metadata": kept})
+
+
+def below(at: Path, value: Any) -> Iterator[tuple[Path, Object]]:
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in entries:
+        here = (*at, key)
+        yield operation("remove", here)
+        if isinstance(item, dict | list):
+            yield from below(here, item)
+        for other in others(item):
+            yield operation("replace", here, other)
+
+
+def others(value: Any) -> list[Any]:
+    """Return other values of the same type."""
+    match value:
+        case bool():
+            return [not value]
+        case int():
+            return [value + 1]
+        case str():
+            return [f"{value}x", "dGhlaXJz"]
+        case list():
+            return [[*value, *value[:1]]]
+        case _:
+            return []
+
+
+def operation(op: str, path: Path, *value: Any) -> tuple[Path, Object]:
+    pointer = "".join("/" + str(one).replace("~", "~0").replace("/", "~1") for one in path)
+    return path, {"op": op, "path": pointer, **({"value": value[0]} if value else {})}
+
+
+def content(obj: Object) -> Object:
+    """Return what is stored of an object, besides what every write changes."""
+    noise = {"managedFields", "resourceVersion", "generation"}
+    meta = {key: value for key, value in obj["metadata"].items() if key not in noise}
+    return {**obj, "metadata": meta}
+
+
+def claimed(api: ApiResource, manager: str, namespace: str) -> set[Path]:
+    """Return the fields that a field manager may write of objects of others there."""
+    found: set[Path] = set()
+    for one in REGISTRY.controllers:
+        if manager != NAMES.installation.field_manager(one.name) or api not in one.claimed:
+            continue
+        if one.watch.namespace in ("", namespace):
+            found |= set(one.claimed[api])
+            if api == one.resource.api:
+                found.add(("metadata", "annotations", STATUS_ANNOTATION))
+    return found
+
+
+def may(path: Path, own: set[Path]) -> bool:
+    return any(path[: len(field)] == field for field in own)
+
+
+def refused(reply: Reply) -> bool:
+    return reply.status == 403 and POLICY in reply.body["message"]
+
+
+def managers(api: ApiResource) -> list[str]:
+    named = {one.name for one, kind in claims() if kind == api} | {"bluegreen"}
+    return sorted(map(NAMES.installation.field_manager, named))
+
+
+class TestFields:
+    @pytest.mark.parametrize("api", kinds(), ids=plural)
+    def test_none_of_others_but_what_is_claimed(
+        self, admin: Api, token: Api, namespace: str, api: ApiResource
+    ):
+        tries(admin, token, admin.apply(specimen(api, namespace), "helm").must(), api)
+
+    @pytest.mark.parametrize("api", kinds(), ids=plural)
+    def test_nor_where_the_sources_of_copies_are(self, admin: Api, token: Api, api: ApiResource):
+        live = admin.apply(specimen(api, SOURCES), "helm").must()
+        tries(admin, token, live, api)
+        admin.delete(live).must()
+
+    @pytest.mark.parametrize("api", [api for api in kinds() if api != EVENTS], ids=plural)
+    def test_nor_of_an_orphan_that_still_has_our_finalizer(
+        self, admin: Api, token: Api, namespace: str, api: ApiResource
+    ):
+        orphan = specimen(api, namespace)
+        orphan["metadata"]["finalizers"] = [START_GUARD, "example.com/theirs"]
+        live = admin.apply(orphan, "helm").must()
+        tries(admin, token, live, api)
+        admin.merge(live, {"metadata": {"finalizers": None}}, "helm").must()
+
+
+def tries(admin: Api, token: Api, live: Object, api: ApiResource) -> None:
+    """Try every change of a foreign object that the API server would carry out."""
+    where, tried = live["metadata"]["namespace"], 0
+    for path, change in changes(live):
+        asked = patched(admin, live, change, "somebody")
+        if not asked.ok or content(asked.body) == content(live):
+            continue  # the API server refuses it to everybody, or it changes nothing
+        tried += 1
+        for manager in managers(api):
+            reply = patched(token, live, change, manager)
+            if may(path, claimed(api, manager, where)) or change == TAKEN_OFF:
+                assert reply.ok, (manager, change, reply.body)
+            else:
+                assert refused(reply), (manager, change, reply.body)
+    assert tried > 8
+
+
+@pytest.mark.parametrize(
+    ("controller", "api"), claims(), ids=[f"{one.title}: {api.plural}" for one, api in claims()]
+)
+def test_what_is_claimed_is_written_by_its_manager_alone_and_with_nothing_else(
+    admin: Api, token: Api, namespace: str, controller: Controller[Any], api: ApiResource
+):
+    where = controller.watch.namespace or namespace
+    manager = NAMES.installation.field_manager(controller.name)
+    live = admin.apply(specimen(api, where), "helm").must()
+    identity = {key: live[key] for key in ("apiVersion", "kind")}
+    meta = {"name": "theirs", "namespace": where}
+    own = claimed(api, manager, where)
+    assert own
+    for path in own:
+        body = {**identity, "metadata": meta}
+        more = {**identity, "metadata": {**meta, "labels": {"more": "x"}}}
+        for one in (body, more):
+            put(one, path, 3 if path[0] == "spec" else "x")
+
+        assert dry(token, body, manager).ok
+        assert refused(dry(token, body, "hedgerow-stolen-bluegreen"))
+        assert refused(dry(token, more, manager))
+    if mark := controller.finalizer if api == controller.resource.api else "":
+        assert dry(token, {**identity, "metadata": {**meta, "finalizers": [mark]}}, manager).ok
+        both = {**meta, "finalizers": [mark, "example.com/x"]}
+        assert refused(dry(token, {**identity, "metadata": both}, manager))
+    admin.delete(live).must()
+
+
+def put(obj: Object, path: Path, value: Any) -> None:
+    for key in path[:-1]:
+        obj[str(key)] = {**obj.get(str(key), {})}
+        obj = obj[str(key)]
+    obj[str(path[-1])] = value
+
+
+def test_nothing_is_claimed_beside_too_many_annotations(admin: Api, token: Api, namespace: str):
+    crowded, manager = specimen(Deployment.api, namespace), "hedgerow-stolen-scaler"
+    crowded["metadata"]["annotations"] = {f"a{number}": "" for number in range(WIDEST)}
+    live = admin.apply(crowded, "helm").must()
+    one, change = {"metadata": {"annotations": {"one": "more"}}}, ("spec", "replicas")
+
+    assert patched(token, live, operation("replace", change, 3)[1], manager).ok
+    admin.merge(live, one, "helm").must()
+    assert refused(patched(token, live, operation("replace", change, 3)[1], manager))
+
+
+@pytest.mark.parametrize("api", kinds(), ids=plural)
+def test_no_other_verb_and_no_other_kind_of_write(
+    admin: Api, token: Api, namespace: str, api: ApiResource
+):
+    live = admin.apply(specimen(api, namespace), "helm").must()
+    change = {"metadata": {"labels": {"x": "y"}}}
+    whole = {**live, "metadata": {**live["metadata"], "labels": {"x": "y"}}}
+    for manager in managers(api):
+        writes = {
+            "apply": dry(token, {**specimen(api, namespace), **change_of(live, change)}, manager),
+            "merge": token.merge(live, change, manager),
+            "put": token.put(whole, manager),
+            "a new one": token.apply(specimen(api, namespace, "new"), manager),
+            "a new one by POST": token.create(specimen(api, namespace, "new"), manager),
+            "delete": token.delete(live),
+            "delete all": token.raw("DELETE", token.path(live).rpartition("/")[0]),
+        }
+        assert {name: reply.status for name, reply in writes.items()} == dict.fromkeys(writes, 403)
+    assert (
+        admin.get(live).must()["metadata"]["resourceVersion"]
+        == (live["metadata"]["resourceVersion"])
+    )
+
+
+def change_of(live: Object, change: Object) -> Object:
+    meta = live["metadata"]
+    return {
+        "metadata": {"name": meta["name"], "namespace": meta["namespace"], **change["metadata"]}
+    }
+
+
+@pytest.mark.parametrize("resource", REGISTRY.resources, ids=lambda one: one.api.plural)
+def test_of_a_custom_resource_nothing_but_the_status(
+    admin: Api, token: Api, namespace: str, resource: type[CustomResource]
+):
+    sample = next(one for one in samples() if one["kind"] == resource.api.kind)
+    sample["metadata"]["namespace"] = namespace
+    live = admin.apply(sample, "user").must()
+    manager = NAMES.installation.field_manager("bluegreen")
+    meta = {"labels": {"x": "y"}, "annotations": {"x": "y"}, "finalizers": ["example.com/x"]}
+    change = {"metadata": meta, "spec": {"x": "y"}, "status": {"conditions": []}}
+
+    assert dry(token, sample, manager).status == 403
+    assert token.delete(live).status == 403
+    after = token.merge(live, change, manager, "status").must()
+    assert {**content(after), "status": {}} == {**content(live), "status": {}}
+
+
+def samples() -> list[Object]:
+    texts = [path.read_text("utf-8") for path in (MANIFESTS / "samples").glob("*.yaml")]
+    return [one for text in texts for one in yaml.safe_load_all(text)]
+
+
+def test_every_right_to_write_is_on_a_kind_that_is_tried_or_on_one_object(made: list[Object]):
+    tried = {(api.group, api.plural) for api in kinds()}
+    status = {(one.api.group, f"{one.api.plural}/status") for one in REGISTRY.resources}
+    reviews = {
+        ("authentication.k8s.io", "tokenreviews"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
+    }
+    roles = [o for o in made if o["kind"].endswith("Role") and is_operators(o)]
+    rights = {one for one in granted(roles) if one.verb in WRITE and not one.name}
+
+    assert {(one.group, one.resource) for one in rights} <= tried | status | reviews
+    assert {api.plural for api in kinds()} == SPECIMENS.keys()
+
+
+def is_operators(role: Object) -> bool:
+    return str(role["metadata"]["name"]).startswith(NAMES.base)
+
+
+@pytest.mark.parametrize("type_", Secret.CREDENTIALS)
+def test_no_secret_that_gives_somebodys_rights(admin: Api, token: Api, namespace: str, type_: str):
+    admin.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "admin", "namespace": namespace},
+        },
+        "test",
+    ).must()
+    uid = admin.get({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "name": namespace,
+        "uid": uid.must()["metadata"]["uid"],
+        "controller": True,
+    }
+    meta = {
+        "name": "token",
+        "namespace": namespace,
+        "ownerReferences": [owner],
+        "annotations": {"kubernetes.io/service-account.name": "admin"},
+    }
+    copy = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": {"a": "Yg=="}}
+    manager = NAMES.installation.field_manager("secretsync")
+
+    assert dry(token, copy, manager).ok  # a copy, as any other
+    assert "a type that gives somebody's rights" in str(
+        dry(token, {**copy, "type": type_}, manager).body
+    )
+
+
+def test_its_own_certificate_is_written_and_gives_nobodys_rights(token: Api):
+    meta = {"name": f"{NAMES.base}-serving", "namespace": NAMES.namespace}
+    mark = {"kubernetes.io/service-account.name": "default"}
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {**meta, "annotations": mark}}
+    other = {**body, "metadata": {**meta, "name": "other"}}
+    manager = NAMES.installation.field_manager("certificates")
+
+    assert dry(token, {**body, "data": {"tls.crt": "Yg=="}}, manager).ok
+    for type_ in Secret.CREDENTIALS:
+        assert refused(dry(token, {**body, "type": type_}, manager))
+    assert dry(token, other, manager).status == 403
+
+
+class TestEvents:
+    def test_they_are_made_in_its_own_name_alone(self, token: Api, namespace: str):
+        event = specimen(EVENTS, namespace, "new")
+        manager = NAMES.installation.field_manager("bluegreen")
+        own = {**event, "reportingController": NAMES.installation.label_key}
+
+        assert refused(dry(token, event, manager))
+        assert dry(token, own, manager).ok

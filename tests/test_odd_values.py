@@ -1,0 +1,133 @@
+"""Odd values: numbers and times that anyone may write, and no Python type holds, stop nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from hedgerow.cli.plan.client_side_apply import LAST_APPLIED, patch
+from hedgerow.cli.plan.merge import put
+from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
+from hedgerow.controllers.cronjob.schedule.errors import ScheduleError
+from hedgerow.controllers.cronjob.schedule.parser import parse as schedule
+from hedgerow.controllers.cronjob.starts import start_of
+from hedgerow.controllers.scaler.record import recorded
+from hedgerow.controllers.secretsync.sharing import parts_of
+from hedgerow.fields.canonical import canonical
+from hedgerow.fields.paths import parse, show
+from hedgerow.kube.errors import Garbled, from_status
+from hedgerow.kube.wire import seconds
+from hedgerow.manifest import ManifestError, from_yaml
+from hedgerow.objects import ObjectRef, version_number
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
+from hedgerow.runtime.blind import BlindApplier
+from hedgerow.runtime.cache.store import version_of
+from hedgerow_schemas.base import Status, View, instant
+from hedgerow_schemas.builtin import Namespace, Secret
+from hedgerow_schemas.job import Job
+from plan import scenery
+from plan.made import entry, live
+
+DIGITS = "9" * 5000
+"""More than Python makes an integer of."""
+BEFORE, AFTER, YEAR_0 = (
+    "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0000-01-01T00:00:00Z",
+)  # fmt: skip
+Object = dict[str, Any]
+
+
+def annotated(name: str, text: str) -> Object:
+    return {"metadata": {"name": "x", "annotations": {name: text}}}
+
+
+LIMITS = ("f:resources", "f:limits", "f:cpu")
+TRANSITION = ("f:status", "f:conditions", "f:lastTransitionTime")
+READ: dict[str, tuple[Callable[[], object], object]] = {
+    "a quantity": (lambda: canonical(DIGITS, LIMITS), DIGITS),
+    "a quantity's fraction": (lambda: canonical(f"0.{DIGITS}", LIMITS), f"0.{DIGITS}"),
+    "a quantity's zeros": (lambda: canonical(f"{'0' * 5000}1", LIMITS), f"{'0' * 5000}1"),
+    "a time before the first": (lambda: canonical(BEFORE, TRANSITION), BEFORE),
+    "a time after the last": (lambda: canonical(AFTER, TRANSITION), AFTER),
+    "an instant before the first": (lambda: instant(BEFORE), None),
+    "an instant after the last": (lambda: instant(AFTER), None),
+    "an instant in Go's year 0": (lambda: instant(YEAR_0), None),
+    "an item of a set": (lambda: parse(f"v:{DIGITS}").kind, "?"),
+    "an item's key": (lambda: show(f'k:{{"port":{DIGITS}}}')[:20], f'[{{"port":{DIGITS}'[:20]),
+    "an item to be put back": (lambda: put({}, {(f'k:{{"port":{DIGITS}}}',): 1}), [1]),
+    "a resource version": (lambda: version_number(DIGITS), 0),
+    "an object's version": (lambda: version_of({"metadata": {"resourceVersion": DIGITS}}), 0),
+    "a Job's name": (lambda: start_of("cj", job(f"cj-{DIGITS}")).year, 9999),
+    "a status annotation": (
+        lambda: said(annotated(STATUS_ANNOTATION, f'{{"observedGeneration": {DIGITS}}}')),
+        Status(),
+    ),
+    "the scaler's annotation": (lambda: recorded(f'{{"replicas": {DIGITS}}}'), None),
+    "a copy's sources": (lambda: parts_of(View(annotated("x/sources", f"[{DIGITS}]"))), ()),
+    "an answer's seconds": (
+        lambda: from_status({"details": {"retryAfterSeconds": 10**4000}}).after,
+        0,
+    ),
+    "an answer's code": (lambda: type(from_status({"code": -(10**4000)})), Garbled),
+    "a header's seconds": (lambda: seconds(DIGITS) > 10**9, True),
+}
+REFUSED: dict[str, tuple[Callable[[], object], type[ValueError]]] = {
+    "a schedule": (lambda: schedule(f"{DIGITS[:900]} * * * *"), ScheduleError),
+    "a long schedule": (lambda: schedule(f"{DIGITS} * * * *"), ScheduleError),
+    "a duration": (lambda: nanoseconds(f"{DIGITS}h"), ScheduleError),
+    "a manifest's number": (lambda: from_yaml(f"a: {DIGITS}"), ManifestError),
+    "a manifest's key": (lambda: from_yaml(f"{DIGITS}: a"), ManifestError),
+    "kubectl's annotation": (lambda: patch(annotated(LAST_APPLIED, DIGITS), {}), ValueError),
+}
+
+
+def job(name: str) -> Job:
+    return Job({"metadata": {"name": name}})
+
+
+@pytest.mark.parametrize(("function", "expected"), READ.values(), ids=READ)
+def test_it_is_read_as_far_as_it_can_be(function, expected):
+    assert function() == expected
+
+
+@pytest.mark.parametrize(("function", "error"), REFUSED.values(), ids=REFUSED)
+def test_it_is_refused_as_any_invalid_value(function, error):
+    with pytest.raises(error):
+        function()
+
+
+@pytest.mark.parametrize("time", [YEAR_0, BEFORE, "soon", ""])
+def test_a_field_is_contested_whatever_time_its_holder_has(time):
+    ours = {**scenery.WANT, "data": {"b": scenery.DATA["b"]}}
+    theirs = {**scenery.WANT, "metadata": {}, "data": {"a": "other"}}
+    there = live(scenery.WANT, entry(ours), entry(theirs, "kubectl", "Update", time=time))
+    there["data"] = {**scenery.DATA, "a": "other"}
+
+    (found,) = scenery.planned(scenery.plan_input(there)).contested
+
+    assert (found.path, found.manager, found.since) == (".data.a", "kubectl", scenery.NOW)
+
+
+class Answering:
+    """A cluster that answers each apply with an object of some managed fields."""
+
+    def __init__(self, *entries: Object) -> None:
+        self._object = {"metadata": {"name": "app", "managedFields": list(entries)}}
+
+    async def apply(self, *_: Any, **__: Any) -> SimpleNamespace:
+        return SimpleNamespace(created=False, object=self._object)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("element", [f'k:{{"uid":{DIGITS}}}', "k:{", f"k:{'[' * 5000}"])
+async def test_a_copy_is_nobodys_whatever_its_managed_fields_have(element):
+    tree = {"f:metadata": {"f:ownerReferences": {element: {}}}}
+    held = {"manager": "ours", "operation": "Apply", "apiVersion": "v1", "fieldsV1": tree}
+    owner = ObjectRef(Namespace.api, "", "team-a", "uid")
+    applier = BlindApplier(cast("Any", Answering(held)), "ours", lambda _: owner, "probe")
+
+    found = await applier.read(ObjectRef(Secret.api, "team-a", "app"))
+
+    assert "managedFields" not in found["metadata"]
