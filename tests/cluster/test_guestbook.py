@@ -76,7 +76,7 @@ def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
     """The administrator, once the definition, the rights and the policy are there."""
     api = Api(nodes_sandbox.kubeconfig)
     crd = yaml.safe_load((ROOT / CRDS / crd_file(Guestbook)).read_text("utf-8"))
-    api.apply(crd, "hedgerow-install").must()
+    api.apply(crd, "hedgerow-install", force=True).must()
     chosen = parts("cluster", "none", ALL.limited(["guestbook"]), names=NAMES)
     made = [o for part in chosen for o in part.objects if o["kind"] in ACCESS]
     for manifest in made:

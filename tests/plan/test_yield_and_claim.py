@@ -73,6 +73,7 @@ CASES = [
     Case("a*b**b*c", (".axbbyc", ".ab.xbc"), (".abc", ".ab.bd")),
     Case("spec.**[*]", (".spec.a[n=1]",), (".spec[n=1]", ".spec.a[n=1].b")),
     Case("**.a.*", (".x.a.b",), (".a.b", ".x.b.c", ".x.a[n=1]", ".x.a")),
+    Case("**.a.b.c", (".x.a.b.c",), (".b.c", ".c")),
     Case("**[n=1].b", (".x[n=1].b",), (".x[n=2].b", ".x.n.b")),
     Case("a**.b.c.d.e", (".a.b.c.d.e",), (".a.d.e", ".a")),
     Case("spec.***", (".spec.a", ".spec.a[n=1]"), (".spec[n=1].a", ".spec")),
@@ -179,6 +180,26 @@ class TestSteps:
         (term,) = parse("A/x: data.*.b")
 
         assert not term.covers("A", "x", ("f:data", "f:a\0b"))
+
+
+class TestDottedNames:
+    """A label's key is one name, however many dots it has."""
+
+    KEY = place("metadata", "labels", "app.example.com/name")
+
+    @pytest.mark.parametrize(
+        ("pattern", "covered"),
+        [
+            ("**pp.example.com/name", True),
+            ("**ls.app.example.com/name", True),
+            ("**pp.sample.com/name", False),
+            ("**.labels.example.com/name", False),
+        ],
+    )
+    def test_its_parts_are_covered_like_names(self, pattern, covered):
+        (term,) = parse(f"A/x: {pattern}")
+
+        assert term.covers("A", "x", self.KEY) is covered
 
 
 class TestLongNames:

@@ -79,10 +79,7 @@ def start_of(owner: str, job: Job) -> datetime | None:
     if start:
         return start
     noted = instant(job.text("metadata", "annotations", SCHEDULED_AT))
-    try:
-        return noted.astimezone(UTC).replace(microsecond=0) if noted else None
-    except OverflowError:
-        return None  # in UTC it is before the year 1 or after 9999
+    return noted.astimezone(UTC).replace(microsecond=0) if noted else None
 
 
 def scheduled_at(job: Object) -> datetime | None:
