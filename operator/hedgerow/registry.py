@@ -9,9 +9,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
-from pathlib import Path
 from pkgutil import iter_modules
-from runpy import run_path
 from typing import TYPE_CHECKING, Any, cast
 
 from hedgerow import controllers
@@ -24,7 +22,6 @@ from hedgerow.runtime.durations import Duration, of_lag
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from importlib.metadata import EntryPoint
-    from types import ModuleType
 
     from hedgerow_schemas.base import CustomResource
 
@@ -279,33 +276,3 @@ def _loaded(entry: EntryPoint) -> tuple[Controller[Any], ...]:
 
 def _package(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist else "a package"
-
-
-def reference(controller: Controller[Any]) -> str:
-    """Return `module:name`, by which another process finds a controller; raises LookupError.
-
-    It is searched among the globals of the loaded modules, first in the module of its compose
-    function. A program that was started as a file is referred to by that file's path.
-    """
-    compose = getattr(controller.compose, "__module__", "")
-    places = sorted(sys.modules.items(), key=lambda place: place[0] != compose)
-    for module, loaded in places:
-        for name, value in list(getattr(loaded, "__dict__", {}).items()):
-            if value is controller:
-                return f"{_place(module, loaded)}:{name}"
-    raise LookupError(f"the controller {controller.name} is no global of any module")
-
-
-def _place(name: str, module: ModuleType) -> str:
-    if name != "__main__":
-        return name
-    spec = module.__spec__
-    return spec.name if spec else str(Path(module.__file__ or "").resolve())
-
-
-def referred(reference: str) -> Controller[Any]:
-    """Return the controller that a `reference` names."""
-    place, _, name = reference.rpartition(":")
-    if place.endswith(".py"):
-        return run_path(place, run_name="hedgerow_controllers")[name]
-    return getattr(import_module(place), name)

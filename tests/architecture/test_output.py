@@ -10,7 +10,6 @@ PRINTERS = {"hedgerow/cli/output.py", "hedgerow/terminal.py"}
 NO_COMMANDS = {
     "hedgerow/generate.py": "prints the names of our own files",
     "hedgerow/sandbox/pinning.py": "is what `task pin` runs, on our own pins",
-    "hedgerow/serving/admission/judge.py": "writes bytes for its parent process",
 }
 CALLS = {"print", "typer.echo", "typer.secho", "traceback.print_exc", "Console"}
 STREAMS = {f"sys.{name}.{how}" for name in ("stdout", "stderr") for how in ("write", "writelines")}

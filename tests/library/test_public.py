@@ -6,12 +6,11 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import hedgerow
-from hedgerow.registry import Registry, installed, reference, referred
+from hedgerow.registry import Registry, installed
 from library import greeter
 from library.greeter import GREETER, Greeting
 from support.registered import ALL, CONTROLLERS
@@ -167,23 +166,3 @@ class TestRegistry:
         assert known.chosen(("asked",)) == (asked,)
         assert known.limited().resources == (Greeting,)
         assert known.limited(("asked",)).resources == (asked.resource,)
-
-    def test_another_process_finds_it_by_its_module(self):
-        for controller in ALL.controllers:
-            assert referred(reference(controller)) is controller
-
-    def test_so_it_does_for_a_program_that_is_a_file(self, monkeypatch):
-        monkeypatch.delitem(sys.modules, "library.greeter")
-        program = ModuleType("__main__")
-        program.__file__, program.GREETER = greeter.__file__, GREETER
-        monkeypatch.setitem(sys.modules, "__main__", program)
-
-        place = reference(GREETER)
-        assert place == f"{greeter.__file__}:GREETER"
-        assert referred(place).name == "greeter"
-
-    def test_but_not_where_it_is_no_global(self):
-        lost = hedgerow.Controller("lost", GREETER.resource, GREETER.compose, owns=())
-
-        with pytest.raises(LookupError, match="lost is no global of any module"):
-            reference(lost)

@@ -84,7 +84,7 @@ async def items(answer: Answer, request: Request) -> Object:
 
 async def _object(answer: Answer, request: Request, salvaged: Callable[[bytes], Any]) -> Object:
     try:
-        body = await _decoded(answer.content, salvaged)
+        body = await decoded(answer.content, salvaged)
     except (TypeError, ValueError) as error:
         raise _no_json(error, request) from error
     if not isinstance(body, dict) or not isinstance(cast("Object", body).get("metadata"), dict):
@@ -92,7 +92,7 @@ async def _object(answer: Answer, request: Request, salvaged: Callable[[bytes], 
     return cast("Object", body)
 
 
-async def _decoded(content: bytes, salvaged: Callable[[bytes], Any]) -> Any:
+async def decoded(content: bytes, salvaged: Callable[[bytes], Any] = salvage) -> Any:
     """Return decoded JSON, or what `salvaged` makes of it, in a thread if it is long.
 
     Raises ValueError.
@@ -153,7 +153,7 @@ async def event(line: bytes, request: Request) -> WatchEvent:
     If it cannot be decoded strictly, its object is `Salvaged`.
     """
     try:
-        return _event(await _decoded(line, _salvaged_event), request)
+        return _event(await decoded(line, _salvaged_event), request)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # The line may have a Secret's values.
         told = f"the watch sent no event, but a line of {len(line)} bytes"

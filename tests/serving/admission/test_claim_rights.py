@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from http import HTTPStatus
 from typing import Any, cast
 
 import anyio
@@ -15,8 +14,9 @@ from hedgerow.controllers import bluegreen
 from hedgerow.kube.errors import Unavailable
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.serving.admission import claim_rights
-from hedgerow.serving.admission import review as admission
-from hedgerow.serving.admission.handlers import LARGE, webhook_app
+from hedgerow.serving.admission.answering import LARGEST
+from hedgerow.serving.admission.handlers import webhook_app
+from hedgerow.serving.httpserver.limits import FREE
 
 pytestmark = pytest.mark.anyio
 
@@ -120,9 +120,9 @@ class TestClaims:
         assert answer.status_code == 400
         assert answer.text.startswith("userInfo ")
 
-    async def test_a_large_one_is_read_elsewhere_and_asked_about_here(self, judge: Judge):
+    async def test_a_large_one_is_asked_about_alike(self, judge: Judge):
         body = review()
-        body["request"]["object"]["spec"] = {"note": "x" * LARGE}
+        body["request"]["object"]["spec"] = {"note": "x" * FREE}
         transport = httpx.ASGITransport(webhook_app(CONTROLLERS, cast("Any", judge)))
         async with httpx.AsyncClient(transport=transport, base_url="https://x") as client:
             judge.may = {"deployments", "services"}
@@ -132,18 +132,12 @@ class TestClaims:
 
         assert {spec["user"] for spec in judge.asked} == {"eve"}
 
-    async def test_what_is_too_large_to_be_read_is_refused(self, judge: Judge):
-        refused = admission.refusal("705ab4f5", bluegreen.CONTROLLER.resource.api, "too large")
-
-        async def elsewhere(*_: Any) -> tuple[HTTPStatus, Object]:
-            return HTTPStatus.OK, refused
-
+    async def test_what_is_too_large_to_be_judged_is_refused(self, client, judge: Judge):
         body = review()
-        body["request"]["object"]["spec"] = {"note": "x" * LARGE}
-        app = webhook_app(CONTROLLERS, cast("Any", judge), large=elsewhere)
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(transport=transport, base_url="https://x") as client:
-            assert (await client.post(PATH, json=body)).json() == refused
+        body["request"]["object"]["spec"] = {"note": "x" * LARGEST}
+        answer = await client.post(PATH, json=body)
+
+        assert answer.json()["response"]["allowed"] is False
         assert judge.asked == []
 
     async def test_what_is_no_review_is_answered_400(self, client):

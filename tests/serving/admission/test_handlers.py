@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from http import HTTPStatus
 from typing import Any, cast
 
-import anyio
-import anyio.to_thread
 import httpx
 import pytest
 import structlog
@@ -16,10 +13,8 @@ import structlog
 from hedgerow.contract import Controller
 from hedgerow.controllers import bluegreen
 from hedgerow.controllers.cronjob import controller
-from hedgerow.serving.admission import handlers
-from hedgerow.serving.admission.answering import answered
 from hedgerow.serving.admission.handlers import webhook_app
-from hedgerow.serving.httpserver.limits import Limited
+from hedgerow.serving.httpserver.limits import FREE, Limited
 
 pytestmark = pytest.mark.anyio
 
@@ -91,38 +86,10 @@ class TestReviews:
         assert answer.json()["response"]["patchType"] == "JSONPatch"
 
     async def test_a_large_one_is_judged_alike(self, client: httpx.AsyncClient):
-        large = review("bad", labels={"a": "x" * handlers.LARGE})
+        large = review("bad", labels={"a": "x" * FREE})
         answer = await client.post(VALIDATE, json=large)
 
         assert answer.json()["response"]["allowed"] is False
-
-    async def test_a_large_one_is_not_even_read_by_the_process_that_serves(self, monkeypatch):
-        read: list[int] = []
-
-        def noted(body: bytes, *_: Any) -> Any:
-            read.append(len(body))
-            return 400, {"message": "noted"}
-
-        async def elsewhere(body: bytes, *_: Any) -> Any:
-            return await anyio.to_thread.run_sync(answered, body, *_)
-
-        monkeypatch.setattr(handlers, "answered", noted)
-        transport = httpx.ASGITransport(webhook_app(CONTROLLERS, large=elsewhere))
-        async with httpx.AsyncClient(transport=transport, base_url="https://x") as client:
-            answer = await client.post(VALIDATE, json=review(labels={"a": "x" * handlers.LARGE}))
-
-        assert answer.json()["response"]["allowed"] is True
-        assert read == []
-
-    async def test_one_that_is_refused_unread_is_an_error_of_http(self):
-        async def busy(*_: Any) -> Any:
-            return HTTPStatus.SERVICE_UNAVAILABLE, {"message": "not now"}
-
-        transport = httpx.ASGITransport(webhook_app(CONTROLLERS, large=busy))
-        async with httpx.AsyncClient(transport=transport, base_url="https://x") as client:
-            answer = await client.post(VALIDATE, json=review(labels={"a": "x" * handlers.LARGE}))
-
-        assert (answer.status_code, answer.text) == (503, "not now\n")
 
     async def test_each_is_told_to_those_who_debug(self, client: httpx.AsyncClient):
         with structlog.testing.capture_logs() as logged:

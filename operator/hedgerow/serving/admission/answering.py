@@ -1,55 +1,97 @@
-"""Answering: turns the bytes of one review into its answer; usable in any process."""
+"""Answering: turns the bytes of a review into its answer, in steps that the loop can bear."""
 
 from __future__ import annotations
 
-from http import HTTPStatus
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hedgerow.encoding import decode, salvage
-from hedgerow.kube import reviews
-from hedgerow.kube.errors import one_line
+import anyio
+from anyio.lowlevel import checkpoint
+
+from hedgerow.encoding import members
+from hedgerow.kube import bodies, reviews
 from hedgerow.objects import metadata
 from hedgerow.serving.admission import claims
 from hedgerow.serving.admission import review as admission
+from hedgerow.serving.httpserver.limits import FREE
 
 if TYPE_CHECKING:
     from hedgerow.contract import Controller
+    from hedgerow.serving.admission.claim_rights import ClaimJudge
     from hedgerow.serving.admission.review import Review
     from hedgerow_schemas.base import Object
 
-MEMORY: Final = 224 * 1024 * 1024
-"""Bytes of address space for judging a large review; the program itself takes 40 MiB of it."""
+LARGEST: Final = 1536 * 1024
+"""Bytes of an object that is reviewed: etcd stores no larger one, unless its limit was raised."""
 Verb = Literal["validate", "mutate", "claims"]
 _JUDGES: Final = {"validate": admission.validate, "mutate": admission.default}
+_OBJECTS: Final = ("object", "oldObject")
 
 
-def answered(body: bytes, controller: Controller[Any], verb: Verb) -> tuple[HTTPStatus, Object]:
-    """Return 200 and the AdmissionReview that answers `body`; 400 and a `message` if it is invalid.
+class Answering:
+    """Answers reviews. One over `FREE` bytes waits for its turn, as decoding takes much memory."""
 
-    For `claims` the API server must be asked first. Then the result is the question, a map of
-    `uid`, `user` (a userInfo), `namespace`, and `kinds` (the kinds that the user must be able to
-    patch).
+    def __init__(self, rights: ClaimJudge | None = None) -> None:
+        self._turn = anyio.Lock()
+        self._rights = rights
+
+    async def __call__(self, body: bytes, controller: Controller[Any], verb: Verb) -> Object:
+        """Return the AdmissionReview that answers `body`; raises ValueError if it is no review."""
+        async with self._turn if len(body) > FREE else nullcontext():
+            try:
+                told = await _decoded(body)
+            except _TooLargeError as error:
+                return admission.refusal(error.uid, controller.resource.api, str(error))
+            review = admission.read(told, controller)
+            if verb != "claims" or self._rights is None:
+                return _JUDGES[verb](review, controller)
+            question = _question(review, told["request"].get("userInfo"), controller)
+            del review, told  # the API server may take seconds to answer
+        return await self._rights.answered(question, controller)
+
+
+class _TooLargeError(Exception):
+    def __init__(self, uid: str, name: str, size: int) -> None:
+        super().__init__(
+            f"{name} has {size} bytes as JSON, and no more than {LARGEST} are judged;"
+            " make it smaller"
+        )
+        self.uid = uid
+
+
+async def _decoded(body: bytes) -> Any:
+    """Return a review, decoded member by member; raises ValueError.
+
+    An object of `LARGEST` bytes takes up to 50 ms, in which the event loop stands still, so it may
+    go on after each. Managed fields that no strict decoder accepts are salvaged.
     """
     try:
-        told = _decoded(body)
-        review = admission.read(told, controller)
-        if verb == "claims":
-            return HTTPStatus.OK, _question(review, told["request"].get("userInfo"), controller)
-    except ValueError as error:
-        return HTTPStatus.BAD_REQUEST, {"message": one_line(str(error))}
-    return HTTPStatus.OK, _JUDGES[verb](review, controller)
-
-
-def _decoded(body: bytes) -> Any:
-    """Return a review. An object in it may have managed fields that no strict decoder accepts."""
-    try:
-        return decode(body)
+        told = members(body)
+        request = members(told.pop("request", b"{}"))
     except ValueError:
-        return salvage(body)
+        return await bodies.decoded(body)
+    for name in _OBJECTS:
+        size = len(request.get(name, b""))
+        if size > LARGEST:
+            raise _TooLargeError(str(await bodies.decoded(request.get("uid", b"null"))), name, size)
+    return {**await _each(told), "request": await _each(request)}
+
+
+async def _each(raw: dict[str, bytes]) -> Object:
+    decoded: Object = {}
+    for name, content in raw.items():
+        decoded[name] = await bodies.decoded(content)
+        if len(content) > FREE:
+            await checkpoint()
+    return decoded
 
 
 def _question(review: Review, info: Any, controller: Controller[Any]) -> Object:
-    """Return which user needs which rights; raises ValueError if `info` names nobody."""
+    """Return which user needs which rights, for `ClaimJudge`; raises ValueError if it names nobody.
+
+    A map of `uid`, `user` (a userInfo), `namespace`, and `kinds` that the user must be able to
+    patch.
+    """
     reviews.user(info)
     return {
         "uid": review.uid,

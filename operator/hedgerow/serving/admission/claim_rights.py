@@ -33,7 +33,7 @@ class ClaimJudge:
         self._turns = anyio.CapacityLimiter(AT_ONCE)
 
     async def answered(self, question: Object, controller: Controller[Any]) -> Object:
-        """Return the AdmissionReview that answers a question of `answering.answered`.
+        """Return the AdmissionReview that answers a question of `Answering`.
 
         If the API server does not answer, the write is refused.
         """

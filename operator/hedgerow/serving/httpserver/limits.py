@@ -17,8 +17,9 @@ SECONDS = 30.0
 """The longest that the API server waits for an admission review."""
 ARRIVAL = 10.0
 """Seconds in which a body must arrive, as it takes up shared memory meanwhile."""
-BODY = 7 * 1024 * 1024
-"""Bytes: two objects of the API server's largest size; controller-runtime has the same limit."""
+BODY = 5 * 1024 * 1024
+"""Bytes of a request: of the largest object that the API server reads (3 MiB), of the largest that
+etcd stores, which may come with it (1.5 MiB), and of what is around them."""
 FREE = 128 * 1024
 """Bytes that any request may have; larger requests share `TOGETHER`."""
 TOGETHER = 3 * BODY
