@@ -205,6 +205,7 @@ class Pod(WithConditions):
         owner = _entry(view.items("metadata", "ownerReferences"), "controller", True)
         ready = _entry(view.items("status", "conditions"), "type", "Ready")
         waiting = {key: [_waiting(s) for s in view.items("status", key)] for key in CONTAINERS}
+        node = view.text("spec", "nodeName")
         return {
             "apiVersion": pod.get("apiVersion"),
             "kind": pod.get("kind"),
@@ -212,12 +213,18 @@ class Pod(WithConditions):
                 **{key: value for key, value in kept.items() if value},
                 "ownerReferences": [owner] if owner else [],
             },
+            **({"spec": {"nodeName": node}} if node else {}),
             "status": {
                 "phase": view.text("status", "phase"),
                 "conditions": [ready] if ready else [],
                 **waiting,
             },
         }
+
+    @property
+    def node_name(self) -> str:
+        """`spec.nodeName`; empty until it is scheduled."""
+        return self.text("spec", "nodeName")
 
     @property
     def phase(self) -> str:

@@ -72,8 +72,8 @@ def _version(resource: type[CustomResource], upstream: Upstream) -> Object:
         "subresources": _subresources(resource),
         "schema": {"openAPIV3Schema": _root(resource, upstream)},
     }
-    columns = [column.wire() for column in resource.definition.columns]
-    return version | ({"additionalPrinterColumns": columns} if columns else {})
+    columns = [column.wire() for column in resource.definition.shown]
+    return version | {"additionalPrinterColumns": columns}
 
 
 def _subresources(resource: type[CustomResource]) -> Object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +38,23 @@ class Column:
         return {**column, "priority": self.priority} if self.priority else column
 
 
+def _of_condition(kind: str, field: str) -> str:
+    return f'.status.conditions[?(@.type=="{kind}")].{field}'
+
+
+STANDARD: Final = (
+    Column("Ready", _of_condition("Ready", "status"), "Whether all is as declared."),
+    Column(
+        "Contested",
+        _of_condition("Contested", "status"),
+        "Whether another field manager holds a field that is declared.",
+    ),
+    Column("Reason", _of_condition("Ready", "reason"), "Why it is ready, or is not."),
+    Column("Age", ".metadata.creationTimestamp", "Time since creation.", type="date"),
+)
+"""The columns that every resource has, whatever its author adds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     """The JSON paths of the scale subresource, for `kubectl scale` and autoscalers.
@@ -62,13 +79,20 @@ class Scale:
 class Definition:
     """What `kubectl` uses of a resource besides its name: columns, short names, scale.
 
-    Without `categories` it is in the one that is called as the program.
+    Without `categories` it is in the one that is called as the program. `columns` come before those
+    of `STANDARD` that they do not name themselves.
     """
 
     columns: tuple[Column, ...] = ()
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] | None = None
     scale: Scale | None = None
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """All columns of `kubectl get`."""
+        named = {column.name for column in self.columns}
+        return (*self.columns, *(column for column in STANDARD if column.name not in named))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ A model may say more than a structural schema can; what cannot be said is refuse
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow_schemas.definition import EDITOR, UPSTREAM
 from hedgerow_schemas.openapi import Schema, SchemaError
@@ -36,9 +37,12 @@ _KEPT = frozenset(
         "x-kubernetes-map-type",
         "x-kubernetes-preserve-unknown-fields",
         "x-kubernetes-validations",
+        "default",
         EDITOR,
     }
 )
+_INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
+_SCALAR: Final = (bool, int, float, str)
 _PRESERVED: Schema = {"x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -80,8 +84,8 @@ class _Translation:
         self._definitions = definitions
         self._upstream = upstream
 
-    def node(self, node: Schema) -> Schema:
-        """Return the structural form of one node.
+    def node(self, node: Schema, path: str = "") -> Schema:
+        """Return the structural form of one node, which is at `path` of the resource.
 
         What stands beside a reference has the last word, a field's description foremost.
         """
@@ -89,45 +93,66 @@ class _Translation:
         referred: Schema = {}
         for word, value in node.items():
             if word in {"$ref", "anyOf", UPSTREAM}:
-                referred |= self._referred(word, value)
+                referred |= self._referred(word, value, path)
             else:
-                own |= self._word(word, value)
+                own |= self._word(word, value, path)
         merged = referred | own
+        if "default" in merged and not isinstance(merged["default"], _SCALAR):
+            merged |= _described(merged, _lean(merged.pop("default")))
         described = {"description": merged["description"]} if "description" in merged else {}
         return described | merged
 
-    def _word(self, word: str, value: Any) -> Schema:
+    def _word(self, word: str, value: Any, path: str) -> Schema:
+        if word == "title" or (word == "default" and value == ""):
+            return {}
         if word in _KEPT:
             return {word: value}
-        if word in {"title", "default"}:
-            return _default(value) if word == "default" else {}
         if word == "const":
             return {"enum": [value]}
         if word == "properties":
-            return {word: {name: self.node(field) for name, field in value.items()}}
+            return {word: {name: self.node(v, f"{path}.{name}") for name, v in value.items()}}
         if word == "additionalProperties" and value is True:
             return _PRESERVED
         if word in {"additionalProperties", "items"} and isinstance(value, dict):
-            return {word: self.node(value)}  # pyright: ignore[reportUnknownArgumentType]
-        raise SchemaError(f"{word}: {value!r} cannot be said in a structural schema")
+            return {word: self.node(value, f"{path}[*]")}  # pyright: ignore[reportUnknownArgumentType]
+        raise SchemaError(f"{path}: {word} {value!r} has no place in a structural schema")
 
-    def _referred(self, word: str, value: Any) -> Schema:
+    def _referred(self, word: str, value: Any, path: str) -> Schema:
         if word == "$ref":
-            return self.node(self._definitions[value.rpartition("/")[2]])
+            return self.node(self._definitions[value.rpartition("/")[2]], path)
         if word == UPSTREAM:
             return self._upstream(value)
         # What is optional is left out, never null: the alternative to null is the schema.
         real = [schema for schema in value if schema != {"type": "null"}]
+        if sorted(real, key=str) == _INT_OR_STRING:
+            return {"x-kubernetes-int-or-string": True}
         if len(real) != 1:
-            raise SchemaError(f"a choice of {len(real)} schemas cannot be said: {real!r}")
-        return self.node(real[0])
+            types = " or ".join(str(one.get("type") or one.get("$ref")) for one in real)
+            raise SchemaError(f"{path}: a choice of {types} has no place in a structural schema")
+        return self.node(real[0], path)
 
 
-def _default(value: Any) -> Schema:
-    """Return the default that the server may set: scalars that say something.
+def _described(schema: Schema, default: Any) -> Schema:
+    """Return the description of a field with a default that no server may set.
 
-    A list or map that the server defaults belongs to no field manager: its items would stay
-    beside what somebody applies later.
+    A list or map that the server sets belongs to no field manager: its items would stay beside what
+    somebody applies later. So the model alone fills it in, and the description says so.
     """
-    says_something = isinstance(value, bool | int | float | str) and value != ""
-    return {"default": value} if says_something else {}
+    if default in (None, [], {}) or default == _implied(schema):
+        return {}
+    told = f"Defaults to {json.dumps(default, separators=(',', ':'))}."
+    return {"description": " ".join(filter(None, (schema.get("description"), told)))}
+
+
+def _implied(schema: Schema) -> Schema:
+    """Return what a model has whose fields all have their defaults."""
+    fields: Schema = schema.get("properties", {})
+    return _lean({name: field.get("default", _implied(field)) for name, field in fields.items()})
+
+
+def _lean(value: Any) -> Any:
+    """Return a value without what is empty in its maps."""
+    if isinstance(value, dict):
+        known = {name: _lean(each) for name, each in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {name: each for name, each in known.items() if each not in (None, "", [], {})}  # pyright: ignore[reportUnknownVariableType]
+    return [_lean(each) for each in value] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]

@@ -175,8 +175,10 @@ class TestPod:
             ],
             containerStatuses=[RUNNING, waiting("CrashLoopBackOff")],
         )
+        whole["spec"]["nodeName"] = "node-1"
         reduced = Pod.reduced(whole)
 
+        assert Pod(reduced).node_name == "node-1"
         for read in ("name", "namespace", "uid", "phase", "ready", "waiting_reason", "deployment"):
             assert getattr(Pod(reduced), read) == getattr(Pod(whole), read)
         assert reduced["metadata"]["resourceVersion"] == "7"

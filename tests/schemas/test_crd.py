@@ -74,7 +74,19 @@ class TestRender:
         crd = render(Bare, DOCUMENT, describe=False)
 
         assert "shortNames" not in crd["spec"]["names"]
-        assert "additionalPrinterColumns" not in crd["spec"]["versions"][0]
+
+    def test_every_resource_has_the_columns_of_its_conditions(self):
+        columns = render(Bare, DOCUMENT, describe=False)["spec"]["versions"][0]
+        named = [column["name"] for column in columns["additionalPrinterColumns"]]
+
+        assert named == ["Ready", "Contested", "Reason", "Age"]
+
+    def test_those_of_an_author_come_first_and_replace_one_of_the_same_name(self):
+        mine = (Column("Size", ".spec.size", "How many."), Column("Ready", ".x", "Mine."))
+        shown = Definition(columns=mine).shown
+
+        assert [column.name for column in shown] == ["Size", "Ready", "Contested", "Reason", "Age"]
+        assert shown[1] is mine[1]
 
     def test_the_scope_is_that_of_the_resource(self):
         assert render(Bare, DOCUMENT, describe=False)["spec"]["scope"] == "Cluster"

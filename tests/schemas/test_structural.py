@@ -110,9 +110,38 @@ class TestStructural:
         assert fields(model)["a"].get("default") == rendered
 
     @pytest.mark.parametrize(
+        ("annotation", "default", "told"),
+        [
+            (tuple[int, ...], (1,), "Defaults to [1]."),
+            (dict[str, str], {"a": "b"}, 'Defaults to {"a":"b"}.'),
+            (Part, Part(size=7), 'Defaults to {"size":7}.'),
+            (tuple[int, ...], (), None),
+            (int | None, None, None),
+        ],
+    )
+    def test_any_other_is_in_the_description(self, annotation, default, told):
+        model = type("One", (Model,), {"__annotations__": {"a": annotation}, "a": default})
+        described = fields(model)["a"].get("description", "")
+
+        assert described.endswith(told) if told else "Defaults" not in described
+
+    def test_that_of_a_model_is_not_where_its_fields_say_it(self):
+        inner = type("Inner", (Model,), {"__annotations__": {"b": int}, "b": 3})
+        model = type("One", (Model,), {"__annotations__": {"a": inner}, "a": inner()})
+
+        assert "Defaults" not in fields(model)["a"].get("description", "")
+        assert fields(model)["a"]["properties"]["b"]["default"] == 3
+
+    def test_a_number_or_a_text_is_int_or_string(self):
+        model = type("One", (Model,), {"__annotations__": {"a": int | str}, "a": 80})
+
+        assert fields(model)["a"] == {"x-kubernetes-int-or-string": True, "default": 80}
+
+    @pytest.mark.parametrize(
         ("annotation", "said"),
         [
-            (int | str, "a choice of 2"),
+            (int | bool, r"\.a: a choice of integer or boolean"),
+            (dict[str, int | Part], r"\.a\[\*\]: a choice of integer or #"),
             (tuple[int, str], "prefixItems"),
             (Annotated[int, Field(gt=0)], "exclusiveMinimum"),
         ],

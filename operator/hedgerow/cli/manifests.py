@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hedgerow.cli.exits import Exit
 from hedgerow.cli.flags import check, configured, given_options, with_options
 from hedgerow.cli.install.definitions import rendered
 from hedgerow.cli.output import echo_lines
@@ -16,6 +17,7 @@ from hedgerow.manifest import to_yaml
 from hedgerow.objects import PROGRAM
 from hedgerow.settings import Settings
 from hedgerow.version import version
+from hedgerow_schemas.crd import CRD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,6 +114,9 @@ def manifests_command(
     configured(settings.options, settings.controllers, command)
     objects = printed(image, overlay, settings, crds=crds)
     echo_lines(to_yaml(*objects), nl=False)
+    defined = sum(one["kind"] == CRD.kind for one in objects)
+    if crds and defined < len(registry().limited(settings.controllers).resources):
+        raise typer.Exit(Exit.FAILED)  # the definition that is left out was named
 
 
 def _image() -> str:

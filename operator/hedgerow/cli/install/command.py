@@ -84,15 +84,17 @@ def install_command(
     installed = registry().limited(names).resources
     resources = tuple(definitions.rendered(installed, program_name(), say))
 
+    lacking = Exit.FAILED if len(resources) < len(installed) else Exit.DONE
     if not resources:
-        say(f"nothing to install: no custom resource belongs to {', '.join(names)}")
-        raise typer.Exit(Exit.DONE)
+        if not lacking:
+            say(f"nothing to install: no custom resource belongs to {', '.join(names)}")
+        raise typer.Exit(lacking)
 
     async def carry_out() -> int:
         async with connected(kubeconfig, context) as cluster:
             return await run_install(cluster, resources, plain=plain, dry_run=dry_run)
 
-    raise typer.Exit(anyio.run(carry_out))
+    raise typer.Exit(anyio.run(carry_out) or lacking)
 
 
 def uninstall_command(
