@@ -61,6 +61,8 @@ class Observed:
     """The resource as it is at the API server, with its managed fields."""
     field_manager: str = ""
     """The field manager of this controller; `hedgerow.holders` tells what it holds."""
+    namespace: str = "*"
+    """The namespace of the resource's children; empty for a cluster-scoped one."""
     said: Callable[[str, str, tuple[str, ...]], Word] = _unsaid
     """What the author of the resource says of a field; see `word`."""
 
@@ -72,9 +74,12 @@ class Observed:
         """
         return self.said(kind.api.kind, name, path)
 
-    def child(self, kind: type[V], name: str) -> V | None:
-        """Return the owned, related or claimable object of this kind and name, or None."""
-        return next((child for child in self.all(kind) if child.name == name), None)
+    def child(self, kind: type[V], name: str, *, namespace: str | None = None) -> V | None:
+        """Return the owned, related or claimable object of this kind and name, or None.
+
+        It is in the namespace of the resource's children, unless another `namespace` is given.
+        """
+        return next((one for one in self.all(kind, namespace=namespace) if one.name == name), None)
 
     def is_refused(self, kind: type[View], name: str) -> bool:
         """Return whether the server refused the last write to a child or claimed object.
@@ -83,10 +88,21 @@ class Observed:
         """
         return (kind.api.kind, name) in self.refused
 
-    def all(self, kind: type[V]) -> tuple[V, ...]:
-        """Return every owned, related or claimable object of this kind."""
+    def all(self, kind: type[V], *, namespace: str | None = None) -> tuple[V, ...]:
+        """Return every owned, related or claimable object of this kind.
+
+        They are in the namespace of the resource's children, unless another `namespace` is given;
+        `*` is for all namespaces. Cluster-scoped objects are always among them. A `Relation`
+        without `of` shows objects of every namespace, which the author of a resource may not be
+        allowed to read.
+        """
+        wanted = {"", self.namespace if namespace is None else namespace}
         found = (*self.children, *self.related, *self.claimable)
-        return tuple(v for v in found if isinstance(v, kind))
+        return tuple(
+            one
+            for one in found
+            if isinstance(one, kind) and ("*" in wanted or one.namespace in wanted)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,6 +481,18 @@ class Controller(Generic[R]):
     def names_of(self, kind: type[View]) -> tuple[str, ...]:
         """Return the name patterns of a kind; `{}` is the resource's name, and also the default.
 
-        A `*` at the end stands for any text; alone it is for names that the spec gives.
+        A `*` at the end stands for any text; alone it is for names that the spec gives. A pattern
+        without `{}` is a name that does not depend on the resource's.
         """
         return self.child_names.get(kind, ("{}",))
+
+    def allows_name(self, kind: type[View], owner: str, name: str) -> bool:
+        """Return whether a resource may have a child of this kind and name, by `names_of`."""
+        return any(_covers(pattern, owner, name) for pattern in self.names_of(kind))
+
+
+def _covers(pattern: str, owner: str, name: str) -> bool:
+    is_open = pattern.endswith("*")
+    before, named, after = pattern.removesuffix("*").partition("{}")
+    start = f"{before}{owner}{after}" if named else before
+    return name.startswith(start) if is_open else name == start

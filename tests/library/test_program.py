@@ -272,7 +272,7 @@ class TestDefinitions:
 
         code, out, err = typed("manifests", "--image", "i", registry=Registry((odd, GREETER)))
 
-        assert code == 0
+        assert code == 1
         (line,) = err.splitlines()
         assert line.startswith("greeter: odds.odd.example.com is left out, its definition cannot")
         crds = [obj for obj in from_yaml(out) if obj["kind"] == "CustomResourceDefinition"]

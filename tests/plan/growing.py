@@ -28,6 +28,7 @@ MODULES = {
     "conditions": "hedgerow.plan.conditions",
     "conflicts": "hedgerow.plan.conflict_reports",
     "contract": "hedgerow.contract",
+    "declaration": "hedgerow.plan.declaration",
     "diff": "hedgerow.fields.diff",
     "field_patterns": "hedgerow.plan.field_patterns",
     "finalizers": "hedgerow.plan.finalizers",

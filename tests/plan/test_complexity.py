@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import inspect
+import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace as replace_fields
 from functools import lru_cache, partial
 from math import log2
 from typing import Any
@@ -200,6 +202,20 @@ def refused(m: Any, function: Callable[[], object]) -> object:
 
 
 EXACT = ("f:spec", "f:template")
+
+
+def owning_deployments(m: Any) -> Any:
+    kind = m.builtin_schema.Deployment
+    resource = m.bluegreen_schema.BlueGreen
+    return m.contract.Controller("x", resource, None, (kind,), child_names={kind: ("*",)})
+
+
+def replaced(case: Case) -> Any:
+    """Return an equal child that is another object, but for one field at its end."""
+    fields = json.loads(json.dumps(case.child.fields))
+    return replace_fields(case.child, fields={**fields, "zz": 1})
+
+
 GATE: dict[str, Function] = {
     "adopt.adopt": adopted,
     "adopt.left_over": lambda m, c: (
@@ -271,6 +287,12 @@ GATE: dict[str, Function] = {
     ),
     "writes.settles": lambda m, c: m.writes.settles(
         m.writes.Write(deployed(m), c.want, "", create=True), c.live, c.verdict
+    ),
+    "declaration.checked": lambda m, c: m.declaration.checked(
+        desired(c), owning_deployments(m), c.scene.owner
+    ),
+    "declaration.difference": lambda m, c: m.declaration.difference(
+        desired(c), replace_fields(desired(c), children=(replaced(c),))
     ),
     "plan.plan_own": lambda m, c: m.plan.plan_own(
         replace(c.scene, owner=deployed(m), is_custom=False),
@@ -529,7 +551,8 @@ EXCEPT: dict[str, str] = {
             "remedies.without_effect", "redaction.is_private", "redaction.is_secret",
             "starts.is_ahead", "starts.is_made_here", "policy.allows_claims",
             "policy.claims_refused", "validation.path", "withdraw.is_mark",
-            "claims.refusal", "contract.Controller.names_of",
+            "claims.refusal", "contract.Controller.names_of", "declaration.compose_failed",
+            "declaration.not_pure", "contract.Controller.allows_name",
             "contract.Controller.home", "contract.unreduced", "objects.home_of",
             "objects.version_number",
             "input.PlanInput.ref",

@@ -243,6 +243,25 @@ class TestRefusals:
         await world.work()
         assert world.writes.count(CREATION[3]) == 2
 
+    async def test_a_status_that_stays_refused_is_reported_by_an_event(self):
+        world = World()
+
+        async def hook(sent: Sent) -> None:
+            if sent.subresource == "status":
+                raise errors.Invalid("no", code=422)
+
+        world.cluster.before = hook
+        world.apply()
+        world.deliver()
+        await world.work()
+        assert "StatusRefused" not in world.events()
+        for _ in range(3):
+            world.server.now += 61
+            world.runner.queue.add(DEMO)
+            await world.work()
+
+        assert world.events().count("StatusRefused") == 1
+
     async def test_a_status_that_is_forbidden_does_not_put_the_pass_off(self):
         world = World()
         refuse(world, errors.Forbidden("may not", code=403), "demo/status", times=1)

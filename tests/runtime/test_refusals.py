@@ -194,6 +194,7 @@ def flip(world: World) -> None:
     world.apply(routeTo="Green")
 
 
+TROUBLE = ("Forbidden", "Rejected", "StatusRefused")
 REQUESTS: dict[Request, tuple[Act, Callable[[Sent], bool]]] = {
     Request.CREATE: (create, lambda s: s.verb == "apply" and s.api.kind == "Deployment"),
     Request.APPLY: (change, lambda s: s.verb == "apply" and s.api.kind == "Deployment"),
@@ -255,7 +256,7 @@ class TestWayBack:
     def children(ended: tuple[dict[str, Any], list[str]]) -> object:
         """Leave out the Events that tell of the trouble itself."""
         objects, events = ended
-        return objects, [reason for reason in events if reason not in ("Forbidden", "Rejected")]
+        return objects, [reason for reason in events if reason not in TROUBLE]
 
 
 class TestRefused:
@@ -480,7 +481,7 @@ class TestEvents:
                 shop.edit(shop.world.make_ready, "green", available=number % 2)
                 await anyio.sleep(10)
 
-        assert len(told) == 2  # on the resource and on the child
+        assert len(told) == 3  # on the resource, on the child, and about the status
         assert len(shop.logged("field contested")) == 1
 
     async def test_of_too_many_that_wait_the_oldest_goes(self):

@@ -41,7 +41,9 @@ class TestTrouble:
             await quiet()
 
         assert shop.world.selected("good") == "Green"
-        assert {sent.name for sent in shop.cluster.writes} & {"bad", "badblue-deployment"} == set()
+        assert "badblue-deployment" not in {sent.name for sent in shop.cluster.writes}
+        told = {one["type"]: one["reason"] for one in shop.world.status("bad")["conditions"]}
+        assert told == {"Ready": "ComposeFailed", "Stalled": "ComposeFailed"}
 
     @pytest.mark.parametrize("function", ["of", "reduce"])
     async def test_a_bug_met_while_a_watch_is_read_ends_neither_the_watch_nor_the_process(

@@ -198,11 +198,16 @@ def _is_named(pattern: str) -> str:
     """Return the CEL expression: the name is the owner's name, put into this pattern."""
     if pattern == "*":
         return "true"
-    before, after = pattern.split("{}")
-    start = f"{json.dumps(before)} + r.name" if before else "r.name"
-    if after.endswith("*"):
-        return f"variables.name.startsWith({start} + {json.dumps(after[:-1])})"
-    return f"variables.name == {start}" + (f" + {json.dumps(after)}" if after else "")
+    before, named, after = pattern.removesuffix("*").partition("{}")
+    parts = [json.dumps(before)] if before else []
+    parts += ["r.name"] if named else []
+    parts += [json.dumps(after)] if after else []
+    start = " + ".join(parts)
+    return (
+        f"variables.name.startsWith({start})"
+        if pattern.endswith("*")
+        else f"variables.name == {start}"
+    )
 
 
 def _validations(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:

@@ -122,6 +122,8 @@ class ControllerRunner:
         self._number = count(1)
         self._unsynced = set(range(len(tuple(self._cache))))
         self._ready = anyio.Event()
+        self.failures: dict[Key, Exception] = {}
+        """What the last pass of a resource raised, such as a defect of its compose."""
         self._logged: dict[Key | int, str] = {}
         self._logged_at: dict[int, float] = {}
         self._refused: dict[int, _Refused] = {}
@@ -420,12 +422,11 @@ class ControllerRunner:
             if self._is_new_problem(key, str(error)):
                 log.warning("pass put off", error=str(error), seconds=round(delay, 1))
             return "put_off"
-        except Exception as error:
-            # One resource's failure must not affect others.
-            self.queue.retry(key)
-            if self._is_new_problem(key, repr(error)):
-                log.exception("pass failed")
-            return "failed"
+        except Exception as error:  # noqa: BLE001 - one resource's failure must not affect others
+            return self._failed(key, error)
+        if outcome.failure is not None:
+            return self._failed(key, outcome.failure)
+        self.failures.pop(key, None)
         self._logged.pop(key, None)
         if outcome.retry:
             self.queue.retry(key)
@@ -437,6 +438,13 @@ class ControllerRunner:
             seconds = outcome.requeue_after.total_seconds()
             self.queue.add_after(key, seconds, is_due=outcome.is_due)
         return "retry" if outcome.retry or outcome.refused else "success"
+
+    def _failed(self, key: Key, error: Exception) -> str:
+        self.failures[key] = error
+        self.queue.retry(key)
+        if self._is_new_problem(key, repr(error)):
+            log.error("pass failed", exc_info=error)
+        return "failed"
 
 
 def _is_of_status(change: Change) -> bool:

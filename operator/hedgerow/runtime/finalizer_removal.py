@@ -92,7 +92,7 @@ class Finalizers:
         if oversize_of(child) is None:
             return child
         meta = metadata(child)
-        found = await self._applier.read(ObjectRef(api, meta["namespace"], meta["name"]))
+        found = await self._applier.read(ObjectRef(api, meta.get("namespace", ""), meta["name"]))
         return found if metadata(found or {}).get("uid") == meta["uid"] else None
 
     async def _take_off(self, key: Key, write: Write, known: Refusals) -> None:

@@ -23,6 +23,8 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 IDENTIFIERS = frozenset({"uid", "pass_id"})
 LONGEST = 1024
 """The most characters of a text in an entry: others choose names, labels and messages."""
+LIBRARIES = ("httpcore", "httpx", "kr8s", "uvicorn")
+"""Whose `logging` is about each request; only their warnings are written."""
 TRACE = "exception"
 LONGEST_TRACE = 16 * LONGEST
 
@@ -60,6 +62,20 @@ def configure(form: Format = "auto", *, debug: bool = False, for_good: bool = Fa
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=for_good,
     )
+    root = logging.getLogger()
+    root.setLevel(logging.DEBUG if debug else logging.INFO)
+    root.handlers = [_Forwarding()]
+    for name in LIBRARIES:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _Forwarding(logging.Handler):
+    """Writes what a controller's author logs by `logging` as lines like all others."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record as an entry."""
+        entry = structlog.get_logger(record.name)
+        entry.log(record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info)
 
 
 def _as_json(entry: EventDict, default: Callable[[Any], Any], **_: Any) -> str:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from prometheus_client import (
+    REGISTRY,
     CollectorRegistry,
     Counter,
     Gauge,
@@ -19,12 +20,15 @@ from prometheus_client import (
     ProcessCollector,
     disable_created_metrics,
 )
+from prometheus_client.registry import Collector
 
 from hedgerow.runtime.durations import Duration, of_lag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
+
+    from prometheus_client import Metric
 
     from hedgerow.contract import Key, Lag
     from hedgerow.runtime.cache.budget import Budget
@@ -41,6 +45,14 @@ FAST = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 
 SLOW = (0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300)
 LATE = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 1800)
 """Buckets in seconds: for a pass or a request, for waiting for a pass, for a scheduled start."""
+
+
+class _OfAuthors(Collector):
+    """The metrics that authors of controllers have in the library's own registry."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Return them, without those that the registry has by itself."""
+        return (m for m in REGISTRY.collect() if not m.name.startswith(("process_", "python_")))
 
 
 class Meters:
@@ -78,6 +90,7 @@ class Meters:
             build.labels(version).set(1)
             ProcessCollector(registry=self.registry)
             GCCollector(registry=self.registry)
+            self.registry.register(_OfAuthors())
 
     def _of_passes(self) -> None:
         self.passes = self._counter(

@@ -13,6 +13,7 @@ from hedgerow.contract import Controller, Desired, Key, Observed
 from hedgerow.objects import Installation, ObjectRef, controller_of, is_terminating, metadata
 from hedgerow.plan import oversized
 from hedgerow.plan.conditions import Problem
+from hedgerow.plan.declaration import checked, compose_failed
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import Plan, PlanInput, has_no_holder
 from hedgerow.plan.installations import reporters
@@ -32,6 +33,7 @@ from hedgerow_schemas.base import Status, View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from datetime import datetime
 
     from hedgerow.contract import Report
     from hedgerow.plan.writes import ChildId
@@ -59,11 +61,24 @@ class Observation(Struct, frozen=True):
     """Whether the resource could be read; otherwise it is unknown what it declares."""
     is_informed: bool = True
     """Whether the reports of other resources are complete; see `Reports.are_whole`."""
+    failure: Exception | None = None
+    """Why compose returned nothing that can be done: the pass ends with it, once it is told."""
+
+    def failed(self, problem: Problem, failure: Exception) -> Observation:
+        """Return the same look with a problem instead of what compose returned."""
+        return replace(
+            self,
+            desired=Desired(status=kept(self.live, self.plan_input.field_manager)),
+            plan=Plan(problems=(problem,)),
+            is_readable=False,
+            failure=failure,
+        )
 
 
 class _CachedObjects(Struct, frozen=True):
     """The cached objects at one instant, and the children whose last write was refused."""
 
+    began: datetime
     live: Object
     change: int
     owned: list[tuple[type[View], Object]]
@@ -179,18 +194,24 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         return self.installation.marks(child, self.controller.name)
 
     async def observe(
-        self, key: Key, state: ResourceState, failed: frozenset[ChildId]
+        self,
+        key: Key,
+        state: ResourceState,
+        failed: frozenset[ChildId],
+        began: datetime | None = None,
     ) -> Observation | None:
         """Return the plan from what is cached now; None if nothing may be written.
 
-        `failed` are the children that this pass could not write.
+        `failed` are the children that this pass could not write. `began` is when the pass began,
+        which compose gets as the time: so a time in a declaration is the same at each look.
         """
+        began = began or self.clock.now()
         while (live := self.writable(key, state)) is not None:
             field_policy, hindrance = self._field_policy(live, self.controller.home(key))
             if field_policy is None:
                 return None
             refused = state.refusals.children
-            cached = self._cached(live, key, state.uid, refused | failed)
+            cached = self._cached(began, live, key, state.uid, refused | failed)
             is_heavy = self.cache.is_heavy(key)
             observation = await run_in_thread_if_large(
                 is_heavy, self._plan_cached, cached, state, field_policy, hindrance
@@ -211,7 +232,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         return None
 
     def _cached(
-        self, live: Object, key: Key, uid: str, refused: frozenset[ChildId]
+        self, began: datetime, live: Object, key: Key, uid: str, refused: frozenset[ChildId]
     ) -> _CachedObjects:
         """Return all cached objects of a resource, as they are at this instant."""
         home = self.controller.home(key)
@@ -230,6 +251,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         related = self.cache.concerning(key)
         name = self.controller.name
         return _CachedObjects(
+            began,
             live,
             store.change(key),
             owned,
@@ -264,7 +286,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         before = own if custom and isinstance(own, Status) else said(live, custom=custom)
         plan_input = self._scene(live, state, before)
         observed = Observed(
-            now=plan_input.now,
+            now=cached.began,
             children=tuple(kind(obj) for kind, obj in cached.owned),
             related=tuple(cached.related),
             refused=cached.refused,
@@ -275,9 +297,14 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             in_use=cached.in_use,
             resource=View(live),
             field_manager=plan_input.field_manager,
+            namespace=plan_input.owner.home,
             said=field_policy.word,
         )
-        desired = self.controller.compose(resource, observed)
+        try:
+            composed = self.controller.compose(resource, observed)
+            desired = checked(composed, self.controller, plan_input.owner)
+        except Exception as error:  # noqa: BLE001 - whatever the author's function raises
+            return _unread(cached, plan_input, (compose_failed(error),), failure=error)
         plan_input = replace(
             plan_input,
             field_policy=field_policy,
@@ -325,7 +352,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         owner = self._ref(cached.live)
         refs = [(owner, cached.live)]
         refs += [
-            (ObjectRef(kind.api, metadata(obj)["namespace"], metadata(obj)["name"]), obj)
+            (ObjectRef(kind.api, metadata(obj).get("namespace", ""), metadata(obj)["name"]), obj)
             for kind, obj in (*cached.owned, *cached.claimable)
             if not is_terminating(obj) or finalizers_of(obj)
         ]
@@ -413,11 +440,14 @@ def _unread(
     plan_input: PlanInput,
     problems: tuple[Problem, ...],
     again: timedelta | None = None,
+    failure: Exception | None = None,
 ) -> Observation:
-    """Return the look at a resource that could not be read; its status fields stay as they are."""
+    """Return a look that found nothing to declare; the fields of the status stay as they are."""
     status = kept(cached.live, plan_input.field_manager)
     as_it_is, plan = Desired(status=status, requeue_after=again), Plan(problems=problems)
-    return Observation(cached.live, plan_input, as_it_is, plan, cached.change, is_readable=False)
+    return Observation(
+        cached.live, plan_input, as_it_is, plan, cached.change, is_readable=False, failure=failure
+    )
 
 
 def _cached_since(plan_input: PlanInput) -> bool:

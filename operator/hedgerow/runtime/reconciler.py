@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import anyio
@@ -23,6 +24,7 @@ from hedgerow.objects import ObjectRef, annotation, controller_of, is_terminatin
 from hedgerow.plan import installations
 from hedgerow.plan import status as statuses
 from hedgerow.plan.conditions import Problem
+from hedgerow.plan.declaration import NotPureError, difference, not_pure
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import ChildHistory, SettledChild
 from hedgerow.plan.installations import managed_elsewhere
@@ -37,14 +39,14 @@ from hedgerow.runtime.cache.store import version_of
 from hedgerow.runtime.finalizer_removal import Finalizers
 from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.runtime.metrics import Meter, Meters
-from hedgerow.runtime.refusals import STATUS, Backoff, Follow, Request
+from hedgerow.runtime.refusals import STATUS, Backoff, Follow, Refusal, Request
 from hedgerow.runtime.reports import reports_of
 from hedgerow.runtime.state import MOST_REPEATS, RECHECK_NAME, ResourceState
 from hedgerow_schemas.base import Object, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
-    from datetime import timedelta
+    from datetime import datetime
 
     from hedgerow.contract import Key
     from hedgerow.objects import Installation
@@ -58,6 +60,12 @@ AT_ONCE = 8
 """The most writes of one pass at a time."""
 WAVES = 16
 """The most writes of all waves of a controller at a time, besides one for each pass."""
+LOOKS = 16
+"""The looks of one pass after which compose is called twice with the same, and must return it."""
+AT_ONCE_AGAIN = timedelta(milliseconds=10)
+"""A resource that asks to be called again sooner than that asks to be called at once."""
+MOST_AT_ONCE = 64
+"""The most passes in a row that ask for that."""
 MOST_READS = 8
 """The most reads of one object in one pass; if it changes faster, the next pass goes on."""
 
@@ -69,6 +77,7 @@ class Outcome(Struct, frozen=True):
 
     `refused`: a request was refused and has a backoff of its own, which `requeue_after` includes.
     `is_due`: the controller asked for that time. `unfinished`: another pass must follow now.
+    `failure`: what is wrong with compose or what it returned; the resource says so.
     """
 
     retry: bool = False
@@ -76,6 +85,7 @@ class Outcome(Struct, frozen=True):
     refused: bool = False
     is_due: bool = False
     unfinished: bool = False
+    failure: Exception | None = None
 
 
 @dataclass(slots=True)
@@ -84,6 +94,8 @@ class _ReconcilePass:
 
     key: Key
     state: ResourceState
+    began: datetime
+    looks: int = 0
     problems: dict[ChildId, Problem] = field(default_factory=dict[ChildId, Problem])
     has_written: bool = False
     reads: Counter[ChildId] = field(default_factory=Counter[ChildId])
@@ -192,7 +204,7 @@ class Reconciler:
             state.expire(children, self._controller.blind, self._clock.now())
         state.renew(metadata(live).get("generation", 0) if custom else 0, field_policy)
         try:
-            return await self._converge(_ReconcilePass(key, state))
+            return await self._converge(_ReconcilePass(key, state, self._clock.now()))
         except Forbidden as error:
             if not error.terminating:
                 raise
@@ -226,6 +238,7 @@ class Reconciler:
         while observation := await self._look(current_pass):
             if await self._find_kept(observation, current_pass):
                 continue
+            observation = await self._proved(observation, current_pass)
             steps = self._next(observation, current_pass)
             if not steps or not current_pass.has_written:
                 self._inform(observation, current_pass)
@@ -235,7 +248,7 @@ class Reconciler:
                 outcome = await conclude(observation, current_pass)
                 if outcome is None:
                     continue
-                return outcome
+                return replace(outcome, failure=observation.failure)
             await self._carry_out_all(observation, steps, current_pass)
             may_wait = self._may_wait(observation, steps, current_pass)
             if may_wait and self._is_due_after(current_pass.key):
@@ -246,6 +259,31 @@ class Reconciler:
             # Otherwise it is only not known yet what children there are.
             self._forget_reports(current_pass.key)
         return self._leave_alone(current_pass.key)
+
+    async def _proved(self, observation: Observation, current_pass: _ReconcilePass) -> Observation:
+        """Return a look, as failed if a second one from the same caches declares something else.
+
+        That is tried at every `LOOKS`th look of a pass, and at each one while it was so before.
+        """
+        if not observation.is_readable:
+            return observation
+        current_pass.looks += 1
+        state, asked = current_pass.state, observation.desired.requeue_after
+        if current_pass.looks == 1:
+            at_once = asked is not None and asked <= AT_ONCE_AGAIN
+            state.at_once = state.at_once + 1 if at_once else 0
+        if state.at_once > MOST_AT_ONCE:
+            told = "compose asks to be called again at once, each time: see requeue_after"
+            return _not_pure(observation, told)
+        if current_pass.looks % LOOKS and not state.is_impure:
+            return observation
+        again = await self._look(current_pass)
+        path = difference(observation.desired, again.desired) if again else ""
+        state.is_impure = bool(path)
+        if not path:
+            return observation
+        told = f"compose returns another {path} for the same input: for the time, use observed.now"
+        return _not_pure(observation, told)
 
     def _inform(self, observation: Observation, current_pass: _ReconcilePass) -> None:
         """Report to the resources that children are made from, before they are and after."""
@@ -291,7 +329,7 @@ class Reconciler:
         key, was_held_back = current_pass.key, current_pass.key in self._held_back
         self._held_back.discard(key)
         failed = frozenset(current_pass.problems)
-        found = await self._planner.observe(key, current_pass.state, failed)
+        found = await self._planner.observe(key, current_pass.state, failed, current_pass.began)
         if found is None and was_held_back:
             self._held_back.add(key)
         return found
@@ -650,7 +688,8 @@ class Reconciler:
             if isinstance(error, Invalid) and error.too_large and not state.status_too_large:
                 state.status_too_large = True  # still report the number of contested fields
                 return None
-            self._status_refused(owner, version, state, error)
+            if self._status_refused(owner, version, state, error).attempts > 1:
+                await self._publisher.publish_status_refused(observation, state, error)
             return self._outcome(observation, current_pass)
         state.refusals.drop(STATUS)
         state.note(STATUS, report.intent_digest, observation.plan_input.now)
@@ -715,11 +754,11 @@ class Reconciler:
 
     def _status_refused(
         self, owner: ObjectRef, version: str, state: ResourceState, error: KubeError
-    ) -> None:
+    ) -> Refusal:
         """Delay a status that was refused. Raises the error if it ends the pass."""
         if refusals.rule(Request.STATUS, error).follow in (Follow.PUT_OFF, Follow.END):
             raise error
-        self._backoff.wait(
+        return self._backoff.wait(
             state.refusals, STATUS, version, request=Request.STATUS, ref=owner, error=error
         )
 
@@ -829,6 +868,8 @@ class Reconciler:
         to_read_again = waits or self._planner.to_read_again(current_pass.state, current_pass.key)
         recheck = current_pass.state.recheck_in(now) if to_read_again else None
         asked = observation.desired.requeue_after
+        if asked is not None:  # it is asked from when the pass began
+            asked = max(asked - (now - current_pass.began), timedelta())
         soonest = _soonest(asked, recheck, known.due_in(now), self._controller.blind)
         return Outcome(
             retry=any(target not in known for target in self._problems(observation, current_pass)),
@@ -870,6 +911,11 @@ class Reconciler:
             state = ResourceState.of(uid, live, custom=self._controller.is_custom)
             self._states[key] = state
         return state
+
+
+def _not_pure(observation: Observation, told: str) -> Observation:
+    error = NotPureError(told)
+    return observation.failed(not_pure(error), error)
 
 
 def _creates(steps: Iterable[Write | Deletion]) -> bool:

@@ -70,6 +70,8 @@ class ResourceState:
     - `settled_status`: a digest of the status that was settled last, and of what it was made from.
     - `maybe_created`: children that may have been created, as the response was lost.
     - `strays`: the objects that were to be kept and are not our children, as they were read last.
+    - `is_impure`: compose returned two things for the same input.
+    - `at_once`: how many passes in a row asked for the next one at once.
     - `expired`, `applied_at`: the children that a blind controller has to apply again, and when all
       of them had to be last.
     """
@@ -96,6 +98,8 @@ class ResourceState:
     settled_status: str = ""
     maybe_created: dict[ChildId, ObjectRef] = field(default_factory=dict[ChildId, "ObjectRef"])
     strays: dict[ChildId, View] = field(default_factory=dict[ChildId, "View"])
+    is_impure: bool = False
+    at_once: int = 0
     expired: set[ChildId] = field(default_factory=set[ChildId])
     applied_at: datetime | None = None
 

@@ -10,7 +10,7 @@ import pytest
 from cli.plan.asked import Asked
 from hedgerow.cli.plan.dry_run import Rehearsal
 from hedgerow.cli.plan.planner import Planner
-from hedgerow.contract import Apply, Desired, Notice
+from hedgerow.contract import Apply, Controller, Desired, Notice
 from hedgerow.kube.errors import AlreadyExists, Stale
 from hedgerow.objects import metadata
 from hedgerow.plan.conditions import ready
@@ -89,7 +89,7 @@ class TestFedBack:
 
 
 class TestEnd:
-    async def test_a_controller_that_never_rests_is_given_up(self):
+    async def test_a_controller_that_is_not_pure_is_given_up(self):
         world = await settled()
         count = 0
 
@@ -98,14 +98,20 @@ class TestEnd:
             count += 1
             return Desired(children=(Apply(Service, f"{bg.metadata.name}-{count}", SPEC),))
 
-        controller = type(CONTROLLER)("bluegreen", CONTROLLER.resource, restless, (Service,))
+        controller = Controller(
+            "bluegreen",
+            CONTROLLER.resource,
+            restless,
+            (Service,),
+            child_names={Service: ("{}-*",)},
+        )
         cluster = cast("Any", Asked(world.server))
         found = await Planner(cluster, world.clock).of_name(controller, "demo", NS)
 
         assert found is not None
-        assert found.unchecked == (ENDLESS,)
+        assert {one.reason for one in found.after} == {"NotPure"}
 
-    async def test_nor_does_one_that_changes_its_mind_at_every_pass(self):
+    async def test_nor_does_one_that_changes_its_mind_at_every_look(self):
         world = await settled()
         colours = itertools.cycle("ab")
 
@@ -116,6 +122,27 @@ class TestEnd:
 
         count = itertools.count()
         controller = type(CONTROLLER)("bluegreen", CONTROLLER.resource, restless, ())
+        cluster = cast("Any", Asked(world.server))
+        found = await Planner(cluster, world.clock).of_name(controller, "demo", NS)
+
+        assert found is not None
+        assert {one.reason for one in found.after} == {"NotPure"}
+
+    async def test_one_that_never_rests_is_given_up_too(self):
+        """It is pure, but each pass undoes what the one before declared."""
+        world = await settled()
+
+        def restless(bg: Any, observed: Any) -> Desired:
+            last = max([int(one.name[5:]) for one in observed.all(Service) if one.name[5:]] or [0])
+            return Desired(children=(Apply(Service, f"{bg.metadata.name}-{last + 1}", SPEC),))
+
+        controller = Controller(
+            "bluegreen",
+            CONTROLLER.resource,
+            restless,
+            (Service,),
+            child_names={Service: ("{}-*",)},
+        )
         cluster = cast("Any", Asked(world.server))
         found = await Planner(cluster, world.clock).of_name(controller, "demo", NS)
 

@@ -245,7 +245,7 @@ class TestResource:
         bare = {**kin.resource(), "status": {}}
 
         assert tree(of=bare).readiness == Readiness(
-            "InProgress", "no status yet: does the operator run?"
+            "InProgress", "no status yet: see its Events, and whether the operator runs"
         )
         going = {**bare, "metadata": {**bare["metadata"], "deletionTimestamp": kin.NOON}}
         assert tree(of=going).readiness == Readiness("Terminating", "being deleted")

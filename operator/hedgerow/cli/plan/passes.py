@@ -114,7 +114,7 @@ class Stage:
                 before = self._written()
                 outcome = await self._reconciler.reconcile((self.ref.namespace, self.ref.name))
                 self._watch()
-                if outcome.retry or self._written() == before:
+                if outcome.retry or outcome.failure or self._written() == before:
                     return outcome
         except EndlessError:
             self.unchecked.append("it does not come to rest: the operator would write without end")

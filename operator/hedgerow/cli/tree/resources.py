@@ -216,7 +216,9 @@ class _TreeBuilder:
 
     def tree(self) -> TreeNode:
         root = self._member(self._resource)
-        silent = Readiness("InProgress", "no status yet: does the operator run?")
+        silent = Readiness(
+            "InProgress", "no status yet: see its Events, and whether the operator runs"
+        )
         is_silent = self._custom and root.readiness.verdict == "Current" and not self._conditions
         if not self._custom:
             root = replace(root, readiness=reported(self._resource, self._says))

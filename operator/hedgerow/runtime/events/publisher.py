@@ -172,6 +172,19 @@ class EventPublisher:
             log.warning("problem", reason=notice.reason, told=notice.note)
             self._meter.logged()
 
+    async def publish_status_refused(
+        self, observation: Observation, state: ResourceState, error: KubeError
+    ) -> None:
+        """Send a warning Event about a status that the API server refused: nothing else shows it.
+
+        It is sent at most once in ten minutes.
+        """
+        owner, now = observation.plan_input.owner, observation.plan_input.now
+        if state.may_send_event((owner.api.kind, owner.name), "status", "", now):
+            notice = Notice("StatusRefused", f"the status was refused: {error.message}", "Warning")
+            generation = str(metadata(observation.live).get("generation", ""))
+            await self._publish(observation, state, notice, generation)
+
     async def publish_normal(self, observation: Observation, state: ResourceState) -> None:
         """Send the Normal Events that compose returned.
 

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
+import structlog
 
 from hedgerow.objects import PROGRAM, Installation
+from hedgerow.runtime import logs
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.events.recorder import Limits
@@ -95,6 +97,8 @@ class InMemory:
         kinds: Iterable[type[CustomResource] | Kind | Object] = (),
         program: str = PROGRAM,
     ) -> None:
+        if not structlog.is_configured():  # its default shows the variables of each frame
+            logs.configure("human")
         given = (*kinds, *(controller.resource for controller in controllers))
         known = [*BUILTIN, POD, *filter(None, map(_kind, given))]
         _check(controllers, known)
@@ -103,6 +107,7 @@ class InMemory:
         self._loop = VirtualLoop()
         self._operator: asyncio.Task[None] | None = None
         self._clusters: list[Recorded] = []
+        self._runners: list[ControllerRunner] = []
         self.clock = InMemoryClock(self._loop)
         self.server = _Timed(known, ["default"], self.clock)
         self.audit = MemoryAudit()
@@ -133,9 +138,10 @@ class InMemory:
         self._loop.close()
 
     async def _run(self) -> None:
+        self._runners = [self._runner(controller) for controller in self._controllers]
         async with anyio.create_task_group() as tasks:
-            for controller in self._controllers:
-                tasks.start_soon(self._runner(controller).run)
+            for runner in self._runners:
+                tasks.start_soon(runner.run)
 
     def _runner(self, controller: Controller[Any]) -> ControllerRunner:
         cluster = Recorded(self.server, self.audit, self.user)
@@ -165,7 +171,8 @@ class InMemory:
     def assert_settled(self, *, for_: float = 60.0, within: float = 3600.0) -> None:
         """Let time pass until nothing has been written for so many seconds.
 
-        Raises AssertionError with the last writes if that does not come within the time.
+        Raises AssertionError with the last writes if that does not come within the time, and what
+        the last pass of a resource raised, such as a defect of its compose.
         """
         end = self.clock.monotonic() + within
         while True:
@@ -173,9 +180,15 @@ class InMemory:
             self.pass_time(for_)
             written = shown(self.audit.writes(mark))
             if not written:
+                self._raise_failure()
                 return
             if self.clock.monotonic() >= end:
                 raise AssertionError(f"not settled in {within} s; last written: {written[-5:]}")
+
+    def _raise_failure(self) -> None:
+        for runner in self._runners:
+            for error in runner.failures.values():
+                raise error
 
     def assert_no_writes(self, *, for_: float, **filters: str) -> None:
         """Let so many seconds pass, and raise AssertionError if anything was written in them."""

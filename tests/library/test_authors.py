@@ -1,0 +1,447 @@
+"""What the author of a controller can get wrong: each is one sentence, and stops nothing else."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count, pairwise
+from typing import Any, ClassVar
+
+import pytest
+import structlog
+from prometheus_client import REGISTRY, Counter, generate_latest
+
+from hedgerow import (
+    ApiResource,
+    Apply,
+    Controller,
+    CustomResource,
+    Desired,
+    Keep,
+    Model,
+    Observed,
+    Relation,
+    Secret,
+    Status,
+    View,
+    ready,
+)
+from hedgerow.deploy import confinement
+from hedgerow.deploy.names import Names
+from hedgerow.plan.declaration import ComposeError, difference
+from hedgerow.registry import Registry
+from hedgerow.runtime.metrics import Meters
+from hedgerow.testing import InMemory, target
+from library.greeter import GREETER, ConfigMap, GreetingStatus
+
+API = "greeter.example.com/v1"
+HELLO = target(API, "Greeting", "hello", "default")
+CHILD = target("v1", "ConfigMap", "hello", "default")
+
+
+def returning(desired: Any) -> Any:
+    return lambda _greeting, _observed: desired
+
+
+def child(name: str = "hello", **fields: Any) -> Apply:
+    return Apply(ConfigMap, name, fields or {"data": {"a": "b"}})
+
+
+def greeting(in_memory: Any, compose: Any, **more: Any) -> InMemory:
+    cluster = in_memory(replace(GREETER, compose=compose, **more), program="greeter")
+    cluster.apply(HELLO | {"spec": {"name": "you"}})
+    return cluster
+
+
+def conditions(cluster: InMemory, of: Any = HELLO) -> dict[str, tuple[str, str, str]]:
+    return {
+        one["type"]: (one["status"], one["reason"], one["message"])
+        for one in cluster.must_get(of)["status"]["conditions"]
+    }
+
+
+def writes(cluster: InMemory, seconds: float, kind: str) -> int:
+    mark = cluster.audit.mark()
+    cluster.pass_time(seconds)
+    return sum(entry["objectRef"]["resource"] == kind for entry in cluster.audit.writes(mark))
+
+
+class TestTime:
+    """`observed.now` is the same throughout a pass, so that a pass with a time in it ends."""
+
+    def test_a_child_with_the_time_in_it_is_written_once_in_a_pass(self, in_memory):
+        def compose(_: Any, observed: Observed) -> Desired:
+            return Desired((child(data={"at": observed.now.isoformat()}),))
+
+        cluster = greeting(in_memory, compose)
+        assert writes(cluster, 3600, "configmaps") <= 2
+        cluster.assert_settled()
+
+    def test_and_a_status_too(self, in_memory):
+        def compose(_: Any, observed: Observed) -> Desired:
+            return Desired(status=GreetingStatus(text=observed.now.isoformat()))
+
+        cluster = greeting(in_memory, compose)
+        assert writes(cluster, 3600, "greetings") <= 2
+        cluster.assert_settled()
+
+    def test_what_is_asked_for_is_timed_from_the_beginning_of_the_pass(self, in_memory):
+        seen: list[datetime] = []
+
+        def compose(_: Any, observed: Observed) -> Desired:
+            seen.append(observed.now)
+            return Desired((child(),), requeue_after=timedelta(seconds=10))
+
+        cluster = greeting(in_memory, compose)
+        cluster.pass_time(35)
+        passes = sorted(set(seen))
+        gaps = {later - before for before, later in pairwise(passes[1:])}
+        assert gaps == {timedelta(seconds=10)}
+
+
+class TestNotPure:
+    def test_a_child_that_is_another_at_each_look_stalls_its_resource(self, in_memory):
+        numbers = count()
+
+        def compose(*_: Any) -> Desired:
+            return Desired((child(data={"a": str(next(numbers))}),))
+
+        cluster = greeting(in_memory, compose)
+        first = writes(cluster, 60, "configmaps")
+        status, reason, message = conditions(cluster)["Stalled"]
+
+        assert (status, reason) == ("True", "NotPure")
+        assert "ConfigMap/hello .data.a" in message
+        assert first < 20
+        assert writes(cluster, 3600, "configmaps") == 0
+        with pytest.raises(ComposeError, match=r"ConfigMap/hello \.data\.a"):
+            cluster.assert_settled()
+
+    def test_and_so_does_a_status(self, in_memory):
+        numbers = count()
+
+        def compose(*_: Any) -> Desired:
+            return Desired(status=GreetingStatus(text=str(next(numbers))))
+
+        cluster = greeting(in_memory, compose)
+        assert writes(cluster, 60, "greetings") < 20
+        assert "status.text" in conditions(cluster)["Stalled"][2]
+        assert writes(cluster, 3600, "greetings") == 0
+
+    def test_whoever_asks_again_at_once_for_ever_is_slowed_down_and_says_so(self, in_memory):
+        calls = count()
+
+        def compose(*_: Any) -> Desired:
+            next(calls)
+            return Desired((child(),), requeue_after=timedelta())
+
+        cluster = greeting(in_memory, compose)
+        cluster.pass_time(3600)
+
+        assert conditions(cluster)["Stalled"][1] == "NotPure"
+        assert "requeue_after" in conditions(cluster)["Stalled"][2]
+        assert next(calls) < 200
+
+    def test_it_ends_with_the_defect(self, in_memory):
+        numbers, is_mended = count(), []
+
+        def compose(*_: Any) -> Desired:
+            return Desired((child(data={"a": "b" if is_mended else str(next(numbers))}),))
+
+        cluster = greeting(in_memory, compose)
+        cluster.pass_time(60)
+        is_mended.append(True)
+        cluster.pass_time(3600)
+
+        cluster.assert_settled()
+        assert set(conditions(cluster)) == {"Ready"}
+        assert cluster.must_get(CHILD)["data"] == {"a": "b"}
+
+    def test_a_pass_with_many_looks_is_not_taken_for_one(self, in_memory):
+        many = tuple(child(f"hello-{n}") for n in range(200))
+        cluster = greeting(in_memory, returning(Desired(many)), child_names={ConfigMap: ("{}-*",)})
+        cluster.assert_settled()
+
+        assert set(conditions(cluster)) == {"Ready"}
+        assert cluster.get(target("v1", "ConfigMap", "hello-199", "default"))
+
+    @pytest.mark.parametrize(
+        ("one", "other", "path"),
+        [
+            (Desired(), Desired(), ""),
+            (Desired(requeue_after=timedelta(1)), Desired(), "requeue_after"),
+            (Desired((child(),)), Desired(), "ConfigMap/hello"),
+            (Desired((child(),)), Desired((child(data={}),)), "ConfigMap/hello .data.a"),
+            (
+                Desired((child(x=[{"y": 1}, {"y": 2}]),)),
+                Desired((child(x=[{"y": 1}, {"y": 3}]),)),
+                "ConfigMap/hello .x.1.y",
+            ),
+            (
+                Desired(status=Status(conditions=(ready(True, "A", "x"),))),
+                Desired(status=Status(conditions=(ready(True, "A", "y"),))),
+                "status.conditions.0.message",
+            ),
+        ],
+    )
+    def test_the_path_is_the_first_that_differs(self, one, other, path):
+        assert difference(one, other) == path
+
+
+SECRET = "hunter2"
+
+
+def raising(*_: Any) -> Desired:
+    raise LookupError(SECRET)
+
+
+class TestComposeFailed:
+    def test_an_exception_stalls_the_resource_and_names_its_class_and_line_alone(self, in_memory):
+        cluster = greeting(in_memory, raising)
+        cluster.pass_time(60)
+        line = raising.__code__.co_firstlineno + 1
+
+        assert conditions(cluster)["Stalled"] == (
+            "True",
+            "ComposeFailed",
+            f"compose raised LookupError in test_authors.py, line {line}; the log has the rest",
+        )
+        assert conditions(cluster)["Ready"][0] == "False"
+        [event] = cluster.server.list("events.k8s.io", "Event").items
+        assert (event["type"], event["reason"]) == ("Warning", "ComposeFailed")
+        assert SECRET not in str(cluster.must_get(HELLO)) + str(event)
+
+    def test_a_test_in_memory_does_not_pass_over_it(self, in_memory, capfd):
+        cluster = greeting(in_memory, raising)
+
+        with pytest.raises(LookupError, match=SECRET):
+            cluster.assert_settled()
+        assert "locals" not in capfd.readouterr().out
+
+    def test_what_is_there_stays_and_goes_on_once_it_is_mended(self, in_memory):
+        mended = [True]
+
+        def compose(*_: Any) -> Desired:
+            return Desired((child(),)) if mended else raising()
+
+        cluster = greeting(in_memory, compose)
+        cluster.assert_settled()
+        mended.clear()
+        cluster.apply(HELLO | {"spec": {"name": "me"}})
+        cluster.pass_time(60)
+        assert conditions(cluster)["Stalled"][1] == "ComposeFailed"
+        assert cluster.get(CHILD)
+
+        mended.append(True)
+        cluster.pass_time(3600)
+        cluster.assert_settled()
+        assert set(conditions(cluster)) == {"Ready"}
+
+    @pytest.mark.parametrize(
+        ("desired", "told"),
+        [
+            (None, "compose returned NoneType, not Desired"),
+            (Desired((child(), child())), "compose returned ConfigMap/hello twice"),
+            (
+                Desired((Apply(Secret, "hello", {}),)),
+                "compose returned Secret/hello, but `owns` has no Secret",
+            ),
+            (
+                Desired((child("other"),)),
+                (
+                    "compose returned ConfigMap/other, but a ConfigMap of hello is named hello;"
+                    " other names are declared by `child_names`"
+                ),
+            ),
+            (
+                Desired((child(metadata={"namespace": "x"}),)),
+                (
+                    "compose returned ConfigMap/hello with the field metadata.namespace: its"
+                    " identity is not among its fields, and its namespace is that of its resource"
+                ),
+            ),
+            (
+                Desired((child(kind="ConfigMap"),)),
+                (
+                    "compose returned ConfigMap/hello with the field kind: its identity is not"
+                    " among its fields, and its namespace is that of its resource"
+                ),
+            ),
+        ],
+    )
+    def test_what_must_not_be_returned_is_one_sentence(self, in_memory, desired, told):
+        cluster = greeting(in_memory, returning(desired))
+        cluster.pass_time(60)
+
+        assert conditions(cluster)["Stalled"] == ("True", "ComposeFailed", told)
+        assert cluster.get(CHILD) is None
+
+    def test_a_child_that_is_kept_may_have_any_name(self, in_memory):
+        cluster = greeting(in_memory, returning(Desired((Keep(ConfigMap, "other"),))))
+        cluster.assert_settled()
+
+        assert set(conditions(cluster)) == {"Ready"}
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("pattern", "name", "allowed"),
+        [
+            ("{}", "hello", True),
+            ("{}", "hello-x", False),
+            ("{}-*", "hello-x", True),
+            ("x-{}", "x-hello", True),
+            ("team", "team", True),
+            ("team", "hello", False),
+            ("team-*", "team-x", True),
+            ("*", "any", True),
+        ],
+    )
+    def test_a_name_is_allowed_in_memory_as_the_policy_allows_it(self, pattern, name, allowed):
+        controller = replace(GREETER, child_names={ConfigMap: (pattern,)})
+
+        assert controller.allows_name(ConfigMap, "hello", name) is allowed
+
+    @pytest.mark.parametrize(
+        ("pattern", "expression"),
+        [
+            ("team", 'variables.name == "team"'),
+            ("team-*", 'variables.name.startsWith("team-")'),
+            ("{}-x", 'variables.name == r.name + "-x"'),
+        ],
+    )
+    def test_and_the_policy_has_it(self, pattern, expression):
+        controller = replace(GREETER, child_names={ConfigMap: (pattern,)})
+
+        assert expression in str(confinement.policy(Names(), [controller]))
+
+
+class TestNamespaces:
+    """What a pass sees is of its own namespace, unless its author asks for another one."""
+
+    @pytest.fixture
+    def observed(self) -> Observed:
+        def secret(namespace: str) -> Secret:
+            return Secret({"metadata": {"name": "password", "namespace": namespace}})
+
+        return Observed(
+            datetime(2026, 1, 1, tzinfo=UTC),
+            related=(secret("theirs"), secret("ours")),
+            claimable=(secret("others"),),
+            namespace="ours",
+        )
+
+    def test_an_object_of_another_namespace_is_not_found_by_name(self, observed):
+        found = observed.child(Secret, "password")
+
+        assert found is not None
+        assert found.namespace == "ours"
+        assert replace(observed, namespace="empty").child(Secret, "password") is None
+
+    def test_nor_among_all(self, observed):
+        assert [one.namespace for one in observed.all(Secret)] == ["ours"]
+
+    def test_but_where_the_author_asks_for_it(self, observed):
+        found = observed.child(Secret, "password", namespace="theirs")
+        every = observed.all(Secret, namespace="*")
+
+        assert found is not None
+        assert found.namespace == "theirs"
+        assert [one.namespace for one in every] == ["theirs", "ours", "others"]
+
+    def test_a_relation_without_of_shows_no_secret_of_others(self, in_memory):
+        def compose(_: Any, observed: Observed) -> Desired:
+            found = observed.child(Secret, "password")
+            return Desired((child(data={"copied": found.text("data", "p") if found else ""}),))
+
+        cluster = greeting(in_memory, compose, relates=(Relation(Secret),))
+        cluster.open_namespace("theirs")
+        theirs = target("v1", "Secret", "password", "theirs")
+        cluster.apply(theirs | {"data": {"p": "aHVudGVyMg=="}})
+        cluster.assert_settled()
+
+        assert cluster.must_get(CHILD)["data"] == {"copied": ""}
+
+
+class TenantSpec(Model):
+    """What is wanted."""
+
+
+class Tenant(CustomResource):
+    """A tenant of the whole cluster."""
+
+    api: ClassVar[ApiResource] = ApiResource("shop.example.com/v1", "Tenant", "tenants", False)
+    spec: TenantSpec = TenantSpec()
+    status: Status | None = None
+
+
+class RoomView(View):
+    """A cluster-scoped child."""
+
+    api: ClassVar[ApiResource] = ApiResource("shop.example.com/v1", "Room", "rooms", False)
+
+
+class Room(CustomResource):
+    """The definition of that kind."""
+
+    api: ClassVar[ApiResource] = RoomView.api
+    spec: TenantSpec = TenantSpec()
+
+
+class TestClusterScoped:
+    def test_a_child_that_is_cluster_scoped_too_works(self, in_memory):
+        def compose(tenant: Any, observed: Observed) -> Desired:
+            there = observed.child(RoomView, tenant.metadata.name) is not None
+            told = Status(conditions=(ready(there, "Made"),))
+            return Desired((Apply(RoomView, tenant.metadata.name, {"spec": {}}),), told)
+
+        controller = Controller("tenants", Tenant, compose, owns=(RoomView,))
+        cluster = in_memory(controller, kinds=(Room,))
+        api = Tenant.api
+        acme = target(api.group_version, api.kind, "acme", "")
+        cluster.apply(acme | {"spec": {}})
+        cluster.assert_settled()
+
+        assert conditions(cluster, acme)["Ready"][0] == "True"
+
+    def test_a_child_in_a_namespace_is_refused_at_the_start(self):
+        controller = Controller("tenants", Tenant, raising, owns=(ConfigMap,))
+
+        with pytest.raises(ValueError, match="writes ConfigMap for Tenant: both are in a namesp"):
+            Registry((controller,))
+
+
+class TestMetrics:
+    def test_a_metric_in_the_librarys_own_registry_is_served_beside_ours(self):
+        sold = Counter("shop_sold", "Things that were sold.")
+        sold.inc(3)
+        try:
+            served = generate_latest(Meters("1.2.3").registry).decode()
+        finally:
+            REGISTRY.unregister(sold)
+
+        assert "shop_sold_total 3.0" in served
+        assert served.count("\nprocess_open_fds ") <= 1
+        assert served.count("# HELP python_gc_objects_collected_total") == 1
+
+
+class TestLogging:
+    def test_what_an_author_logs_is_a_line_like_all_others(self, capfd):
+        from hedgerow.runtime import logs
+
+        before, level = structlog.get_config(), logging.getLogger().level
+        handlers = logging.getLogger().handlers[:]
+        try:
+            logs.configure("json")
+            logging.getLogger("shop").info("%s is open", "it")
+            logging.getLogger("httpx").info("a request")
+        finally:
+            structlog.configure(**before)
+            logging.getLogger().setLevel(level)
+            logging.getLogger().handlers[:] = handlers
+
+        [line] = capfd.readouterr().err.splitlines()
+        assert '"event":"it is open"' in line
+        assert '"logger":"shop"' in line
+        assert '"level":"info"' in line
