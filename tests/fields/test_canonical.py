@@ -102,6 +102,8 @@ class TestSame:
             (("f:eventTime",), "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000000Z"),
             (("f:spec", "f:renewTime"), "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000000Z"),
             (("f:deprecatedFirstTimestamp",), "2026-01-01T00:00:00+01:00", "2025-12-31T23:00:00Z"),
+            (("f:selector",), {"matchLabels": {"a": "b"}, "x": []}, {"matchLabels": {"a": "b"}}),
+            (("f:from",), [{"podSelector": {"matchLabels": {}}}], [{"podSelector": {}}]),
         ],
     )  # fmt: skip
     def test_spelling_does_not_count_where_quantities_and_times_stand(
@@ -121,6 +123,9 @@ class TestSame:
             ((*RESOURCES, "f:limits", "f:cpu"), "1", "2"),
             ((*RESOURCES, "f:limits", "f:memory"), "1Gi", "1073741824"),
             ((), "1000m", "1"),
+            (("f:selector",), {"matchLabels": {"a": "b"}}, {}),
+            (("f:selector",), {}, {"matchLabels": {"a": "b"}}),
+            (("f:from",), [{"podSelector": {}}], []),
         ],
     )
     def test_everywhere_else_and_in_substance_it_does(

@@ -165,7 +165,7 @@ class TestChanged:
         assert 1 == len(judge(declared, found, OURS).contested)
 
     @pytest.mark.parametrize(
-        ("wanted", "there"), [("8", 8), (True, 1), (1, True), ("", None), (0, False)]
+        ("wanted", "there"), [("8", 8), (True, 1), (1, True), ("x", None), (0, False)]
     )
     def test_values_are_compared_strictly(self, wanted: Any, there: Any) -> None:
         declared = want(spec={"replicas": wanted})
@@ -215,6 +215,42 @@ class TestChanged:
         tree = {"f:spec": {"f:a": {}, "f:b": {}}}
 
         assert judge(declared, live(declared, (OURS, tree), spec={}), OURS).settled
+
+
+class TestEmpty:
+    @pytest.mark.parametrize("empty", ["", 0, False, {}, [], None])
+    def test_one_that_is_ours_and_that_the_server_left_out_is_settled(self, empty: Any) -> None:
+        declared = want(spec={"a": empty, "b": 1})
+        tree = {"f:spec": {"f:a": {}, "f:b": {}}}
+
+        assert judge(declared, live(declared, (OURS, tree), spec={"b": 1}), OURS).settled
+
+    @pytest.mark.parametrize("empty", ["", 0, False, {}])
+    def test_one_that_is_not_ours_is_written(self, empty: Any) -> None:
+        declared = want(spec={"a": empty, "b": 1})
+        found = live(declared, (OURS, {"f:spec": {"f:b": {}}}), spec={"b": 1})
+
+        assert [leaf.path for leaf in judge(declared, found, OURS).leaves] == [".spec.a"]
+
+    @pytest.mark.parametrize("there", [None, []])
+    def test_an_empty_list_without_an_owner_is_settled(self, there: Any) -> None:
+        declared = want(spec={"a": [], "b": 1})
+        found = live(declared, (OURS, {"f:spec": {"f:b": {}}}), spec={"a": there, "b": 1})
+
+        assert judge(declared, found, OURS).settled
+
+    def test_but_not_one_that_another_holds(self) -> None:
+        declared = want(spec={"a": [], "b": 1})
+        others = (OTHER, {"f:spec": {"f:a": {}}})
+        found = live(declared, (OURS, {"f:spec": {"f:b": {}}}), others, spec={"a": ["x"], "b": 1})
+
+        assert [leaf.path for leaf in judge(declared, found, OURS).contested] == [".spec.a"]
+
+    def test_what_took_its_place_is_no_empty_value(self) -> None:
+        declared = want(spec={"a": ""})
+        found = live(declared, (OURS, {"f:spec": {"f:a": {}}}), spec={"a": "default"})
+
+        assert [leaf.why for leaf in judge(declared, found, OURS).leaves] == ["changed"]
 
 
 class TestResidual:

@@ -89,9 +89,21 @@ def same(want: Any, live: Any, field_path: Sequence[str] = ()) -> bool:
 
     `field_path` are the fieldsV1 elements down to the value. Spelling is ignored only in fields
     that are known to be a Quantity or a time, never in arbitrary strings such as env values; and
-    what the server adds only where it is known to add it.
+    what the server adds only where it is known to add it. A field that is declared empty may be
+    absent: the server stores no empty values of optional fields (Go's `omitempty`).
     """
-    return identical(want, live) or identical(canonical(want, field_path), live)
+    return identical(want, live) or _is_stored(canonical(want, field_path), live)
+
+
+def _is_stored(want: Any, live: Any) -> bool:
+    if is_map(want) and is_map(live):
+        return live.keys() <= want.keys() and all(
+            _is_stored(value, live[name]) if name in live else not value
+            for name, value in want.items()
+        )
+    if is_list(want) and is_list(live):
+        return len(want) == len(live) and all(map(_is_stored, want, live))
+    return identical(want, live)
 
 
 def canonical(value: Any, field_path: Sequence[str] = ()) -> Any:

@@ -184,6 +184,11 @@ class Walk:
             for holder, _ in others.pairs
             if live is not None or holder is not BEFORE_FIRST_APPLY
         )
+        if not others.pairs:  # with a co-owner, an apply of what is not there is a conflict
+            if not want and live is None and mine == {}:
+                return  # the server leaves out the empty value of an optional field
+            if want == [] and not live and mine is None:
+                return  # the server records no owner of an empty granular list
         equal = (
             covers
             or identical(want, live)

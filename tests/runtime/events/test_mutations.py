@@ -92,7 +92,7 @@ async def test_what_may_not_be_read_is_said():
 
 
 async def test_without_any_it_is_the_server_itself():
-    assert await asked(webhooks=[]) == "built into the API server"
+    assert await asked(webhooks=[]) == ""
 
 
 async def test_many_are_cut_short():

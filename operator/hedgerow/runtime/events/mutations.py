@@ -31,8 +31,9 @@ MOST = 8
 async def candidates(cluster: Cluster, ref: ObjectRef) -> str:
     """Return the names of webhooks and policies whose rules match an object, if we may read them.
 
-    The API server does not record which of them it was. Raises nothing: without the right to read
-    them, the report leaves the names out.
+    It is empty if there are none: the API server itself changed the object. It does not record
+    which of them it was. Raises nothing: without the right to read them, the report leaves the
+    names out.
     """
     found: list[str] = []
     try:
@@ -42,7 +43,7 @@ async def candidates(cluster: Cluster, ref: ObjectRef) -> str:
         found.append(f"others that may not be read ({type(error).__name__})")
     names = list(dict.fromkeys(found))
     more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
-    return ", ".join(names[:MOST]) + more if names else "built into the API server"
+    return ", ".join(names[:MOST]) + more
 
 
 async def _matching(cluster: Cluster, kind: ApiResource, ref: ObjectRef) -> list[str]:

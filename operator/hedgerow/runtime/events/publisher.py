@@ -210,6 +210,10 @@ class EventPublisher:
         first = observation.plan.rewritten[0].partition(":")[0]
         ref = self._child(observation, first)
         suspects = await mutations.candidates(self._cluster, ref) if ref else ""
+        if not suspects:
+            return (
+                f"{told}, by the API server, which fills in defaults: declare the value it stores"
+            )
         return f"{told}, by mutating admission: {suspects}"
 
     async def _publish(
