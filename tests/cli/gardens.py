@@ -64,12 +64,18 @@ class Garden(Cluster):
         return {"resources": [{"name": f"{name.lower()}s", **more}]}
 
     async def replace_managed_fields(
-        self, api: ApiResource, live: Object, edits: Mapping[int, Any], **_: Any
+        self,
+        api: ApiResource,
+        live: Object,
+        edits: Mapping[int, Any],
+        *,
+        dated: Mapping[int, str] | None = None,
+        **_: Any,
     ) -> Object:
         """Carry out the request's patch on the model's object."""
         await self.before(Sent("edit", api, "default", live["metadata"]["name"], {}))
         there = self.model.get(live)
-        for operation in json.loads(adoption.request(api, live, edits).content):
+        for operation in json.loads(adoption.request(api, live, edits, dated=dated or {}).content):
             *field_path, last = operation["path"].strip("/").split("/")
             place: Any = there
             for step in field_path:

@@ -50,6 +50,10 @@ class Grove:
         named = (obj for obj in found if name in {"", obj["metadata"]["name"]})
         return Listing(tuple(reduce(copy.deepcopy(obj)) for obj in named), "1")
 
+    async def read(self, api: ApiResource, name: str, namespace: str = "", **_: Any) -> Any:
+        self._refuse(api.kind)
+        return copy.deepcopy(self.objects.get((api.kind, namespace, name)))
+
     async def watch(
         self, api: ApiResource, namespace: str = "", **_: Any
     ) -> AsyncGenerator[Changed | Bookmark]:

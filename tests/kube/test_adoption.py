@@ -62,6 +62,24 @@ class TestRequest:
             "op": "replace", "path": "/metadata/managedFields/0", "value": entry("a", less)
         }  # fmt: skip
 
+    def test_an_entry_without_a_time_gets_one(self):
+        undated, now = {"manager": "b", "fieldsV1": TREE}, "2026-01-01T00:00:00Z"
+        found = request(DEPLOYMENT, live(entry("a"), undated), {0: None}, dated={1: now})
+
+        assert json.loads(found.content)[-2:] == [
+            {
+                "op": "replace",
+                "path": "/metadata/managedFields/1",
+                "value": undated | {"time": now},
+            },
+            {"op": "remove", "path": "/metadata/managedFields/0"},
+        ]
+
+    @pytest.mark.parametrize(("edits", "dated"), [({0: None}, {0: "t"}), ({0: None}, {1: "t"})])
+    def test_no_other_gets_one(self, edits, dated):
+        with pytest.raises(ValueError, match="has a time, or is changed otherwise"):
+            request(DEPLOYMENT, live(entry("a"), {**entry("b"), "time": "t"}), edits, dated=dated)
+
     def test_what_is_cluster_wide_has_no_namespace(self):
         obj = live(entry("a"), entry("b"))
         del obj["metadata"]["namespace"]

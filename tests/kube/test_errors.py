@@ -215,3 +215,24 @@ class TestKubeError:
         assert errors.Dropped("x").sent
         assert not errors.Unreachable("x", sent=False).sent
         assert errors.Throttled("x", after=2.0).after == 2.0
+
+
+class TestDetails:
+    def test_each_cause_is_there_once_uncut_and_in_order(self):
+        causes = [
+            {"field": "spec.b", "message": "b" * 900},
+            {"field": "<nil>", "message": "some rules were not checked"},
+            {"field": "spec.a", "message": "no"},
+            {"field": "spec.a", "message": "no"},
+        ]
+        error = errors.from_status({"code": 422, "message": "x", "details": {"causes": causes}})
+
+        assert error.details == (
+            "some rules were not checked",
+            "spec.a: no",
+            f"spec.b: {'b' * 900}",
+        )
+
+    def test_without_causes_it_is_the_whole_message(self):
+        assert errors.from_status({"code": 400, "message": "x" * 900}).details == ("x" * 900,)
+        assert errors.Invalid("no").details == ("no",)

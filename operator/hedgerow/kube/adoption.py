@@ -1,11 +1,13 @@
 """Adoption: the one write that is not an apply: it removes or narrows managed fields entries.
 
 An apply cannot remove what another field manager holds. This write can do only that: it changes
-`metadata.managedFields` alone, of exactly one version of one object, and only removes from it.
+`metadata.managedFields` alone, of exactly one version of one object, and only removes from it; it
+adds a time where the server recorded none.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
@@ -31,28 +33,36 @@ def request(
     live: Object,
     edits: Mapping[int, Mapping[str, Any] | None],
     manager: str = FIELD_MANAGER,
+    dated: Mapping[int, str] = MappingProxyType({}),
 ) -> Request:
     """Return the request that removes entries of a live object, or some of their fields.
 
-    `edits` maps an entry's index to the fieldsV1 tree that it keeps; None removes the entry. The
-    server refuses the request unless uid, version and each of these entries are as in `live`.
-    Raises ValueError if there is no such entry, if one would hold more than before, or if none
-    would be left: the server takes an empty list for a reset. The request is for the object even if
-    the fields are in its status: the status endpoint ignores it for custom resources (seen on
-    1.36).
+    `edits` maps an entry's index to the fieldsV1 tree that it keeps; None removes the entry.
+    `dated` maps the index of an entry without a time to its time (RFC 3339): the server records
+    none for an apply that changes no value. The server refuses the request unless uid, version and
+    each of these entries are as in `live`. Raises ValueError if there is no such entry, if one
+    would hold more than before or has a time, or if none would be left: the server takes an empty
+    list for a reset. The request is for the object even if the fields are in its status: the status
+    endpoint ignores it for custom resources (seen on 1.36).
     """
     meta = live["metadata"]
     old: list[Object] = meta.get("managedFields") or []
     tests = [_test("/metadata/uid", meta["uid"])]
     tests.append(_test("/metadata/resourceVersion", meta["resourceVersion"]))
     changes: list[Object] = []
+    for index, time in dated.items():
+        if index in edits or "time" in old[index]:
+            raise ValueError(f"entry {index} has a time, or is changed otherwise")
+        path = f"{_ENTRIES}/{index}"
+        tests.append(_test(path, old[index]))
+        changes.append({"op": "replace", "path": path, "value": {**old[index], "time": time}})
     for index in sorted(edits, reverse=True):  # last first, as a removal moves later entries
         if not 0 <= index < len(old):
             raise ValueError(f"there is no entry {index}")
         tests.append(_test(f"{_ENTRIES}/{index}", old[index]))
         changes.append(_change(index, old[index], edits[index]))
     kept = [entry for index, entry in enumerate(old) if edits.get(index, entry.get("fieldsV1"))]
-    if not changes or not kept:
+    if not edits or not kept:
         raise ValueError("nothing is changed, or no entry would be left")
     return Request(
         "PATCH",

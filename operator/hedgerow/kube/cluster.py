@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -125,6 +126,7 @@ class Cluster:
         edits: Mapping[int, Mapping[str, Any] | None],
         *,
         manager: str = adoption.FIELD_MANAGER,
+        dated: Mapping[int, str] = MappingProxyType({}),
         timeout: float = 10.0,  # noqa: ASYNC109
     ) -> Object:
         """Remove or narrow managed fields entries: the one write that is not an apply.
@@ -132,7 +134,7 @@ class Cluster:
         Return the object. See `hedgerow.kube.adoption.request`. Raises Stale if the object is no
         longer as in `live`.
         """
-        request = adoption.request(api, live, edits, manager)
+        request = adoption.request(api, live, edits, manager, dated)
         try:
             answer = await self._writes.send(request, seconds=timeout)
         except Invalid as error:

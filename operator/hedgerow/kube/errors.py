@@ -109,6 +109,16 @@ class KubeError(Exception):
         self.causes = tuple(replace(one, message="") for one in self.causes)
 
     @property
+    def details(self) -> tuple[str, ...]:
+        """Every cause with its field, uncut and sorted; without any the server's whole message."""
+        told = {
+            c.message if c.field in ("", "<nil>") else f"{c.field}: {c.message}"
+            for c in self.causes
+            if c.message
+        }
+        return tuple(sorted(told)) or (str(self.status.get("message", "")) or self.message,)
+
+    @property
     def reason(self) -> str:
         """The Status reason, such as `NotFound`; empty without one."""
         return str(self.status.get("reason", ""))

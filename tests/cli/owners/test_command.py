@@ -200,6 +200,13 @@ class TestAsked:
         assert (code, err) == (0, f"hedgerow: contested fields are not marked: {error}\n")
         assert "contested" not in out
 
+    def test_but_contested_fields_alone_need_it(self, typed, cluster):
+        cluster.objects["BlueGreen"] = Forbidden("you may not")
+        code, out, err = typed("deployment/web", "--contested")
+
+        assert (code, out) == (1, "")
+        assert "you may not" in err
+
     def test_groups_that_do_not_answer_are_told(self, typed, cluster):
         cluster.paths["/apis/app.demo.kakao.com/v1"] = Unavailable("down")
 

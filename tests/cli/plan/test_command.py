@@ -188,7 +188,9 @@ class TestSections:
 
     def test_claims_yields_and_refusals_are_told(self):
         held = Held("Deployment/web", ".spec.x", "other", "Apply")
-        out = self.told(claims=(held,), yields=(held,), refusals=(Refusal("a/b", "no\nway"),))
+        out = self.told(
+            claims=(held,), yields=(held,), refusals=(Refusal("a/b", ("no\nway", "never")),)
+        )
 
         assert "Taken by force, as hedgerow.dev/claim asks (not tried out)" in out
         assert "Left to others, as hedgerow.dev/yield asks" in out

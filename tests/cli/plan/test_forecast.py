@@ -31,7 +31,7 @@ CHANGED = replace(NOTHING, objects=(ObjectForecast(OWNER, "configured"),))
 CONTESTED = replace(CHANGED, contested=(Held("a", ".b", "c"),))
 TAKEN = replace(CHANGED, after=(condition("Stalled", True, "NameTaken"),))
 STALLED = replace(NOTHING, after=(condition("Stalled", True, "InvalidSpec"),))
-REFUSED = replace(CONTESTED, refusals=(Refusal("a", "no"),))
+REFUSED = replace(CONTESTED, refusals=(Refusal("a", ("no",)),))
 
 
 class TestVerdict:

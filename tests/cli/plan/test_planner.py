@@ -286,7 +286,7 @@ class TestRefused:
         found = await plan.of(manifest())
 
         assert actions(found) == {"BlueGreen/demo": "refused"}
-        assert [r.message for r in found.refusals] == [str(error)]
+        assert [cause for r in found.refusals for cause in r.causes] == [str(error)]
         assert found.verdict == "failed"
         assert found.before == found.after != ()
 
@@ -325,7 +325,7 @@ class TestRefused:
         plan.cluster.refuse = {"BlueGreen": Missing("the server does not serve this")}
         found = await plan.of(manifest())
 
-        assert [r.message for r in found.refusals] == [
+        assert [cause for r in found.refusals for cause in r.causes] == [
             "the server does not serve this Run `hedgerow install`"
         ]
 
@@ -349,7 +349,7 @@ class TestRefused:
         plan.cluster.refuse = {"Service": Unavailable("failed calling webhook", code=500)}
         found = await plan.of(manifest())
 
-        assert [r.message for r in found.refusals] == ["failed calling webhook"]
+        assert [cause for r in found.refusals for cause in r.causes] == ["failed calling webhook"]
         assert found.verdict == "failed"
         assert the(found, "Deployment/demogreen-deployment").action == "created"
 
@@ -441,21 +441,21 @@ class TestClientSide:
         found = await Plan(world, applier=BY_CLIENT).of(manifest(greenSpec=None))
 
         assert actions(found) == {"BlueGreen/demo": "refused"}
-        assert "kubectl cannot read the annotation" in found.refusals[0].message
+        assert "kubectl cannot read the annotation" in found.refusals[0].causes[0]
 
     async def test_a_manifest_too_large_for_its_annotation_is_refused_before_it_is_sent(self):
         plan = Plan(World(), applier=BY_CLIENT)
         found = await plan.of(manifest(blueSpec=pods("blue", "x" * 300_000)))
 
         assert actions(found) == {"BlueGreen/demo": "refused"}
-        assert "use `kubectl apply --server-side`" in found.refusals[0].message
+        assert "use `kubectl apply --server-side`" in found.refusals[0].causes[0]
         assert {sent.verb for sent in plan.cluster.sent} <= {"read"}
 
     async def test_what_is_too_large_to_be_stored_is_refused(self):
         found = await Plan(World()).of(manifest(blueSpec=pods("blue", "x" * STORED_LIMIT)))
 
         assert actions(found) == {"BlueGreen/demo": "refused"}
-        assert "request is too large" in found.refusals[0].message
+        assert "request is too large" in found.refusals[0].causes[0]
 
     @pytest.mark.parametrize(("right", "verb"), [("create", "created"), ("patch", "configured")])
     async def test_without_rights_it_is_merged_here(self, right, verb):
@@ -485,8 +485,21 @@ class TestMigration:
 
         own = the(found, "BlueGreen/demo")
         removed = {line.path for line in own.lines if line.kind == "removed"}
-        assert ".spec.promotion" in removed
+        assert ".spec.promotion" not in removed  # the server puts the same value back: its default
         assert any(path.startswith(".spec.greenSpec") for path in removed)
+        assert own.merged == ""
+
+    async def test_without_an_answer_to_that_it_is_worked_out_here(self):
+        world = by_client(manifest(promotion="WhenAvailable"))
+        asked = Plan(world, applier=self.APPLIER)
+
+        async def unanswered(*_: Any, **__: Any) -> Any:
+            raise Unavailable("not now", code=503)
+
+        asked.cluster.rehearse_patch = unanswered
+        own = the(await asked.of(manifest(greenSpec=None)), "BlueGreen/demo")
+
+        assert ".spec.promotion" in {line.path for line in own.lines if line.kind == "removed"}
         assert own.merged.startswith("kubectl takes over what client-side apply held")
 
     async def test_where_nothing_goes_the_servers_answer_stands(self):
@@ -512,14 +525,14 @@ class TestNowhereYet:
         found = await Plan(World()).of(manifest(namespace="nowhere"))
 
         assert actions(found) == {"BlueGreen/demo": "refused"}
-        assert "make it first, or earlier in the files" in found.refusals[0].message
+        assert "make it first, or earlier in the files" in found.refusals[0].causes[0]
 
     async def test_what_no_server_is_asked_about_is_judged_by_the_webhooks_rules(self):
         body = annotated(manifest(namespace="nowhere"), claim="nonsense")
         found = await Plan(World()).of(body, coming=True)
 
         assert actions(found) == {"BlueGreen/demo": "refused"}
-        assert "nonsense" in found.refusals[0].message
+        assert "nonsense" in found.refusals[0].causes[0]
 
     async def test_what_it_has_to_say_of_it_is_a_warning(self):
         body = annotated(manifest(namespace="nowhere"), claim="Pod/*: spec.x")

@@ -27,7 +27,12 @@ def entry(manager: str, operation: str = "Update", time: str = NOON, **more: Any
 
 def owned(kind: Object, name: str, by: str, **body: Any) -> Object:
     """An object whose controller has the uid `by`; its own is its kind and name."""
-    reference = {"kind": "Any", "name": "any", "uid": by, "controller": True}
+    kind_of, _, called = by.partition(" ")
+    version = {"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "Job": "batch/v1"}.get(kind_of)
+    owner = (OURS, "BlueGreen", "demo") if by == "r" else (version, kind_of, called)
+    reference = dict(zip(("apiVersion", "kind", "name"), owner, strict=True))
+    reference = {"apiVersion": "v1", "kind": "Any", "name": "any"} if not owner[0] else reference
+    reference |= {"uid": by, "controller": True}
     meta = {
         "name": name,
         "namespace": "ns",

@@ -18,13 +18,21 @@ from cli.grove import Grove
 from cli.tree import kin
 from hedgerow.cli import main
 from hedgerow.cli.tree import live as tree_live
+from hedgerow.cli.tree.kinds import REPLICA_SET
 from hedgerow.kube import client
 from hedgerow.kube.discovery import Found
 from hedgerow.kube.errors import Forbidden, Missing, Unavailable
-from hedgerow_schemas.builtin import Deployment, Service, StatefulSet
+from hedgerow_schemas.builtin import Deployment, Pod, Service, StatefulSet
 from support.registered import ALL
 
-SHORT = {"deploy": Deployment.api, "sts": StatefulSet.api, "svc": Service.api}
+SHORT = {
+    "deploy": Deployment.api,
+    "sts": StatefulSet.api,
+    "svc": Service.api,
+    "po": Pod.api,
+    "ReplicaSet.apps": REPLICA_SET,
+    "Deployment.apps": Deployment.api,
+}
 """What the server says of short names of built-in kinds."""
 
 
@@ -117,6 +125,28 @@ class TestAsked:
         assert titles == ["a-first", "ns"]
 
 
+FREE = {"name": "free", "namespace": "ns", "managedFields": [kin.entry("kubectl", "Apply")]}
+
+
+class TestBelow:
+    @pytest.mark.parametrize("word", ["deploy/web", "svc/demo", "po/web-1-a"])
+    def test_an_object_below_leads_to_its_resource_and_is_marked(self, typed, word):
+        ended, out, err = typed(word)
+
+        assert (ended, err) == (0, "")
+        assert re.findall(r"[A-Z]\w+/[a-z0-9.-]+", out) == TREE
+        marked = [line for line in out.splitlines() if "←" in line]
+        assert len(marked) == 1
+        assert word.partition("/")[2] in marked[0]
+
+    def test_in_json_too(self, typed):
+        _, out, _ = typed("deploy/web", "-o", "json")
+
+        [resource] = json.loads(out)["resources"]
+        asked = {child["name"]: child.get("asked", False) for child in resource["children"]}
+        assert asked == {"web": True, "demo": False}
+
+
 class TestWrongInput:
     @pytest.mark.parametrize(
         ("words", "code", "said"),
@@ -125,12 +155,18 @@ class TestWrongInput:
             (("/demo",), 2, "'/demo' is neither"),
             (("bg/",), 2, "'bg/' is neither"),
             (("bg/..",), 2, "'bg/..' is neither"),
-            (("svc/demo",), 2, "'svc' is no kind of hedgerow's: bluegreen, cronjob, guestb"),
+            (
+                ("svc/free",),
+                1,
+                "no resource of hedgerow controls Service/free; its fields are",
+            ),
+            (("svc/none",), 1, "Service/none does not exist in namespace ns; name another"),
+            (("svc/demo", "-A"), 2, "'svc' is no kind of hedgerow's: bluegreen, cronjob, guestb"),
             (("bg.apps/demo",), 1, 'the server serves no kind "bg.apps"'),
             (("deploy/none",), 1, "Deployment/none does not exist in namespace ns; name another"),
             (("sts/none",), 1, "StatefulSet/none does not exist in namespace ns; name another"),
             (("demo", "-A", "-n", "x"), 2, "--namespace and --all-namespaces exclude each other"),
-            (("deploy/web",), 1, "Deployment/web is there, and hedgerow holds nothing of it now"),
+            (("deploy/lost",), 1, "no resource of hedgerow controls Deployment/lost"),
             (("web",), 1, "Deployment/web is there, and hedgerow holds nothing of it now"),
             (("none",), 1, "a resource named none does not exist in namespace ns; name another"),
             (("bg/none",), 1, "BlueGreen/none does not exist in namespace ns; name another"),
@@ -138,7 +174,9 @@ class TestWrongInput:
             (("bg/none", "-w"), 1, "BlueGreen/none does not exist"),
         ],
     )
-    def test_it_is_one_line_and_an_exit_code(self, typed, words, code, said):
+    def test_it_is_one_line_and_an_exit_code(self, typed, cluster, words, code, said):
+        cluster.put({**kin.SERVICE, "metadata": FREE})
+        cluster.put(kin.owned(kin.DEPLOYMENT, "lost", "ReplicaSet gone"))
         ended, out, err = typed(*words)
 
         assert (ended, out) == (code, "")

@@ -23,6 +23,7 @@ from hedgerow.kube.retry import Timing, backoff
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, identity, metadata
 from hedgerow.plan.transfers import Refusal, changes
+from hedgerow.runtime.clock import SystemClock
 from hedgerow.texts import printable
 
 if TYPE_CHECKING:
@@ -211,9 +212,22 @@ async def _attempted(task: _Task, live: Object, plan: Adoption, *, coown: bool) 
     for endpoint in plan.applies if coown else ():
         now = await _coowned(task, now, endpoint)
     after = adopt(now, task.asked, task.target) if now is not live else plan
+    time = f"{SystemClock().now():%Y-%m-%dT%H:%M:%SZ}"
+    dated = dict.fromkeys(_undated(now, task.target.manager) - after.edits.keys(), time)
     return await task.cluster.replace_managed_fields(
-        task.place.api, now, after.edits, manager=field_manager()
+        task.place.api, now, after.edits, manager=field_manager(), dated=dated
     )
+
+
+def _undated(live: Object, manager: str) -> set[int]:
+    """Return the entries of a manager's applies that changed no value: the server dates none."""
+    found: list[Object] = metadata(live).get("managedFields") or []
+    return {
+        index
+        for index, entry in enumerate(found)
+        if (entry.get("manager"), entry.get("operation")) == (manager, "Apply")
+        if "time" not in entry
+    }
 
 
 async def _coowned(task: _Task, live: Object, endpoint: str) -> Object:

@@ -95,7 +95,7 @@ def owners_command(
     async def carry_out() -> tuple[Object, Ownership, tuple[Dispute, ...]]:
         async with connected(kubeconfig, context) as cluster:
             live = await _read(cluster, kind, name, namespace or cluster.namespace)
-            found = await _declarer(cluster, live)
+            found = await _declarer(cluster, live, required=contested)
             if found is None:
                 return live, owners(live), ()
             owner, resource = found
@@ -125,10 +125,13 @@ async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Objec
     return live
 
 
-async def _declarer(cluster: Cluster, live: Object) -> tuple[ObjectRef, Object] | None:
+async def _declarer(
+    cluster: Cluster, live: Object, *, required: bool = False
+) -> tuple[ObjectRef, Object] | None:
     """Return the hedgerow resource that controls the object, or that the object itself is.
 
-    Otherwise return the one that may claim fields of it, if any.
+    Otherwise return the one that may claim fields of it, if any. Raises KubeError if that resource
+    is `required` and may not be read.
     """
     own = _ours(live["apiVersion"], live["kind"])
     if own:
@@ -136,7 +139,7 @@ async def _declarer(cluster: Cluster, live: Object) -> tuple[ObjectRef, Object] 
     owner = controller_of(live)
     api = _ours(owner.get("apiVersion", ""), owner.get("kind", ""))
     if api is not None:
-        resource = await _resource(cluster, api, owner["name"], live)
+        resource = await _resource(cluster, api, owner["name"], live, required=required)
         if resource is None or metadata(resource).get("uid") != owner["uid"]:
             return None
         return _ref(api, resource), resource
@@ -144,15 +147,24 @@ async def _declarer(cluster: Cluster, live: Object) -> tuple[ObjectRef, Object] 
     if built_in and annotation(live, STATUS_ANNOTATION):
         return _ref(built_in, live), live
     api, name = _claimant(live)
-    resource = await _resource(cluster, api, name, live) if api else None
-    return (_ref(api, resource), resource) if api and resource else None
+    if api is None:
+        return None
+    resource = await _resource(cluster, api, name, live, required=required)
+    return (_ref(api, resource), resource) if resource else None
 
 
-async def _resource(cluster: Cluster, api: ApiResource, name: str, live: Object) -> Object | None:
-    """Return the resource of an object in its namespace; None if there is none to be read."""
+async def _resource(
+    cluster: Cluster, api: ApiResource, name: str, live: Object, *, required: bool
+) -> Object | None:
+    """Return the resource of an object in its namespace; None if there is none to be read.
+
+    Raises KubeError if it may not be read and is `required`.
+    """
     try:
         return await cluster.read(api, name, metadata(live).get("namespace", ""))
     except (Forbidden, Missing) as error:
+        if required:
+            raise
         say(f"contested fields are not marked: {error}")
         return None
 

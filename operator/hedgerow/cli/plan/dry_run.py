@@ -138,7 +138,7 @@ class Rehearsal:
             answer, found.merged = await self._answered(found, body, manager)
         except (Invalid, Conflict, Forbidden, Unavailable) as error:
             found.refused = True
-            self.refusals.append(Refusal(str(ref), error.message))
+            self.refusals.append(Refusal(str(ref), error.details))
             raise
         created = found.live is None
         uid = metadata(found.live or answer).get("uid")

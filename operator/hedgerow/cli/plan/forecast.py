@@ -70,10 +70,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the server would refuse a write."""
+    """Why the server would refuse a write; each of the causes is a line."""
 
     object: str
-    message: str
+    causes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,10 @@ def _forecast(forecast: Forecast) -> Object:
         "contested": [{**_held(held), **_settling(forecast, held)} for held in forecast.contested],
         "claims": [_held(held) for held in forecast.claims],
         "yields": [_held(held) for held in forecast.yields],
-        "refusals": [{"object": r.object, "message": r.message} for r in forecast.refusals],
+        "refusals": [
+            {"object": r.object, "message": "; ".join(r.causes), "causes": list(r.causes)}
+            for r in forecast.refusals
+        ],
         "conditions": {
             "before": [condition.wire() for condition in forecast.before],
             "after": [condition.wire() for condition in forecast.after],

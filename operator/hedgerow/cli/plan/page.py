@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from hedgerow.cli.owners.report import age, worded
 from hedgerow.cli.plan import client_side_apply
@@ -60,6 +60,10 @@ class Row:
     command: bool = False
 
 
+LONGEST_CAUSE: Final = 4000
+"""The most characters of a cause: it may quote a value, which the API server cuts by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A title, and lines below it."""
@@ -72,7 +76,11 @@ class Section:
 def sections(forecast: Forecast, now: datetime) -> Iterator[Section]:
     """Yield a forecast's sections: objects first, then problems, then the rest."""
     yield from (_object(found) for found in forecast.objects if _is_told(found))
-    refusals = (Row(f"{r.object}: {printable(r.message)}", "alarm") for r in forecast.refusals)
+    refusals = (
+        Row(f"{refusal.object}: {printable(cause, LONGEST_CAUSE)}", "alarm")
+        for refusal in forecast.refusals
+        for cause in refusal.causes
+    )
     yield from _section("Refused by the server", "alarm", refusals)
     yield from _section("Contested: these stay as they are", "alarm", _contested(forecast, now))
     yield from _section(

@@ -107,7 +107,7 @@ class Planner:
             submitted = await submission.dry_run(self.cluster, absent=absent)
         except Missing as error:
             told = f"{error.message} Run `{program_name()} install`"
-            submitted = Submitted(None, refusals=(Refusal(str(ref), told),))
+            submitted = Submitted(None, refusals=(Refusal(str(ref), (told,)),))
         submitted = _judged(controller, stored, submitted)
         if submitted.live is None:
             return self._stopped(controller, ref, stored, submitted)
@@ -223,7 +223,7 @@ def _judged(
     if answer["allowed"]:
         return replace(submitted, warnings=tuple(answer.get("warnings", ())))
     target = f"{api.kind}/{metadata(submitted.live)['name']}"
-    return Submitted(None, refusals=(Refusal(target, answer["status"]["message"]),))
+    return Submitted(None, refusals=(Refusal(target, (answer["status"]["message"],)),))
 
 
 def _written(stage: Stage) -> list[ObjectForecast]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_core import to_json
 
@@ -15,7 +15,7 @@ from hedgerow.cli.plan.merge import merge
 from hedgerow.fields import ownership
 from hedgerow.fields.managed import entries
 from hedgerow.fields.sets import subtree, united
-from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Missing
+from hedgerow.kube.errors import Conflict, Forbidden, Invalid, KubeError, Missing
 from hedgerow.objects import ObjectRef, annotation, identity, metadata
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from hedgerow.fields.paths import Tree
     from hedgerow.kube.cluster import Applied, Cluster
-    from hedgerow.kube.errors import KubeError
     from hedgerow_schemas.base import Object
 
 STORED_LIMIT = 1536 * 1024
@@ -94,7 +93,7 @@ class Submission:
                 return self._contested(error)
             case Forbidden():
                 may = await self._may_apply(cluster)
-                return self._refused(error.message) if may else self._merged(NO_RIGHTS)
+                return self._refused(*error.details) if may else self._merged(NO_RIGHTS)
             case Missing() if not error.served:
                 raise error
             case Missing() if self.coming:
@@ -102,7 +101,7 @@ class Submission:
             case Missing():
                 return self._refused(f"{error.message}: make it first, or earlier in the files")
             case _:
-                return self._refused(error.message)
+                return self._refused(*error.details)
 
     async def _by_server(self, cluster: Cluster) -> Submitted:
         applied = await cluster.apply(
@@ -110,7 +109,7 @@ class Submission:
         )
         submitted = self._answered(applied)
         held = _by_client_side(applied.object)
-        return self._migrated(submitted, held) if submitted.live and held else submitted
+        return await self._migrated(cluster, submitted, held) if held else submitted
 
     async def _by_client(self, cluster: Cluster) -> Submitted:
         api, place, manager = self.ref.api, self.ref.namespace, self.field_manager
@@ -151,20 +150,31 @@ class Submission:
         key = f"/registry/{api.group}/{api.plural}/{self.ref.namespace}/{self.ref.name}"
         return 3 * len(key) + 32
 
-    def _migrated(self, submitted: Submitted, held: Tree) -> Submitted:
+    async def _migrated(self, cluster: Cluster, submitted: Submitted, held: Tree) -> Submitted:
         """Move client-side apply's fields to the applier, and remove those not declared any more.
 
-        kubectl does this after a successful apply: k8s.io/client-go, util/csaupgrade.
+        kubectl does this after a successful apply: k8s.io/client-go, util/csaupgrade. What the
+        server makes of the removal, such as a default in its place, a dry run of it says.
         """
         live = submitted.live or {}
         moved = _moved(live, held, self.field_manager)
         merged = merge(moved, self.manifest, self.field_manager)
         if merged.get("spec") == live.get("spec") and _given(merged) == _given(live):
             return replace(submitted, live=merged)
-        return replace(submitted, live=_counted(merged, self.stored or {}), merged=MIGRATED)
+        stored = self.stored or {}
+        patch = _difference(_content(stored), _content(merged))
+        try:
+            answer = await cluster.rehearse_patch(
+                self.ref.api, self.ref.namespace, self.ref.name, patch, manager=self.field_manager
+            )
+        except KubeError:
+            return replace(submitted, live=_counted(merged, stored), merged=MIGRATED)
+        held_by = {"managedFields": metadata(merged).get("managedFields")}
+        asked = {**answer.object, "metadata": {**metadata(answer.object), **held_by}}
+        return replace(submitted, live=asked)
 
-    def _refused(self, message: str) -> Submitted:
-        return Submitted(None, refusals=(Refusal(str(self.ref), message),))
+    def _refused(self, *causes: str) -> Submitted:
+        return Submitted(None, refusals=(Refusal(str(self.ref), causes),))
 
     async def _may_apply(self, cluster: Cluster) -> bool:
         """Return whether we have the rights for the apply, so that it was forbidden otherwise."""
@@ -218,6 +228,27 @@ def _given(live: Object) -> tuple[Any, Any]:
     """Return the parts of an object's metadata that users set: labels and annotations."""
     meta = metadata(live)
     return meta.get("labels") or {}, meta.get("annotations") or {}
+
+
+def _content(obj: Object) -> Object:
+    """Return what users set of an object, whose kind may have more than a spec."""
+    meta = {
+        name: metadata(obj)[name] for name in ("labels", "annotations") if name in metadata(obj)
+    }
+    left_out = ("apiVersion", "kind", "metadata", "status")
+    return {"metadata": meta, **{k: v for k, v in obj.items() if k not in left_out}}
+
+
+def _difference(before: Any, after: Any) -> Any:
+    """Return the JSON merge patch (RFC 7386) from one value to another."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return after
+    old, new = cast("Object", before), cast("Object", after)
+    return {
+        name: _difference(old.get(name), new.get(name))
+        for name in {**old, **new}
+        if old.get(name) != new.get(name)
+    }
 
 
 def _counted(live: Object, before: Object) -> Object:

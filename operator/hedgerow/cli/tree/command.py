@@ -79,13 +79,13 @@ def tree_command(
 
     if namespace and all_namespaces:
         raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
-    kind, name = _parted(target)
+    kind, given = _parted(target)
 
     async def carry_out() -> tuple[WatchedTrees, int]:
         async with connected(kubeconfig, context) as cluster:
-            chosen = await _chosen(cluster, kind)
             place = "" if all_namespaces else namespace or cluster.namespace
-            watched = WatchedTrees(cluster, chosen, place, name)
+            chosen, name, asked = await _chosen(cluster, kind, given, place)
+            watched = WatchedTrees(cluster, chosen, place, name, asked)
             await watched.read()
             if name:
                 _require(watched, chosen, place, name)
@@ -109,29 +109,39 @@ def _parted(target: str) -> tuple[str, str]:
     return kind, name
 
 
-async def _chosen(cluster: Cluster, kind: str) -> Sequence[Family]:
-    """Return the kinds to read. Raises BadParameter for a kind that is not ours, and KubeError.
+async def _chosen(
+    cluster: Cluster, kind: str, name: str, namespace: str
+) -> tuple[Sequence[Family], str, str]:
+    """Return the kinds to read, the resource's name, and the object that was asked for below it.
 
-    The server is asked only about a word that is no name of a kind of ours, such as a short name
-    of a built-in kind.
+    That object is empty if it is the resource itself. Raises BadParameter for a kind that is not
+    ours, Exit for an object that no resource of ours controls, and KubeError. The server is asked
+    only about a word that is no name of a kind of ours, such as a short name of a built-in kind,
+    and about an object of a built-in kind.
     """
     from hedgerow.cli.targets import found_kind  # noqa: PLC0415
+    from hedgerow.cli.tree.ancestry import resource_of  # noqa: PLC0415
     from hedgerow.cli.tree.kinds import families, meant  # noqa: PLC0415
 
     ours = families(registry().controllers)
     if not kind:
-        return ours
-    family = meant(kind, ours)
+        return ours, name, ""
+    family, api = meant(kind, ours), None
     if family is None:
         api = await found_kind(cluster, kind)
         family = meant(f"{api.plural}.{api.group}", ours)
+    if name and namespace and (family is None or not family.is_custom):
+        api = api or (family.api if family else None)
+        found = await resource_of(cluster, api, name, namespace, ours) if api else None
+        if found:
+            return found
     if family is None:
         there_are = ", ".join(each.api.kind.lower() for each in ours)
         raise typer.BadParameter(
             f"{kind!r} is no kind of {program_name()}'s: {there_are}; of any other kind,"
             f" `{program_name()} owners` shows who holds its fields"
         )
-    return (family,)
+    return (family,), name, ""
 
 
 def _require(watched: WatchedTrees, chosen: Sequence[Family], place: str, name: str) -> None:

@@ -41,6 +41,7 @@ def _member(node: TreeNode) -> dict[str, Any]:
         "status": node.readiness.verdict,
         "readiness": node.readiness.words,
         "past": node.past,
+        "asked": node.asked,
         "changed": _holder(node.changed) if node.changed else None,
         "conditions": conditions,
         "contested": [_conflict(conflict) for conflict in node.conflicts],

@@ -29,17 +29,25 @@ Key = tuple[str, str]
 class WatchedTrees:
     """The objects of some kinds, in one namespace or (if empty) in all; only `name` if given.
 
+    `asked` is an object below that resource, as `Kind/name`, which is marked.
+
     Before `read`, `families` are all requested ones.
     """
 
     def __init__(
-        self, cluster: Cluster, families: Sequence[Family], namespace: str, name: str = ""
+        self,
+        cluster: Cluster,
+        families: Sequence[Family],
+        namespace: str,
+        name: str = "",
+        asked: str = "",
     ) -> None:
         self.families = tuple(families)
         self._problems: dict[ApiResource, KubeError] = {}
         self._cluster = cluster
         self._namespace = namespace
         self._name = name
+        self._asked = asked
         self._objects: dict[ApiResource, dict[Key, Object]] = {}
         self._news = anyio.Event()
 
@@ -48,7 +56,14 @@ class WatchedTrees:
         found = [obj for kind in self._objects.values() for obj in kind.values()]
         index = ObjectIndex(found, {api.kind for api in self._problems if api not in self._objects})
         roots = [
-            resource_tree(resource, family.owned, index, program_name(), custom=family.is_custom)
+            resource_tree(
+                resource,
+                family.owned,
+                index,
+                program_name(),
+                custom=family.is_custom,
+                asked=self._asked,
+            )
             for family in self.families
             for resource in self._resources(family)
         ]

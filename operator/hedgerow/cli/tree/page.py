@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from hedgerow.cli.tree.readiness import Verdict
     from hedgerow.cli.tree.resources import Conflict, TreeNode
 
+ASKED: Final = " ←"
+"""The mark of the object that was asked for, below its resource."""
 MOST: Final = 8
 """The most Current children of a kind with equal state that are listed; the rest is counted."""
 
@@ -90,12 +92,12 @@ def _rows(
     node: TreeNode, parent: TreeNode | None, guide: str, after: str, now: datetime
 ) -> Iterator[Row]:
     shown, counted = _folded(node.present)
-    name = str(node)
+    mark = ASKED if node.asked else ""
     yield Row(
         guide,
         after + ("│ " if shown else "  "),
-        printable(name),
-        printable(_shortened(node, parent)),
+        printable(str(node)) + mark,
+        printable(_shortened(node, parent)) + mark,
         node.readiness.verdict,
         printable(node.readiness.words),
         printable(node.changed.manager) if node.changed else "",
@@ -118,7 +120,9 @@ def _folded(children: Sequence[TreeNode]) -> tuple[list[TreeNode], list[str]]:
     shown: list[TreeNode] = []
     for child in children:
         key = child.kind, child.readiness.words
-        plain = child.readiness.verdict == "Current" and not (child.present or child.conflicts)
+        plain = child.readiness.verdict == "Current" and not (
+            child.present or child.conflicts or child.asked
+        )
         alike[key] += plain
         if not plain or alike[key] <= MOST:
             shown.append(child)

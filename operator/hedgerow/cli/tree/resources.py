@@ -93,6 +93,8 @@ class TreeNode:
     conflicts: tuple[Conflict, ...] = ()
     children: tuple[TreeNode, ...] = ()
     past: bool = False
+    asked: bool = False
+    """Whether it is what was asked for, below its resource."""
     warning: str = ""
     """A warning about the object: several installations write its status."""
 
@@ -176,21 +178,23 @@ def resource_tree(
     program: str = PROGRAM,
     *,
     custom: bool = True,
+    asked: str = "",
 ) -> TreeNode:
     """Return the tree of one of our resources, whose children are of the `owned` kinds.
 
     What it says is in its status, or in its annotation if it is not `custom`. `program` manages it.
+    The object `asked`, as `Kind/name`, is marked.
     Children are sorted by the order of the `owned` kinds, then by name. Raises nothing.
     """
-    return _TreeBuilder(resource, tuple(owned), index, program, custom=custom).tree()
+    return _TreeBuilder(resource, tuple(owned), index, program, custom=custom, asked=asked).tree()
 
 
 class _TreeBuilder:
     """Builds one tree."""
 
     __slots__ = (
-        "_conditions", "_contested", "_custom", "_owned", "_program", "_resource", "_says",
-        "_stock", "_view",
+        "_asked", "_conditions", "_contested", "_custom", "_owned", "_program", "_resource",
+        "_says", "_stock", "_view",
     )  # fmt: skip
 
     def __init__(
@@ -201,7 +205,9 @@ class _TreeBuilder:
         program: str,
         *,
         custom: bool,
+        asked: str,
     ) -> None:
+        self._asked = asked
         self._program, self._custom = program, custom
         self._resource = resource
         self._view = View(resource)
@@ -248,6 +254,7 @@ class _TreeBuilder:
             conflicts=self._conflicts(f"{kind}/{name}"),
             children=self._sorted(self._member(child, past=is_over) for child in below),
             past=past or _is_spent(live),
+            asked=f"{kind}/{name}" == self._asked,
         )
 
     def _sorted(self, nodes: Iterable[TreeNode]) -> tuple[TreeNode, ...]:
