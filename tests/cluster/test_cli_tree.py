@@ -150,8 +150,8 @@ class TestBlueGreen:
 
         blue, green = (found[f"Deployment/demo{c}-deployment"] for c in ("blue", "green"))
         assert (blue["status"], blue["changed"]["manager"]) == ("NotFound", "somebody")
-        assert blue["readiness"] == "missing: NameTaken by an object of no controller"
-        assert green["readiness"] == "missing: NameTaken by a child of BlueGreen/other"
+        assert blue["readiness"] == "name taken: it exists, and no controller has it"
+        assert green["readiness"] == "name taken: it is a child of BlueGreen/other"
 
 
 class TestMemcached:

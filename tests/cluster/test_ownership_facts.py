@@ -205,6 +205,7 @@ class TestRecall:
     def test_it_outlives_what_others_write_beside_us(self, world: World) -> None:
         body = deployment(paused=False)
         main = body["spec"]["template"]["spec"]["containers"][0]
+        main["imagePullPolicy"] = ""  # the server's default takes its place
         main["env"] = [
             {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
             {"name": "EMPTY", "value": ""},

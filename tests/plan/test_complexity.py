@@ -427,6 +427,7 @@ GATE: dict[str, Function] = {
     "remedies.remedies": lambda m, c: [
         m.remedies.remedies(c.owner, {}, field) for field in c.reported
     ],
+    "remedies.together": lambda m, c: list(m.remedies.together(c.owner, {}, c.reported)),
     "workloads.waits_for": lambda m, c: m.workloads.waits_for(owned(c), pods(c)),
     "workloads.replicas_of": lambda m, c: m.workloads.replicas_of("web", {}, pods(c)),
     "input.PlanInput.report": lambda m, c: (

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from hedgerow.objects import ObjectRef
-from hedgerow.plan.remedies import overview, own, remedies, without_effect
+from hedgerow.plan.remedies import overview, own, remedies, together, without_effect
 from hedgerow.plan.yield_and_claim import CLAIM, LONGEST, YIELD, field_policy_of, place_of
 from hedgerow_schemas.base import ContestedField
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -144,6 +144,24 @@ CASES = [
 @pytest.mark.parametrize(("found", "told"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
 def test_only_what_works_is_offered_as_a_line_that_can_be_pasted(found, told):
     assert offered(found) == told
+
+
+class TestTogether:
+    def test_one_command_yields_all_and_one_claims_all(self):
+        fields = [field(".spec.replicas"), field(".spec.paused"), field(".spec.selector")]
+        leave, take = together(OWNER, {}, fields)
+
+        assert shlex.split(leave.command)[4] == (
+            f"{YIELD}=Deployment/web: spec.replicas; Deployment/web: spec.paused;"
+            " Deployment/web: spec.selector"
+        )
+        # What selects pods is never taken by force.
+        assert shlex.split(take.command)[4] == (
+            f"{CLAIM}=Deployment/web: spec.replicas; Deployment/web: spec.paused"
+        )
+
+    def test_a_single_field_needs_none(self):
+        assert list(together(OWNER, {}, [field(".spec.replicas")])) == []
 
 
 class TestAnnotations:

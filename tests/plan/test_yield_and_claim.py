@@ -431,3 +431,25 @@ class TestHostile:
 
         for path in ("." + "a" * 5000, ".a" * 2500, '.a[x="b"]' * 500, '[x="' * 1200):
             assert not term.covers("A", "x", path)
+
+
+class TestUnknown:
+    def test_a_misspelt_annotation_is_named_with_the_nearest(self):
+        policy = field_policy_of({"hedgerow.dev/yeild": "x", "other.dev/yeild": "x"})
+
+        assert policy.unknown == (
+            "hedgerow.dev/yeild is no annotation of hedgerow's; did you mean hedgerow.dev/yield?",
+        )
+
+    def test_one_that_is_like_none_is_named_too_and_their_number_is_bounded(self):
+        names = [f"hedgerow.dev/{number}{'z' * 200}" for number in range(99)]
+        unknown = field_policy_of(dict.fromkeys(names, "")).unknown
+
+        assert len(unknown) == 4
+        assert all(len(told) < 130 and "mean" not in told.partition("…")[2] for told in unknown)
+
+    def test_what_is_known_is_not(self):
+        term = "Deployment/web: spec.replicas"
+        known = {"hedgerow.dev/yield": term, "hedgerow.dev/claim": term, "hedgerow.dev/status": "x"}
+
+        assert field_policy_of(known).unknown == ()

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from hedgerow.cli.leaving import leaving_on_sigterm
 from hedgerow.cli.program import program_name
-from hedgerow.objects import renamed
+from hedgerow.objects import PROGRAM, renamed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -184,4 +184,4 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the library's signature
         """Return the names in the order in which a new user needs them."""
-        return list(self.commands)
+        return [name for name in self.commands if name != "demo" or program_name() == PROGRAM]

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import re
+from difflib import get_close_matches
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 import typer
 
 from hedgerow.cli.errors import environment
-from hedgerow.cli.program import program, program_name, registry
+from hedgerow.cli.program import program, program_name, registry, say
 from hedgerow.objects import variable_prefix
 from hedgerow.settings import Flag, Settings, choices, default, flags
+from hedgerow.texts import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from hedgerow.contract import Option
     from hedgerow.registry import Registry
 
 OPTIONS = "hedgerow.options"
 """Where a command's context keeps the options of single controllers."""
+MARK = "HEDGEROW_SANDBOX"
+"""The variable by which a sandbox's processes are recognised."""
+_OF_SERVICE = re.compile(r"_SERVICE_(?:HOST|PORT)|_PORT(?:_[0-9]|$)")
+"""What Kubernetes sets in each container for each Service of the namespace."""
 COMMAND = "command"
 """The name of the parameter for the command's context, as `context` is a setting."""
 
@@ -36,6 +44,8 @@ def with_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
         options = given_options(context)
         told = {name: value for name, value in given.items() if value not in (None, [])}
         call = program()
+        for told_of in unknown_variables(os.environ, _variables(call.name), call.name):
+            say(told_of)
         settings = Settings(**told, program=call.name, debug=call.debug, options=options)
         check(settings.controllers, settings.namespaces)
         configured(options, settings.controllers, context)
@@ -52,6 +62,29 @@ def with_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
     ]
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined] - the library looks here
     return with_options(run)
+
+
+def unknown_variables(names: Iterable[str], known: Collection[str], program: str) -> Iterator[str]:
+    """Yield a sentence for each variable with the program's prefix that no option has."""
+    prefix = variable_prefix(program)
+    for name in sorted(names):
+        if name.startswith(prefix) and name not in known and not _OF_SERVICE.search(name):
+            words = [one.removeprefix(prefix) for one in known if one.startswith(prefix)]
+            nearest = get_close_matches(name.removeprefix(prefix), words, 1)
+            meant = f"; did you mean {prefix}{nearest[0]}?" if nearest else ""
+            yield f"the environment variable {printable(name)} means nothing{meant}"
+
+
+def _variables(program: str) -> frozenset[str]:
+    """Return the environment variables of all options."""
+    prefix = variable_prefix(program)
+    of_controllers = (
+        f"{prefix}{controller.name}_{option.name}".replace("-", "_")
+        for controller in registry().controllers
+        for option in controller.options
+    )
+    own = (flag.variable(program) for _, flag in flags().values())
+    return frozenset((*own, *(name.upper() for name in of_controllers), MARK))
 
 
 def check(controllers: Iterable[str], namespaces: Iterable[str] = ()) -> None:

@@ -297,8 +297,11 @@ class ChildPlanner:
                 problems=(problem,),
                 history={self.id: ChildHistory(taken=True, other_installation=other_installation)},
             )
+        owner = controller_of(self.plan_input.live.get(self.id) or {})
+        by = f"by {owner.get('kind', '')}/{owner.get('name', '')}" if owner else "by nobody"
         message = (
-            f"{self.ref} exists and is not controlled by {self.plan_input.owner}; it is left alone"
+            f"{self.ref} exists and is not controlled by {self.plan_input.owner} but {by}; it is"
+            " left alone: delete or rename one of the two"
         )
         return Plan(
             problems=(Problem("NameTaken", message, about=self.id),),
@@ -509,7 +512,10 @@ def plan(
         unmatched=unmatched(
             plan_input.field_policy, plan_input.live, declared, kinds.keys() | claimed_kinds.keys()
         ),
-        ignored=tuple(line for part in parts for line in part.ignored),
+        ignored=(
+            *(line for part in parts for line in part.ignored),
+            *plan_input.field_policy.unknown,
+        ),
         history={key: history for part in parts for key, history in part.history.items()},
     )
 

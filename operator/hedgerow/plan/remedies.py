@@ -26,13 +26,15 @@ from hedgerow.plan.yield_and_claim import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from hedgerow.fields.sets import FieldPath
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.conflict_reports import Contested
 
 LEAVE: Final = "To leave it so"
+LEAVE_ALL: Final = "To leave all that can be left so"
+TAKE_ALL: Final = "To take back all that can be"
 TAKE: Final = "To take it back"
 REMOVE: Final = "To remove it"
 RESTORE: Final = "To put it back"
@@ -98,6 +100,23 @@ def _remedies(
             yield from _annotate(owner, annotations, CLAIM, TAKE, field)
 
 
+def together(
+    owner: ObjectRef, annotations: Mapping[str, str], fields: Sequence[Contested]
+) -> Iterator[Remedy]:
+    """Yield the commands that settle several contested fields at once; arguments as of `remedies`.
+
+    The commands of `remedies` replace each other: they write the same annotation.
+    """
+    for word, effect in ((YIELD, LEAVE_ALL), (CLAIM, TAKE_ALL)):
+        meant = [
+            field
+            for field in fields
+            if any(f"{word}=" in one.command for one in remedies(owner, annotations, field))
+        ]
+        if len(meant) > 1:
+            yield from _annotate(owner, annotations, word, effect, *meant)
+
+
 def overview(target: str, namespace: str, program: str = PROGRAM) -> str:
     """Return the command that shows an object's contested fields with all remedies."""
     return f"{program} owners {quote(target)} --contested{_in(namespace)}"
@@ -138,22 +157,26 @@ def _adopt(
 
 
 def _annotate(
-    owner: ObjectRef, annotations: Mapping[str, str], word: str, effect: str, field: Contested
+    owner: ObjectRef, annotations: Mapping[str, str], word: str, effect: str, *fields: Contested
 ) -> Iterator[Remedy]:
-    """Yield the command that also yields or claims a field; nothing if no term can name it."""
+    """Yield the command that also yields or claims fields; nothing if no term can name one."""
     old = annotations.get(word, "").strip().rstrip(";")
-    term = f"{field.object}: {field.path.removeprefix('.')}"
-    text = f"{old}; {term}" if old else term
-    kind, _, name = field.object.partition("/")
+    terms = [f"{field.object}: {field.path.removeprefix('.')}" for field in fields]
+    text = "; ".join(filter(None, (old, *terms)))
     try:
         field_policy = field_policy_of({**annotations, word: text})
     except FieldPolicyError:
         return
-    is_yielded, is_claimed = (
-        any(one.covers(kind, name, field.path) for one in some)
-        for some in (field_policy.yields, field_policy.claims)
-    )
-    if is_yielded if word == YIELD else is_claimed and not is_yielded:
+
+    def has_effect(field: Contested) -> bool:
+        kind, _, name = field.object.partition("/")
+        is_yielded, is_claimed = (
+            any(one.covers(kind, name, field.path) for one in some)
+            for some in (field_policy.yields, field_policy.claims)
+        )
+        return is_yielded if word == YIELD else is_claimed and not is_yielded
+
+    if all(map(has_effect, fields)):
         kind = ".".join(filter(None, (owner.api.plural, owner.api.group)))
         resource = f"{kind} {owner.name}"
         overwrite = " --overwrite" if word in annotations else ""

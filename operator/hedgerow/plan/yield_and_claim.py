@@ -20,7 +20,8 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from itertools import chain
+from difflib import get_close_matches
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -42,6 +43,7 @@ from hedgerow.plan.field_patterns import (
     short,
     steps_of,
 )
+from hedgerow.texts import cut
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -57,6 +59,10 @@ CLAIM: Final = "hedgerow.dev/claim"
 ALLOW_CLAIMS: Final = "hedgerow.dev/allow-claims"
 """The label by which a namespace allows claims; only the value `true` counts."""
 MOST: Final = 64
+_PREFIX: Final = "hedgerow.dev/"
+_KNOWN: Final = (YIELD, CLAIM, f"{_PREFIX}status")
+_MOST_UNKNOWN: Final = 4
+_LONGEST_NAME: Final = 80
 
 _ENTRY = re.compile(
     r"\s*(?P<kind>\*|[A-Z][A-Za-z0-9]*)/(?P<name>(?!:)[a-z0-9.-]*+(?:\*[a-z0-9.-]*+)?):(?P<paths>.*)",
@@ -119,6 +125,8 @@ class FieldPolicy:
 
     yields: tuple[PolicyEntry, ...] = ()
     claims: tuple[PolicyEntry, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """A sentence for each annotation with our prefix that means nothing, such as a misspelt one."""
     _patterns: dict[tuple[str, str, str], FieldPatterns] = field(
         init=False,
         repr=False,
@@ -162,7 +170,17 @@ NO_FIELD_POLICY: Final = FieldPolicy()
 def field_policy_of(annotations: Mapping[str, str]) -> FieldPolicy:
     """Return the policy in a resource's annotations. Raises FieldPolicyError if it is malformed."""
     yields, claims = _read(annotations, YIELD), _read(annotations, CLAIM)
-    return FieldPolicy(yields, claims) if yields or claims else NO_FIELD_POLICY
+    unknown = tuple(_unknown(annotations))
+    return FieldPolicy(yields, claims, unknown) if yields or claims or unknown else NO_FIELD_POLICY
+
+
+def _unknown(annotations: Mapping[str, str]) -> Iterator[str]:
+    ours = (name for name in annotations if name.startswith(_PREFIX) and name not in _KNOWN)
+    for name in islice(ours, _MOST_UNKNOWN):
+        words = [one.removeprefix(_PREFIX) for one in _KNOWN]
+        nearest = get_close_matches(name.removeprefix(_PREFIX)[:_LONGEST_NAME], words, 1)
+        meant = f"; did you mean {_PREFIX}{nearest[0]}?" if nearest else ""
+        yield f"{cut(name, _LONGEST_NAME)} is no annotation of hedgerow's{meant}"
 
 
 def claims_refused(namespace: str) -> str:

@@ -118,11 +118,11 @@ class TestMissing:
 
         assert told(missing, made) == [
             "BlueGreen/demo: Ready=True Serving: all is well",
-            "ConfigMap/settings: there (was missing: NameTaken by an object of no controller)",
+            "ConfigMap/settings: there (was name taken: it exists, and no controller has it)",
             "ConfigMap/settings: changed by hedgerow-bluegreen",
         ]
         assert told(made, missing)[-1] == (
-            "ConfigMap/settings: missing: NameTaken by an object of no controller"
+            "ConfigMap/settings: name taken: it exists, and no controller has it"
         )
 
     @pytest.mark.parametrize("owner", ["", "other"])

@@ -103,6 +103,25 @@ class TestWide:
         told = "you declare a, it is not there; it was removed, and nobody holds it"
         assert drawn(root)[-2] == f"    ✗ .spec.x: {told}"
 
+    def test_a_term_of_yield_that_meets_nothing_is_said_beside_the_conflict(self):
+        contested = {"object": "Service/demo", "path": ".spec.x", "manager": "m", "declared": "a"}
+        root = tree(of=kin.resource(contested=[{**contested, "since": NOON}]))
+        unmet = replace(
+            root.conditions[0],
+            type="Ready",
+            status="False",
+            reason="FieldConflict",
+            message="Service/demo: .spec.x is held by m; no field there is meant by"
+            " hedgerow.dev/yield: Service/demo: spec.xx",
+        )
+        shown = drawn(replace(root, conditions=(unmet,)))
+
+        assert any(
+            "no field there is meant by hedgerow.dev/yield: Service/demo: spec.xx" in line
+            for line in shown
+        )
+        assert not any("is held by m; no field" in line for line in shown)
+
     def test_each_namespace_has_its_section_and_its_counts(self):
         missing = tree(kin.foreign(), of=kin.unmet(kin.foreign()))
         elsewhere = replace(tree(), namespace="other", children=())
@@ -110,7 +129,7 @@ class TestWide:
         titles = [line for line in drawn(missing, elsewhere) if line.startswith("Namespace")]
 
         assert titles == [
-            "Namespace ns  6 objects, 1 in progress, 1 missing",
+            "Namespace ns  6 objects, 1 in progress, 1 failed",
             "Namespace other  1 object",
         ]  # fmt: skip
 
@@ -213,12 +232,11 @@ class TestNarrow:
 
         told = drawn(tree(foreign, of=kin.unmet(foreign)), width=60)
 
-        at = next(n for n, line in enumerate(told) if "? missing" in line)
-        assert told[at : at + 4] == [
-            "└ ConfigMap/settings  ? missing:           kubectl-cre…  5m",
-            "                        NameTaken by an",
-            "                        object of no",
-            "                        controller",
+        at = next(n for n, line in enumerate(told) if "✗ name taken" in line)
+        assert told[at : at + 3] == [
+            "└ ConfigMap/settings  ✗ name taken: it     kubectl-cre…  5m",
+            "                        exists, and no",
+            "                        controller has it",
         ]
 
 

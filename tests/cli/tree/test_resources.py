@@ -162,7 +162,7 @@ class TestMissing:
 
         assert (str(absent), absent.uid, absent.api_version) == ("ConfigMap/settings", "", "v1")
         assert absent.readiness == Readiness(
-            "NotFound", "missing: NameTaken by an object of no controller"
+            "Failed", "name taken: it exists, and no controller has it"
         )
         assert absent.changed == Holder("kubectl-create", "Update", "", kin.NOON)
 
@@ -171,7 +171,7 @@ class TestMissing:
 
         absent = tree(foreign, of=kin.unmet(foreign)).children[-1]
 
-        assert absent.readiness.words == "missing: NameTaken by a child of BlueGreen/other"
+        assert absent.readiness.words == "name taken: it is a child of BlueGreen/other"
 
     def test_a_taken_name_is_told_of_though_the_other_was_not_read(self):
         unmet = kin.unmet(kin.foreign())

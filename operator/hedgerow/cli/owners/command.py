@@ -11,7 +11,7 @@ from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo_lines
 from hedgerow.cli.owners import selection
-from hedgerow.cli.owners.disputes import Disputes
+from hedgerow.cli.owners.disputes import NO_DISPUTES, Disputes
 from hedgerow.cli.program import program_name, registry, say
 from hedgerow.cli.targets import found_kind
 from hedgerow.fields.owners import owners
@@ -23,7 +23,6 @@ from hedgerow.runtime.clock import SystemClock
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hedgerow.cli.owners.selection import Dispute
     from hedgerow.fields.owners import Ownership
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import ApiResource, Object
@@ -92,21 +91,23 @@ def owners_command(
     if not (kind and slash and name) or "/" in name or name in {".", ".."}:
         raise typer.BadParameter(f"{target!r} is no KIND/NAME, such as deployment/web")
 
-    async def carry_out() -> tuple[Object, Ownership, tuple[Dispute, ...]]:
+    async def carry_out() -> tuple[Object, Ownership, Disputes]:
         async with connected(kubeconfig, context) as cluster:
             live = await _read(cluster, kind, name, namespace or cluster.namespace)
             found = await _declarer(cluster, live, required=contested)
             if found is None:
-                return live, owners(live), ()
+                return live, owners(live), NO_DISPUTES
             owner, resource = found
             custom = _ours(owner.api.group_version, owner.api.kind) is not None
             whole = owners(live, selection.contested_in(live, resource, custom=custom))
-            told = selection.disputes(live, resource, owner, program_name(), custom=custom)
+            told = selection.disputes(
+                live, resource, owner, program_name(), custom=custom, all_told=contested
+            )
             return live, whole, told
 
     live, whole, disputes = anyio.run(carry_out)
     chosen = selection.choose(whole, manager, contested=contested)
-    _print(live, whole, chosen, Disputes(disputes, all_told=contested), output)
+    _print(live, whole, chosen, disputes, output)
 
 
 async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Object:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hedgerow.cli.owners.selection import Dispute
+    from hedgerow.plan.remedies import Remedy
 
 FIRST: Final = 3
 """The most contested fields with remedies if the user did not ask for contested ones."""
@@ -24,6 +25,8 @@ class Disputes:
 
     all: tuple[Dispute, ...] = ()
     all_told: bool = False
+    together: tuple[Remedy, ...] = ()
+    """What settles several of them at once."""
 
     def of(self, path: str) -> Dispute | None:
         """Return the dispute at a printed path, or None."""
@@ -37,6 +40,9 @@ class Disputes:
             for remedy in dispute.remedies:
                 yield f"  {remedy.effect}:"
                 yield f"  {remedy.command}"
+        for remedy in self.together:
+            yield f"{remedy.effect}, in one command:"
+            yield f"  {remedy.command}"
         if len(self.all) > len(shown):
             yield f"{len(self.all) - len(shown)} more are told with --contested"
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from hedgerow.cli.owners.disputes import Disputes
 from hedgerow.objects import PROGRAM, metadata
-from hedgerow.plan.remedies import remedies
+from hedgerow.plan.remedies import remedies, together
 from hedgerow.plan.status import said
 from hedgerow_schemas.base import View
 
@@ -50,17 +51,16 @@ def disputes(
     program: str = PROGRAM,
     *,
     custom: bool = True,
-) -> tuple[Dispute, ...]:
+    all_told: bool = False,
+) -> Disputes:
     """Return an object's contested fields with remedies, from `status.contested` of its resource.
 
     `owner` refers to that resource; one that is not `custom` says it in its annotation.
     """
     annotations: Mapping[str, str] = metadata(resource).get("annotations") or {}
-    return tuple(
-        Dispute(field, remedies(owner, annotations, field, program=program))
-        for field in said(resource, custom=custom).contested
-        if field.object == _named(live)
-    )
+    found = [f for f in said(resource, custom=custom).contested if f.object == _named(live)]
+    each = (Dispute(f, remedies(owner, annotations, f, program=program)) for f in found)
+    return Disputes(tuple(each), all_told, tuple(together(owner, annotations, found)))
 
 
 def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) -> Ownership:

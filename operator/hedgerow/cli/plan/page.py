@@ -104,10 +104,12 @@ def summary(forecasts: Sequence[Forecast]) -> str:
     actions = Counter(o.action for f in forecasts for o in f.objects)
     contested = sum(len(f.contested) for f in forecasts)
     refused = sum(len(f.refusals) for f in forecasts)
+    taken = sum(one.reason == "NameTaken" for f in forecasts for one in f.problems)
     counts = [f"{actions['created']} to create", f"{actions['configured']} to change"]
     counts.append(f"{actions['deleted']} to delete")
     counts += [f"{contested} contested"] if contested else []
     counts += [f"{refused} refused"] if refused else []
+    counts += [f"{taken} with a name that is taken"] if taken else []
     return ", ".join(counts)
 
 

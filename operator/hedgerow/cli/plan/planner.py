@@ -106,7 +106,8 @@ class Planner:
             )
             submitted = await submission.dry_run(self.cluster, absent=absent)
         except Missing as error:
-            told = f"{error.message} Run `{program_name()} install`"
+            chosen = f" --controllers {controller.name}" if controller.opt_in else ""
+            told = f"{error.message} Run `{program_name()} install{chosen}`"
             submitted = Submitted(None, refusals=(Refusal(str(ref), (told,)),))
         submitted = _judged(controller, stored, submitted)
         if submitted.live is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from hedgerow.cli.owners.report import age
 from hedgerow.cli.program import program_name
+from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.conflict_reports import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
 from hedgerow.texts import printable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hedgerow.cli.tree.readiness import Verdict
-    from hedgerow.cli.tree.resources import Conflict, TreeNode
+    from hedgerow.cli.tree.resources import Conflict, ShownCondition, TreeNode
 
 ASKED: Final = " ←"
 """The mark of the object that was asked for, below its resource."""
@@ -141,8 +142,7 @@ def _notes(node: TreeNode, now: datetime) -> Iterator[Note]:
     others = [told for told in node.conditions if told.type != "Ready"]
     if others:
         yield Note(printable(", ".join(f"{c.type}={c.status} {c.reason}" for c in others)), False)
-    unmet = (told for told in node.conditions if told.status != "True")
-    whys = (told.message for told in unmet if not _is_conflict(told.reason, node))
+    whys = [_why(told, node) for told in node.conditions if told.status != "True"]
     yield from (Note(printable(why), False) for why in dict.fromkeys(whys) if why)
     yield from (Note(_held(conflict, now), True) for conflict in node.conflicts)
     if node.conflicts:
@@ -152,6 +152,14 @@ def _notes(node: TreeNode, now: datetime) -> Iterator[Note]:
         yield Note(printable(f"what to do: {what}"), False)
     if node.warning:
         yield Note(printable(node.warning), True)
+
+
+def _why(told: ShownCondition, node: TreeNode) -> str:
+    """Return why a condition is not met, without what is said at the contested objects."""
+    if not _is_conflict(told.reason, node):
+        return told.message
+    unmatched = told.message.partition(UNMATCHED)[2]
+    return f"{UNMATCHED.removeprefix('; ')}{unmatched}" if unmatched else ""
 
 
 def _is_conflict(reason: str, node: TreeNode) -> bool:

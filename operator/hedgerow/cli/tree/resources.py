@@ -300,8 +300,9 @@ class _TreeBuilder:
 
     def _missing(self, kind: str, found: Object | None, reason: str) -> Readiness:
         if found is not None:
-            why = "waits until the old one is gone" if is_terminating(found) else _taken_by(found)
-            return Readiness("NotFound", f"missing: {why}")
+            if is_terminating(found):
+                return Readiness("NotFound", "missing: waits until the old one is gone")
+            return Readiness("Failed", _taken_by(found))
         if kind in self._stock.unread:
             return Readiness("Unknown", f"not readable: {reason}")
         return Readiness("NotFound", f"missing: {reason}")
@@ -357,5 +358,5 @@ def _is_over(kind: str, own: Readiness) -> bool:
 def _taken_by(found: Object) -> str:
     owner = controller_of(found)
     if owner:
-        return f"NameTaken by a child of {owner.get('kind', '')}/{owner.get('name', '')}"
-    return "NameTaken by an object of no controller"
+        return f"name taken: it is a child of {owner.get('kind', '')}/{owner.get('name', '')}"
+    return "name taken: it exists, and no controller has it"

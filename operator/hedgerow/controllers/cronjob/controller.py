@@ -61,7 +61,7 @@ def compose(cj: CronJob, observed: Observed) -> Desired:
     replaced = frozenset(blocking if cj.spec.concurrency_policy == "Replace" else ())
     children = kept(cj, [job for job in jobs if job.name not in replaced], record)
     made = [starts.creation(cj, due)] if due and not blocking and not full else []
-    verdict = (health(cj, plan, full), *ahead(record), *astray(strays))
+    verdict = (*health(cj, plan, full), *ahead(record), *astray(strays))
     return Desired(
         (*children, *lost, *made),
         status(
@@ -155,17 +155,17 @@ def unreadable(cj: CronJob) -> tuple[Condition, ...]:
     return conditions.stalled(reason, "; ".join((*schedules, *zones)))
 
 
-def health(cj: CronJob, plan: MissedStarts, full: bool) -> Condition:
-    """Return `Ready`: whether starts are made as declared."""
+def health(cj: CronJob, plan: MissedStarts, full: bool) -> tuple[Condition, ...]:
+    """Return `Ready`, whether starts are made as declared; and `Stalled` if there is never any."""
     if cj.spec.suspend:
-        return conditions.ready(True, "Suspended", "no starts are made")
+        return (conditions.ready(True, "Suspended", "no starts are made"),)
     if full:
-        return conditions.ready(False, FULL, limited(cj))
+        return (conditions.ready(False, FULL, limited(cj)),)
     if cj.spec.starting_deadline_seconds == 0:
-        return conditions.ready(True, "NeverInTime", "a deadline of 0 seconds lets nothing start")
+        return conditions.stalled("NeverInTime", "a deadline of 0 seconds lets nothing start")
     if not plan.upcoming:
-        return conditions.ready(True, "NeverAgain", "the schedule has no start in five years")
-    return conditions.ready(True, "Scheduled", "starts are made as scheduled")
+        return conditions.stalled("NeverAgain", "the schedule has no start in five years")
+    return (conditions.ready(True, "Scheduled", "starts are made as scheduled"),)
 
 
 def ahead(record: Record) -> Iterator[Condition]:
