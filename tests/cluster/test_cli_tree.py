@@ -133,7 +133,7 @@ class TestBlueGreen:
         (reported,) = world.status()["contested"]
         assert {**conflict, "object": "Deployment/demoblue-deployment"} == reported
 
-    def test_a_name_that_is_taken_is_missing_and_its_owner_is_named(self, world: World, typed):
+    def test_a_name_that_is_taken_is_said_and_its_owner_is_named(self, world: World, typed):
         other = world.apply("other", "Green", blueSpec=None)
         reference = {
             "apiVersion": other["apiVersion"], "kind": "BlueGreen", "name": "other",
@@ -149,7 +149,7 @@ class TestBlueGreen:
         found = members(typed("bg/demo", "-o", "json"))
 
         blue, green = (found[f"Deployment/demo{c}-deployment"] for c in ("blue", "green"))
-        assert (blue["status"], blue["changed"]["manager"]) == ("NotFound", "somebody")
+        assert (blue["status"], blue["changed"]["manager"]) == ("Failed", "somebody")
         assert blue["readiness"] == "name taken: it exists, and no controller has it"
         assert green["readiness"] == "name taken: it is a child of BlueGreen/other"
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hedgerow.contract import Keep
-from hedgerow.kube.errors import Conflict, Forbidden, Invalid, KubeError, Missing
+from hedgerow.kube.errors import Forbidden, Invalid, KubeError, Missing
 from hedgerow.objects import ObjectRef, annotation, controller_of, is_terminating, metadata
 from hedgerow.plan import installations
 from hedgerow.plan import status as statuses
@@ -689,8 +689,8 @@ class Reconciler:
                 state.status_too_large = True  # still report the number of contested fields
                 return None
             refusal = self._status_refused(owner, version, state, error)
-            # A conflict is reported in the status itself, once it has been seen.
-            if refusal.attempts > 1 and not isinstance(error, Conflict):
+            # A conflict is reported in the status itself, once it has been seen; others pass.
+            if refusal.attempts > 1 and isinstance(error, Forbidden | Invalid):
                 await self._publisher.publish_status_refused(observation, state, error)
             return self._outcome(observation, current_pass)
         state.refusals.drop(STATUS)
