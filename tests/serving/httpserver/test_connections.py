@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 import anyio.abc
 import anyio.lowlevel
+import h11
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -129,6 +130,49 @@ class TestAccepting:
             assert b"200 OK" in await client.receive()
 
         assert len(failed) == 3
+
+
+class TestRequests:
+    """What is refused before any of it is read further: each read would take long."""
+
+    @pytest.mark.parametrize(
+        "sent",
+        [
+            GET.replace(b"x\r\n", b"x\r\n" + b"a:\r\n" * 7_000),
+            GET.replace(b"x\r\n", b"x\r\na: b\r\n" + b" b\r\n" * 200),
+            GET.replace(b"/ ", b"/?" + b"%" * 30_000 + b" "),
+            POST.replace(b"Content-Length: 9", b"Transfer-Encoding: chunked")
+            + b"1\r\na\r\n" * 9_000,
+        ],
+        ids=["headers", "one header of many lines", "escapes", "chunks"],
+    )
+    async def test_what_would_hold_the_event_loop(self, sent: bytes, monkeypatch) -> None:
+        """All of it is in one read; what was begun to be read is not gone on with."""
+        read, next_event = 0, h11.Connection.next_event
+
+        def counted(self: h11.Connection) -> object:
+            nonlocal read
+            read += 1
+            return next_event(self)
+
+        monkeypatch.setattr(h11.Connection, "next_event", counted)
+        async with served(APP) as url, await knock(url) as client:
+            await client.send(sent)
+            assert b" 400 Bad Request" in await client.receive()
+
+        assert read <= 1 + len(sent) // 4096
+
+    async def test_a_dozen_headers_and_a_body_of_many_lines_are_taken(self) -> None:
+        body = b"\n" * 1_000
+        more = b"a: b\r\n" * 80 + b"Content-Length: 1000\r\n"
+        sent = POST.replace(b"Content-Length: 9\r\n", more) + body
+        async with served(APP) as url, await knock(url) as client:
+            await client.send(sent)
+            answer = b""
+            while not answer.endswith(b"1000"):
+                answer += await client.receive()
+
+        assert answer.startswith(b"HTTP/1.1 200 ")
 
 
 class TestGone:

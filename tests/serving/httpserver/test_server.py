@@ -301,7 +301,7 @@ class TestBounds:
 
     async def test_a_head_without_end_is_refused(self) -> None:
         async with served(Desk().app) as url, await knock(url) as stream:
-            await stream.send(b"GET / HTTP/1.1\r\nX: " + b"x" * (server.HEAD + 1))
+            await stream.send(b"GET / HTTP/1.1\r\nX: " + b"x" * (connections.HEAD + 1))
 
             assert b"400 Bad Request" in await told(stream)
 

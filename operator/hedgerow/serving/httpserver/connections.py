@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.lowlevel
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
@@ -35,6 +36,37 @@ PATIENCE = 10.0
 """Seconds between two checks: a client must send a request's head, or read an answer, in time."""
 
 
+HEAD = 32 * 1024
+"""The most bytes of a request's line and headers; a bearer token has a few thousand."""
+MOST_LINES = 100
+"""The most lines of a request's head; an API server, a scraper and a probe send a dozen."""
+LONGEST_TARGET = 2048
+"""The most bytes of a path with its query."""
+
+
+class Requests(h11.Connection):
+    """The requests of one connection, without those that would hold the event loop.
+
+    h11 reads a head line by line, and a body chunk by chunk, in some microseconds each: a third of
+    a second for what one read brings of chunks of one byte. Whoever knows its body sends the
+    length. Escapes in a path or query take as long.
+    """
+
+    def next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
+        """Return what a client sent next; raises RemoteProtocolError."""
+        if self.their_state is h11.IDLE:
+            lines = self.trailing_data[0].split(b"\n", MOST_LINES)
+            if len(lines) > MOST_LINES and all(map(bytes.strip, lines[:MOST_LINES])):
+                raise h11.RemoteProtocolError("the head has too many lines")
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            if len(event.target) > LONGEST_TARGET:
+                raise h11.RemoteProtocolError("the path is too long")
+            if b"transfer-encoding" in dict(event.headers):
+                raise h11.RemoteProtocolError("the body has no Content-Length")
+        return event
+
+
 class Connection(H11Protocol):
     """uvicorn's HTTP/1.1, which without this waits for ever for the head of a request.
 
@@ -48,6 +80,7 @@ class Connection(H11Protocol):
 
     def __init__(self, *arguments: Any, bounds: Bounds, **more: Any) -> None:
         super().__init__(*arguments, **more)
+        self.conn = Requests(h11.SERVER, HEAD)
         self._bounds = bounds
 
     @property

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from hedgerow.serving.httpserver.limits import Bounds
 
 
-HEAD = 32 * 1024
-"""The most bytes of a request's line and headers; a bearer token has a few thousand."""
 KEEP_ALIVE = 120
 """Seconds; Go clients such as the API server close an idle connection after 90 s themselves."""
 GRACE = 3
@@ -117,7 +115,6 @@ def _config(app: ASGIApp, bounds: Bounds) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE,
-        h11_max_incomplete_event_size=HEAD,
     )
 
 
