@@ -62,7 +62,12 @@ def members(content: bytes) -> dict[str, bytes]:
 
 
 def salvage(content: bytes) -> Any:
-    """Return JSON that `decode` refuses, with what it refuses replaced.
+    """Return JSON that `decode` refuses, with what it refuses replaced; raises ValueError."""
+    return decode(replaced(content))
+
+
+def replaced(content: bytes) -> bytes:
+    """Return a JSON text with what `decode` refuses replaced.
 
     Maps and lists below `DEEPEST` become `{}`, numbers over `LONGEST_NUMBER` null, bytes that are
     no UTF-8 and lone surrogates U+FFFD, control characters spaces. It takes linear time and no
@@ -73,7 +78,7 @@ def salvage(content: bytes) -> Any:
     text = _ESCAPE.sub(lambda found: rb"\ufffd" if found["lone"] else found[0], text)
     numbers = (found.span() for found in _TOKEN.finditer(text) if found["number"])
     long = (span for span in numbers if span[1] - span[0] > LONGEST_NUMBER)
-    return decode(_joined(text, long, b"null"))
+    return _joined(text, long, b"null")
 
 
 def nested(content: bytes, depth: int) -> Iterator[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
@@ -55,6 +55,7 @@ _SYNCED = "k8s.io/initial-events-end"
 
 INLINE: Final = 128 * 1024
 """Bytes of JSON that are salvaged on the event loop, in up to 15 ms; more are in a thread."""
+T = TypeVar("T")
 _limiter: RunVar[CapacityLimiter] = RunVar("hedgerow_salvage")
 
 
@@ -100,13 +101,18 @@ async def decoded(content: bytes, salvaged: Callable[[bytes], Any] = salvage) ->
     try:
         return decode(content)
     except ValueError:
-        if len(content) <= INLINE:
-            return salvaged(content)
+        return await aside(content, salvaged)
+
+
+async def aside(content: bytes, work: Callable[[bytes], T]) -> T:
+    """Return what `work` makes of a text, in a thread if it is long."""
+    if len(content) <= INLINE:
+        return work(content)
     limiter = _limiter.get(None)
     if limiter is None:
         limiter = CapacityLimiter(1)
         _limiter.set(limiter)
-    return await to_thread.run_sync(salvaged, content, limiter=limiter, abandon_on_cancel=True)
+    return await to_thread.run_sync(work, content, limiter=limiter, abandon_on_cancel=True)
 
 
 def _salvaged(content: bytes) -> Any:

@@ -27,6 +27,7 @@ Object = dict[str, Any]
 BLUEGREEN = cast("Controller[Any]", bluegreen.CONTROLLER)
 PODS = {"containers": [{"name": "c"}]}
 EMPTY: Object = {}
+ODD: Object = {"managedFields": ["ODD"]}
 WIDE = {
     "metadata.ownerReferences": lambda n: ({"ownerReferences": [EMPTY] * (n // 3)}, {}),
     "metadata.finalizers": lambda n: ({"finalizers": [1] * (n // 2)}, {}),
@@ -81,6 +82,24 @@ def padded(size: int) -> Object:
     obj["spec"]["routeTo"] = "Blue"
     obj["metadata"]["note"] = "a" * (size - len(json.dumps(obj, separators=(",", ":"))))
     return obj
+
+
+def whole(body: Object) -> bytes:
+    """Return a review as bytes, with managed fields that no strict decoder reads for `ODD`."""
+    return json.dumps(body).encode().replace(b'"ODD"', b'{"f:a":' * 9_000 + b"{}" + b"}" * 9_000)
+
+
+def sizes_decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the sizes of all texts that are decoded from now on."""
+    decoded: list[int] = []
+    original = answering.bodies.decoded
+
+    async def noted(content: bytes, *more: Any) -> Any:
+        decoded.append(len(content))
+        return await original(content, *more)
+
+    monkeypatch.setattr(answering.bodies, "decoded", noted)
+    return decoded
 
 
 class TestWork:
@@ -143,14 +162,7 @@ class TestSize:
         answer = await Answering()(body, BLUEGREEN, "validate")
         assert answer["response"]["allowed"] is True
 
-        decoded: list[int] = []
-        original = answering.bodies.decoded
-
-        async def noted(content: bytes, *more: Any) -> Any:
-            decoded.append(len(content))
-            return await original(content, *more)
-
-        monkeypatch.setattr(answering.bodies, "decoded", noted)
+        decoded = sizes_decoded(monkeypatch)
         body = review(operation="UPDATE", **objects | {name: large})
         answer = await Answering()(body, BLUEGREEN, "validate")
 
@@ -162,6 +174,39 @@ class TestSize:
         )
         assert max(decoded) < FREE
 
+    @pytest.mark.parametrize("odd", [EMPTY, ODD], ids=["plain", "with an odd object"])
+    @pytest.mark.parametrize("place", ["top", "request"])
+    async def test_what_is_not_judged_is_not_decoded(self, place, odd, monkeypatch):
+        """The API server sends nothing of that kind; a client may send 5 MB of empty lists."""
+        body = json.loads(review(odd))
+        (body if place == "top" else body["request"])["more"] = [EMPTY] * FREE
+        decoded = sizes_decoded(monkeypatch)
+
+        answer = await Answering()(whole(body), BLUEGREEN, "validate")
+
+        assert answer["response"] == {"uid": "705ab4f5", "allowed": True}
+        assert max(decoded) < FREE
+
+    @pytest.mark.parametrize("name", ["uid", "kind", "resource", "operation", "subResource"])
+    async def test_what_no_api_server_sends_so_large_is_refused_undecoded(self, name, monkeypatch):
+        decoded = sizes_decoded(monkeypatch)
+
+        with pytest.raises(ValueError, match=rf"^request\.{name}: it is too long$"):
+            await Answering()(review(**{name: [EMPTY] * FREE}), BLUEGREEN, "validate")
+
+        assert decoded == []
+
+    async def test_who_asks_is_read_for_claims_alone(self, monkeypatch):
+        decoded = sizes_decoded(monkeypatch)
+        body = review(userInfo={"groups": ["a"] * FREE})
+
+        answer = await Answering()(body, BLUEGREEN, "validate")
+        assert answer["response"]["allowed"] is True
+        with pytest.raises(ValueError, match=r"^request\.userInfo: it is too long$"):
+            await Answering()(body, BLUEGREEN, "claims")
+
+        assert max(decoded) < FREE
+
     def test_a_body_holds_what_the_server_reads_and_what_it_stored(self):
         assert BODY >= 3 * 1024**2 + LARGEST
 
@@ -170,7 +215,7 @@ class TestTurns:
     async def test_large_ones_are_decoded_one_after_another(self, monkeypatch):
         under_way, most = 0, 0
 
-        async def slow(_: bytes) -> Any:
+        async def slow(*_: Any) -> Any:
             nonlocal under_way, most
             under_way += 1
             most = max(most, under_way)

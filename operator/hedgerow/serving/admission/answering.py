@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import anyio
 from anyio.lowlevel import checkpoint
 
-from hedgerow.encoding import members
+from hedgerow.encoding import members, replaced
 from hedgerow.kube import bodies, reviews
 from hedgerow.objects import metadata
 from hedgerow.serving.admission import claims
@@ -16,6 +16,8 @@ from hedgerow.serving.admission import review as admission
 from hedgerow.serving.httpserver.limits import FREE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hedgerow.contract import Controller
     from hedgerow.serving.admission.claim_rights import ClaimJudge
     from hedgerow.serving.admission.review import Review
@@ -26,6 +28,8 @@ LARGEST: Final = 1536 * 1024
 Verb = Literal["validate", "mutate", "claims"]
 _JUDGES: Final = {"validate": admission.validate, "mutate": admission.default}
 _OBJECTS: Final = ("object", "oldObject")
+_MEMBERS: Final = ("uid", "kind", "resource", "operation", "subResource")
+"""What else is read of a request; a client may send anything beside it."""
 
 
 class Answering:
@@ -39,7 +43,7 @@ class Answering:
         """Return the AdmissionReview that answers `body`; raises ValueError if it is no review."""
         async with self._turn if len(body) > FREE else nullcontext():
             try:
-                told = await _decoded(body)
+                told = await _decoded(body, verb)
             except _TooLargeError as error:
                 return admission.refusal(error.uid, controller.resource.api, str(error))
             review = admission.read(told, controller)
@@ -59,30 +63,42 @@ class _TooLargeError(Exception):
         self.uid = uid
 
 
-async def _decoded(body: bytes) -> Any:
-    """Return a review, decoded member by member; raises ValueError.
+async def _decoded(body: bytes, verb: Verb) -> Any:
+    """Return what is judged of a review, decoded member by member; raises ValueError.
 
     An object of `LARGEST` bytes takes up to 50 ms, in which the event loop stands still, so it may
     go on after each. Managed fields that no strict decoder accepts are salvaged.
     """
     try:
-        told = members(body)
-        request = members(told.pop("request", b"{}"))
+        told, request = _members(body)
     except ValueError:
-        return await bodies.decoded(body)
+        told, request = _members(await bodies.aside(body, replaced))
+    judged = (*_MEMBERS, *(("userInfo",) if verb == "claims" else ()))
+    for name in judged:
+        if len(request.get(name, b"")) > FREE:
+            raise ValueError(f"request.{name}: it is too long")
     for name in _OBJECTS:
         size = len(request.get(name, b""))
         if size > LARGEST:
             raise _TooLargeError(str(await bodies.decoded(request.get("uid", b"null"))), name, size)
-    return {**await _each(told), "request": await _each(request)}
+    return {
+        **await _each(told, ("apiVersion", "kind")),
+        "request": await _each(request, (*judged, *_OBJECTS)),
+    }
 
 
-async def _each(raw: dict[str, bytes]) -> Object:
+def _members(body: bytes) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    told = members(body)
+    return told, members(told.get("request", b"{}"))
+
+
+async def _each(raw: dict[str, bytes], names: Sequence[str]) -> Object:
     decoded: Object = {}
-    for name, content in raw.items():
-        decoded[name] = await bodies.decoded(content)
-        if len(content) > FREE:
-            await checkpoint()
+    for name in names:
+        if name in raw:
+            decoded[name] = await bodies.decoded(raw[name])
+            if len(raw[name]) > FREE:
+                await checkpoint()
     return decoded
 
 
