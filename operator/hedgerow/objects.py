@@ -174,9 +174,10 @@ def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def annotation(obj: Mapping[str, Any], name: str) -> str:
-    """Return an annotation's value, or an empty string."""
-    annotations: Mapping[str, str] = metadata(obj).get("annotations") or {}
-    return annotations.get(name, "")
+    """Return an annotation's value; an empty string if there is none, or it is no text."""
+    annotations: Mapping[str, Any] = metadata(obj).get("annotations") or {}
+    value = annotations.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def is_terminating(obj: Mapping[str, Any]) -> bool:

@@ -64,6 +64,11 @@ class TestKinds:
     def test_they_are_asked_for_where_a_claim_is_made_or_filled_anew(self, obj, before, kinds):
         assert sorted(asked(obj, before)) == sorted(kinds)
 
+    @pytest.mark.parametrize("odd", [7, 1.5, True, [[]], {"a": ALL}])
+    def test_what_is_no_text_claims_nothing(self, odd):
+        """No API server sends it, and a client of the port may."""
+        assert asked(resource(odd)) == []
+
     def test_what_is_being_deleted_or_a_subresource_is_not_asked_about(self):
         going = resource(ALL)
         going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
