@@ -473,6 +473,9 @@ GATE: dict[str, Function] = {
     "sets.Values.at": lambda m, c: (
         (values := m.sets.Values(c.live)) and [values.at(steps) for steps in c.steps]
     ),
+    "policy.unknown_annotations": lambda m, c: list(
+        m.policy.unknown_annotations({f"hedgerow.dev/{text}": "" for text in texts(c)})
+    ),
     "policy.unmatched": lambda m, c: m.policy.unmatched(
         c.terms, c.scene.live, {("Deployment", "web")}, {"Deployment"}
     ),

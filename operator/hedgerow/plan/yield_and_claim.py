@@ -170,11 +170,12 @@ NO_FIELD_POLICY: Final = FieldPolicy()
 def field_policy_of(annotations: Mapping[str, str]) -> FieldPolicy:
     """Return the policy in a resource's annotations. Raises FieldPolicyError if it is malformed."""
     yields, claims = _read(annotations, YIELD), _read(annotations, CLAIM)
-    unknown = tuple(_unknown(annotations))
+    unknown = tuple(unknown_annotations(annotations))
     return FieldPolicy(yields, claims, unknown) if yields or claims or unknown else NO_FIELD_POLICY
 
 
-def _unknown(annotations: Mapping[str, str]) -> Iterator[str]:
+def unknown_annotations(annotations: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each annotation with our prefix that means nothing, at most four."""
     ours = (name for name in annotations if name.startswith(_PREFIX) and name not in _KNOWN)
     for name in islice(ours, _MOST_UNKNOWN):
         words = [one.removeprefix(_PREFIX) for one in _KNOWN]

@@ -348,6 +348,14 @@ class TestAlwaysAllowed:
 
 
 class TestWarnings:
+    def test_an_unknown_annotation_of_ours_is_told(self):
+        response = judged(review(obj(metadata={"annotations": {"hedgerow.dev/yeild": "x"}})))
+
+        assert response["allowed"] is True
+        assert response["warnings"] == [
+            "hedgerow.dev/yeild is no annotation of hedgerow's; did you mean hedgerow.dev/yield?"
+        ]
+
     def test_a_term_about_a_kind_that_is_never_written_is_idle(self):
         annotations = {"hedgerow.dev/yield": "Pod/*: spec.x; Job/*: spec.x; */*: spec.y"}
         response = judged(review(obj(metadata={"annotations": annotations})))

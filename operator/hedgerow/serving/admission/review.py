@@ -11,7 +11,13 @@ from pydantic_core import to_json
 
 from hedgerow import validation
 from hedgerow.objects import is_terminating, metadata
-from hedgerow.plan.yield_and_claim import CLAIM, YIELD, FieldPolicyError, field_policy_of
+from hedgerow.plan.yield_and_claim import (
+    CLAIM,
+    YIELD,
+    FieldPolicyError,
+    field_policy_of,
+    unknown_annotations,
+)
 from hedgerow.texts import cut
 from hedgerow.validation import FieldError, annotation_path, field_errors
 from hedgerow_schemas.base import ApiResource, CustomResource, Model, Object
@@ -122,7 +128,7 @@ def validate(review: Review, controller: Controller[R]) -> Object:
     for error in _errors(review.old_object, controller) if review.old_object else ():
         accepted.setdefault(error.field, []).append(error)
     found = [e for e in _errors(obj, controller) if e not in accepted.get(e.field, ())]
-    warned = [cut(text, _LONGEST_WARNING) for text in _idle_terms(obj, controller)]
+    warned = [cut(text, _LONGEST_WARNING) for text in _without_effect(obj, controller)]
     more: Object = {"warnings": warned} if warned else {}
     if found:
         more["status"] = validation.status(controller.resource.api, _name(obj), found)
@@ -216,8 +222,9 @@ def _annotations(obj: Object) -> Mapping[str, str]:
     return {name: given[name] for name in (YIELD, CLAIM) if isinstance(given.get(name), str)}
 
 
-def _idle_terms(obj: Object, controller: Controller[R]) -> Iterator[str]:
-    """Yield a warning for each term about a kind that the controller never writes."""
+def _without_effect(obj: Object, controller: Controller[R]) -> Iterator[str]:
+    """Yield a warning for each unknown annotation of ours, and each term about a foreign kind."""
+    yield from unknown_annotations(metadata(obj).get("annotations") or {})
     kinds = sorted({kind.api.kind for kind in controller.written} | {controller.resource.api.kind})
     for name, text in _annotations(obj).items():
         try:
