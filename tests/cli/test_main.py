@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -128,6 +129,11 @@ class TestVersion:
     @pytest.mark.parametrize("word", ["version", "--version"])
     def test_it_is_one_line(self, typed, word):
         assert typed(word) == (0, f"hedgerow {__version__}\n", "")
+
+    def test_the_version_is_there_for_programs_too(self, typed):
+        code, out, _ = typed("version", "-o", "json")
+
+        assert (code, json.loads(out)["version"]) == (0, __version__)
 
     def test_python_finds_hedgerow_where_no_script_is(self):
         shown = subprocess.run(

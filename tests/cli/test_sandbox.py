@@ -1,6 +1,7 @@
 """hedgerow sandbox, as it is typed."""
 
 import io
+import json
 import os
 import pty
 import re
@@ -188,6 +189,9 @@ class TestStatus:
     def test_it_shows_each_component_and_what_it_costs(self, directory) -> None:
         run("up", "--dir", directory)
 
+        listed = json.loads(run("status", "--dir", directory, "-o", "json").stdout)
+        assert listed["up"] is True
+        assert {one["name"] for one in listed["components"]} >= {"etcd", "kube-apiserver"}
         result = run("status", "--dir", directory)
 
         assert result.exit_code == 0

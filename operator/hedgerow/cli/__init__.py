@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -77,11 +78,18 @@ def hedgerow(
 
 
 @app.command("version")
-def show_version() -> None:
+def show_version(
+    output: Annotated[
+        Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")
+    ] = "text",
+) -> None:
     """Print the version of hedgerow."""
     from hedgerow.version import LIBRARY, version  # noqa: PLC0415 - not needed for the help
 
     named, library = called.program_name(), f"{LIBRARY} {version()}"
+    if output == "json":
+        echo(json.dumps({"program": named, "library": LIBRARY, "version": version()}))
+        return
     echo(library if named == LIBRARY else f"{named} ({library})")
 
 

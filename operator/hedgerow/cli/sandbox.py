@@ -1,18 +1,19 @@
 """hedgerow sandbox: a real Kubernetes API on this machine, up and down with one command."""
 
+import json
 import os
 import shlex
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.table import Table
 
 from hedgerow.cli import interrupts
 from hedgerow.cli.binaries import Build
-from hedgerow.cli.output import echo
+from hedgerow.cli.output import echo, echo_lines
 from hedgerow.cli.program import program_name
 from hedgerow.sandbox.cluster import Options, Sandbox, default_directory, option
 from hedgerow.sandbox.locks import Notice
@@ -124,7 +125,12 @@ def down(directory: Directory) -> None:
 
 
 @app.command()
-def status(directory: Directory) -> None:
+def status(
+    directory: Directory,
+    output: Annotated[
+        Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")
+    ] = "text",
+) -> None:
     """Show what runs, whether it is healthy, and what it costs. Exit code 1 unless it is up."""
     found: list[Status] = []
 
@@ -132,7 +138,10 @@ def status(directory: Directory) -> None:
         found.append(await Sandbox(directory).status())
 
     interrupts.run(look)
-    _show(found[0])
+    if output == "json":
+        echo_lines(json.dumps(_listed(found[0]), indent=2))
+    else:
+        _show(found[0])
     if not found[0].up:
         raise typer.Exit(1)
 
@@ -176,6 +185,28 @@ def _progress() -> Generator[Callable[[str], None]]:
                 spinner.update(one_line(line))
 
         yield show
+
+
+def _listed(found: Status) -> dict[str, object]:
+    """Return a sandbox for programs; memory and disk are in bytes."""
+    return {
+        "directory": str(found.directory),
+        "up": found.up,
+        "server": found.server,
+        "version": found.version,
+        "memory": found.memory,
+        "disk": found.disk,
+        "components": [
+            {
+                "name": one.name,
+                "pid": one.pid,
+                "running": one.running,
+                "healthy": one.healthy,
+                "memory": one.memory,
+            }
+            for one in found.components
+        ],
+    }
 
 
 def _show(found: Status) -> None:

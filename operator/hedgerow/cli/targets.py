@@ -15,14 +15,17 @@ from hedgerow.objects import controller_of, metadata
 from hedgerow.plan.installations import installation_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hedgerow.kube.cluster import Cluster
     from hedgerow_schemas.base import ApiResource, Object
 
 Given = Annotated[
-    str,
+    list[str],
     typer.Argument(
         metavar="KIND/NAME",
-        help="The object, its kind as kubectl takes it: deploy/web, bluegreen/demo.",
+        help="The object, its kind as kubectl takes it: deploy/web, bluegreen/demo; or as two"
+        " words: deploy web.",
         show_default=False,
     ),
 ]
@@ -70,6 +73,13 @@ class ManagingResource:
     object: Object
     manager: str
     itself: bool
+
+
+def joined(words: Sequence[str]) -> str:
+    """Return KIND/NAME, which may be typed as two words, as in kubectl; raises BadParameter."""
+    if len(words) > 1 + all("/" not in word for word in words):
+        raise typer.BadParameter(f"{' '.join(words)!r} is neither KIND/NAME nor KIND NAME")
+    return "/".join(words)
 
 
 def parted(target: str) -> tuple[str, str]:

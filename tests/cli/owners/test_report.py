@@ -82,6 +82,16 @@ class TestTerminal:
         assert "x" * 300 in whole[0]
         assert len(whole[1]) <= 70
 
+    def test_what_is_piped_is_not_padded_to_the_longest_value(self, monkeypatch, capsys):
+        long = copy.deepcopy(LIVE)
+        long["spec"]["note"] = "x" * 300
+        monkeypatch.delenv("COLUMNS", raising=False)
+        show(told(long))
+        shown = [line for line in capsys.readouterr().out.splitlines() if "note" not in line]
+
+        assert max(map(len, shown)) < 200
+        assert all(line == line.rstrip() for line in shown)
+
     def test_nothing_found_is_said(self):
         assert drawn(80, told(manager="nobody"))[-1] == "no field is like that"
 

@@ -128,6 +128,26 @@ class TestAsked:
 FREE = {"name": "free", "namespace": "ns", "managedFields": [kin.entry("kubectl", "Apply")]}
 
 
+class TestWords:
+    @pytest.mark.parametrize("words", [("bg", "demo"), ("deploy", "web")])
+    def test_kind_and_name_may_be_two_words(self, typed, words):
+        _, out, err = typed(*words)
+
+        assert (re.findall(r"[A-Z]\w+/[a-z0-9.-]+", out), err) == (TREE, "")
+
+    @pytest.mark.parametrize("word", ["bg", "bluegreens", "BlueGreen"])
+    def test_a_kind_alone_is_all_of_it(self, typed, cluster, word):
+        assert shown(typed(word)) == TREE
+        assert {kind for kind, _, _ in cluster.lists} & {"CronJob", "Memcached"} == set()
+
+    @pytest.mark.parametrize("words", [("bg/demo", "x"), ("bg", "demo", "x")])
+    def test_more_words_are_wrong_usage(self, typed, words):
+        code, _, err = typed(*words)
+
+        assert code == 2
+        assert "is neither KIND/NAME nor KIND NAME" in err
+
+
 class TestBelow:
     @pytest.mark.parametrize("word", ["deploy/web", "svc/demo", "po/web-1-a"])
     def test_an_object_below_leads_to_its_resource_and_is_marked(self, typed, word):

@@ -117,7 +117,7 @@ def adopt_command(
     It is done with your rights, never by the operator: the records of the other manager are removed
     from metadata.managedFields, which an apply cannot do, after the fields have their new holder.
     """
-    parts = targets.parted(target)
+    parts = targets.parted(targets.joined(target))
     asked = AdoptRequest(manager, operation, subresource, tuple(field or ()))
 
     async def carry_out() -> None:

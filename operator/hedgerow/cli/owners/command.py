@@ -13,7 +13,7 @@ from hedgerow.cli.output import echo_lines
 from hedgerow.cli.owners import selection
 from hedgerow.cli.owners.disputes import NO_DISPUTES, Disputes
 from hedgerow.cli.program import program_name, registry, say
-from hedgerow.cli.targets import found_kind
+from hedgerow.cli.targets import found_kind, joined, parted
 from hedgerow.fields.owners import owners
 from hedgerow.kube.errors import Forbidden, Missing
 from hedgerow.objects import ObjectRef, Salvaged, annotation, controller_of, metadata
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 Format = Literal["tree", "json", "yaml", "svg", "html"]
 
 Target = Annotated[
-    str,
+    list[str],
     typer.Argument(
         metavar="KIND/NAME",
         help="The object, its kind as kubectl takes it: deploy/web, ingresses/web,"
-        " certificate.cert-manager.io/web.",
+        " certificate.cert-manager.io/web; or as two words: deploy web.",
         show_default=False,
     ),
 ]
@@ -87,9 +87,7 @@ def owners_command(
 
     By hand: kubectl get KIND NAME -o yaml --show-managed-fields
     """
-    kind, slash, name = target.partition("/")
-    if not (kind and slash and name) or "/" in name or name in {".", ".."}:
-        raise typer.BadParameter(f"{target!r} is no KIND/NAME, such as deployment/web")
+    kind, name = parted(joined(target))
 
     async def carry_out() -> tuple[Object, Ownership, Disputes]:
         async with connected(kubeconfig, context) as cluster:

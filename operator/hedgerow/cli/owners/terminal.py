@@ -23,6 +23,8 @@ _HEADERS = ("FIELD", "MANAGER", "OPERATION", "AGE")
 _GAP = 2
 _FIELD = 36
 """The least columns of the fields on a terminal with 80 columns."""
+_PIPED = 80
+"""The most columns that cells are padded to without a terminal; a longer one is not cut."""
 _MANAGER = 25
 """Columns; `kubectl-client-side-apply` fits."""
 _SHORTEST = 12
@@ -36,13 +38,29 @@ def show(page: Page, console: Console | None = None) -> None:
     out.print(Text.assemble((page.title, "bold"), "  ", (page.facts, "dim")), soft_wrap=True)
     if page.rows:
         out.print()
-        out.print(_table(page.rows, colours, out.width))
+        _print(out, page.rows, colours)
     if page.absent:
         out.print()
         out.print(Text("Not in the object:", "bold"))
-        out.print(_table(page.absent, colours, out.width))
+        _print(out, page.absent, colours)
     for number, note in enumerate(page.notes):
         out.print(*([] if number else [""]), Text(note), sep="\n", soft_wrap=True)
+
+
+def _print(out: Console, rows: Iterable[Row], colours: Mapping[str, str]) -> None:
+    if out.width < ENDLESS:
+        out.print(_table(rows, colours, out.width))
+        return
+    lines = [tuple(map(Text, _HEADERS)), *(line for row in rows for line in _lines(row, colours))]
+    widths = [
+        min(max(cell.cell_len for cell in column), _PIPED) for column in zip(*lines, strict=True)
+    ]
+    for line in lines:
+        whole = Text()
+        for cell, width in zip(line, widths, strict=True):
+            whole.append_text(cell).append(" " * (max(width - cell.cell_len, 0) + _GAP))
+        whole.rstrip()
+        out.print(whole, soft_wrap=True)
 
 
 def _table(rows: Iterable[Row], colours: Mapping[str, str], width: int) -> Table:

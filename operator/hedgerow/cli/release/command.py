@@ -73,10 +73,10 @@ Output = Annotated[
     Literal["text", "json"], typer.Option("--output", "-o", help="The output format.")
 ]
 Given = Annotated[
-    str | None,
+    list[str] | None,
     typer.Argument(
         metavar="[KIND/NAME]",
-        help="The object, its kind as kubectl takes it: deploy/web, service/demo.",
+        help="The object, its kind as kubectl takes it: deploy/web, or as two words: deploy web.",
         show_default=False,
     ),
 ]
@@ -186,9 +186,9 @@ def release_command(
         return
     if drop or yes or controller:
         raise typer.BadParameter("--drop, --yes and --controller go with --all")
-    if target is None:
+    if not target:
         raise typer.BadParameter("name a KIND/NAME, such as deployment/web, or --all")
-    parts = targets.parted(target)
+    parts = targets.parted(targets.joined(target))
 
     async def carry_out() -> None:
         async with connected(kubeconfig, context) as cluster:

@@ -11,6 +11,7 @@ from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL
 from hedgerow.cli.program import program_name, registry, say
+from hedgerow.cli.targets import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 Format = Literal["tree", "json"]
 
 Target = Annotated[
-    str,
+    list[str] | None,
     typer.Argument(
         metavar="[KIND/]NAME",
-        help="The resource: bluegreen/demo, or demo if only one kind has that name.",
+        help="The resource: bluegreen/demo, or bluegreen demo; or demo if only one kind has that"
+        " name; or bluegreens for all of a kind. Or an object below it: deploy/web.",
         show_default="all of hedgerow's kinds",
     ),
 ]
@@ -57,7 +59,7 @@ Output = Annotated[
 
 
 def tree_command(
-    target: Target = "",
+    target: Target = None,
     *,
     namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
@@ -79,7 +81,7 @@ def tree_command(
 
     if namespace and all_namespaces:
         raise typer.BadParameter("--namespace and --all-namespaces exclude each other")
-    kind, given = _parted(target)
+    kind, given = _parted(joined(target or ()))
 
     async def carry_out() -> tuple[WatchedTrees, int]:
         async with connected(kubeconfig, context) as cluster:
@@ -102,7 +104,14 @@ def tree_command(
 
 
 def _parted(target: str) -> tuple[str, str]:
-    """Return the kind and the name, each of which may be empty; raises BadParameter."""
+    """Return the kind and the name, each of which may be empty; raises BadParameter.
+
+    A word alone is a kind if it means one of ours, as in kubectl.
+    """
+    from hedgerow.cli.tree.kinds import families, meant  # noqa: PLC0415
+
+    if meant(target, families(registry().controllers)):
+        return target, ""
     kind, slash, name = target.rpartition("/")
     if "/" in kind or name in {".", ".."} or (slash and not (kind and name)):
         raise typer.BadParameter(f"{target!r} is neither a NAME nor KIND/NAME")

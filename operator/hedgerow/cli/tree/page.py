@@ -33,6 +33,8 @@ class Note:
 
     text: str
     alarm: bool
+    is_command: bool = False
+    """Whether it is a command, which must stay on one line to be pasted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def _notes(node: TreeNode, now: datetime) -> Iterator[Note]:
         group = node.api_version.rpartition("/")[0]
         kind = ".".join(filter(None, (node.kind, group)))
         what = overview(f"{kind}/{node.name}", node.namespace, program_name())
-        yield Note(printable(f"what to do: {what}"), False)
+        yield Note(printable(what), False, is_command=True)
     if node.warning:
         yield Note(printable(node.warning), True)
 

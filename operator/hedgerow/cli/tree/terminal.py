@@ -118,11 +118,20 @@ class _Columns:
         return whole
 
     def _note(self, row: Row, note: Note) -> Iterator[Text]:
+        if note.is_command:
+            yield from self._command(row, note.text)
+            return
         mark, style = ("✗ ", "red") if note.alarm else ("  ", "dim")
         room = max(self._width - len(row.below) - len(mark), _NOTE)
         for number, part in enumerate(_wrapped(Text(note.text, style), room)):
             first = Text("  " if number else mark, style)
             yield Text.assemble((row.below, "dim"), first, part)
+
+    def _command(self, row: Row, command: str) -> Iterator[Text]:
+        """Yield a command on one line, whatever its width: a broken one cannot be pasted."""
+        told = Text.assemble((f"{row.below}  what to do:", "dim"))
+        whole = Text.assemble(told, (f" {command}", "dim"))
+        yield from [whole] if whole.cell_len <= self._width else [told, Text(command, "dim")]
 
     def _name(self, row: Row) -> Text:
         name = row.short if self._short else row.name
