@@ -27,7 +27,9 @@ CONTROLLER_LABEL: Final = f"{DOMAIN}/controller"
 """The label on the children of hedgerow's own controllers; see `Installation.label_key`."""
 _LABEL_KEY: Final = re.compile(rf"(?:({PROGRAM_NAME})\.)?{re.escape(CONTROLLER_LABEL)}")
 _MOST_DIGITS: Final = 20
-_WORD: Final = re.compile(rf"{PROGRAM}(?!\.dev|_schemas|/)")
+_WORD: Final = re.compile(
+    rf"(?P<command>(?<=`){PROGRAM}(?= )|(?<=\$\(){PROGRAM}(?= ))|{PROGRAM}(?!\.dev|_schemas|/)"
+)
 _PREFIX: Final = f"{PROGRAM.upper()}_"
 
 
@@ -134,12 +136,15 @@ def labelling_program(key: str) -> str | None:
     return None if found is None else found[1] or PROGRAM
 
 
-def renamed(text: str, program: str) -> str:
+def renamed(text: str, program: str, command: str = "") -> str:
     """Return a text of ours, such as a command's help, with the name of another program.
 
-    What is the library's own keeps its name: `hedgerow.dev` in annotations, and paths.
+    What is the library's own keeps its name: `hedgerow.dev` in annotations, and paths. `command` is
+    how the program is called, where that is not its name: its commands are written so.
     """
-    return _WORD.sub(program, text).replace(_PREFIX, variable_prefix(program))
+    text = text.replace(_PREFIX, variable_prefix(program))
+    called = command or program
+    return _WORD.sub(lambda found: called if found["command"] else program, text)
 
 
 def variable_prefix(program: str) -> str:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,16 +16,20 @@ import pytest
 import hedgerow
 from hedgerow.cli import main, operate
 from hedgerow.cli.completion import completion_command
+from hedgerow.cli.errors import explain
 from hedgerow.cli.program import Program, called, field_manager, installation
 from hedgerow.contract import Lag
+from hedgerow.kube.errors import Missing
 from hedgerow.manifest import from_yaml
-from hedgerow.objects import LONGEST_PROGRAM, Installation, renamed
+from hedgerow.objects import LONGEST_PROGRAM, Installation, ObjectRef, renamed
 from hedgerow.plan.installations import instance_of
+from hedgerow.plan.remedies import remedies
 from hedgerow.process.leadership import lease
 from hedgerow.registry import LONGEST, Registry
 from hedgerow.runtime.durations import Duration
 from hedgerow.runtime.metrics import Meters
 from hedgerow.version import user_agent, version
+from hedgerow_schemas.base import ContestedField
 from library.greeter import GREETER, Greeting
 from support.registered import REGISTRY
 
@@ -140,6 +145,75 @@ class TestTheirs:
         assert renamed(told, "greeter") == (
             "set hedgerow.dev/yield, then run `greeter plan` with GREETER_DEBUG"
         )
+
+
+class TestTyped:
+    """A program is called as it was typed in all that tells to type it again."""
+
+    @pytest.fixture
+    def run(self, monkeypatch, capsys) -> Callable[..., Typed]:
+        def run(path: str, *words: str, name: str = "greeter") -> Typed:
+            monkeypatch.setattr(sys, "argv", [path, *words])
+            monkeypatch.setattr(sys, "orig_argv", ["python", path, *words])
+            with pytest.raises(SystemExit) as ended:
+                operate((GREETER,), name=name)
+            shown = capsys.readouterr()
+            return int(ended.value.code or 0), shown.out, shown.err
+
+        return run
+
+    @pytest.mark.parametrize("name", ["greeter", "hedgerow"])
+    @pytest.mark.parametrize(
+        ("path", "called"),
+        [
+            ("my greeter.py", "python 'my greeter.py'"),
+            ("/opt/hedgerow-ops/run.py", "python /opt/hedgerow-ops/run.py"),
+            ("/usr/bin/greet", "greet"),
+        ],
+    )
+    def test_hints_and_help_say_it_so(self, run, path, called, name):
+        assert run(path, "plan", "--no", name=name)[2].endswith(f"see `{called} plan --help`\n")
+        assert f"Usage: {called} [OPTIONS]" in run(path, "--help", name=name)[1]
+        assert run(path, "plan", name=name)[2].endswith(f"see `{called} plan --help`\n")
+
+    def test_one_that_was_run_as_no_file_is_called_by_its_name(self, run):
+        assert run("-c", "plan", "--no")[2].endswith("see `greeter plan --help`\n")
+
+    def test_a_module_is_called_as_one(self, run, monkeypatch):
+        spec = ModuleSpec("pkg.__main__", None, origin="/x/pkg/__main__.py")
+        monkeypatch.setattr(sys.modules["__main__"], "__spec__", spec)
+
+        said = run("/x/pkg/__main__.py", "plan", "--no")[2]
+
+        assert said.endswith("see `python -m pkg plan --help`\n")
+
+    def test_the_remedies_of_errors_say_it_so(self):
+        line, _ = explain(Missing("not served"), "greeter", "python /x/hedgerow-y.py")
+
+        assert "run `python /x/hedgerow-y.py install` if it is one of greeter's own" in line
+
+    def test_commands_in_a_text_are_told_from_the_name(self):
+        text = 'hedgerow: `hedgerow run`, "$(hedgerow sandbox env)", `hedgerow`, hedgerow.dev/x'
+
+        assert renamed(text, "greeter", "python a.py") == (
+            'greeter: `python a.py run`, "$(python a.py sandbox env)", `greeter`, hedgerow.dev/x'
+        )
+
+    def test_the_commands_of_a_conflict_say_it_so(self):
+        owner = ObjectRef(Greeting.api, "ns", "hi", "u")
+        field = ContestedField(object="Greeting/hi", path=".status.x", manager="other")
+
+        (remedy,) = remedies(owner, {}, field, program="greeter", command="python a.py")
+
+        assert remedy.command.startswith("python a.py adopt Greeting")
+
+    def test_the_demo_of_hedgerow_is_not_theirs(self, run, capsys):
+        _, out, _ = run("greeter", "--help")
+        assert "demo" not in out
+
+        with pytest.raises(SystemExit):
+            main(["--help"])
+        assert "hedgerow demo" in capsys.readouterr().out
 
 
 class TestCommandLine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import traceback
 from dataclasses import replace
@@ -64,7 +65,7 @@ def hedgerow(
     hedgerow.dev/claim takes it back, the one reason for a forced apply.
 
     - See it work, on a throwaway cluster of its own: `hedgerow demo`
-    - Get such a cluster to play with: `hedgerow sandbox up --nodes 1`, then
+    - Get a throwaway cluster to play with: `hedgerow sandbox up --nodes 1`, then
       `eval "$(hedgerow sandbox env)"`
     - Run it on your current context: `hedgerow install`, then `hedgerow run`
     """
@@ -102,15 +103,26 @@ def operate(controllers: Iterable[Controller[Any]], name: str = PROGRAM) -> NoRe
     """Be a command line of these controllers and exit; it has all that `hedgerow` has.
 
     The program's field managers, Lease, labels, environment variables, installed objects and
-    commands are called after its `name`; without one they are hedgerow's, and the help calls it as
-    its file. Raises ValueError for a name that will not do, and where two controllers have one name
-    or one resource.
+    commands are called after its `name`; without one they are hedgerow's. Help and hints call it as
+    it was typed. Raises ValueError for a name that will not do, and where two controllers have one
+    name or one resource.
     """
     from hedgerow.registry import Registry  # noqa: PLC0415 - not needed for the help
 
     named = Installation(program=name)
-    usage = name if named.is_named else Path(sys.argv[0]).name
-    main(program=usage, registry=Registry(tuple(controllers)), name=name)
+    registry = Registry(tuple(controllers))
+    main(program=_typed() or named.program, registry=registry, name=name)
+
+
+def _typed() -> str:
+    """Return what a user types to run this program; empty if it was not run as a file."""
+    path, python = sys.argv[0], sys.orig_argv[0]
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec is not None and spec.origin == path:
+        return shlex.join((python, "-m", spec.name.removesuffix(".__main__")))
+    if Path(path).suffix == ".py":
+        return shlex.join((python, path))
+    return "" if path.startswith("-") else Path(path).name
 
 
 def main(
@@ -134,13 +146,13 @@ def main(
     words = [DEBUG, *(word for word in given if word != DEBUG)] if debug else given
     code = None
     try:
-        with broken_pipes.quiet(), called.called(Program(registry, name=name)):
+        with broken_pipes.quiet(), called.called(Program(registry, name=name, command=program)):
             code = app(words, prog_name=program, complete_var=completion, standalone_mode=False)
     except Exception as error:  # noqa: BLE001 - nothing may reach the user as a traceback
         from hedgerow.cli.errors import explain  # noqa: PLC0415 - it knows every error there is
 
         if debug:
             echo_lines(traceback.format_exc(), nl=False, err=True)
-        line, code = explain(error, name)
+        line, code = explain(error, name, program)
         echo_lines(f"{name}: {line}", err=True)
     sys.exit(code if isinstance(code, int) else Exit.DONE)

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from hedgerow.cli.leaving import leaving_on_sigterm
-from hedgerow.cli.program import program_name
+from hedgerow.cli.program import program, program_name, typed
 from hedgerow.objects import PROGRAM, renamed
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Lazy:
         except ModuleNotFoundError as error:
             if not (error.name or "").startswith(LEFT_OUT):
                 raise
-            raise LeftOutError(renamed(ELSEWHERE, program_name()).format(name)) from None
+            raise LeftOutError(renamed(ELSEWHERE, program_name(), typed()).format(name)) from None
         finally:
             if not gc.get_freeze_count():
                 gc.freeze()  # the first collection would visit all that was imported: 30 ms
@@ -90,7 +90,7 @@ def told_by(command: Any, program: str) -> Any:
         for name in _TOLD:
             text = getattr(part, name, None)
             if isinstance(text, str):
-                setattr(part, name, renamed(text, program))
+                setattr(part, name, renamed(text, program, typed()))
     for below in getattr(command, "commands", {}).values():
         told_by(below, program)
     return command
@@ -158,6 +158,10 @@ class Commands(TyperGroup):
         super().__init__(**attributes)
         stubs = {name: lazy.stub(name) for name, lazy in LAZY.items()}
         self.commands = {**stubs, **self.commands}
+        if program().registry is not None:  # the demo is about hedgerow's own controllers
+            self.commands["demo"].hidden = True
+            lines = (self.help or "").splitlines()
+            self.help = "\n".join(line for line in lines if f"`{PROGRAM} demo`" not in line)
         told_by(self, program_name())
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -184,4 +188,4 @@ class Commands(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the library's signature
         """Return the names in the order in which a new user needs them."""
-        return [name for name in self.commands if name != "demo" or program_name() == PROGRAM]
+        return list(self.commands)

@@ -42,21 +42,21 @@ _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
 )
 
 
-def explain(error: BaseException, program: str = PROGRAM) -> tuple[str, int]:
+def explain(error: BaseException, program: str = PROGRAM, command: str = "") -> tuple[str, int]:
     """Return an error as one line with its remedy, and the exit code that goes with it.
 
     An error whose class has `explains_itself` is one line already, with its remedy. Where a
     component failed, the last lines of its log follow: the notes of one with `notes_are_log`.
-    What it tells to run is a command of the `program`.
+    What it tells to run is a command of the `program`, which is called by `command`.
     """
     cause = _first(error)
-    line, code = _explained(cause, program)
+    line, code = _explained(cause, program, command or program)
     has_log = getattr(cause, "notes_are_log", False)
     notes: list[str] = getattr(cause, "__notes__", []) if has_log else []
     return "\n".join([kube.one_line(line, 2000), *(f"  | {note}" for note in notes)]), code
 
 
-def _explained(error: BaseException, program: str) -> tuple[str, Exit]:
+def _explained(error: BaseException, program: str, command: str) -> tuple[str, Exit]:
     match error:
         case typer.Abort():
             return "interrupted", Exit.INTERRUPTED
@@ -64,7 +64,7 @@ def _explained(error: BaseException, program: str) -> tuple[str, Exit]:
             return str(error), Exit.FAILED
         case kube.KubeError():
             code, remedy = next((c, r) for kind, c, r in _REMEDIES if isinstance(error, kind))
-            line = f"{error}; {renamed(remedy, program)}" if remedy else str(error)
+            line = f"{error}; {renamed(remedy, program, command)}" if remedy else str(error)
         case ValidationError():
             line, code = _setting(error, program), Exit.USAGE
         case OSError(filename=str(name)) if name:
@@ -73,7 +73,7 @@ def _explained(error: BaseException, program: str) -> tuple[str, Exit]:
                 Exit.FAILED,
             )
         case _ if hasattr(error, "format_message"):
-            line, code = _usage(error, program), Exit.USAGE
+            line, code = _usage(error, command), Exit.USAGE
         case _:
             told = f"{type(error).__name__}: {error}"
             line, code = f"{told}; this is a mistake in {program}: --debug shows where", Exit.FAILED
@@ -109,10 +109,10 @@ def _setting(error: ValidationError, program: str) -> str:
     return f"{first.value!r} will not do: {flag.long} {takes}{environment(flag.variable(program))}"
 
 
-def _usage(error: Any, program: str) -> str:
+def _usage(error: Any, called: str) -> str:
     """Return a usage error of the command line library in one line."""
     context = getattr(error, "ctx", None)
-    told: str = getattr(error, COMMAND_PATH, program)
+    told: str = getattr(error, COMMAND_PATH, called)
     command = context.command_path if context else told
     if isinstance(error.__cause__, ValidationError):
         error.message = in_a_line(error.__cause__)

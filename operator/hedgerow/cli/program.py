@@ -23,6 +23,8 @@ class Program:
     registry: Registry | None = None
     debug: bool = False
     name: str = PROGRAM
+    command: str = ""
+    """How it was called, as in `python guestbook.py`; empty if by its name."""
 
 
 _called: ContextVar[Program] = ContextVar("hedgerow_program")
@@ -46,6 +48,11 @@ def program() -> Program:
 def program_name() -> str:
     """Return the program's name."""
     return program().name
+
+
+def typed() -> str:
+    """Return how the program was called, as it is typed again in a hint."""
+    return program().command or program_name()
 
 
 def installation(instance: str = "") -> Installation:

@@ -14,7 +14,7 @@ from rich.table import Table
 from hedgerow.cli import interrupts
 from hedgerow.cli.binaries import Build
 from hedgerow.cli.output import echo, echo_lines
-from hedgerow.cli.program import program_name
+from hedgerow.cli.program import typed
 from hedgerow.sandbox.cluster import Options, Sandbox, default_directory, option
 from hedgerow.sandbox.locks import Notice
 from hedgerow.sandbox.status import Status
@@ -103,12 +103,12 @@ def up(  # noqa: PLR0917 -- the parameters are the command's flags, never positi
     with _progress() as progress:
         interrupts.run(lambda: sandbox.up(options, progress))
     echo(f"The sandbox is up at {sandbox.server}")
-    echo(f'To use it:       eval "$({program_name()} sandbox env{option(directory)})"')
-    echo(f"To take it down: {program_name()} sandbox down{option(directory)}")
+    echo(f'To use it:       eval "$({typed()} sandbox env{option(directory)})"')
+    echo(f"To take it down: {typed()} sandbox down{option(directory)}")
     if nodes:
         echo(
             "Its nodes are simulated: Pods become Ready there, and nothing runs in them. Start the"
-            f" operator with `{program_name()} run`: deployed into the sandbox it would not answer"
+            f" operator with `{typed()} run`: deployed into the sandbox it would not answer"
             " its webhooks, and every write of a custom resource would fail."
         )
 

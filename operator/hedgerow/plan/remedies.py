@@ -61,21 +61,22 @@ def remedies(
     field: Contested,
     *,
     program: str = PROGRAM,
+    command: str = "",
 ) -> tuple[Remedy, ...]:
     """Return what settles a contested field of a child of `owner`, or of the owner's own status.
 
     `annotations` are the owner's; the commands keep what they already yield and claim. They are
-    those of the `program` that manages it.
+    those of the `program` that manages it, which is called by `command`.
     """
     if released := remedy(field.manager or "", field.operation, program):
         return (Remedy(renamed(LET_GO, program), released),)
-    return tuple(_remedies(owner, annotations, field, program))
+    return tuple(_remedies(owner, annotations, field, command or program))
 
 
 def _remedies(
-    owner: ObjectRef, annotations: Mapping[str, str], field: Contested, program: str
+    owner: ObjectRef, annotations: Mapping[str, str], field: Contested, called: str
 ) -> Iterator[Remedy]:
-    adopt = partial(_adopt, program=program)
+    adopt = partial(_adopt, called=called)
     field_path = place_of(field.path)
     if field.object == str(owner) and field.path.startswith(".status"):
         yield adopt(owner, WRITE, own(owner), field)
@@ -101,18 +102,23 @@ def _remedies(
 
 
 def together(
-    owner: ObjectRef, annotations: Mapping[str, str], fields: Sequence[Contested]
+    owner: ObjectRef,
+    annotations: Mapping[str, str],
+    fields: Sequence[Contested],
+    *,
+    program: str = PROGRAM,
+    command: str = "",
 ) -> Iterator[Remedy]:
     """Yield the commands that settle several contested fields at once; arguments as of `remedies`.
 
     The commands of `remedies` replace each other: they write the same annotation.
     """
+    offered = [
+        (field, remedies(owner, annotations, field, program=program, command=command))
+        for field in fields
+    ]
     for word, effect in ((YIELD, LEAVE_ALL), (CLAIM, TAKE_ALL)):
-        meant = [
-            field
-            for field in fields
-            if any(f"{word}=" in one.command for one in remedies(owner, annotations, field))
-        ]
+        meant = [field for field, each in offered if any(f"{word}=" in one.command for one in each)]
         if len(meant) > 1:
             yield from _annotate(owner, annotations, word, effect, *meant)
 
@@ -147,12 +153,12 @@ def _in(namespace: str) -> str:
 
 
 def _adopt(
-    owner: ObjectRef, effect: str, target: str, field: Contested, only: str = "", *, program: str
+    owner: ObjectRef, effect: str, target: str, field: Contested, only: str = "", *, called: str
 ) -> Remedy:
     which = f" --field {quote(only.removeprefix('.'))}" if only else ""
     source = quote(field.manager or "")
     place = owner.namespace if target == own(owner) else owner.home
-    command = f"{program} adopt {quote(target)} --from {source}{which}{_in(place)}"
+    command = f"{called} adopt {quote(target)} --from {source}{which}{_in(place)}"
     return Remedy(effect, command)
 
 

@@ -166,7 +166,9 @@ async def _rest(machine: Machine, quiet: float) -> None:
 
 def _told(live: Object | None) -> bool:
     conditions = (live or {}).get("status", {}).get("conditions", [])
-    states = {condition["type"]: condition["status"] for condition in conditions}
+    # A schedule without a start in the time that is simulated hides nothing.
+    others = [condition for condition in conditions if condition["reason"] != "NeverAgain"]
+    states = {condition["type"]: condition["status"] for condition in others}
     return states.get("Stalled") == "True" or states.get("Ready") == "False"
 
 

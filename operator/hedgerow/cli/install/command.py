@@ -12,7 +12,7 @@ from hedgerow.cli.exits import Exit
 from hedgerow.cli.install import definitions
 from hedgerow.cli.install.definitions import Change, field_manager
 from hedgerow.cli.output import echo_lines
-from hedgerow.cli.program import program_name, registry, say
+from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.manifest import to_yaml
 from hedgerow.settings import Settings
 from hedgerow.terminal import Terminal, one_line
@@ -172,7 +172,7 @@ def told(change: Change, *, plain: bool, dry_run: bool = False) -> Iterable[str]
     if change.conflicts:
         option = " --plain" if plain else ""
         yield (
-            f"  to take it over: {program_name()} install --dry-run{option} | kubectl apply"
+            f"  to take it over: {typed()} install --dry-run{option} | kubectl apply"
             f" --server-side --force-conflicts --field-manager={field_manager(program_name())} -f -"
         )
 

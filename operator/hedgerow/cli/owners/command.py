@@ -12,7 +12,7 @@ from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo_lines
 from hedgerow.cli.owners import selection
 from hedgerow.cli.owners.disputes import NO_DISPUTES, Disputes
-from hedgerow.cli.program import program_name, registry, say
+from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.cli.targets import found_kind, joined, parted
 from hedgerow.fields.owners import owners
 from hedgerow.kube.errors import Forbidden, Missing
@@ -99,7 +99,13 @@ def owners_command(
             custom = _ours(owner.api.group_version, owner.api.kind) is not None
             whole = owners(live, selection.contested_in(live, resource, custom=custom))
             told = selection.disputes(
-                live, resource, owner, program_name(), custom=custom, all_told=contested
+                live,
+                resource,
+                owner,
+                program_name(),
+                custom=custom,
+                all_told=contested,
+                command=typed(),
             )
             return live, whole, told
 

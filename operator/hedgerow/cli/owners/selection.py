@@ -52,15 +52,18 @@ def disputes(
     *,
     custom: bool = True,
     all_told: bool = False,
+    command: str = "",
 ) -> Disputes:
     """Return an object's contested fields with remedies, from `status.contested` of its resource.
 
     `owner` refers to that resource; one that is not `custom` says it in its annotation.
+    `program` manages it, and is called by `command`.
     """
     annotations: Mapping[str, str] = metadata(resource).get("annotations") or {}
     found = [f for f in said(resource, custom=custom).contested if f.object == _named(live)]
-    each = (Dispute(f, remedies(owner, annotations, f, program=program)) for f in found)
-    return Disputes(tuple(each), all_told, tuple(together(owner, annotations, found)))
+    settled = {"program": program, "command": command}
+    each = (Dispute(f, remedies(owner, annotations, f, **settled)) for f in found)
+    return Disputes(tuple(each), all_told, tuple(together(owner, annotations, found, **settled)))
 
 
 def choose(ownership: Ownership, manager: str = "", *, contested: bool = False) -> Ownership:

@@ -25,7 +25,7 @@ from hedgerow.cli.plan.files import (
 )
 from hedgerow.cli.plan.forecast import worst
 from hedgerow.cli.plan.planner import Applier, Planner
-from hedgerow.cli.program import installation, program_name, say
+from hedgerow.cli.program import installation, program_name, say, typed
 from hedgerow.kube.errors import Missing
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.settings import Settings
@@ -140,7 +140,7 @@ def plan_command(
         say(str(error))
         raise typer.Exit(Exit.FAILED) from error
     except Exception as error:
-        line, code = explain(error, program_name())
+        line, code = explain(error, program_name(), typed())
         if code not in {Exit.NO_CLUSTER, Exit.USAGE}:
             raise
         say(line)
@@ -163,7 +163,7 @@ class _PlanRequest:
     ) -> None:
         if bool(names) == bool(files):
             raise PlanError(
-                f"name either resources or, with -f, files; see `{program_name()} plan --help`"
+                f"name either resources or, with -f, files; see `{typed()} plan --help`"
             )
         self._names = names
         self._files = files

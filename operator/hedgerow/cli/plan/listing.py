@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from hedgerow.cli.plan.forecast import worst
-from hedgerow.cli.program import program_name
+from hedgerow.cli.program import program_name, typed
 from hedgerow.plan.remedies import remedies
 
 if TYPE_CHECKING:
@@ -104,7 +104,9 @@ def _holder(holder: Holder) -> Object:
 def _settling(forecast: Forecast, held: Held) -> Object:
     if held.object == str(forecast.owner):
         return {}
-    found = remedies(forecast.owner, forecast.annotations, held, program=program_name())
+    found = remedies(
+        forecast.owner, forecast.annotations, held, program=program_name(), command=typed()
+    )
     return {"remedies": [{"effect": one.effect, "command": one.command} for one in found]}
 
 

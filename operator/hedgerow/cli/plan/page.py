@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from hedgerow.cli.owners.report import age, worded
 from hedgerow.cli.plan import client_side_apply
 from hedgerow.cli.plan.forecast import PLACEHOLDER
-from hedgerow.cli.program import program_name
+from hedgerow.cli.program import program_name, typed
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.paths import is_map
 from hedgerow.plan.conflict_reports import values
@@ -232,7 +232,7 @@ def _contested(forecast: Forecast, now: datetime) -> Iterator[Row]:
     yield from (Row(told, "faint") for told in dict.fromkeys(map(_own_remedy, own)))
     rest = dict.fromkeys(held.object for held in more if not _is_own(forecast, held))
     for target in rest:
-        yield Row(overview(target, forecast.owner.namespace, program_name()), "faint", command=True)
+        yield Row(overview(target, forecast.owner.namespace, typed()), "faint", command=True)
     taken = (problem for problem in forecast.problems if problem.reason == "NameTaken")
     yield from (Row(printable(problem.message), "alarm") for problem in taken)
 
@@ -250,7 +250,10 @@ def _is_own(forecast: Forecast, held: Held) -> bool:
 
 
 def _settling(forecast: Forecast, held: Held) -> Iterator[Row]:
-    for remedy in remedies(forecast.owner, forecast.annotations, held, program=program_name()):
+    offered = remedies(
+        forecast.owner, forecast.annotations, held, program=program_name(), command=typed()
+    )
+    for remedy in offered:
         yield Row(f"  {remedy.effect}:", "faint")
         yield Row(remedy.command, "faint", command=True)
 

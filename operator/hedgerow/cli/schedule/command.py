@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 
 from hedgerow.cli.output import echo, echo_lines
-from hedgerow.cli.program import program_name
+from hedgerow.cli.program import typed
 from hedgerow.cli.schedule.explain import explain_command
 from hedgerow.cli.times import local, moment, utc
 from hedgerow.cli.widths import ENDLESS, is_limited
@@ -149,7 +149,7 @@ def next_command(
         begun = "now" if since is None else "--from"
         echo(
             f"Counted from {begun}; in a cluster @every counts from the creation of the CronJob:"
-            f" `{program_name()} schedule explain -f` tells."
+            f" `{typed()} schedule explain -f` tells."
         )
 
 

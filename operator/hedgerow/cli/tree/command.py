@@ -10,7 +10,7 @@ import typer
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL
-from hedgerow.cli.program import program_name, registry, say
+from hedgerow.cli.program import program_name, registry, say, typed
 from hedgerow.cli.targets import joined
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ async def _chosen(
         there_are = ", ".join(each.api.kind.lower() for each in ours)
         raise typer.BadParameter(
             f"{kind!r} is no kind of {program_name()}'s: {there_are}; of any other kind,"
-            f" `{program_name()} owners` shows who holds its fields"
+            f" `{typed()} owners` shows who holds its fields"
         )
     return (family,), name, ""
 

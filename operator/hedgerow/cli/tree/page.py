@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.cli.owners.report import age
-from hedgerow.cli.program import program_name
+from hedgerow.cli.program import program_name, typed
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.conflict_reports import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
@@ -150,7 +150,7 @@ def _notes(node: TreeNode, now: datetime) -> Iterator[Note]:
     if node.conflicts:
         group = node.api_version.rpartition("/")[0]
         kind = ".".join(filter(None, (node.kind, group)))
-        what = overview(f"{kind}/{node.name}", node.namespace, program_name())
+        what = overview(f"{kind}/{node.name}", node.namespace, typed())
         yield Note(printable(what), False, is_command=True)
     if node.warning:
         yield Note(printable(node.warning), True)
