@@ -12,7 +12,7 @@ import pytest
 from hedgerow.contract import Key
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot
 from hedgerow.runtime.cache.caches import Cache
-from hedgerow.runtime.controller import WALL_CHECK, WORKERS
+from hedgerow.runtime.controller import WALL_CHECK, WORKERS, ControllerRunner
 from hedgerow.runtime.heavy import Lanes
 from hedgerow.runtime.reconciler import Outcome, Reconciler
 from hedgerow.testing.memory.cluster import Sent
@@ -90,6 +90,26 @@ class TestRunning:
 
         assert {shop.world.selected(name) for name in heavy} == {"Blue"}
         assert most == 1
+
+    @pytest.mark.usefixtures("on_the_loop")
+    async def test_a_heavy_resource_that_always_changes_keeps_no_other_out(self, monkeypatch):
+        monkeypatch.setattr(Cache, "is_heavy", lambda *_: True)
+        shop, passes = Shop(), list[str]()
+        for name in ("busy", "other"):
+            shop.world.apply(name)
+
+        async def changed(runner: ControllerRunner, key: Key) -> None:
+            passes.append(key[1])
+            await anyio.sleep(1)
+            if key[1] == "busy":
+                runner.queue.add(key)
+
+        monkeypatch.setattr(ControllerRunner, "_pass", changed)
+        async with shop.open():
+            await anyio.sleep(20)
+
+        assert len(passes) > 15
+        assert passes.count("other") == 1
 
     @pytest.mark.usefixtures("on_the_loop")
     async def test_a_heavy_resource_is_passed_over_if_the_one_before_it_is_no_longer_heavy(

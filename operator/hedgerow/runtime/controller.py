@@ -370,9 +370,9 @@ class ControllerRunner:
             except Closed:
                 return
             lane = self._lane(key)
-            self._lanes.call(but=lane)
+            self._lanes.pass_by((self, key), but=lane)
             again = partial(self.queue.add, key, self.queue.lane(key))
-            if lane and not lane.enter(again, (self, key)):
+            if lane and not lane.enter(again, (self, key), self.controller.home(key)):
                 self.queue.done(key)
                 continue
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
@@ -15,26 +16,39 @@ from msgspec import Struct, field
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
+    _Waiting = OrderedDict[Hashable, Callable[[], object]]
+
 
 class Lane:
     """Lets one pass in at a time; others are called again later, and no worker waits.
 
     A heavy pass takes several times its object's size in memory, for seconds. Sixteen at once would
-    take sixteen times the memory, and leave no worker for other resources.
+    take sixteen times the memory, and leave no worker for other resources. Namespaces take turns.
     """
 
     def __init__(self) -> None:
         self._is_taken = False
-        self._turned_away: dict[Hashable, Callable[[], object]] = {}
+        self._turned_away: OrderedDict[str, _Waiting] = OrderedDict()
+        self._called: dict[Hashable, str] = {}
+        """Who may come now, with their namespaces: one of each namespace."""
 
-    def enter(self, again: Callable[[], object], who: Hashable) -> bool:
-        """Return True if `who` may enter, who must then `leave`; else `again` is called later."""
-        if self._is_taken:
-            self._turned_away.setdefault(who, again)
-            return False
-        self._is_taken = True
-        self._turned_away.pop(who, None)
-        return True
+    def enter(self, again: Callable[[], object], who: Hashable, namespace: str = "") -> bool:
+        """Return True if `who` may enter, who must then `leave`; else `again` is called later.
+
+        Nobody comes before those who wait: a resource that changes while its pass runs is back at
+        once, each time.
+        """
+        was_called = self._called.pop(who, None) is not None
+        if not self._is_taken and (was_called or not (self._called or self._turned_away)):
+            self._is_taken = True
+            return True
+        waiting = self._turned_away.setdefault(namespace, OrderedDict())
+        waiting.setdefault(who, again)
+        if was_called:
+            waiting.move_to_end(who, last=False)
+            self._turned_away.move_to_end(namespace, last=False)
+        self.call()
+        return False
 
     def leave(self) -> None:
         """Leave, and call the one that was turned away first."""
@@ -42,14 +56,25 @@ class Lane:
         self.call()
 
     def call(self) -> None:
-        """Call the one that was turned away first, if nobody is in.
+        """Call the one that was turned away first, if nobody is in; its namespace goes to the end.
 
         Who was called may not need the lane any more: then nobody leaves it, who would call the
         next one. So whoever begins a pass without it does.
         """
-        if self._turned_away and not self._is_taken:
-            who = next(iter(self._turned_away))
-            self._turned_away.pop(who)()
+        namespaces = (name for name in self._turned_away if name not in self._called.values())
+        namespace = None if self._is_taken else next(namespaces, None)
+        if namespace is not None:
+            waiting = self._turned_away.pop(namespace)
+            who, again = waiting.popitem(last=False)
+            if waiting:
+                self._turned_away[namespace] = waiting
+            self._called[who] = namespace
+            again()
+
+    def pass_by(self, who: Hashable) -> None:
+        """Begin a pass without the lane."""
+        self._called.pop(who, None)
+        self.call()
 
 
 class Lanes(Struct, frozen=True):
@@ -63,11 +88,11 @@ class Lanes(Struct, frozen=True):
     begin: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
     """For the turns in which the passes of all controllers begin: `WorkQueue`."""
 
-    def call(self, but: Lane | None) -> None:
-        """Call who waits for a lane that nobody is in, but one."""
+    def pass_by(self, who: Hashable, but: Lane | None) -> None:
+        """Begin a pass without the lanes, but one."""
         for lane in (self.managed, self.stalled):
             if lane is not but:
-                lane.call()
+                lane.pass_by(who)
 
 
 P = ParamSpec("P")
