@@ -535,6 +535,7 @@ EXCEPT: dict[str, str] = {
             "contract.namesake", "contract.Observed.is_refused", "contract.Observed.word",
             "policy.FieldPolicy.word",
             "canonical.builtin", "field_patterns.Glob.fits", "field_patterns.fits",
+            "field_patterns.Comparisons.spend",
             "paths.is_list", "paths.is_map", "paths.remembered",
             "validation.annotation_path", "validation.beginning",
             "validation.FieldError.cause", "managed.Holder.is_applier", "workloads.named_by",

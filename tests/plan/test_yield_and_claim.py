@@ -1,13 +1,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.fields.paths import path_of
-from hedgerow.plan.field_patterns import LONGEST, Glob
+from hedgerow.plan.field_patterns import (
+    LONGEST,
+    MOST_COMPARED,
+    Comparisons,
+    Glob,
+    TooManyComparisonsError,
+)
 from hedgerow.plan.yield_and_claim import (
     CLAIM,
     MOST,
@@ -453,3 +460,54 @@ class TestUnknown:
         known = {"hedgerow.dev/yield": term, "hedgerow.dev/claim": term, "hedgerow.dev/status": "x"}
 
         assert field_policy_of(known).unknown == ()
+
+
+class TestComparisons:
+    """A field costs what the patterns are long, so the number of fields has a bound with that."""
+
+    WORST = (
+        "**" + ".b" * 28 + ".b*",
+        "b" + ".b" * 13 + "**.q" + ".b" * 13,
+        "*" + ".*" * 13 + "**.q" + ".*" * 13,
+        "**" + ".b*b" * 14,
+        ".".join(["b*"] * 28),
+    )
+
+    @staticmethod
+    def entries(path: str) -> str:
+        return "A/x: " + ", ".join([path] * min(MOST, (LONGEST - 6) // (len(path) + 2)))
+
+    @pytest.mark.parametrize("path", WORST)
+    def test_the_worst_paths_are_compared_with_so_many_fields_and_no_more(self, path):
+        field_policy = field_policy_of({YIELD: self.entries(path)}, Comparisons())
+        above = place(*["b"] * 40)
+
+        fields = ((*above[n % 2 :], f"f:a{n}b", "f:b") for n in range(MOST_COMPARED))
+
+        with pytest.raises(TooManyComparisonsError):
+            list(map(partial(field_policy.yielded, "A", "x"), fields))
+
+    def test_ten_ordinary_paths_are_compared_with_all_fields_of_a_large_object(self):
+        paths = (
+            *("spec.replicas", "spec.strategy", "metadata.annotations.*", "**.caBundle"),
+            *("spec.template.metadata.annotations.*", "spec.template.spec.nodeSelector"),
+            "spec.template.spec.tolerations",
+            *(f'spec.template.spec.containers[name="web"].{x}' for x in ("image", "resources")),
+            'spec.template.spec.containers[*].env[name="A"].value',
+        )
+        field_policy = field_policy_of({YIELD: f"A/x: {', '.join(paths)}"}, Comparisons())
+        above = place("spec", "template", "spec", "containers", 'k:{"name":"web"}', "env")
+
+        found = [
+            field_policy.yielded("A", "x", (*above, f'k:{{"name":"{name}"}}', "f:value"))
+            for name in ("A", *range(15_000))
+        ]
+
+        assert (found[0], any(found[1:])) == (True, False)
+
+    def test_both_annotations_share_them(self):
+        both = {YIELD: "A/x: a", CLAIM: "A/x: b"}
+
+        assert field_policy_of(both, Comparisons(4)).yielded("A", "x", ("f:a",))
+        with pytest.raises(TooManyComparisonsError):
+            field_policy_of(both, Comparisons(4)).claimed("A", "x", ("f:b",))

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from hedgerow.plan.field_patterns import Comparisons
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
+from hedgerow.runtime import observation
 from hedgerow.runtime.state import MOST_REPEATS
 from runtime.scenes import IMAGE, settled, take_image, writes_of
 from runtime.world import World, pods
@@ -240,6 +242,25 @@ class TestMisread:
         annotate(world, yields=None, claims=None)
         await world.settle()
         assert (image(world), world.condition("Stalled")) == ("mine:2", "")
+
+    async def test_what_takes_too_long_to_compare_is_not_read_either(self, monkeypatch):
+        """One object has a hundred thousand fields, and each costs what the annotation is long."""
+        world = await settled()
+        take_image(world)
+        annotate(world, yields=f"Deployment/*: {IMAGE}")
+        await world.settle()
+        assert world.condition("Stalled") == ""
+
+        monkeypatch.setattr(observation, "Comparisons", lambda: Comparisons(1))
+        world.apply(blueSpec=pods("blue", "mine:2"))
+        await world.settle()
+        assert world.condition("Stalled") == "True/InvalidAnnotation"
+        assert image(world) == "theirs:9"
+
+        monkeypatch.undo()
+        annotate(world, yields=None)
+        await world.settle()
+        assert world.condition("Stalled") == ""
 
 
 class TestUnmatched:

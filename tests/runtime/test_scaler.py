@@ -20,7 +20,9 @@ from hedgerow.controllers.scaler.windows import (
     SCALE_OUT,
 )
 from hedgerow.fields import managed
+from hedgerow.plan.field_patterns import Comparisons
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow.runtime import observation
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import Cluster
 from hedgerow_schemas.base import Object
@@ -707,6 +709,16 @@ class TestAutoscaler:
         scene.annotate(**{SCALE_IN: "0 18 * * *"})
         await scene.go(2, 20)
         assert (scene.value(HPA), scene.held()) == (1, set())
+
+    async def test_so_it_is_while_a_claim_takes_too_long_to_compare(self, monkeypatch):
+        scene = Scene()
+        scene.deploy(WINDOWS | CLAIM_LEAST)
+        scene.autoscale(minReplicas=2)
+        monkeypatch.setattr(observation, "Comparisons", lambda: Comparisons(1))
+        await scene.go(2, 9)
+
+        assert "InvalidAnnotation" in scene.events()
+        assert scene.value(HPA) == 2
 
     @pytest.mark.parametrize("why", ["InvalidAnnotation", "SeveralAutoscalers"])
     async def test_one_that_is_lost_is_not_taken_twice_when_all_was_left_meanwhile(self, why):

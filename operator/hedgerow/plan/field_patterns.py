@@ -17,12 +17,15 @@ from hedgerow.fields.paths import show
 from hedgerow.texts import cut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from hedgerow.fields.sets import FieldPath
 
 LONGEST: Final = 4096
 """The most characters of an annotation, and of a name or item that can be named in one."""
+MOST_COMPARED: Final = 300_000
+"""The most comparisons for one plan, which take about 0.15 s. Ten paths as long as
+`spec.template.spec.containers[name="web"].resources` need 16 for a field."""
 SHOWN: Final = 80
 """The most characters of a pattern that an error repeats."""
 
@@ -49,6 +52,26 @@ _FIELD, _DOT, _WHOLE, _EACH = "f:", ".", "*", "[*]"
 
 class FieldPatternError(ValueError):
     """A text that is no pattern; the message says where it breaks."""
+
+
+class TooManyComparisonsError(ValueError):
+    """More parts of patterns were compared than `MOST_COMPARED`."""
+
+
+@dataclass(slots=True)
+class Comparisons:
+    """How many more parts of patterns may be compared with fields: patterns share one of these.
+
+    A field costs up to what the patterns are long, and an object has up to a hundred thousand.
+    """
+
+    left: int = MOST_COMPARED
+
+    def spend(self, number: int) -> None:
+        """Count comparisons. Raises TooManyComparisonsError."""
+        self.left -= number
+        if self.left < 0:
+            raise TooManyComparisonsError
 
 
 class Glob(Struct, frozen=True):
@@ -161,6 +184,7 @@ class FieldPatterns:
     """Patterns that are matched together, by the parts with which they begin."""
 
     patterns: tuple[FieldPattern, ...]
+    comparisons: Comparisons | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def _root(self) -> _Node:
@@ -174,11 +198,15 @@ class FieldPatterns:
         return next(self.covering(steps), None) is not None
 
     def covering(self, steps: Sequence[str]) -> Iterator[int]:
-        """Yield the indices of the patterns that cover a field, by its elements or `steps_of`."""
-        todo = [(self._root, -1, 0)]
+        """Yield the indices of the patterns that cover a field, by its elements or `steps_of`.
+
+        Raises TooManyComparisonsError.
+        """
+        todo, spend = [(self._root, -1, 0)], (self.comparisons or Comparisons()).spend
         while todo:
             node, at, end = todo.pop()
-            yield from _opened(node, steps, (at, end))
+            spend(1 + len(node.globs))
+            yield from _opened(node, steps, (at, end), spend)
             if at < 0 or end == len(steps[at]):
                 at, end = at + 1, 0
                 if at == len(steps):
@@ -190,7 +218,8 @@ class FieldPatterns:
             if dot and _is_field(steps[at]):
                 begin = end + 1 if end else len(_FIELD)
                 name = steps[at][begin : begin + LONGEST + 1].partition(_DOT)[0]
-                yield from _opened(dot, steps, (at, begin), name)
+                spend(1 + len(dot.globs))
+                yield from _opened(dot, steps, (at, begin), spend, name)
                 todo += ((found, at, begin + len(name)) for found in _named(dot, name))
 
 
@@ -232,11 +261,14 @@ def _named(node: _Node, name: str) -> Iterator[_Node]:
         yield from (found for part, found in node.globs.items() if part.fits(name))
 
 
-def _opened(node: _Node, steps: Sequence[str], place: Place, name: str = "") -> Iterator[int]:
+def _opened(
+    node: _Node, steps: Sequence[str], place: Place, spend: Callable[[int], None], name: str = ""
+) -> Iterator[int]:
     """Yield the patterns that have come to `**` and whose last parts cover what comes later."""
     for begin, after, index in node.opened:
+        spend(1)
         length = _beginning(begin, name)
-        rest = None if length is None else _rest(after, steps)
+        rest = None if length is None else _rest(after, steps, spend)
         if rest is not None and rest >= (place[0], place[1] + (length or 0)):
             yield index
 
@@ -248,10 +280,13 @@ def _beginning(part: Part, name: str) -> int | None:
     return None if at < 0 else at + len(end)
 
 
-def _rest(parts: Sequence[Part], steps: Sequence[str]) -> Place | None:
+def _rest(
+    parts: Sequence[Part], steps: Sequence[str], spend: Callable[[int], None]
+) -> Place | None:
     """Return where the last steps that parts cover begin; None if they cover no last steps."""
     at, end = len(steps), 0
     for number in reversed(range(len(parts))):
+        spend(1)
         part = parts[number]
         if part == _DOT:
             end = end - 1 if end > len(_FIELD) else 0

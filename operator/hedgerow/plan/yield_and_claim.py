@@ -33,10 +33,12 @@ from hedgerow.objects import labelling_program, metadata
 from hedgerow.plan import field_patterns
 from hedgerow.plan.field_patterns import (
     LONGEST,
+    Comparisons,
     FieldPatternError,
     FieldPatterns,
     Glob,
     Part,
+    TooManyComparisonsError,
     fits,
     glob,
     keys,
@@ -167,9 +169,15 @@ class FieldPolicy:
 NO_FIELD_POLICY: Final = FieldPolicy()
 
 
-def field_policy_of(annotations: Mapping[str, str]) -> FieldPolicy:
-    """Return the policy in a resource's annotations. Raises FieldPolicyError if it is malformed."""
-    yields, claims = _read(annotations, YIELD), _read(annotations, CLAIM)
+def field_policy_of(
+    annotations: Mapping[str, str], comparisons: Comparisons | None = None
+) -> FieldPolicy:
+    """Return the policy in a resource's annotations. Raises FieldPolicyError if it is malformed.
+
+    All its patterns share the `comparisons`, if given: it raises TooManyComparisonsError when asked
+    about more fields.
+    """
+    yields, claims = (_read(annotations, word, comparisons) for word in (YIELD, CLAIM))
     unknown = tuple(unknown_annotations(annotations))
     return FieldPolicy(yields, claims, unknown) if yields or claims or unknown else NO_FIELD_POLICY
 
@@ -247,12 +255,14 @@ def place_of(path: str) -> FieldPath:
     return tuple(field_path)
 
 
-def _read(annotations: Mapping[str, str], name: str) -> tuple[PolicyEntry, ...]:
+def _read(
+    annotations: Mapping[str, str], name: str, comparisons: Comparisons | None
+) -> tuple[PolicyEntry, ...]:
     text = annotations.get(name, "")
     if len(text) > LONGEST:
         raise FieldPolicyError(f"{name}: it is longer than {LONGEST} characters")
     try:
-        policy_entries = tuple(parse(text))
+        policy_entries = tuple(parse(text, comparisons))
     except FieldPolicyError as error:
         raise FieldPolicyError(f"{name}: {error}") from None
     if name in annotations and not policy_entries:
@@ -260,7 +270,7 @@ def _read(annotations: Mapping[str, str], name: str) -> tuple[PolicyEntry, ...]:
     return policy_entries
 
 
-def parse(text: str) -> Iterator[PolicyEntry]:
+def parse(text: str, comparisons: Comparisons | None = None) -> Iterator[PolicyEntry]:
     """Yield the terms of a text. Raises FieldPolicyError, which names the invalid entry."""
     count = 0
     for entry in _split(text, ";\n"):
@@ -286,7 +296,8 @@ def parse(text: str) -> Iterator[PolicyEntry]:
                 pattern = field_patterns.parse(path.strip())
             except FieldPatternError as error:
                 raise FieldPolicyError(f"{short(entry)}: {error}") from None
-            yield PolicyEntry(found["kind"], glob(found["name"]), FieldPatterns((pattern,)), text)
+            patterns = FieldPatterns((pattern,), comparisons)
+            yield PolicyEntry(found["kind"], glob(found["name"]), patterns, text)
 
 
 def parts(text: str) -> tuple[str, ...]:
@@ -323,7 +334,7 @@ def unmatched(
 
     `declared` are the wanted children. The fields of a child that does not exist yet are unknown,
     so a term for it counts as matching. So does a term with `*` in the name for a kind in `kinds`:
-    such children may be created later.
+    such children may be created later. Nothing is returned if it takes too many comparisons.
     """
     if not (field_policy.yields or field_policy.claims):
         return ()
@@ -336,8 +347,11 @@ def unmatched(
         for number, (_, entry) in enumerate(written)
         if _may_come(entry, children, live, kinds)
     }
-    for child, obj in live.items():
-        met.update(_met(written, child, obj))
+    try:
+        for child, obj in live.items():
+            met.update(_met(written, child, obj))
+    except TooManyComparisonsError:
+        return ()
     return tuple(
         f"{word}: {entry.text}" for number, (word, entry) in enumerate(written) if number not in met
     )
@@ -365,8 +379,10 @@ def _met(written: Sequence[tuple[str, PolicyEntry]], child: ChildId, live: Objec
 
 
 def joined(policy_entries: Iterable[PolicyEntry]) -> FieldPatterns:
-    """Return the patterns of terms, each of which has one, as patterns matched together."""
-    return FieldPatterns(tuple(chain.from_iterable(e.path.patterns for e in policy_entries)))
+    """Return the patterns of one policy's terms as patterns that are matched together."""
+    paths = [entry.path for entry in policy_entries]
+    together = tuple(chain.from_iterable(path.patterns for path in paths))
+    return FieldPatterns(together, paths[0].comparisons if paths else None)
 
 
 def _places(live: Object) -> Iterator[FieldPath]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -14,13 +14,16 @@ from hedgerow.objects import Installation, ObjectRef, controller_of, is_terminat
 from hedgerow.plan import oversized
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import checked, compose_failed
+from hedgerow.plan.field_patterns import MOST_COMPARED, Comparisons, TooManyComparisonsError
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import Plan, PlanInput, has_no_holder
 from hedgerow.plan.installations import reporters
 from hedgerow.plan.plan import plan
 from hedgerow.plan.status import kept, said
 from hedgerow.plan.yield_and_claim import (
+    CLAIM,
     NO_FIELD_POLICY,
+    YIELD,
     FieldPolicy,
     FieldPolicyError,
     claims_refused,
@@ -44,6 +47,10 @@ if TYPE_CHECKING:
 
 
 MISREAD = "InvalidAnnotation"
+TOO_MANY: Final = (
+    f"{YIELD} and {CLAIM} take more than {MOST_COMPARED} comparisons with the fields that the"
+    " children have: name fewer or simpler paths"
+)
 ROOM_AGAIN = timedelta(seconds=60)
 """Time until the next check whether there is room for what was left out of the caches."""
 
@@ -271,7 +278,22 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         field_policy: FieldPolicy,
         hindrance: Problem | None,
     ) -> Observation:
-        """Compose and plan; it changes nothing, so it may run in a thread."""
+        """Compose and plan; it changes nothing, so it may run in a thread.
+
+        Annotations that take too long to compare with all fields count as unreadable.
+        """
+        try:
+            return self._planned(cached, state, field_policy, hindrance)
+        except TooManyComparisonsError:
+            return self._planned(cached, state, NO_FIELD_POLICY, Problem(MISREAD, TOO_MANY))
+
+    def _planned(
+        self,
+        cached: _CachedObjects,
+        state: ResourceState,
+        field_policy: FieldPolicy,
+        hindrance: Problem | None,
+    ) -> Observation:
         live, custom = cached.live, self.controller.is_custom
         if problems := tuple(self._size_problems(cached)):
             again = ROOM_AGAIN * (0.5 + self.clock.jitter())
@@ -303,6 +325,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         try:
             composed = self.controller.compose(resource, observed)
             desired = checked(composed, self.controller, plan_input.owner)
+        except TooManyComparisonsError:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever the author's function raises
             return _unread(cached, plan_input, (compose_failed(error),), failure=error)
         plan_input = replace(
@@ -389,7 +413,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         are ignored then. The terms are None while it is unknown whether the namespace allows them.
         """
         try:
-            field_policy = field_policy_of(metadata(live).get("annotations") or {})
+            field_policy = field_policy_of(metadata(live).get("annotations") or {}, Comparisons())
         except FieldPolicyError as error:
             return NO_FIELD_POLICY, Problem(MISREAD, str(error))
         allowed = not field_policy.claims or self.allows_claims(namespace)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from hedgerow.contract import Apply
 from hedgerow.fields.redaction import both
 from hedgerow.plan.conflict_reports import OTHER_VALUE
+from hedgerow.plan.field_patterns import TooManyComparisonsError
 from hedgerow.plan.installations import KEPT_ELSEWHERE
 from hedgerow.plan.plan import ChildPlanner
 from hedgerow.plan.writes import judge
@@ -145,16 +147,20 @@ def worst(forecasts: Iterable[Forecast]) -> Verdict:
 
 
 def yielded(plan_input: PlanInput, desired: Desired) -> Iterator[Held]:
-    """Yield the fields that compose declares, but that are yielded to their holders."""
-    for child in desired.children:
-        live = plan_input.live.get((child.kind.api.kind, child.name))
-        if live is None or not isinstance(child, Apply):
-            continue
-        planner = ChildPlanner(plan_input, child)
-        for leaf in judge(planner.want, live, plan_input.field_manager).leaves:
-            kind, name = planner.id
-            if leaf.holders and plan_input.field_policy.yielded(kind, name, leaf.field_path):
-                yield Held.by(planner.ref, leaf)
+    """Yield the fields that compose declares, but that are yielded to their holders.
+
+    If that takes too many comparisons, these are not all.
+    """
+    with suppress(TooManyComparisonsError):
+        for child in desired.children:
+            live = plan_input.live.get((child.kind.api.kind, child.name))
+            if live is None or not isinstance(child, Apply):
+                continue
+            planner = ChildPlanner(plan_input, child)
+            for leaf in judge(planner.want, live, plan_input.field_manager).leaves:
+                kind, name = planner.id
+                if leaf.holders and plan_input.field_policy.yielded(kind, name, leaf.field_path):
+                    yield Held.by(planner.ref, leaf)
 
 
 def rolled_out(deployment: Object) -> Object:
