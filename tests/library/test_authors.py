@@ -67,6 +67,13 @@ def writes(cluster: InMemory, seconds: float, kind: str) -> int:
     return sum(entry["objectRef"]["resource"] == kind for entry in cluster.audit.writes(mark))
 
 
+SECRET = "hunter2"
+
+
+def raising(*_: Any) -> Desired:
+    raise LookupError(SECRET)
+
+
 class TestTime:
     """`observed.now` is the same throughout a pass, so that a pass with a time in it ends."""
 
@@ -143,6 +150,40 @@ class TestNotPure:
         assert "requeue_after" in conditions(cluster)["Stalled"][2]
         assert next(calls) < 200
 
+    def test_it_is_asked_twice_about_the_very_same_and_not_what_the_caches_have_by_then(
+        self, in_memory
+    ):
+        """A large resource is looked at in a thread, and its children change meanwhile."""
+        many, seen = tuple(child(f"hello-{n}") for n in range(200)), list[Observed]()
+
+        def compose(_: Any, observed: Observed) -> Desired:
+            seen.append(observed)
+            return Desired(many)
+
+        cluster = greeting(in_memory, compose, child_names={ConfigMap: ("{}-*",)})
+        cluster.assert_settled()
+
+        assert any(one is other for one, other in pairwise(seen))
+
+    @pytest.mark.parametrize(
+        ("second", "told"),
+        [(raising, "compose raised LookupError"), (lambda: None, "returned NoneType")],
+    )
+    def test_what_fails_the_second_time_is_told_as_such(self, in_memory, second, told):
+        many, seen = tuple(child(f"hello-{n}") for n in range(200)), list[Observed]()
+
+        def compose(_: Any, observed: Observed) -> Any:
+            again = any(observed is one for one in seen)
+            seen.append(observed)
+            return second() if again else Desired(many)
+
+        cluster = greeting(in_memory, compose, child_names={ConfigMap: ("{}-*",)})
+        cluster.pass_time(60)
+
+        status, reason, message = conditions(cluster)["Stalled"]
+        assert (status, reason) == ("True", "ComposeFailed")
+        assert told in message
+
     def test_it_ends_with_the_defect(self, in_memory):
         numbers, is_mended = count(), []
 
@@ -187,13 +228,6 @@ class TestNotPure:
     )
     def test_the_path_is_the_first_that_differs(self, one, other, path):
         assert difference(one, other) == path
-
-
-SECRET = "hunter2"
-
-
-def raising(*_: Any) -> Desired:
-    raise LookupError(SECRET)
 
 
 class TestComposeFailed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -70,6 +71,8 @@ class Observation(Struct, frozen=True):
     """Whether the reports of other resources are complete; see `Reports.are_whole`."""
     failure: Exception | None = None
     """Why compose returned nothing that can be done: the pass ends with it, once it is told."""
+    compose: Callable[[], Desired] = Desired
+    """Compose once more, from the very same objects: the caches may have changed since."""
 
     def failed(self, problem: Problem, failure: Exception) -> Observation:
         """Return the same look with a problem instead of what compose returned."""
@@ -322,9 +325,9 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             namespace=plan_input.owner.home,
             said=field_policy.word,
         )
+        compose = partial(self._composed, resource, observed, plan_input.owner)
         try:
-            composed = self.controller.compose(resource, observed)
-            desired = checked(composed, self.controller, plan_input.owner)
+            desired = compose()
         except TooManyComparisonsError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the author's function raises
@@ -359,7 +362,11 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             planned,
             cached.change,
             is_informed=cached.is_informed,
+            compose=compose,
         )
+
+    def _composed(self, resource: Resource, observed: Observed, owner: ObjectRef) -> Desired:
+        return checked(self.controller.compose(resource, observed), self.controller, owner)
 
     def _written(self, cached: _CachedObjects) -> dict[ChildId, Object]:
         """Return all objects that a pass may write to, but for a status."""

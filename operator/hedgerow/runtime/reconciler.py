@@ -24,7 +24,7 @@ from hedgerow.objects import ObjectRef, annotation, controller_of, is_terminatin
 from hedgerow.plan import installations
 from hedgerow.plan import status as statuses
 from hedgerow.plan.conditions import Problem
-from hedgerow.plan.declaration import NotPureError, difference, not_pure
+from hedgerow.plan.declaration import NotPureError, compose_failed, difference, not_pure
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import ChildHistory, SettledChild
 from hedgerow.plan.installations import managed_elsewhere
@@ -261,7 +261,7 @@ class Reconciler:
         return self._leave_alone(current_pass.key)
 
     async def _proved(self, observation: Observation, current_pass: _ReconcilePass) -> Observation:
-        """Return a look, as failed if a second one from the same caches declares something else.
+        """Return a look, as failed if compose declares something else for the same objects.
 
         That is tried at every `LOOKS`th look of a pass, and at each one while it was so before.
         """
@@ -277,8 +277,13 @@ class Reconciler:
             return _not_pure(observation, told)
         if current_pass.looks % LOOKS and not state.is_impure:
             return observation
-        again = await self._look(current_pass)
-        path = difference(observation.desired, again.desired) if again else ""
+        is_heavy = self._cache.is_heavy(current_pass.key)
+        try:
+            again = await run_in_thread_if_large(is_heavy, observation.compose)
+        except Exception as error:  # noqa: BLE001 - whatever the author's function raises
+            state.is_impure = True
+            return observation.failed(compose_failed(error), error)
+        path = difference(observation.desired, again)
         state.is_impure = bool(path)
         if not path:
             return observation
