@@ -19,7 +19,7 @@ from support.hedge import CUSTOM, HEDGE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
+pytestmark = pytest.mark.cluster
 
 OURS: Final = "hedgerow-test"
 EMPTY: Final = {"object": {}, "array": [], "string": "", "integer": 0, "boolean": False}
