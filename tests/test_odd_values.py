@@ -15,7 +15,7 @@ from hedgerow.controllers.cronjob.schedule.errors import ScheduleError
 from hedgerow.controllers.cronjob.schedule.parser import parse as schedule
 from hedgerow.controllers.cronjob.starts import start_of
 from hedgerow.controllers.scaler.record import recorded
-from hedgerow.controllers.secretsync.sharing import parts_of
+from hedgerow.controllers.secretsync.sharing import SOURCES, parts_of
 from hedgerow.fields.canonical import canonical
 from hedgerow.fields.paths import parse, show
 from hedgerow.kube.errors import Garbled, from_status
@@ -36,6 +36,9 @@ DIGITS = "9" * 5000
 BEFORE, AFTER, YEAR_0 = (
     "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0000-01-01T00:00:00Z",
 )  # fmt: skip
+CONDITION = '{"type":"A","status":"True","reason":"B","message":"c"}'
+CONDITIONS = f'{{"conditions":[{",".join([CONDITION] * 8)}{",{}" * 9_000}]}}'
+MANY = f"[{','.join(['{}'] * 1_001)}]"
 Object = dict[str, Any]
 
 
@@ -65,6 +68,20 @@ READ: dict[str, tuple[Callable[[], object], object]] = {
         Status(),
     ),
     "the scaler's annotation": (lambda: recorded(f'{{"replicas": {DIGITS}}}'), None),
+    "a long status annotation": (
+        lambda: said(annotated(STATUS_ANNOTATION, '{"conditions":' + " " * 32_768 + "[]}")),
+        Status(),
+    ),
+    "a status annotation with many conditions": (
+        lambda: len(said(annotated(STATUS_ANNOTATION, CONDITIONS)).conditions),
+        8,
+    ),
+    "a status annotation that is no map": (
+        lambda: said(annotated(STATUS_ANNOTATION, "[]")),
+        Status(),
+    ),
+    "a long annotation of the scaler": (lambda: recorded('{"replicas": 1}' + " " * 2048), None),
+    "a copy with too many sources": (lambda: parts_of(View(annotated(SOURCES, MANY))), ()),
     "a copy's sources": (lambda: parts_of(View(annotated("x/sources", f"[{DIGITS}]"))), ()),
     "an answer's seconds": (
         lambda: from_status({"details": {"retryAfterSeconds": 10**4000}}).after,

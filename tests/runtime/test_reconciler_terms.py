@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hedgerow.plan.field_patterns import Comparisons
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime import observation
 from hedgerow.runtime.state import MOST_REPEATS
@@ -243,6 +242,7 @@ class TestMisread:
         await world.settle()
         assert (image(world), world.condition("Stalled")) == ("mine:2", "")
 
+    @pytest.mark.usefixtures("on_the_loop")
     async def test_what_takes_too_long_to_compare_is_not_read_either(self, monkeypatch):
         """One object has a hundred thousand fields, and each costs what the annotation is long."""
         world = await settled()
@@ -251,16 +251,52 @@ class TestMisread:
         await world.settle()
         assert world.condition("Stalled") == ""
 
-        monkeypatch.setattr(observation, "Comparisons", lambda: Comparisons(1))
-        world.apply(blueSpec=pods("blue", "mine:2"))
-        await world.settle()
+        with monkeypatch.context() as limits:
+            limits.setattr(observation, "MOST_COMPARED", 1)
+            limits.setattr(observation, "COMPARED_AT_ONCE", 1)
+            world.apply(blueSpec=pods("blue", "mine:2"))
+            await world.settle()
         assert world.condition("Stalled") == "True/InvalidAnnotation"
         assert image(world) == "theirs:9"
 
-        monkeypatch.undo()
         annotate(world, yields=None)
         await world.settle()
         assert world.condition("Stalled") == ""
+
+    @pytest.mark.usefixtures("on_the_loop")
+    async def test_what_takes_long_to_compare_counts_as_heavy_and_is_read(self, monkeypatch):
+        """A light object may have few fields that cost much; the loop waits for none of them."""
+        passes: list[tuple[str, bool]] = []
+
+        async def noted(is_heavy: bool, work: Any, *args: Any, **named: Any) -> Any:
+            passes.append((work.__name__, is_heavy))
+            return work(*args, **named)
+
+        world = await settled()
+        take_image(world)
+        monkeypatch.setattr(observation, "run_in_thread_if_large", noted)
+        monkeypatch.setattr(observation, "COMPARED_AT_ONCE", 1)
+        world.apply("other")
+        await world.settle()
+        assert world.cache.slow == set()
+        assert {is_heavy for _, is_heavy in passes} == {False}
+
+        passes.clear()
+        annotate(world, yields=f"Deployment/*: {IMAGE}")
+        await world.settle()
+        assert (world.contested(), world.condition("Stalled"), image(world)) == ([], "", "theirs:9")
+        assert world.cache.slow == {("default", "demo")}
+        assert [is_heavy for _, is_heavy in passes] == [False, *[True] * (len(passes) - 1)]
+
+        annotate(world, yields=None)
+        await world.settle()
+        assert world.cache.slow == set()
+
+        annotate(world, yields=f"Deployment/*: {IMAGE}")
+        await world.settle()
+        world.delete("BlueGreen", "demo")
+        await world.settle()
+        assert world.cache.slow == set()
 
 
 class TestUnmatched:

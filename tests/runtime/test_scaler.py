@@ -20,7 +20,6 @@ from hedgerow.controllers.scaler.windows import (
     SCALE_OUT,
 )
 from hedgerow.fields import managed
-from hedgerow.plan.field_patterns import Comparisons
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime import observation
 from hedgerow.testing.memory import kinds
@@ -710,11 +709,13 @@ class TestAutoscaler:
         await scene.go(2, 20)
         assert (scene.value(HPA), scene.held()) == (1, set())
 
+    @pytest.mark.usefixtures("on_the_loop")
     async def test_so_it_is_while_a_claim_takes_too_long_to_compare(self, monkeypatch):
         scene = Scene()
         scene.deploy(WINDOWS | CLAIM_LEAST)
         scene.autoscale(minReplicas=2)
-        monkeypatch.setattr(observation, "Comparisons", lambda: Comparisons(1))
+        monkeypatch.setattr(observation, "MOST_COMPARED", 1)
+        monkeypatch.setattr(observation, "COMPARED_AT_ONCE", 1)
         await scene.go(2, 9)
 
         assert "InvalidAnnotation" in scene.events()

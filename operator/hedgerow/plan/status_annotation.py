@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pydantic import ValidationError
 from pydantic_core import to_json
 
+from hedgerow.encoding import decode
 from hedgerow.fields.managed import entry
 from hedgerow.fields.sets import subtree
 from hedgerow.objects import annotation
@@ -27,14 +27,27 @@ STATUS_ANNOTATION: Final = "hedgerow.dev/status"
 MOST_CONDITIONS: Final = 8
 MOST_FIELDS: Final = 8
 LONGEST_PATH: Final = 256
+LONGEST: Final = 32 * 1024
+"""The most characters that it has: each message has at most 1,024, twice as many if escaped."""
 _PLACE: Final = ("f:metadata", "f:annotations", f"f:{STATUS_ANNOTATION}")
 
 
 def said(live: Object) -> Status:
-    """Return what the annotation says; an empty status if there is none, or if it is unreadable."""
+    """Return what the annotation says; an empty status if there is none, or if it is unreadable.
+
+    Whoever may write the object may write anything there, and it is read several times in a pass:
+    what cannot be ours is not looked at.
+    """
+    text = annotation(live, STATUS_ANNOTATION)
+    if not text or len(text) > LONGEST:
+        return Status()
     try:
-        return Status.model_validate_json(annotation(live, STATUS_ANNOTATION) or "{}")
-    except ValidationError:
+        read = decode(text.encode())
+        for name, most in (("conditions", MOST_CONDITIONS), ("contested", MOST_FIELDS)):
+            if isinstance(read.get(name), list):
+                read[name] = read[name][:most]
+        return Status.model_validate(read)
+    except (AttributeError, ValueError):
         return Status()
 
 

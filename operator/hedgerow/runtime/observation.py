@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 
 MISREAD = "InvalidAnnotation"
+COMPARED_AT_ONCE: Final = 10_000
+"""The most comparisons of `yield` and `claim` on the event loop, in some 5 ms; a resource that
+needs more counts as heavy."""
 TOO_MANY: Final = (
     f"{YIELD} and {CLAIM} take more than {MOST_COMPARED} comparisons with the fields that the"
     " children have: name fewer or simpler paths"
@@ -217,15 +220,23 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         """
         began = began or self.clock.now()
         while (live := self.writable(key, state)) is not None:
-            field_policy, hindrance = self._field_policy(live, self.controller.home(key))
+            is_heavy = self.cache.is_heavy(key)
+            comparisons = Comparisons(MOST_COMPARED if is_heavy else COMPARED_AT_ONCE)
+            field_policy, hindrance = self._field_policy(
+                live, self.controller.home(key), comparisons
+            )
             if field_policy is None:
                 return None
             refused = state.refusals.children
             cached = self._cached(began, live, key, state.uid, refused | failed)
-            is_heavy = self.cache.is_heavy(key)
             observation = await run_in_thread_if_large(
                 is_heavy, self._plan_cached, cached, state, field_policy, hindrance
             )
+            if comparisons.left < 0 and not is_heavy:
+                self.cache.slow.add(key)
+                continue
+            if is_heavy and comparisons.left > MOST_COMPARED - COMPARED_AT_ONCE:
+                self.cache.slow.discard(key)
             # Nothing has changed meanwhile unless there was a wait for a thread.
             if is_heavy and self.writable(key, state) is None:
                 return None
@@ -412,7 +423,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             return model.model_validate({**live, "status": readable})
 
     def _field_policy(
-        self, live: Object, namespace: str
+        self, live: Object, namespace: str, comparisons: Comparisons
     ) -> tuple[FieldPolicy | None, Problem | None]:
         """Return what the annotations yield and claim, and a problem if there is one.
 
@@ -420,7 +431,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         are ignored then. The terms are None while it is unknown whether the namespace allows them.
         """
         try:
-            field_policy = field_policy_of(metadata(live).get("annotations") or {}, Comparisons())
+            field_policy = field_policy_of(metadata(live).get("annotations") or {}, comparisons)
         except FieldPolicyError as error:
             return NO_FIELD_POLICY, Problem(MISREAD, str(error))
         allowed = not field_policy.claims or self.allows_claims(namespace)

@@ -25,6 +25,7 @@ from hedgerow.plan import installations
 from hedgerow.plan import status as statuses
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import NotPureError, compose_failed, difference, not_pure
+from hedgerow.plan.field_patterns import TooManyComparisonsError
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import ChildHistory, SettledChild
 from hedgerow.plan.installations import managed_elsewhere
@@ -145,6 +146,7 @@ class Reconciler:
         live = self._cache.resource(key)
         if live is None:
             self._states.pop(key, None)
+            self._cache.slow.discard(key)
             self._meter.contest(key, ())
             self._forget_reports(key)
             outcome = await self._after_deletion(key)
@@ -280,15 +282,15 @@ class Reconciler:
         is_heavy = self._cache.is_heavy(current_pass.key)
         try:
             again = await run_in_thread_if_large(is_heavy, observation.compose)
+        except TooManyComparisonsError:
+            return observation  # the plan has nearly taken all, which is no fault of compose
         except Exception as error:  # noqa: BLE001 - whatever the author's function raises
             state.is_impure = True
             return observation.failed(compose_failed(error), error)
         path = difference(observation.desired, again)
         state.is_impure = bool(path)
-        if not path:
-            return observation
         told = f"compose returns another {path} for the same input: for the time, use observed.now"
-        return _not_pure(observation, told)
+        return _not_pure(observation, told) if path else observation
 
     def _inform(self, observation: Observation, current_pass: _ReconcilePass) -> None:
         """Report to the resources that children are made from, before they are and after."""

@@ -11,6 +11,7 @@ from cli.tree import kin
 from cli.tree.kin import DEPLOYMENT, POD, SERVICE, SET, contested, entry, owned, tree
 from hedgerow.cli.tree.readiness import Readiness
 from hedgerow.cli.tree.resources import (
+    DEEPEST,
     ObjectIndex,
     ShownCondition,
     last_change,
@@ -65,6 +66,19 @@ class TestDescent:
             "Pod/web-1-a",
             "Service/demo",
         ]
+
+    def test_owners_that_go_on_for_ever_or_go_round_are_followed_so_far(self):
+        """Whoever may write objects chooses their owner references."""
+        chain = [owned(POD, f"p{n}", by=f"p{n - 1}" if n else "web-1-a") for n in range(2_000)]
+        for n, pod in enumerate(chain):
+            pod["metadata"]["uid"] = f"p{n}"
+        chain[0]["metadata"]["ownerReferences"][0]["uid"] = "r"
+        found = list(tree(*chain).walk())
+
+        assert len([node for node in found if node.name.startswith("p")]) == DEEPEST
+        [told] = [node for node in found if node.warning]
+        assert str(told) == f"Pod/p{DEEPEST - 1}"
+        assert told.warning.startswith("what it owns is not shown")
 
     def test_children_come_in_the_order_of_the_kinds_and_then_by_name(self):
         more = (owned(DEPLOYMENT, "api", by="r"), owned(POD, "own", by="r"))

@@ -29,6 +29,10 @@ KEPT_METADATA: Final = (
 KEPT_SPEC: Final = (
     "replicas", "paused", "completions", "suspend", "type", "clusterIP", "externalName",
 )  # fmt: skip
+DEEPEST: Final = 16
+"""The most levels below a resource; a rollout has three. Owner references may go round, or on for
+thousands of levels."""
+_TOO_DEEP: Final = f"what it owns is not shown: it is {DEEPEST} levels below its resource"
 _TAKEN: Final = "exists and is not controlled by"
 
 
@@ -96,7 +100,7 @@ class TreeNode:
     asked: bool = False
     """Whether it is what was asked for, below its resource."""
     warning: str = ""
-    """A warning about the object: several installations write its status."""
+    """A warning: several installations write its status, or its children are not shown."""
 
     def __str__(self) -> str:
         """Return it as kubectl accepts it: `Deployment/demoblue-deployment`."""
@@ -238,11 +242,12 @@ class _TreeBuilder:
             warning=doubly_reported(self._resource, self._program),
         )
 
-    def _member(self, live: Object, *, past: bool = False) -> TreeNode:
+    def _member(self, live: Object, level: int = 0, *, past: bool = False) -> TreeNode:
         view, own = View(live), readiness(live)
         kind, name = view.text("kind"), view.name
         is_over = past or _is_over(kind, own)
         below = self._stock.children(view.uid)
+        is_shown = level < DEEPEST
         return TreeNode(
             api_version=view.text("apiVersion"),
             kind=kind,
@@ -252,9 +257,12 @@ class _TreeBuilder:
             readiness=own,
             changed=last_change(live),
             conflicts=self._conflicts(f"{kind}/{name}"),
-            children=self._sorted(self._member(child, past=is_over) for child in below),
+            children=self._sorted(
+                self._member(child, level + 1, past=is_over) for child in below if is_shown
+            ),
             past=past or _is_spent(live),
             asked=f"{kind}/{name}" == self._asked,
+            warning="" if is_shown or not below else _TOO_DEEP,
         )
 
     def _sorted(self, nodes: Iterable[TreeNode]) -> tuple[TreeNode, ...]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "unknown"
 """In place of the former holder: somebody removed the record while the field was held."""
+LONGEST: Final = 2048
+"""The most characters of an annotation that is read; a field manager has at most 128."""
 SOMEBODY: Final = "somebody"
 """In place of the former holder: it was scaled, and the API server did not record by whom."""
 
@@ -45,6 +47,6 @@ class Record(Model):
 def recorded(text: str) -> Record | None:
     """Return the record of an annotation; None if there is none, or if it is unreadable."""
     try:
-        return Record.model_validate_json(text) if text else None
+        return Record.model_validate_json(text) if 0 < len(text) <= LONGEST else None
     except ValidationError:
         return None

@@ -26,6 +26,8 @@ LABEL: Final = f"source.{DOMAIN}"
 """The prefix of a copy's labels, one for each source; the value is the source's namespace."""
 NAMED: Final = 3
 """How many namespaces or sources a message names."""
+MOST_PARTS: Final = 1000
+"""The most sources of one copy that are read, in some milliseconds."""
 LONGEST_LABEL: Final = 63
 LONGEST_NAME: Final = 253
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -237,21 +239,24 @@ class Part:
 def parts_of(copy: View) -> tuple[Part, ...]:
     """Return what a copy says of its sources; nothing if that cannot be read.
 
-    Whoever may edit a copy may write anything there.
+    Whoever may edit a copy may write anything there: more than `MOST_PARTS` are not read.
     """
     text = copy.mapping("metadata", "annotations").get(SOURCES)
     try:
         read = json.loads(text or "[]")
     except (ValueError, TypeError, RecursionError):
         return ()
-    return tuple(
-        Part(
-            part.text("namespace"),
-            part.text("name"),
-            part.text("uid"),
-            tuple(key for key in part.items("keys") if isinstance(key, str)),
-        )
-        for part in map(View, View({"parts": read}).items("parts"))
+    parts = View({"parts": read}).items("parts")
+    return tuple(map(_part, parts)) if len(parts) <= MOST_PARTS else ()
+
+
+def _part(read: Any) -> Part:
+    part = View(read)
+    return Part(
+        part.text("namespace"),
+        part.text("name"),
+        part.text("uid"),
+        tuple(key for key in part.items("keys") if isinstance(key, str)),
     )
 
 

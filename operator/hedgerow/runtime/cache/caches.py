@@ -93,6 +93,8 @@ class Cache:
     controller: str = ""
     budget: Budget | None = None
     claimed: tuple[Source, ...] = ()
+    slow: set[Key] = field(default_factory=set["Key"], compare=False)
+    """Resources whose passes take long for another reason than the size of their objects."""
     _resources: _Scopes = field(init=False, repr=False, compare=False)
     _children: _Scopes = field(init=False, repr=False, compare=False)
     _claimed: _Scopes = field(init=False, repr=False, compare=False)
@@ -113,8 +115,10 @@ class Cache:
         return self.resource_store(key[0]).get(key)
 
     def is_heavy(self, key: Key) -> bool:
-        """Return whether a resource and its children take so many bytes that a pass takes long."""
+        """Return whether a pass takes long, mostly since resource and children take many bytes."""
         budget = self.budget
+        if key in self.slow:
+            return True
         return budget is not None and budget.of(Family(self.controller, *key)) >= HEAVY
 
     def returning(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
