@@ -79,7 +79,7 @@ class Stage:
             {ID: found} if found else {},
             history=self.history,
             field_policy=field_policy,
-            is_custom=not self.built_in,
+            writes_owner=self.built_in,
         )
 
     def plan(self, *claims: Claim, field_policy: FieldPolicy = NO_FIELD_POLICY) -> Plan:

@@ -295,7 +295,7 @@ GATE: dict[str, Function] = {
         desired(c), replace_fields(desired(c), children=(replaced(c),))
     ),
     "plan.plan_own": lambda m, c: m.plan.plan_own(
-        replace(c.scene, owner=deployed(m), is_custom=False),
+        replace(c.scene, owner=deployed(m), writes_owner=True),
         {("Deployment", "web"): m.contract.Claim(c.child.kind, "web", c.child.fields)},
         "x",
     ),

@@ -7,13 +7,15 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from msgspec.structs import replace
 
 from hedgerow.fields import ownership
 from hedgerow.objects import Installation, ObjectRef
 from hedgerow.plan import status
 from hedgerow.plan.conditions import Problem, ready
 from hedgerow.plan.input import PlanInput
-from hedgerow.plan.status import MOST_LISTINGS, Report, report
+from hedgerow.plan.status import MOST_LISTINGS, Report, said
+from hedgerow.plan.status import report as made_report
 from hedgerow_schemas.base import ContestedField, Status
 from hedgerow_schemas.bluegreen import BlueGreen, BlueGreenStatus
 from plan.made import MANAGER, entry, without
@@ -56,6 +58,11 @@ def fresh(**how: Any) -> Report:
     return report(
         plan_input(), resource(), COMPOSED, how.get("contested", ()), how.get("problems", ())
     )
+
+
+def report(given: PlanInput, live: Object, *found: Any, **how: Any) -> Report:
+    """Return the report of a resource that says what its live status says."""
+    return made_report(replace(given, before=said(live)), live, *found, **how)
 
 
 def body_of(made: Report) -> Object:

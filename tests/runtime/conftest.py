@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from hedgerow.runtime import applier, observation, reconciler
+from hedgerow.runtime import applier, observation, resource_pass
+from hedgerow.runtime.report import status
 from hedgerow.testing.virtual import BACKEND
 from runtime.world import World
 
@@ -29,5 +30,5 @@ def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     async def here(_is_heavy: bool, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
         return work(*args, **named)
 
-    for module in (applier, observation, reconciler):
+    for module in (applier, observation, resource_pass, status):
         monkeypatch.setattr(module, "run_in_thread_if_large", here)

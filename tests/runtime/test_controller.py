@@ -14,7 +14,8 @@ from hedgerow.kube.watch import Bookmark, Changed, Snapshot
 from hedgerow.runtime.cache.caches import Cache
 from hedgerow.runtime.controller import WALL_CHECK, WORKERS, ControllerRunner
 from hedgerow.runtime.heavy import Lanes
-from hedgerow.runtime.reconciler import Outcome, Reconciler
+from hedgerow.runtime.reconciler import Reconciler
+from hedgerow.runtime.resource_pass import Outcome
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow.testing.virtual import EPOCH, VirtualClock
 from runtime.shop import Shop, quiet
@@ -271,7 +272,7 @@ class TestRewinding:
         async with shop.open():
             await quiet()
             source = next(iter(shop.runner._cache))
-            (state,) = shop.runner._reconciler._states.values()
+            (state,) = shop.runner._reconciler.states.values()
             state.pruned["Service", "one"] = "a uid"
             assert state.may_send_event(("Deployment", "one"), ".spec", "somebody", EPOCH)
             live = source.store.get(("default", "one"))

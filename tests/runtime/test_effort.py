@@ -19,11 +19,12 @@ from hedgerow.fields import ownership
 from hedgerow.kube import errors
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.status import Report
-from hedgerow.runtime import applier, observation, reconciler
+from hedgerow.runtime import applier, observation, resource_pass
 from hedgerow.runtime.cache.caches import Cache
 from hedgerow.runtime.controller import SHARE
 from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.reconciler import _ends_with
+from hedgerow.runtime.report import status
+from hedgerow.runtime.report.status import _ends_with
 from hedgerow.runtime.workqueue import FAIR, Lane
 from hedgerow.testing.memory.cluster import Sent
 from hedgerow_schemas.builtin import Service
@@ -165,7 +166,7 @@ class TestLooks:
 
         world, looks = await settled(), effort.looks
         monkeypatch.setattr(Cache, "is_heavy", lambda *_: True)
-        for module in (applier, observation, reconciler):
+        for module in (applier, observation, resource_pass, status):
             monkeypatch.setattr(module, "run_in_thread_if_large", here)
         world.apply(routeTo="Green")
         world.deliver()
@@ -338,7 +339,7 @@ class TestMeanwhile:
         async with shop.open():
             await anyio.sleep(60)
 
-        assert shop.runner._reconciler._states == {}
+        assert shop.runner._reconciler.states == {}
 
     async def test_a_spec_changed_while_the_status_is_written_leads_to_a_pass(self):
         shop = Shop()
@@ -355,20 +356,20 @@ class TestMeanwhile:
             await anyio.sleep(60)
 
         assert shop.world.selected() == "Green"
-        (state,) = shop.runner._reconciler._states.values()
+        (state,) = shop.runner._reconciler.states.values()
         assert state.generation == 2
 
     async def test_two_resources_that_write_one_object_do_not_disturb_each_other(self):
         reconciler = World().runner._reconciler
         ref = ObjectRef(Service.api, "default", "x")
         one, other = ("default", "one"), ("default", "other")
-        with reconciler._writing(ref, one):
-            with reconciler._writing(ref, other):
-                assert reconciler.holds_back("Service", ("default", "x"), other)
-            assert reconciler.holds_back("Service", ("default", "x"), one)
-            assert not reconciler.holds_back("Service", ("default", "x"), other)
-        assert reconciler.has_missed(one)
-        assert not reconciler.has_missed(one)
+        with reconciler.in_flight.writing(ref, one):
+            with reconciler.in_flight.writing(ref, other):
+                assert reconciler.in_flight.holds_back("Service", ("default", "x"), other)
+            assert reconciler.in_flight.holds_back("Service", ("default", "x"), one)
+            assert not reconciler.in_flight.holds_back("Service", ("default", "x"), other)
+        assert reconciler.in_flight.take(one)
+        assert not reconciler.in_flight.take(one)
 
     async def test_of_two_failed_writes_the_longer_wait_counts(self):
         shop, sent = Shop(), list[float]()
@@ -406,7 +407,7 @@ class TestDueFirst:
         assert effort.looks == 1
         await world.work()
         assert CREATION[3] in world.writes
-        assert world.runner._reconciler._states[DEMO].created == {}  # told in one Event
+        assert world.runner._reconciler.states[DEMO].created == {}  # told in one Event
 
     async def test_all_starts_of_one_namespace_come_before_their_statuses(self):
         shop = Clockwork()

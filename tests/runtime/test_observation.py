@@ -16,12 +16,12 @@ pytestmark = pytest.mark.anyio
 
 
 def planner(world: World) -> ResourcePlanner:
-    return world.runner._reconciler._planner
+    return world.runner._reconciler.context.planner
 
 
 def state(world: World, **change: Any) -> ResourceState:
     live = world.the("BlueGreen")
-    made = ResourceState.of(live["metadata"]["uid"], live)
+    made = ResourceState.of(live["metadata"]["uid"], planner(world).reporter.said(live))
     for name, value in change.items():
         setattr(made, name, value)
     return made

@@ -155,7 +155,7 @@ class TestRequeue:
         world.delete("BlueGreen")
         await world.settle()
 
-        assert world.runner._reconciler._states == {}
+        assert world.runner._reconciler.states == {}
 
     async def test_what_is_known_of_children_does_not_outlive_them(self):
         world = await settled()
@@ -163,5 +163,5 @@ class TestRequeue:
             world.apply(routeTo=colour, **{f"{'blue' if colour == 'Green' else 'green'}Spec": None})
             await world.settle()
 
-        (state,) = world.runner._reconciler._states.values()
+        (state,) = world.runner._reconciler.states.values()
         assert (state.pruned, len(state.history)) == ({}, 2)

@@ -168,7 +168,7 @@ class TestNames:
             return work(*args)
 
         monkeypatch.setattr(observation, "run_in_thread_if_large", late)
-        found = await reconciler._planner.observe(key, reconciler._states[key], frozenset())
+        found = await reconciler.context.planner.observe(key, reconciler.states[key], frozenset())
 
         assert found
         assert (found.plan.problems, found.plan.writes, looks) == ((), (), 2)

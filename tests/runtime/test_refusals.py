@@ -34,6 +34,7 @@ from hedgerow.runtime.refusals import (
 )
 from hedgerow.runtime.state import ResourceState, Unsent
 from hedgerow.testing.memory.cluster import Sent
+from hedgerow_schemas.base import Status
 from hedgerow_schemas.bluegreen import BlueGreen
 from runtime.scenes import everything, settled, take_image
 from runtime.shop import Shop, quiet
@@ -407,8 +408,8 @@ class TestEvents:
     async def test_while_one_waits_the_others_wait_with_it_unasked(self):
         world = await settled()
         reconciler, key, tried = world.runner._reconciler, ("default", "demo"), 0
-        state, publisher = reconciler._states[key], reconciler._publisher
-        observation = await reconciler._planner.observe(key, state, frozenset())
+        state, publisher = reconciler.states[key], reconciler.context.publisher
+        observation = await reconciler.context.planner.observe(key, state, frozenset())
         assert observation
 
         async def hook(sent: Sent) -> None:
@@ -438,8 +439,8 @@ class TestEvents:
     async def test_warnings_beyond_the_share_of_their_namespace_come_later(self):
         world = await settled()
         reconciler, key = world.runner._reconciler, ("default", "demo")
-        state, publisher = reconciler._states[key], reconciler._publisher
-        observation = await reconciler._planner.observe(key, state, frozenset())
+        state, publisher = reconciler.states[key], reconciler.context.publisher
+        observation = await reconciler.context.planner.observe(key, state, frozenset())
         assert observation
         for number in range(BURST + 7):
             notice = Notice("R", f"note {number}", "Warning")
@@ -486,12 +487,12 @@ class TestEvents:
 
     async def test_of_too_many_that_wait_the_oldest_goes(self):
         world = World()
-        planner = world.runner._reconciler._planner
+        planner = world.runner._reconciler.context.planner
         recorder = Recorder(cast("Any", world.cluster), world.clock, "hedgerow-bluegreen")
         meters = Meters()
         meter = meters.of("bluegreen")
         publisher = EventPublisher(cast("Any", world.cluster), planner, recorder, meter)
-        state = ResourceState.of("u", {})
+        state = ResourceState.of("u", Status())
         demo = ObjectRef(BlueGreen.api, "default", "demo", "u")
         for number in range(MOST_UNSENT + 3):
             event = Unsent(demo, Notice("R", f"note {number}"), "1")

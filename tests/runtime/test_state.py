@@ -12,6 +12,7 @@ from hedgerow.fields.ownership import Leaf
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.conditions import Problem
 from hedgerow.plan.input import ChildHistory
+from hedgerow.plan.status import said
 from hedgerow.plan.writes import Write
 from hedgerow.runtime.refusals import STATUS
 from hedgerow.runtime.state import (
@@ -32,7 +33,7 @@ PROBLEM = Problem("Rejected", "no")
 
 
 def state(**status: Any) -> ResourceState:
-    return ResourceState.of("u", {"status": status})
+    return ResourceState.of("u", said({"status": status}))
 
 
 def write(*restores: str) -> Write:

@@ -91,11 +91,12 @@ class PlanInput(Struct, frozen=True):
     built-in owner is one of these itself. `name_conflicts`: cached objects that have the name of
     a child but another owner. `reported`: the contested fields that the owner's status already
     lists. `field_policy`: what its annotations yield and claim. `spec_changed`: its status is about
-    an older spec. `is_custom`: the owner has a status of ours. `content_versions`: a number for
-    each live child that changes with the object, but not with its status alone; without one, the
-    child is judged each time. `before` is what the owner says of itself, in its status or
-    its annotation. `finalizer` is ours, if it is to be on a built-in owner. `blind`:
-    children can be neither read nor deleted; those that are `expired` are to be applied again.
+    an older spec. `writes_owner`: the owner itself is written, as one of `live`.
+    `content_versions`: a number for each live child that changes with the object, but not with its
+    status alone; without one, the child is judged each time. `before` is what the owner says of
+    itself, in its status or its annotation. `finalizer` is ours, if it is to be on a built-in
+    owner. `blind`: children can be neither read nor deleted; those that are `expired` are to be
+    applied again.
     """
 
     owner: ObjectRef
@@ -108,8 +109,8 @@ class PlanInput(Struct, frozen=True):
     reported: tuple[ContestedField, ...] = ()
     field_policy: FieldPolicy = NO_FIELD_POLICY
     spec_changed: bool = False
-    is_custom: bool = True
-    before: Status | None = None
+    writes_owner: bool = False
+    before: Status = Status()
     content_versions: Mapping[ChildId, int] = field(default_factory=dict[ChildId, int])
     finalizer: str = ""
     blind: bool = False

@@ -652,7 +652,7 @@ def _claimed(
     plan_input: PlanInput, claims: Claims, kinds: Mapping[str, ApiResource]
 ) -> Iterator[Plan]:
     """Yield the plan of each claim, and of each object of which nothing is claimed any more."""
-    if not plan_input.is_custom:
+    if plan_input.writes_owner:
         yield plan_own(plan_input, claims)
     targets = dict.fromkeys((*claims, *sorted(plan_input.live)))
     for kind, name in targets:

@@ -95,7 +95,7 @@ def report(
     few times; those found after that are only counted.
     """
     told = {(field.object, field.path): field for field in contested}
-    before = said(live) if plan_input.before is None else plan_input.before
+    before = plan_input.before
     shown: tuple[ContestedField, ...] = ()
     listings = 0 if shortened else MOST_LISTINGS
     while True:

@@ -328,8 +328,9 @@ class ControllerRunner:
     def _enqueue_concerned(
         self, source: Source, obj: Object, lane: QueueLane, *, may_hold: bool
     ) -> None:
+        in_flight = self._reconciler.in_flight
         for key in concerned(self.controller, source, obj):
-            if may_hold and self._reconciler.holds_back(source.api.kind, key_of(obj), key):
+            if may_hold and in_flight.holds_back(source.api.kind, key_of(obj), key):
                 continue
             self.queue.add(key, lane)
 
@@ -397,7 +398,7 @@ class ControllerRunner:
             try:
                 outcome = await self._reconcile(key)
             finally:
-                if self._reconciler.has_missed(key):
+                if self._reconciler.in_flight.take(key):
                     self.queue.add(key)
                 self._meter.passed(outcome, self._clock.monotonic() - began)
                 self._check_wall_clock()  # it may have read a clock that was wrong for a moment

@@ -20,7 +20,7 @@ from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import Plan, PlanInput, has_no_holder
 from hedgerow.plan.installations import reporters
 from hedgerow.plan.plan import plan
-from hedgerow.plan.status import kept, said
+from hedgerow.plan.status import kept
 from hedgerow.plan.yield_and_claim import (
     CLAIM,
     NO_FIELD_POLICY,
@@ -31,6 +31,7 @@ from hedgerow.plan.yield_and_claim import (
     field_policy_of,
 )
 from hedgerow.runtime.heavy import run_in_thread_if_large
+from hedgerow.runtime.report import reporter_of
 from hedgerow.runtime.reports import Reports
 from hedgerow.validation import in_a_line
 from hedgerow_schemas.base import Status, View
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import ChildId
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
+    from hedgerow.runtime.report.reporter import Reporter
     from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import Object, Resource
 
@@ -120,6 +122,11 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
     allows_claims: Callable[[str], bool | None]
     reports: Reports = field(default_factory=Reports)
     own_namespace: str = ""
+
+    @property
+    def reporter(self) -> Reporter:
+        """How the resources say what passes find."""
+        return reporter_of(self.controller)
 
     @property
     def is_behind(self) -> bool:
@@ -266,7 +273,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             if (name := metadata(obj)["name"])
         }
         store = self.cache.resource_store(key[0])
-        if not self.controller.is_custom:
+        if self.reporter.writes_resource:
             version = store.content_version(key)
             versions[self.controller.resource.api.kind, key[1]] = version
         related = self.cache.concerning(key)
@@ -308,18 +315,18 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         field_policy: FieldPolicy,
         hindrance: Problem | None,
     ) -> Observation:
-        live, custom = cached.live, self.controller.is_custom
+        live, reporter = cached.live, self.reporter
         if problems := tuple(self._size_problems(cached)):
             again = ROOM_AGAIN * (0.5 + self.clock.jitter())
-            plan_input = self._scene(live, state, said(live, custom=custom))
+            plan_input = self._scene(live, state, reporter.said(live))
             return _unread(cached, plan_input, problems, again)
         try:
             resource = self._read(live)
         except ValidationError as error:
-            plan_input = self._scene(live, state, said(live, custom=custom))
+            plan_input = self._scene(live, state, reporter.said(live))
             return _unread(cached, plan_input, (Problem("InvalidSpec", in_a_line(error)),))
-        own = getattr(resource, "status", None)
-        before = own if custom and isinstance(own, Status) else said(live, custom=custom)
+        own: object = None if reporter.writes_resource else getattr(resource, "status", None)
+        before = own if isinstance(own, Status) else reporter.said(live)
         plan_input = self._scene(live, state, before)
         observed = Observed(
             now=cached.began,
@@ -381,7 +388,8 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
 
     def _written(self, cached: _CachedObjects) -> dict[ChildId, Object]:
         """Return all objects that a pass may write to, but for a status."""
-        own = () if self.controller.is_custom else ((self.controller.resource, cached.live),)
+        is_written = self.reporter.writes_resource
+        own = ((self.controller.resource, cached.live),) if is_written else ()
         written = (*cached.owned, *cached.claimable, *own)
         return {(kind.api.kind, metadata(obj)["name"]): obj for kind, obj in written}
 
@@ -442,11 +450,10 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         return FieldPolicy(field_policy.yields), Problem("ClaimRefused", claims_refused(namespace))
 
     def _scene(self, live: Object, state: ResourceState, before: Status) -> PlanInput:
-        meta = metadata(live)
-        custom = self.controller.is_custom
         # After a spec change, fields that were given up before are tried again. The spec of a
         # built-in resource is nobody's answer to what we report.
-        spec_changed = custom and before.observed_generation != meta.get("generation")
+        generation = self.reporter.generation(live)
+        spec_changed = generation is not None and (before.observed_generation or 0) != generation
         return PlanInput(
             owner=self._ref(live),
             controller=self.controller.name,
@@ -456,7 +463,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             history=state.history,
             spec_changed=spec_changed,
             reported=tuple(c for c in before.contested if not (spec_changed and has_no_holder(c))),
-            is_custom=custom,
+            writes_owner=self.reporter.writes_resource,
             before=before,
         )
 

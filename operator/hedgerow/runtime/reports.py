@@ -13,13 +13,15 @@ from hedgerow.contract import Absent, Apply, Controller, Create, Informs, Key, R
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.objects import is_terminating
 from hedgerow.plan.conflict_reports import holder
+from hedgerow.runtime.extension import Extension
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.writes import ChildId
-    from hedgerow.runtime.observation import Observation
+    from hedgerow.runtime.observation import Observation, ResourcePlanner
+    from hedgerow.runtime.resource_pass import Pass
     from hedgerow_schemas.base import Resource, View
 
 Found = tuple[Report, ...]
@@ -143,6 +145,31 @@ class Reports:
 
     def _of(self, controller: str) -> _Told:
         return self._told.setdefault(controller, _Told())
+
+
+class Informing(Extension):
+    """Reports what passes find about children to the resources that these are made from."""
+
+    def __init__(self, planner: ResourcePlanner, informs: Informs) -> None:
+        self._reports = planner.reports
+        self._informs = informs
+        self._name = informs.controller.name
+
+    def looked(self, this: Pass) -> None:
+        """Report what is known: before children are written, and after."""
+        if not this.observation.is_readable:
+            return  # what children there are is not known then: the last report holds
+        problems = this.request_problems()
+        found = reports_of(this.controller, self._informs, this.observation, problems)
+        self._reports.tell(self._name, this.key, found)
+
+    def left(self, key: Key) -> None:
+        """Drop what a resource reported."""
+        self._reports.forget(self._name, key)
+
+    def ended(self, key: Key) -> None:
+        """Note that what a pass found has been reported."""
+        self._reports.ended(self._name, key)
 
 
 def told_elsewhere(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from hedgerow.plan.input import ChildHistory
-from hedgerow.plan.status import said
 from hedgerow.plan.writes import ChildId, Write
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY
 from hedgerow.runtime.refusals import STATUS, Refusals
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.input import SettledChild
     from hedgerow.plan.yield_and_claim import FieldPolicy
-    from hedgerow_schemas.base import Object, View
+    from hedgerow_schemas.base import Status, View
 
 RECHECK_NAME = timedelta(seconds=30)
 MOST_REPEATS = 8
@@ -104,9 +103,8 @@ class ResourceState:
     applied_at: datetime | None = None
 
     @classmethod
-    def of(cls, uid: str, live: Object, *, custom: bool = True) -> ResourceState:
-        """Return a memory that starts with what the resource says, a `custom` one in its status."""
-        before = said(live, custom=custom)
+    def of(cls, uid: str, before: Status) -> ResourceState:
+        """Return a memory that starts with what the resource says: an earlier process said it."""
         taken = any(condition.reason == "NameTaken" for condition in before.conditions)
         unlabelled = any(field.path.startswith(".metadata.labels") for field in before.contested)
         return cls(uid, read_before_create=taken or unlabelled)

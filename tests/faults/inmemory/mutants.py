@@ -35,15 +35,15 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "a refused status is never tried again",
-        "hedgerow.runtime.reconciler",
-        "waits = state.refusals.waiting(STATUS, version, observation.plan_input.now)",
+        "hedgerow.runtime.report.status",
+        "waits = state.refusals.waiting(STATUS, version, now)",
         "waits = STATUS in state.refusals",
         "cronjob-on-time: refused with 403 at write 6",
     ),
     Mutant(
         "an adopted object is never read again",
-        "hedgerow.runtime.reconciler",
-        "recheck = current_pass.state.recheck_in(now) if to_read_again else None",
+        "hedgerow.runtime.resource_pass",
+        "recheck = state.recheck_in(now) if to_read_again else None",
         "recheck = None",
         "bluegreen-names: refused with 503 at Lease write 6",
     ),
@@ -91,10 +91,10 @@ MUTANTS = (
     ),
     Mutant(
         "a deletion is taken for done before it is",
-        "hedgerow.runtime.reconciler",
-        "await self._applier.delete(deletion)\n",
-        "state.pruned[deletion.id] = deletion.ref.uid\n"
-        "        await self._applier.delete(deletion)\n",
+        "hedgerow.runtime.writer",
+        "await self._context.applier.delete(deletion)\n",
+        "self._state.pruned[deletion.id] = deletion.ref.uid\n"
+        "        await self._context.applier.delete(deletion)\n",
         "cronjob-guarded: refused with 403 for 150 s at write 5",
     ),
     Mutant(

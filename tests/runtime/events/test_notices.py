@@ -8,6 +8,7 @@ from typing import Any
 from hedgerow.contract import Desired, Notice
 from hedgerow.fields.ownership import Holder, Leaf
 from hedgerow.objects import ObjectRef
+from hedgerow.plan import status as statuses
 from hedgerow.plan.conditions import Problem, ready, stalled
 from hedgerow.plan.conflict_reports import listed
 from hedgerow.plan.status import Report
@@ -47,7 +48,9 @@ def told(
     status: Any = None,
     ignored: tuple[str, ...] = (),
 ) -> list[tuple[str, str, str]]:
-    found = due(Desired(events=events), problems, {"status": status}, ignored=ignored)
+    found = due(
+        Desired(events=events), problems, statuses.said({"status": status}), ignored=ignored
+    )
     return [(notice.type, notice.reason, occurrence) for notice, occurrence in found]
 
 
@@ -63,7 +66,7 @@ class TestDue:
 
     def composed(self, *conditions: Condition, before: Any = None) -> list[tuple[str, str]]:
         desired = Desired(status=Status(conditions=conditions))
-        found = due(desired, (), {"status": before})
+        found = due(desired, (), statuses.said({"status": before}))
         return [(notice.type, notice.reason) for notice, _ in found]
 
     def test_a_stall_that_compose_concludes_is_told_once(self):
@@ -77,7 +80,7 @@ class TestDue:
 
     def test_a_problem_outweighs_the_stall_that_compose_concludes(self):
         desired = Desired(status=Status(conditions=stalled("Unparseable", "junk")))
-        found = list(due(desired, (REJECTED,), {}))
+        found = list(due(desired, (REJECTED,), Status()))
 
         assert [(notice.reason, notice.note) for notice, _ in found] == [("Rejected", "it is bad")]
 
@@ -111,7 +114,7 @@ def said(
     """Return the news of these, where a status lists `before` and counts so many."""
     status = {"contested": [old.wire() for old in before], "contestedCount": count or len(before)}
     report = Report(None, contested, listed(contested, before))
-    return list(conflicts(OWNER, report, {"status": status}, lambda _: dated))
+    return list(conflicts(OWNER, report, {}, statuses.said({"status": status}), lambda _: dated))
 
 
 class TestConflicts:
@@ -199,7 +202,7 @@ class TestConflicts:
     def test_what_is_contested_no_more_is_known(self):
         live = {"status": {"contested": [FIELD.wire(), *(f.wire() for f in many(2))]}}
 
-        assert settled(many(1), live) == (FIELD, many(2)[1])
+        assert settled(many(1), statuses.said(live)) == (FIELD, many(2)[1])
 
 
 class TestWords:

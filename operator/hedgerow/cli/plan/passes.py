@@ -13,7 +13,8 @@ from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Recorder
 from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.reconciler import Outcome, Reconciler
+from hedgerow.runtime.reconciler import Reconciler
+from hedgerow.runtime.resource_pass import Outcome
 from hedgerow.runtime.state import ResourceState
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ class Stage:
     async def observe(self) -> Observation | None:
         """Return the final plan, as an operator that has just started would see it."""
         key = self.ref.namespace, self.ref.name
-        state = ResourceState.of(self.uid, self._cache.resource(key) or {})
+        before = self._planner.reporter.said(self._cache.resource(key) or {})
+        state = ResourceState.of(self.uid, before)
         return await self._planner.observe(key, state, frozenset())
 
     def roll_out(self) -> bool:

@@ -11,7 +11,6 @@ from hedgerow.objects import PROGRAM, metadata
 from hedgerow.plan.conditions import IGNORED, REWRITTEN, Problem, conclude
 from hedgerow.plan.conflict_reports import group, groups, sentence
 from hedgerow.plan.remedies import overview, own, remedies
-from hedgerow.plan.status import said
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.runtime.events.recorder import LONGEST_NOTE
 from hedgerow.texts import cut
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.conflict_reports import Group
     from hedgerow.plan.status import Report
-    from hedgerow_schemas.base import ContestedField, Object
+    from hedgerow_schemas.base import ContestedField, Object, Status
 
 TOLD = ("Stalled", REWRITTEN, IGNORED)
 MOST_SINGLE = 10
@@ -34,21 +33,20 @@ _NAMED = 3
 def due(
     desired: Desired,
     problems: Iterable[Problem],
-    live: Object,
+    before: Status,
     rewritten: str = "",
     ignored: Sequence[str] = (),
-    *,
-    custom: bool = True,
 ) -> Iterator[tuple[Notice, str]]:
-    """Yield the Events that the live status does not contain yet, each with its occurrence.
+    """Yield the Events that the status `before` does not contain yet, each with its occurrence.
 
     The status serves as memory, also after a restart: what it contains was already sent. An empty
     occurrence stands for the resource's generation.
     """
-    before = said(live, custom=custom).conditions
-    told = {(condition.type, condition.message) for condition in before}
+    told = {(condition.type, condition.message) for condition in before.conditions}
     composed = desired.status.conditions if desired.status else ()
-    found = conclude(composed, (), tuple(problems), rewritten, ignored=ignored, before=before)
+    found = conclude(
+        composed, (), tuple(problems), rewritten, ignored=ignored, before=before.conditions
+    )
     for condition in found:
         if condition.type in TOLD and (condition.type, condition.message) not in told:
             reason = condition.reason if condition.type == "Stalled" else condition.type
@@ -76,18 +74,17 @@ def conflicts(
     owner: ObjectRef,
     report: Report,
     live: Object,
+    before: Status,
     dated: Callable[[ContestedField], bool],
-    program: str = PROGRAM,
     *,
-    custom: bool = True,
+    program: str = PROGRAM,
 ) -> Iterator[ConflictEvent]:
-    """Yield news of the contested fields that the live status does not contain yet.
+    """Yield news of the contested fields that the status `before` does not contain yet.
 
     `dated` returns whether the holder of a field has a time. Each field gets one Event. If one
     field manager holds more than ten fields of one child, they share one Event with their number.
     So do the fields that the status does not list.
     """
-    before = said(live, custom=custom)
     known = {(old.object, old.path, old.manager) for old in before.contested}
     told, all_now = groups(before.contested), groups(report.contested)
     was_cut = (before.contested_count or 0) > len(before.contested)
@@ -106,13 +103,10 @@ def conflicts(
         yield _rest(owner, report, _since(report.contested, dated), program)
 
 
-def settled(
-    contested: Iterable[ContestedField], live: Object, *, custom: bool = True
-) -> tuple[ContestedField, ...]:
-    """Return the fields that the live status lists as contested and that no longer are."""
+def settled(contested: Iterable[ContestedField], before: Status) -> tuple[ContestedField, ...]:
+    """Return the fields that the status `before` lists as contested and that no longer are."""
     still = {(field.object, field.path) for field in contested}
-    before = said(live, custom=custom).contested
-    return tuple(old for old in before if (old.object, old.path) not in still)
+    return tuple(old for old in before.contested if (old.object, old.path) not in still)
 
 
 def _single(

@@ -12,7 +12,6 @@ from hedgerow.contract import Notice
 from hedgerow.fields.managed import managers
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.conditions import REWRITTEN
-from hedgerow.plan.status import said
 from hedgerow.runtime.events import mutations, notices
 from hedgerow.runtime.events.recorder import PutOff, event_name
 from hedgerow.runtime.metrics import Meter, Meters
@@ -107,14 +106,14 @@ class EventPublisher:
         """Send warning Events about what the live status does not say yet, and log conflicts."""
         meta = metadata(observation.live)
         generation = str(meta.get("generation", ""))
-        custom = observation.plan_input.is_custom
+        before = observation.plan_input.before
         told = notices.conflicts(
             observation.plan_input.owner,
             report,
             observation.live,
+            before,
             partial(_is_dated, observation),
-            self._planner.installation.program,
-            custom=custom,
+            program=self._planner.installation.program,
         )
         for conflict_event in tuple(told):
             if not state.may_send_event(
@@ -129,7 +128,7 @@ class EventPublisher:
                 await self._publish_about(
                     observation, state, conflict_event.notice, since, conflict_event.object
                 )
-        for field in notices.settled(report.contested, observation.live, custom=custom):
+        for field in notices.settled(report.contested, before):
             told = f"{field.object}: {field.path}"
             if state.may_send_event(LOGGED, told, str(field.since), observation.plan_input.now):
                 log.info("field no longer contested", told=told)
@@ -139,9 +138,7 @@ class EventPublisher:
         if informs is not None and told_here:
             elsewhere = told_elsewhere(controller, informs, observation)
             told_here = tuple(one for one in told_here if one.about not in elsewhere)
-        due = notices.due(
-            observation.desired, told_here, observation.live, rewritten, ignored, custom=custom
-        )
+        due = notices.due(observation.desired, told_here, before, rewritten, ignored)
         for notice, occurrence in due:
             if notice.type == "Warning" and informs is not None:
                 self._log(notice, state, observation.plan_input.now)
@@ -203,7 +200,7 @@ class EventPublisher:
         told = "; ".join(observation.plan.rewritten)
         if not told:
             return ""
-        conditions = said(observation.live, custom=observation.plan_input.is_custom).conditions
+        conditions = observation.plan_input.before.conditions
         before = next((c for c in conditions if c.type == REWRITTEN), None)
         if before and before.message.startswith(told):
             return before.message

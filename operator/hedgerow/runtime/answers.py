@@ -1,0 +1,64 @@
+"""Answers: the API server's answers to reads and writes, as the caches take them in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from hedgerow.objects import is_terminating, metadata
+from hedgerow.plan.finalizers import finalizers_of
+from hedgerow.runtime.cache.caches import Cache, owner_key
+
+if TYPE_CHECKING:
+    from hedgerow.objects import ObjectRef
+    from hedgerow.runtime.cache.store import Store
+    from hedgerow.runtime.observation import ResourcePlanner
+    from hedgerow_schemas.base import Object
+
+
+class Answers(Struct, frozen=True):
+    """Stores answers in the caches of one controller."""
+
+    planner: ResourcePlanner
+
+    @property
+    def cache(self) -> Cache:
+        """The caches of the controller."""
+        return self.planner.cache
+
+    def store(self, ref: ObjectRef) -> Store:
+        """Return the store of an object: the resource, a child, or what may be claimed."""
+        if ref.api.kind == self.planner.controller.resource.api.kind:
+            return self.cache.resource_store(ref.namespace)
+        return self.cache.child_store(ref.api.kind, ref.namespace)
+
+    def is_owned_kind(self, ref: ObjectRef) -> bool:
+        """Return whether objects of this kind are children, not the resource or claimed ones."""
+        kind = ref.api.kind
+        is_resource = kind == self.planner.controller.resource.api.kind
+        return not is_resource and not self.cache.is_claimed(kind)
+
+    def absorb(self, ref: ObjectRef, answer: Object) -> None:
+        """Store the object of an answer, or forget it if it is not ours any more."""
+        is_child = self.is_owned_kind(ref)
+        if is_child and not owner_key(self.planner.controller, answer):
+            # A child that was given back is not ours any more, and no watch shows it.
+            self.forget(ref, ref.uid)
+            return
+        if self._has_let_go(ref, answer):
+            # It is gone with this write, and the answer has no new version.
+            self.forget(ref, metadata(answer)["uid"])
+            return
+        store, is_watched = self.store(ref), not is_child or self.planner.is_watched(answer)
+        (store.absorb if is_watched else store.adopt)(answer)
+
+    def forget(self, ref: ObjectRef, uid: str) -> None:
+        """Forget the object with this uid."""
+        self.store(ref).forget((ref.namespace, ref.name), uid)
+
+    def _has_let_go(self, ref: ObjectRef, answer: Object) -> bool:
+        """Return whether the resource itself was kept by our finalizer alone."""
+        controller = self.planner.controller
+        is_resource = ref.api.kind == controller.resource.api.kind and controller.finalizer
+        return bool(is_resource) and is_terminating(answer) and not finalizers_of(answer)

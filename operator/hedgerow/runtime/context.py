@@ -1,0 +1,61 @@
+"""Context: what the passes of one controller share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from anyio import CapacityLimiter
+
+    from hedgerow.contract import Controller, Key
+    from hedgerow.runtime.answers import Answers
+    from hedgerow.runtime.applier import Applier
+    from hedgerow.runtime.cache.caches import Cache
+    from hedgerow.runtime.clock import Clock
+    from hedgerow.runtime.events.publisher import EventPublisher
+    from hedgerow.runtime.extension import Extension
+    from hedgerow.runtime.in_flight import InFlight
+    from hedgerow.runtime.metrics import Meter
+    from hedgerow.runtime.observation import ResourcePlanner
+    from hedgerow.runtime.refusals import Backoff
+    from hedgerow.runtime.report.reporter import Reporter
+    from hedgerow_schemas.base import Resource
+
+
+class PassContext(Struct, frozen=True, kw_only=True):
+    """What the passes of one controller share; nothing in it is about one resource.
+
+    `at_once` limits the writes of all passes that run at the same time. `is_due_after` tells if
+    another resource, whose time has come, waits for this pass.
+    """
+
+    planner: ResourcePlanner
+    applier: Applier
+    publisher: EventPublisher
+    reporter: Reporter
+    meter: Meter
+    backoff: Backoff
+    answers: Answers
+    in_flight: InFlight
+    at_once: CapacityLimiter
+    is_due_after: Callable[[Key], bool]
+    extensions: tuple[Extension, ...] = ()
+
+    @property
+    def controller(self) -> Controller[Resource]:
+        """The controller."""
+        return self.planner.controller
+
+    @property
+    def cache(self) -> Cache:
+        """The controller's caches."""
+        return self.planner.cache
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the process."""
+        return self.planner.clock

@@ -1,0 +1,172 @@
+"""Reads: what one pass reads by name, because no watch shows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from hedgerow.contract import Keep
+from hedgerow.kube.errors import Forbidden
+from hedgerow.objects import ObjectRef, controller_of, metadata
+from hedgerow.plan import installations
+from hedgerow.plan.input import ChildHistory
+from hedgerow.runtime.cache.caches import owner_key
+
+if TYPE_CHECKING:
+    from hedgerow.contract import Key
+    from hedgerow.objects import Installation
+    from hedgerow.plan.writes import ChildId
+    from hedgerow.runtime.context import PassContext
+    from hedgerow.runtime.observation import Observation
+    from hedgerow.runtime.state import ResourceState
+    from hedgerow_schemas.base import Object
+
+MOST_READS = 8
+"""The most reads of one object in one pass; if it changes faster, the next pass goes on."""
+
+
+class Reads:
+    """The reads of one pass over the resource with this key."""
+
+    def __init__(self, context: PassContext, key: Key, state: ResourceState) -> None:
+        self._context, self._key, self._state = context, key, state
+        self._number: Counter[ChildId] = Counter()
+        self._looked_for: set[ChildId] = set()
+
+    def may_read(self, target: ChildId) -> bool:
+        """Return whether a target may be read once more in this pass; count the read."""
+        self._number[target] += 1
+        return self._number[target] <= MOST_READS
+
+    async def begin(self) -> None:
+        """Read what the caches lack before the first look of a pass. Raises KubeError."""
+        await self._maybe_created()
+        await self._taken_names()
+        await self._whole_again()
+
+    async def child(self, ref: ObjectRef) -> Object | None:
+        """Read a child by name, remember whose it is, and return it, or None.
+
+        This finds objects that no watch shows: our children without the label, and objects of
+        others. Raises KubeError.
+        """
+        if not self._context.answers.is_owned_kind(ref):
+            return await self._watched(ref)
+        state, child = self._state, (ref.api.kind, ref.name)
+        found = await read_owned(self._context, ref, self._key)
+        other = other_installation(self._context, found)
+        # A child left by an earlier resource of this name is not taken: it will be deleted soon.
+        ours = found is not None and self._key in owner_key(self._context.controller, found)
+        taken = found is not None and (other is not None or not ours)
+        history = state.history.get(child, ChildHistory())
+        state.history[child] = replace(history, taken=taken, other_installation=other)
+        state.read_before_create = state.read_before_create or found is not None
+        if taken:
+            state.may_read_names(self._context.clock.now())
+        return found
+
+    async def kept(self, observation: Observation) -> bool:
+        """Read what is to be kept and is not observed, once in a pass; return whether it is there.
+
+        A child that has lost our label looks deleted to the watch. One that has lost its owner
+        reference as well is a stray: it is never written.
+        """
+        plan_input, state, has_found = observation.plan_input, self._state, False
+        kept = [child for child in observation.desired.children if isinstance(child, Keep)]
+        named = {(child.kind.api.kind, child.name) for child in kept}
+        state.strays = {target: obj for target, obj in state.strays.items() if target in named}
+        for child in kept:
+            target = child.kind.api.kind, child.name
+            if target in plan_input.live or target in self._looked_for:
+                continue
+            self._looked_for.add(target)
+            ref = plan_input.ref(child.kind.api, child.name)
+            try:
+                found = await read_owned(self._context, ref, self._key)
+            except Forbidden:
+                continue  # without the right to read, keep what is known
+            before = state.strays.pop(target, None)
+            if found is not None and not self._is_owned(found):
+                state.strays[target] = child.kind(found)
+            has_found |= found is not None or before is not None
+        return has_found
+
+    def _is_owned(self, child: Object) -> bool:
+        is_ours = controller_of(child).get("uid") == self._state.uid
+        return is_ours and not other_installation(self._context, child)
+
+    async def _watched(self, ref: ObjectRef) -> Object | None:
+        """Read an object that the watches show anyway, cache it, and return it, or None."""
+        found = await self._context.applier.read(ref)
+        if found is not None:
+            self._context.answers.store(ref).absorb(found)
+        elif ref.uid:
+            self._context.answers.forget(ref, ref.uid)
+        return found
+
+    async def _maybe_created(self) -> None:
+        """Read the children whose creation got no response: the watch may not show them yet.
+
+        A plan without them might create one too many, such as another Job of a CronJob.
+        """
+        maybe_created = self._state.maybe_created
+        for child, ref in tuple(maybe_created.items()):
+            with suppress(Forbidden):  # without the right to read, rely on the watch
+                await read_owned(self._context, ref, self._key)
+            del maybe_created[child]
+
+    async def _taken_names(self) -> None:
+        """Read the objects that no watch shows, but not too often."""
+        to_read_again = self._context.planner.to_read_again(self._state, self._key)
+        if not to_read_again or not self._state.may_read_names(self._context.clock.now()):
+            return
+        with suppress(Forbidden):  # without the right to read, keep what is known
+            for ref in to_read_again:
+                await self.child(ref)
+
+    async def _whole_again(self) -> None:
+        """Read the partly cached objects for which there is room, at least during this pass."""
+        for kind, obj in self._context.cache.returning(self._key):
+            meta = metadata(obj)
+            ref = ObjectRef(kind.api, meta.get("namespace", ""), meta["name"])
+            found = await self._context.applier.find(ref)
+            if found is not None:
+                self._context.answers.store(ref).adopt(found)
+
+
+async def read_owned(context: PassContext, ref: ObjectRef, key: Key) -> Object | None:
+    """Read a child by name, cache it if a resource with this key controls it, and return it.
+
+    A child of another resource is not cached. No watch shows it, so caching it here would make
+    the other resource prune it. Raises KubeError.
+    """
+    found = await context.applier.read(ref)
+    ours = found is not None and key in owner_key(context.controller, found)
+    if found is not None and ours and other_installation(context, found) is None:
+        context.answers.absorb(ref, found)
+    else:
+        store = context.cache.child_store(ref.api.kind, ref.namespace)
+        store.forget((ref.namespace, ref.name), ref.uid)
+    return found
+
+
+async def read_unwatched(context: PassContext, key: Key) -> bool:
+    """Read the children without our label, of a resource that is gone; return whether any is left.
+
+    Raises KubeError.
+    """
+    with suppress(Forbidden):  # without the right to read, keep what is known
+        for ref in context.planner.unwatched(key):
+            await read_owned(context, ref, key)
+    return bool(context.planner.unwatched(key))
+
+
+def other_installation(context: PassContext, child: Object | None) -> Installation | None:
+    """Return the other installation of hedgerow that manages a child of ours, if any."""
+    controller = context.controller
+    if child is None or not owner_key(controller, child):
+        return None
+    return installations.other_installation(child, controller.name, context.planner.installation)

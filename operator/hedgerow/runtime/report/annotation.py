@@ -1,0 +1,97 @@
+"""Annotation: a built-in resource says in `hedgerow.dev/status` what a pass found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hedgerow.kube.errors import KubeError
+from hedgerow.objects import annotation
+from hedgerow.plan import status as statuses
+from hedgerow.plan import status_annotation
+from hedgerow.plan.plan import claims_of, plan_own
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow.runtime import refusals
+from hedgerow.runtime.refusals import STATUS, Follow, Request
+from hedgerow.runtime.report.reporter import Reporter
+from hedgerow_schemas.base import Status
+
+if TYPE_CHECKING:
+    from hedgerow.plan.writes import Write
+    from hedgerow.runtime.resource_pass import Outcome, Pass
+    from hedgerow_schemas.base import Object
+
+
+class AnnotationReporter(Reporter):
+    """Writes the annotation together with what is claimed of the resource: both are one apply."""
+
+    writes_resource = True
+
+    def said(self, live: Object) -> Status:
+        """Return what the annotation says."""
+        return status_annotation.said(live)
+
+    def generation(self, live: Object) -> int | None:  # noqa: ARG002 - as the interface has it
+        """Return None: our claims and those who undo them change the generation too."""
+        return None
+
+    async def report(self, this: Pass) -> Outcome | None:
+        """Write Events and the annotation."""
+        observation, state, publisher = this.observation, this.state, this.context.publisher
+        live, problems = observation.live, this.all_problems()
+        rewritten = await publisher.rewritten(observation)
+        composed = observation.desired.status or Status()
+        new_text, report = statuses.told(live, composed, observation.plan, problems, rewritten)
+        # An earlier process may have said more: that stays until all is known.
+        text = new_text if observation.is_informed else None
+        this.context.meter.contest(this.key, (field.manager or "" for field in report.contested))
+        await publisher.resend(observation, state)
+        if text is not None and text != annotation(live, STATUS_ANNOTATION):
+            await publisher.publish_warnings(observation, state, report, problems, rewritten)
+        if (write := self._due(this, text)) is not None:
+            try:
+                await this.writer.write(write)
+            except KubeError as error:
+                _refused(this, write, error)
+                return this.outcome()
+            state.refusals.drop(STATUS)
+            return None
+        await publisher.publish_created(observation, state)
+        await publisher.publish_normal(observation, state)
+        return this.outcome()
+
+    def _due(self, this: Pass, text: str | None) -> Write | None:
+        """Return the write of the annotation, if it is due now.
+
+        The annotation of a resource that cannot be read stays: an apply without what is claimed
+        would give that back.
+        """
+        state, plan_input, controller = this.state, this.observation.plan_input, this.controller
+        if not this.observation.is_readable or not this.is_writable:
+            return None
+        if controller.informs is not None:
+            return None  # it is reported elsewhere
+        claims = claims_of(plan_input, this.observation.desired, controller.claimed)
+        own = plan_own(plan_input, claims, text)
+        for write in own.writes:
+            waits = state.refusals.waiting(STATUS, write.fingerprint, plan_input.now)
+            return (
+                None
+                if waits or state.is_undone_too_often(write.id, write.intent_digest, plan_input.now)
+                else write
+            )
+        state.refusals.drop(STATUS)
+        return None
+
+
+def _refused(this: Pass, write: Write, error: KubeError) -> None:
+    """Delay an annotation that was refused. Raises the error if it ends the pass."""
+    if refusals.rule(Request.APPLY, error).follow in (Follow.PUT_OFF, Follow.END):
+        raise error
+    this.context.backoff.wait(
+        this.state.refusals,
+        STATUS,
+        write.fingerprint,
+        request=Request.APPLY,
+        ref=write.ref,
+        error=error,
+    )

@@ -1,0 +1,32 @@
+"""Reporter: what a pass needs of the way in which a resource says what was found."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hedgerow.runtime.resource_pass import Outcome, Pass
+    from hedgerow_schemas.base import Object, Status
+
+
+class Reporter(ABC):
+    """Reads and writes what a resource says."""
+
+    writes_resource: bool
+    """Whether what it says is written to the resource as to a child: by a plan, with claims."""
+
+    @abstractmethod
+    def said(self, live: Object) -> Status:
+        """Return what a resource says; an empty status if that cannot be read."""
+
+    @abstractmethod
+    def generation(self, live: Object) -> int | None:
+        """Return the generation that only users change; None if others change it too."""
+
+    @abstractmethod
+    async def report(self, this: Pass) -> Outcome | None:
+        """Write Events and what the resource has to say; return the outcome of the pass.
+
+        Return None after a write: the pass looks again. Raises KubeError.
+        """

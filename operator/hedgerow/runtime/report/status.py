@@ -1,0 +1,185 @@
+"""Status: a custom resource says in its status what a pass found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from hedgerow.kube.errors import Forbidden, Invalid, KubeError
+from hedgerow.objects import metadata
+from hedgerow.plan import status as statuses
+from hedgerow.plan.status import Report
+from hedgerow.plan.writes import checksum
+from hedgerow.runtime import refusals
+from hedgerow.runtime.cache.store import version_of
+from hedgerow.runtime.heavy import run_in_thread_if_large
+from hedgerow.runtime.refusals import STATUS, Follow, Refusal, Request
+from hedgerow.runtime.report.reporter import Reporter
+from hedgerow_schemas.base import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hedgerow.plan.conditions import Problem
+    from hedgerow.runtime.observation import Observation
+    from hedgerow.runtime.resource_pass import Outcome, Pass
+    from hedgerow.runtime.state import ResourceState
+    from hedgerow_schemas.base import ContestedField, Object
+
+
+class StatusReporter(Reporter):
+    """Writes the status for exactly the version of the resource that was observed."""
+
+    writes_resource = False
+
+    def said(self, live: Object) -> Status:
+        """Return the live status."""
+        return statuses.said(live)
+
+    def generation(self, live: Object) -> int | None:
+        """Return the generation, which changes with the spec."""
+        return metadata(live).get("generation", 0)
+
+    async def report(self, this: Pass) -> Outcome | None:
+        """Write Events and the status, unless the live status is up to date.
+
+        After a write the answer may contain changes of others, and the watch will not report them
+        any more once the answer is in the cache. Only if nothing can follow from the answer, it is
+        the end of the pass.
+        """
+        observation, state, publisher = this.observation, this.state, this.context.publisher
+        owner, now, problems = observation.plan_input.owner, this.now, this.all_problems()
+        rewritten = await publisher.rewritten(observation)
+        report = await _judged(this, problems, rewritten)
+        this.context.meter.contest(this.key, (field.manager or "" for field in report.contested))
+        await publisher.resend(observation, state)
+        if report.body is None:
+            # The status is unchanged, so its Events were already sent.
+            return await _stored(this, report.contested)
+        await publisher.publish_warnings(observation, state, report, problems, rewritten)
+        version: str = metadata(observation.live)["resourceVersion"]
+        waits = state.refusals.waiting(STATUS, version, now)
+        if waits or not this.is_writable:
+            return this.outcome()
+        if state.is_undone_too_often(STATUS, report.intent_digest, now):
+            state.refusals.drop(STATUS)
+            return replace(this.outcome(), retry=True)
+        try:
+            with this.context.in_flight.writing(owner, this.key):
+                answer = await this.context.applier.apply_status(
+                    owner, report.body, version, is_large=this.is_heavy
+                )
+        except KubeError as error:
+            return await self._refused(this, version, error)
+        state.refusals.drop(STATUS)
+        state.note(STATUS, report.intent_digest, now)
+        this.context.answers.absorb(owner, answer)
+        await publisher.publish_normal(observation, state)
+        ends = not problems and _ends_with(observation, report, answer)
+        return await _ended(this, answer, rewritten) if ends else None
+
+    async def _refused(self, this: Pass, version: str, error: KubeError) -> Outcome | None:
+        """Delay a status that was refused. Raises the error if it ends the pass."""
+        state = this.state
+        if isinstance(error, Invalid) and error.too_large and not state.status_too_large:
+            state.status_too_large = True  # still report the number of contested fields
+            return None
+        refusal = _delayed(this, version, error)
+        # A conflict is reported in the status itself, once it has been seen; others pass.
+        if refusal.attempts > 1 and isinstance(error, Forbidden | Invalid):
+            await this.context.publisher.publish_status_refused(this.observation, state, error)
+        return this.outcome()
+
+
+async def _judged(this: Pass, problems: list[Problem], rewritten: str) -> Report:
+    """Return the status to apply; one that is known to be settled is not judged again."""
+    observation, state, known = this.observation, this.state, ""
+    plan = observation.plan
+    if not (this.is_heavy or plan.contested):
+        known = _digest(observation, observation.change, problems, rewritten, state)
+        if known == state.settled_status:
+            return Report(None, ())
+    report = await run_in_thread_if_large(
+        this.is_heavy,
+        statuses.report,
+        observation.plan_input,
+        observation.live,
+        observation.desired.status or Status(),
+        plan.contested,
+        problems,
+        rewritten=rewritten,
+        unmatched=plan.unmatched,
+        ignored=plan.ignored,
+        shortened=state.status_too_large,
+    )
+    is_settled = report.body is None and not report.contested
+    state.settled_status = known if is_settled else ""
+    return report
+
+
+def _delayed(this: Pass, version: str, error: KubeError) -> Refusal:
+    if refusals.rule(Request.STATUS, error).follow in (Follow.PUT_OFF, Follow.END):
+        raise error
+    owner = this.observation.plan_input.owner
+    return this.context.backoff.wait(
+        this.state.refusals, STATUS, version, request=Request.STATUS, ref=owner, error=error
+    )
+
+
+async def _ended(this: Pass, answer: Object, rewritten: str) -> Outcome | None:
+    """Return the outcome of a pass that has stored its status; None if it must look again.
+
+    A change that was held back was our own status if nothing has come after it: while a status is
+    written, no other change of the resource's content is held back.
+    """
+    if this.is_heavy:
+        return None  # with its status, it may be too large to be cached
+    key, cache, state = this.key, this.context.cache, this.state
+    cached = cache.resource(key)
+    if cached is not None and version_of(cached) == version_of(answer):
+        this.context.in_flight.take(key)
+        change = cache.resource_store(key[0]).change(key)
+        state.settled_status = _digest(this.observation, change, [], rewritten, state)
+    return await _stored(this, ())
+
+
+async def _stored(this: Pass, contested: Iterable[ContestedField]) -> Outcome:
+    """Return the outcome of a pass whose status is stored."""
+    state, owner = this.state, this.observation.plan_input.owner
+    await this.context.publisher.publish_created(this.observation, state)
+    state.refusals.drop(STATUS)
+    if not any(field.object == str(owner) for field in contested):
+        # If the status is contested, only this remembers them.
+        state.created_once.clear()
+    return this.outcome()
+
+
+def _digest(
+    observation: Observation,
+    change: int,
+    problems: list[Problem],
+    rewritten: str,
+    state: ResourceState,
+) -> str:
+    """Return a digest of what the status of a resource is made from, as of this `change` of it."""
+    plan = observation.plan
+    found = (problems, rewritten, plan.unmatched, plan.ignored, state.status_too_large)
+    return checksum(change, observation.desired.status, found)
+
+
+def _ends_with(observation: Observation, report: Report, answer: Object) -> bool:
+    """Return whether another look would find nothing new after this answer to a status.
+
+    Nobody else can have changed the resource, for the status was for exactly its version. It is
+    stored as it was sent, nothing is contested, which the next look may settle, and compose said
+    that nothing waits for the status. When it asked for another pass, that look says how soon.
+    """
+    stored: Object = answer.get("status") or {}
+    written: Object = (report.body or {}).get("status") or {}
+    return (
+        observation.desired.final
+        and observation.desired.requeue_after is None
+        and not (report.contested or observation.plan_input.reported)
+        and all(stored.get(name) == value for name, value in written.items())
+    )

@@ -1,0 +1,263 @@
+"""Pass: one pass over a resource: observe, plan, carry out, report.
+
+A pass makes the writes that do not wait for each other at the same time, stores the responses in
+the cache, and plans again, until nothing is left to do. So every decision takes the last writes
+into account, and a crash between two writes loses no knowledge.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from hedgerow.plan.declaration import NotPureError, compose_failed, difference, not_pure
+from hedgerow.plan.field_patterns import TooManyComparisonsError
+from hedgerow.plan.plan import WAITING
+from hedgerow.plan.writes import Deletion, Write, wave
+from hedgerow.runtime.heavy import run_in_thread_if_large
+from hedgerow.runtime.reads import Reads
+from hedgerow.runtime.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from hedgerow.contract import Controller, Key
+    from hedgerow.plan.conditions import Problem
+    from hedgerow.plan.writes import ChildId
+    from hedgerow.runtime.context import PassContext
+    from hedgerow.runtime.observation import Observation
+    from hedgerow.runtime.state import ResourceState
+    from hedgerow_schemas.base import Resource
+
+AT_ONCE = 8
+"""The most writes of one pass at a time."""
+LOOKS = 16
+"""The looks of one pass after which compose is called twice with the same, and must return it."""
+AT_ONCE_AGAIN = timedelta(milliseconds=10)
+"""A resource that asks to be called again sooner than that asks to be called at once."""
+MOST_AT_ONCE = 64
+"""The most passes in a row that ask for that."""
+
+
+class Outcome(Struct, frozen=True):
+    """How a pass ended: whether to retry it with backoff, and when the next one is due anyway.
+
+    `refused`: a request was refused and has a backoff of its own, which `requeue_after` includes.
+    `is_due`: the controller asked for that time. `unfinished`: another pass must follow now.
+    `failure`: what is wrong with compose or what it returned; the resource says so.
+    """
+
+    retry: bool = False
+    requeue_after: timedelta | None = None
+    refused: bool = False
+    is_due: bool = False
+    unfinished: bool = False
+    failure: Exception | None = None
+
+
+class Pass:
+    """One pass over the resource with this key, and all that is known only while it runs."""
+
+    observation: Observation
+    """The last look: what the caches held, what compose declared, and the plan; see `observe`."""
+
+    def __init__(self, context: PassContext, key: Key, state: ResourceState) -> None:
+        self.context = context
+        self.key = key
+        self.state = state
+        self.began: datetime = context.clock.now()
+        self.problems: dict[ChildId, Problem] = {}
+        """What is wrong with the writes and deletions that failed; they are not tried again."""
+        self.has_written = False
+        self.reads = Reads(context, key, state)
+        self.writer = Writer(self)
+        self._looks = 0
+
+    async def run(self) -> Outcome | None:
+        """Make the pass; return None if nothing may be written for the resource.
+
+        Raises KubeError if the server cannot be reached or asks us to wait, or if the namespace is
+        being deleted or is gone.
+        """
+        try:
+            await self.reads.begin()
+            while await self.observe():
+                steps = self.plan()
+                outcome = await (self.carry_out(steps) if steps else self.report())
+                if outcome is not None:
+                    return outcome
+        finally:
+            self.context.cache.returned(self.key)
+        return None
+
+    async def observe(self) -> bool:
+        """Take in what is cached now; return False if nothing may be written for the resource.
+
+        That includes the changes that were held back. If there is no such resource, as it is gone
+        or was made anew, only another pass can take them in.
+        """
+        found = await self._look()
+        while found is not None and await self.reads.kept(found):
+            found = await self._look()
+        if found is None:
+            return False
+        self.observation = await self._proved(found)
+        return True
+
+    def plan(self) -> tuple[Write | Deletion, ...]:
+        """Return the next writes or deletions, which have not failed in this pass and do not wait.
+
+        Children that were pruned before are skipped: they are being deleted already.
+        """
+        state = self.state
+        due = [
+            step
+            for step in self.observation.plan.requests
+            if not (isinstance(step, Deletion) and state.pruned.get(step.id) == step.ref.uid)
+            if step.id not in self.problems
+            if not state.refusals.waiting(step.id, step.fingerprint, self.now)
+        ]
+        found = wave(due)
+        if not found or not self.has_written:
+            for extension in self.context.extensions:
+                extension.looked(self)
+        # The first child decides which of two installations has the resource with all children.
+        alone = _creates(found) and self.context.planner.is_new(self.observation.live, state)
+        # Each large object takes several times its size in memory while it is written.
+        return found[: 1 if alone or self.is_heavy else AT_ONCE]
+
+    async def carry_out(self, steps: Sequence[Write | Deletion]) -> Outcome | None:
+        """Make writes or deletions; return the outcome if what is left is for a later pass."""
+        await self.writer.make(steps)
+        if not self._gives_way(steps):
+            return None
+        asked = self.observation.desired.requeue_after
+        return Outcome(unfinished=True, requeue_after=asked, is_due=asked is not None)
+
+    async def report(self) -> Outcome | None:
+        """Have the resource say what was found; return None after a write that may have news."""
+        outcome = await self.context.reporter.report(self)
+        return None if outcome is None else replace(outcome, failure=self.observation.failure)
+
+    @property
+    def controller(self) -> Controller[Resource]:
+        """The controller of the resource."""
+        return self.context.controller
+
+    @property
+    def now(self) -> datetime:
+        """The time of the last look."""
+        return self.observation.plan_input.now
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether a pass over the resource takes long; see `Cache.is_heavy`."""
+        return self.context.cache.is_heavy(self.key)
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether anything may be written for the resource; see `ResourcePlanner.writable`."""
+        return self.context.planner.writable(self.key, self.state) is not None
+
+    def request_problems(self) -> dict[ChildId, Problem]:
+        """Return the problems of the plan's writes and deletions, in their order."""
+        known = self.state.refusals
+        found = {
+            step.id: self.problems.get(step.id) or known.problem(step.id)
+            for step in self.observation.plan.requests
+        }
+        return {target: problem for target, problem in found.items() if problem}
+
+    def all_problems(self) -> list[Problem]:
+        """Return the problems of the writes and deletions, then those of the plan, each once."""
+        of_requests = self.request_problems().values()
+        return list(dict.fromkeys((*of_requests, *self.observation.plan.problems)))
+
+    def outcome(self) -> Outcome:
+        """Return how the pass ended, and when the next one is due at the latest."""
+        state, planner, now = self.state, self.context.planner, self.context.clock.now()
+        observation, known = self.observation, state.refusals
+        # No watch here reports the deletion of another owner's object that has a child's name.
+        waits = any(problem.reason == WAITING for problem in observation.plan.problems)
+        to_read_again = waits or planner.to_read_again(state, self.key)
+        recheck = state.recheck_in(now) if to_read_again else None
+        asked = observation.desired.requeue_after
+        if asked is not None:  # it is asked from when the pass began
+            asked = max(asked - (now - self.began), timedelta())
+        found = soonest(asked, recheck, known.due_in(now), self.controller.blind)
+        return Outcome(
+            retry=any(target not in known for target in self.request_problems()),
+            requeue_after=found,
+            refused=bool(known),
+            is_due=observation.is_readable and asked is not None and found == asked,
+        )
+
+    async def _look(self) -> Observation | None:
+        was_held_back = self.context.in_flight.take(self.key)
+        failed = frozenset(self.problems)
+        found = await self.context.planner.observe(self.key, self.state, failed, self.began)
+        if found is None and was_held_back:
+            self.context.in_flight.put_back(self.key)
+        return found
+
+    async def _proved(self, observation: Observation) -> Observation:
+        """Return a look, as failed if compose declares something else for the same objects.
+
+        That is tried at every `LOOKS`th look of a pass, and at each one while it was so before.
+        """
+        if not observation.is_readable:
+            return observation
+        self._looks += 1
+        state, asked = self.state, observation.desired.requeue_after
+        if self._looks == 1:
+            at_once = asked is not None and asked <= AT_ONCE_AGAIN
+            state.at_once = state.at_once + 1 if at_once else 0
+        if state.at_once > MOST_AT_ONCE:
+            why = "compose asks to be called again at once, each time: see requeue_after"
+            return _not_pure(observation, why)
+        if self._looks % LOOKS and not state.is_impure:
+            return observation
+        try:
+            again = await run_in_thread_if_large(self.is_heavy, observation.compose)
+        except TooManyComparisonsError:
+            return observation  # the plan has nearly taken all, which is no fault of compose
+        except Exception as error:  # noqa: BLE001 - whatever the author's function raises
+            state.is_impure = True
+            return observation.failed(compose_failed(error), error)
+        path = difference(observation.desired, again)
+        state.is_impure = bool(path)
+        why = f"compose returns another {path} for the same input: for the time, use observed.now"
+        return _not_pure(observation, why) if path else observation
+
+    def _gives_way(self, steps: Sequence[Write | Deletion]) -> bool:
+        """Return whether what is left to do waits, since something else must not be late.
+
+        It does not if the pass could not do everything, or has a child yet to create once, such as
+        a Job.
+        """
+        made = {step.id for step in steps}
+        starts = (
+            step.id not in made
+            for step in self.observation.plan.requests
+            if isinstance(step, Write) and step.create and step.once
+        )
+        may_wait = self.has_written and not self.problems and not any(starts)
+        return may_wait and self.context.is_due_after(self.key)
+
+
+def soonest(*waits: timedelta | None) -> timedelta | None:
+    """Return the shortest of these waits; None if there is none."""
+    return min((wait for wait in waits if wait is not None), default=None)
+
+
+def _not_pure(observation: Observation, why: str) -> Observation:
+    error = NotPureError(why)
+    return observation.failed(not_pure(error), error)
+
+
+def _creates(steps: Iterable[Write | Deletion]) -> bool:
+    return any(isinstance(step, Write) and step.create for step in steps)

@@ -1,0 +1,173 @@
+"""Writer: makes the writes and deletions of one pass, and does what follows from a refusal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+import structlog
+
+from hedgerow.kube.errors import Forbidden, KubeError
+from hedgerow.plan.conditions import Problem
+from hedgerow.plan.input import ChildHistory, SettledChild
+from hedgerow.plan.writes import ChildId, Deletion, Write
+from hedgerow.runtime import refusals
+from hedgerow.runtime.cache.store import version_of
+from hedgerow.runtime.refusals import Follow, Request
+from hedgerow.runtime.state import MOST_REPEATS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hedgerow.runtime.resource_pass import Pass
+    from hedgerow_schemas.base import Object
+
+log = structlog.get_logger(__name__)
+
+
+class Writer:
+    """Makes the writes and deletions of one pass."""
+
+    def __init__(self, this: Pass) -> None:
+        self._pass = this
+        self._context, self._state = this.context, this.state
+
+    async def make(self, steps: Sequence[Write | Deletion]) -> None:
+        """Make writes or deletions at the same time; if any of them ends the pass, after all.
+
+        The passes of a controller together make at most `WAVES` of them besides one each: a request
+        would wait for its turn on its own time. Raises the error that matters most.
+        """
+        if len(steps) == 1:
+            await self._make(steps[0])
+            return
+        errors: dict[ChildId, Exception] = {}
+
+        async def make(step: Write | Deletion) -> None:
+            try:
+                async with self._context.at_once:
+                    await self._make(step)
+            except Exception as error:  # noqa: BLE001 - no other write must be cancelled half-way
+                errors[step.id] = error
+
+        async with anyio.create_task_group() as tasks:
+            for step in steps[1:]:
+                tasks.start_soon(make, step)
+            await make(steps[0])  # a task fewer
+        if errors:
+            raise max(errors.values(), key=_urgency)
+
+    async def _make(self, step: Write | Deletion) -> None:
+        """Make one write or deletion, and record its problem, if any."""
+        if self._state.is_undone_too_often(step.id, step.intent_digest, self._pass.now):
+            message = f"{step.ref}: written {MOST_REPEATS} times, and undone each time"
+            self._pass.problems[step.id] = Problem("NotSettling", message, about=step.id)
+            self._state.refusals.drop(step.id)
+            return
+        try:
+            if isinstance(step, Write):
+                await self.write(step)
+            else:
+                await self._delete(step)
+        except KubeError as error:
+            await self._refused(step, error)
+
+    async def write(self, write: Write) -> None:
+        """Make one write and cache the response. Raises KubeError."""
+        this, context, state = self._pass, self._context, self._state
+        reads = state.read_before_create or write.absent or context.planner.is_behind
+        # A create that is refused carries the whole child; to read its name does not.
+        if write.create and reads and this.reads.may_read(write.id):
+            found = await this.reads.child(write.ref)
+            if found is not None:
+                return
+        if write.absent:
+            state.history[write.id] = ChildHistory(missing=True)
+            return
+        plan_input = this.observation.plan_input
+        with context.in_flight.writing(write.ref, this.key):
+            applied = await context.applier.apply(
+                write, plan_input.live.get(write.id), is_heavy=this.is_heavy
+            )
+        this.has_written = True
+        context.answers.absorb(write.ref, applied.obj)
+        # With yielded fields the next look decides: we may hold one together with its other holder.
+        may_settle = applied.settled and not plan_input.field_policy.yields
+        settled = self._settled(write, applied.obj) if may_settle else None
+        state.accept(
+            write,
+            plan_input.now,
+            applied.mark,
+            settled=settled,
+            field_policy=plan_input.field_policy,
+        )
+        state.note(write.id, write.intent_digest, plan_input.now)
+        if applied.action == "created":
+            if write.once:
+                context.meter.created(applied.obj, context.clock.now())
+            else:
+                state.note_created(write.ref)
+        if applied.action != "unchanged" or context.controller.blind is None:
+            log.info("claimed" if write.claims else applied.action, child=str(write.ref))
+        await context.publisher.publish_write(this.observation, write, state)
+
+    def _settled(self, write: Write, answer: Object) -> SettledChild | None:
+        """Return what to remember of a child that a write settled, if it is cached like that."""
+        store, key = self._context.answers.store(write.ref), (write.ref.namespace, write.ref.name)
+        cached = store.get(key)
+        if cached is None or version_of(cached) != version_of(answer):
+            return None
+        return SettledChild(write.intent_digest, store.content_version(key))
+
+    async def _delete(self, deletion: Deletion) -> None:
+        await self._context.applier.delete(deletion)
+        self._state.refusals.drop(deletion.id)
+        self._state.pruned[deletion.id] = deletion.ref.uid
+        self._state.note(deletion.id, deletion.intent_digest, self._context.clock.now())
+        log.info("deleted", child=str(deletion.ref))
+
+    async def _refused(self, step: Write | Deletion, error: KubeError) -> None:
+        """Do what the table says about a refusal. Raises the error if it ends the pass."""
+        request = _request(step)
+        rule = refusals.rule(request, error)
+        if rule.follow is Follow.LOOK and self._pass.reads.may_read(step.id):
+            try:
+                if await self._has_changed(step):
+                    return
+            except Forbidden as unread:
+                error, rule = unread, refusals.rule(request, unread)
+        if rule.follow in (Follow.PUT_OFF, Follow.END):
+            if isinstance(step, Write) and step.create:
+                self._state.maybe_created[step.id] = step.ref
+            raise error
+        message = f"{step.ref}: {error.message}"
+        problem = Problem(rule.reason, message, stalled=rule.stalled, about=step.id)
+        self._pass.problems[step.id] = problem
+        self._context.backoff.wait(
+            self._state.refusals,
+            step.id,
+            step.fingerprint,
+            request=request,
+            ref=step.ref,
+            error=error,
+            problem=problem,
+        )
+
+    async def _has_changed(self, step: Write | Deletion) -> bool:
+        """Read a child, and return whether it differs from the one that was planned with."""
+        before = self._pass.observation.plan_input.live.get(step.id)
+        found = await self._pass.reads.child(step.ref)
+        if found is None or before is None:
+            return found is not before
+        return version_of(found) != version_of(before)
+
+
+def _urgency(error: Exception) -> tuple[bool, float]:
+    """Return how much an error matters: a defect first, then who asks us to wait longest."""
+    return not isinstance(error, KubeError), getattr(error, "after", 0.0)
+
+
+def _request(step: Write | Deletion) -> Request:
+    if isinstance(step, Deletion):
+        return Request.DELETE
+    return Request.CREATE if step.create else Request.APPLY
