@@ -120,7 +120,8 @@ def outside(process, monkeypatch) -> Process:
 
 def working(waits: str = "", refused: str = "") -> Any:
     """Return a runner that waits for something, or for nothing any more."""
-    return [SimpleNamespace(waiting=lambda: waits, refused=lambda: refused)]
+    watches = SimpleNamespace(waiting=lambda: waits, refused=lambda: refused)
+    return [SimpleNamespace(watches=watches)]
 
 
 @dataclass(frozen=True)

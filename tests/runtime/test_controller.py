@@ -252,7 +252,7 @@ class TestTaking:
         shop = Shop()
         source = next(iter(shop.runner._cache))
 
-        assert shop.runner._take(source, Bookmark("7")) == ()
+        assert shop.runner.watches.take(source, Bookmark("7")) == ()
         assert source.store.version == 7
 
     def test_what_is_no_news_leads_to_no_pass(self):
@@ -261,8 +261,8 @@ class TestTaking:
         meta = {"name": "demo", "namespace": "default", "resourceVersion": "5"}
         event = Changed("ADDED", {"metadata": meta}, "5")
 
-        assert [len(changes) for changes in shop.runner._take(source, event)] == [1]
-        assert shop.runner._take(source, event) == ()
+        assert [len(changes) for changes in shop.runner.watches.take(source, event)] == [1]
+        assert shop.runner.watches.take(source, event) == ()
 
 
 class TestRewinding:
@@ -279,9 +279,9 @@ class TestRewinding:
             older = {**live, "metadata": {**live["metadata"], "resourceVersion": "1"}}
             event = Snapshot((older,), "2", rewound=True)
 
-            assert [(live, older)] in list(shop.runner._take(source, event))
-            shop.runner._rewind(source)
-            shop.runner._rewind(source)
+            assert [(live, older)] in list(shop.runner.watches.take(source, event))
+            shop.runner.watches.rewind(source)
+            shop.runner.watches.rewind(source)
 
             assert len(shop.runner.queue) == 1
             assert state.pruned == {}
@@ -364,6 +364,6 @@ class TestPods:
             source = shop.runner._cache.related[0]
             labels = {"app.kubernetes.io/name": "demo"}
             meta = {"name": "p", "namespace": "default", "resourceVersion": "1", "labels": labels}
-            shop.runner._enqueue(source, [(None, {"metadata": meta})])
+            shop.runner.watches.enqueue(source, [(None, {"metadata": meta})])
 
             assert seen == [("default", "demo")]

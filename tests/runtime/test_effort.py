@@ -253,9 +253,9 @@ class TestLooks:
 
         for source, feed in world.feeds:
             restored = replace(feed.relist(), rewound=True)
-            for changes in world.runner._take(source, restored):
-                world.runner._enqueue(source, changes)
-            world.runner._rewind(source)
+            for changes in world.runner.watches.take(source, restored):
+                world.runner.watches.enqueue(source, changes)
+            world.runner.watches.rewind(source)
         await world.work()
 
         assert world.status()["observedGeneration"] == 2

@@ -184,17 +184,20 @@ class TestTrouble:
         shop.world.apply()
         async with shop.open():
             await quiet()
-            assert shop.runner.refused() == ""
+            assert shop.runner.watches.refused() == ""
             for kind in ("BlueGreen", "Deployment", "Service", "Pod"):
                 shop.cluster.broken[kind] = errors.Unauthenticated("who are you?", code=401)
             shop.cluster.tell()
             await anyio.sleep(600)
-            assert shop.runner.refused() == "bluegreen: all its watches are refused: who are you?"
+            assert (
+                shop.runner.watches.refused()
+                == "bluegreen: all its watches are refused: who are you?"
+            )
 
             del shop.cluster.broken["BlueGreen"]
             shop.edit(shop.world.apply, routeTo="Green")
             await anyio.sleep(600)
-            assert shop.runner.refused() == ""
+            assert shop.runner.watches.refused() == ""
 
     async def test_a_runner_one_of_whose_watches_stays_garbled_says_so(self):
         shop = Shop()
@@ -204,14 +207,14 @@ class TestTrouble:
             shop.cluster.broken["Pod"] = errors.Garbled("the watch sent no event")
             shop.cluster.tell()
             await anyio.sleep(30)
-            assert shop.runner.refused() == ""
+            assert shop.runner.watches.refused() == ""
             await anyio.sleep(600)
             told = "bluegreen: a watch cannot be read: the watch sent no event"
-            assert shop.runner.refused() == told
+            assert shop.runner.watches.refused() == told
 
             shop.cluster.broken["Pod"] = errors.Forbidden("may not", code=403)
             await anyio.sleep(600)
-            assert shop.runner.refused() == ""
+            assert shop.runner.watches.refused() == ""
 
     async def test_objects_that_no_strict_decoder_reads_are_counted(self):
         class Odd(Watched):
@@ -241,7 +244,7 @@ class TestTrouble:
             shop.cluster.tell()
             await anyio.sleep(600)
             assert shop.logged("watch in trouble")
-            assert shop.runner.refused() == ""
+            assert shop.runner.watches.refused() == ""
 
     async def test_what_is_forbidden_is_logged_once_and_not_at_each_retry(self):
         shop = Shop()

@@ -115,9 +115,9 @@ class World:
         self.feeds = [(source, Feed(self.server, source)) for source in planner.cache]
         self.runner = runner
         for number, (source, feed) in enumerate(self.feeds):
-            for changes in runner._take(source, feed.relist()):
-                runner._enqueue(source, changes)
-            runner._unsynced.discard(number)
+            for changes in runner.watches.take(source, feed.relist()):
+                runner.watches.enqueue(source, changes)
+            runner.watches._unsynced.discard(number)
         return runner
 
     # --- the operator -------------------------------------------------------------------------
@@ -136,16 +136,16 @@ class World:
                 if event is None:
                     break
                 told += 1
-                for changes in self.runner._take(source, event):
-                    self.runner._enqueue(source, changes)
+                for changes in self.runner.watches.take(source, event):
+                    self.runner.watches.enqueue(source, changes)
         return told
 
     def lose_and_relist(self, kind: str = "") -> None:
         """Lose all events not told yet; the watches list again."""
         for source, feed in self.feeds:
             if kind in ("", source.api.kind):
-                for changes in self.runner._take(source, feed.relist()):
-                    self.runner._enqueue(source, changes)
+                for changes in self.runner.watches.take(source, feed.relist()):
+                    self.runner.watches.enqueue(source, changes)
 
     async def work(self) -> int:
         """Make a pass over every key that is due; give how many were made."""

@@ -169,10 +169,10 @@ class Services:
         return Access(self._cluster, self._clock)
 
     def _waiting(self) -> str:
-        return "; ".join(filter(None, (runner.waiting() for runner in self._runners)))
+        return "; ".join(filter(None, (runner.watches.waiting() for runner in self._runners)))
 
     def _refused(self) -> str:
-        return "; ".join(filter(None, (runner.refused() for runner in self._runners)))
+        return "; ".join(filter(None, (runner.watches.refused() for runner in self._runners)))
 
     def _standing(self) -> str:
         return "" if self._runners else "standing by"

@@ -1,0 +1,266 @@
+"""Watches: the watches of one controller, which fill its caches and its queue."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import anyio
+import anyio.lowlevel
+import structlog
+
+from hedgerow.kube.errors import (
+    Forbidden,
+    Garbled,
+    Invalid,
+    KubeError,
+    Missing,
+    Unauthenticated,
+)
+from hedgerow.kube.picked import Picked
+from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
+from hedgerow.objects import Salvaged, metadata
+from hedgerow.plan.writes import content
+from hedgerow.runtime.cache.caches import Source, concerned
+from hedgerow.runtime.cache.store import key_of
+from hedgerow.runtime.metrics import watched
+from hedgerow.runtime.workqueue import Lane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from hedgerow.contract import Controller
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow.runtime.cache.caches import Cache
+    from hedgerow.runtime.cache.store import Change
+    from hedgerow.runtime.clock import Clock
+    from hedgerow.runtime.in_flight import InFlight
+    from hedgerow.runtime.metrics import Meter
+    from hedgerow.runtime.workqueue import WorkQueue
+    from hedgerow_schemas.base import Object, Resource
+
+LOGGED_AGAIN = 300.0
+"""Seconds after which the log repeats that a watch still fails."""
+PATIENCE = 60.0
+"""Seconds for which all watches may be refused, or one be garbled, before the process reports not
+ready."""
+
+log = structlog.get_logger(__name__)
+
+
+class _Refused(NamedTuple):
+    """Why a watch is refused or garbled, and since when, on the monotonic clock."""
+
+    why: str
+    since: float
+    garbled: bool
+
+
+class Watches:
+    """The watches of one controller.
+
+    `on_rewound` is called when the API server's store was restored from a backup.
+    """
+
+    def __init__(
+        self,
+        controller: Controller[Resource],
+        cluster: Cluster,
+        cache: Cache,
+        queue: WorkQueue,
+        *,
+        in_flight: InFlight,
+        meter: Meter,
+        clock: Clock,
+        on_rewound: Callable[[], object],
+    ) -> None:
+        self._controller = controller
+        self._cluster = cluster
+        self._cache = cache
+        self._queue = queue
+        self._in_flight = in_flight
+        self._meter = meter
+        self._clock = clock
+        self._on_rewound = on_rewound
+        self._unsynced = set(range(len(tuple(cache))))
+        self.ready = anyio.Event()
+        """Set once all caches are filled; or by whoever does not wait for them any more."""
+        self._logged: dict[int, str] = {}
+        self._logged_at: dict[int, float] = {}
+        self._refused: dict[int, _Refused] = {}
+
+    @property
+    def are_synced(self) -> bool:
+        """Whether all caches are filled."""
+        return not self._unsynced
+
+    def waiting(self) -> str:
+        """Return the caches that are not filled yet, in one line; empty once all have been."""
+        sources = tuple(self._cache)
+        names = (_place(sources[number]) for number in sorted(self._unsynced))
+        lacking = ", ".join(dict.fromkeys(names))
+        return f"{self._controller.name} waits for {lacking}" if lacking else ""
+
+    def refused(self) -> str:
+        """Return why a watch was garbled, or all were refused, for a while, in one line; or empty.
+
+        A right that is lacking for one kind leaves the others served, and so does not count; nor
+        does a server that does not answer.
+        """
+        long_ago = self._clock.monotonic() - PATIENCE
+        for refused in self._refused.values():
+            if refused.garbled and refused.since <= long_ago:
+                return f"{self._controller.name}: a watch cannot be read: {refused.why}"
+        if not self._refused or len(self._refused) < len(tuple(self._cache)):
+            return ""
+        last = max(self._refused.values(), key=lambda refused: refused.since)
+        if last.since > long_ago:
+            return ""
+        return f"{self._controller.name}: all its watches are refused: {last.why}"
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        async with anyio.create_task_group() as watches:
+            for number, source in enumerate(self._cache):
+                watches.start_soon(self._watch, number, source)
+
+    async def _watch(self, number: int, source: Source) -> None:
+        events = reflect(
+            Picked(self._cluster, source.picks, source.store.has)
+            if source.picks
+            else self._cluster,
+            source.api,
+            source.namespace,
+            labels=source.labels,
+            fields=source.fields,
+            reduce=partial(self._reduced, source),
+            on_problem=partial(self._failed, number, source),
+            on_restart=partial(self._meter.rewatched, source.api),
+            on_listed=partial(self._enqueue_listed, source),
+        )
+        async with aclosing(events):
+            async for event in events:
+                for changes in self.take(source, event):
+                    self.enqueue(source, changes)
+                    await anyio.lowlevel.checkpoint()
+                self._recovered(number, source)
+                if isinstance(event, Snapshot):
+                    self.rewind(source)
+                    self._unsynced.discard(number)
+                    if not self._unsynced:
+                        self.ready.set()
+
+    def _reduced(self, source: Source, obj: Object) -> Object:
+        if isinstance(obj, Salvaged):
+            self._meter.undecodable(source.api)
+        return source.reduce(obj)
+
+    def _enqueue_listed(self, source: Source, obj: Object) -> None:
+        change = source.store.meet(obj)
+        lane = Lane.CHANGED if self._is_behind(source, obj) else Lane.BACKLOG
+        self.enqueue(source, (change,) if change else (), lane)
+
+    def _is_behind(self, source: Source, obj: Object) -> bool:
+        """Return whether a resource's status is about an older spec, which has changed since."""
+        status: Object = obj.get("status") or {}
+        seen = status.get("observedGeneration")
+        return source.kind is self._controller.resource and seen != metadata(obj).get("generation")
+
+    def take(
+        self, source: Source, event: Snapshot | Changed | Bookmark
+    ) -> Iterable[Sequence[Change]]:
+        """Take an event into the cache of a source, and return what has changed by it."""
+        store = source.store
+        match event:
+            case Snapshot(items=items, version=version, told=told, rewound=rewound):
+                return store.replacing(items, version, told, rewound=rewound)
+            case Bookmark(version=version):
+                store.bookmark(version)
+                return ()
+            case Changed(type="DELETED", object=obj):
+                change = store.remove(obj)
+            case _:
+                change = store.put(event.object, event.version if source.picks else "")
+        return ((change,),) if change else ()
+
+    def rewind(self, source: Source) -> None:
+        """After the API server's store was restored from a backup, say so once."""
+        if not source.store.rewound:
+            return
+        source.store.rewound = False
+        log.warning(
+            "versions went back: the store was restored",
+            controller=self._controller.name,
+            watched=source.api.plural,
+            namespace=source.namespace or "*",
+        )
+        self._on_rewound()
+
+    def enqueue(self, source: Source, changes: Iterable[Change], lane: Lane = Lane.CHANGED) -> None:
+        """Queue the resources that changes of a source concern."""
+        if source.relation is not None:  # what is not cached of an object is not read
+            changes = [change for change in changes if not _is_equal(change)]
+        if source.concerns_all:
+            if any(changes):
+                self._queue.add_everyone(lane)
+            return
+        for change in changes:
+            may_hold = source.kind is not self._controller.resource or _is_of_status(change)
+            for obj in filter(None, change):
+                self._enqueue_concerned(source, obj, lane, may_hold=may_hold)
+
+    def _enqueue_concerned(
+        self, source: Source, obj: Object, lane: Lane, *, may_hold: bool
+    ) -> None:
+        for key in concerned(self._controller, source, obj):
+            if may_hold and self._in_flight.holds_back(source.api.kind, key_of(obj), key):
+                continue
+            self._queue.add(key, lane)
+
+    def _failed(self, number: int, source: Source, error: KubeError) -> None:
+        now = self._clock.monotonic()
+        garbled = isinstance(error, Garbled)
+        if not garbled and not isinstance(error, (Forbidden, Invalid, Missing, Unauthenticated)):
+            self._refused.pop(number, None)
+        elif number not in self._refused or self._refused[number].garbled != garbled:
+            self._refused[number] = _Refused(error.message, now, garbled)
+        line = f"{type(error).__name__}: {error}"
+        is_due = now - self._logged_at.get(number, now) >= LOGGED_AGAIN
+        if self._logged.get(number) != line or is_due:
+            self._logged_at[number] = now
+            log.warning(
+                "watch in trouble",
+                controller=self._controller.name,
+                watched=source.api.plural,
+                namespace=source.namespace or "*",
+                error=str(error),
+            )
+        self._logged[number] = line
+
+    def _recovered(self, number: int, source: Source) -> None:
+        self._refused.pop(number, None)
+        if self._logged.pop(number, None):
+            log.info("watch recovered", controller=self._controller.name, watched=source.api.plural)
+            self._queue.revive()
+
+
+def _is_of_status(change: Change) -> bool:
+    """Return whether nothing but an object's status has changed."""
+    old, new = change
+    return old is not None and new is not None and content(old) == content(new)
+
+
+def _is_equal(change: Change) -> bool:
+    """Return whether nothing of what is cached of an object has changed but its version."""
+    old, new = change
+    return old is not None and new is not None and _unversioned(old) == _unversioned(new)
+
+
+def _unversioned(obj: Object) -> Object:
+    meta = {name: value for name, value in metadata(obj).items() if name != "resourceVersion"}
+    return {**obj, "metadata": meta}
+
+
+def _place(source: Source) -> str:
+    return watched(source.api) + (f" in {source.namespace}" if source.namespace else "")
