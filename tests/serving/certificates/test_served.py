@@ -534,5 +534,31 @@ class TestLiveContext:
     async def test_no_old_protocol_is_spoken(self):
         assert LiveContext().context.minimum_version == ssl.TLSVersion.TLSv1_2
 
+    @pytest.mark.parametrize(
+        ("curve", "made"), [("prime256v1", True), ("secp521r1", False), ("ffdhe8192", False)]
+    )
+    def test_no_client_chooses_how_long_a_handshake_takes(self, curve: str, made: bool):
+        """One with ffdhe8192 takes 100 ms of the event loop."""
+        live, client = LiveContext(), ssl.create_default_context()
+        live.load(Served.of(first(RULES, EPOCH).leaf))
+        client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+        client.set_ecdh_curve(curve)
+
+        assert is_greeted(live.context, client) == made
+
     async def test_what_is_served_keeps_its_key_to_itself(self):
         assert "PRIVATE" not in repr(Served.of(first(RULES, EPOCH).leaf))
+
+
+def is_greeted(server: ssl.SSLContext, client: ssl.SSLContext) -> bool:
+    """Return whether a server answers the first message of a client, instead of refusing it."""
+    sent, received = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with pytest.raises(ssl.SSLWantReadError):
+        client.wrap_bio(ssl.MemoryBIO(), sent).do_handshake()
+    try:
+        server.wrap_bio(sent, received, server_side=True).do_handshake()
+    except ssl.SSLWantReadError:
+        return True
+    except ssl.SSLError:
+        return False
+    raise AssertionError("the handshake has more than one message")

@@ -37,6 +37,10 @@ from serving.serving import LOCAL, knock, pair, secured, served
 pytestmark = pytest.mark.anyio
 
 
+LARGE = 50_000_000
+"""Bytes: more than two sockets keep."""
+
+
 class Desk:
     """An app with a request that waits, one that fails and one that tells the size of a body."""
 
@@ -46,6 +50,7 @@ class Desk:
         self.app = Starlette(
             routes=[
                 Route("/", lambda _: PlainTextResponse("here")),
+                Route("/large", lambda _: PlainTextResponse(bytes(LARGE))),
                 Route("/wait", self._wait),
                 Route("/fail", self._fail),
                 Route("/endless", self._endless),
@@ -219,6 +224,16 @@ class TestBounds:
             await stream.send(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 
             assert b"200 OK" in await told(stream)
+
+    async def test_a_client_that_does_not_read_is_not_kept_alive(self, monkeypatch) -> None:
+        """Nor for what TLS answers, beside all requests, to one that asks for new keys."""
+        look = _look(monkeypatch)
+        async with served(Desk().app) as url, await knock(url) as stream:
+            await stream.send(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+            begun = await stream.receive()
+            look(2)
+            with anyio.fail_after(10):
+                assert len(begun + await told(stream)) < LARGE
 
     @pytest.mark.parametrize(
         "asked",

@@ -69,6 +69,8 @@ class LiveContext:
 def _context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Every client has this curve. With ffdhe8192, which is on by default, a handshake takes 0.1 s.
+    context.set_ecdh_curve("prime256v1")
     return context
 
 
