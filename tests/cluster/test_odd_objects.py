@@ -396,3 +396,19 @@ def test_commands_read_odd_objects(cluster: Sandbox, api: Api, command: tuple[st
     )
     assert done.returncode in (0, 2), done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_no_command_writes_what_it_cannot_read(cluster: Sandbox, api: Api) -> None:
+    target = manifest("v1", "ConfigMap", "written", TENANT)
+    Odd(api).create(target, ODD["deep"])
+    before = api.get(target).must()["metadata"]["resourceVersion"]
+    words = ("adopt", "configmap/written", "--from", "odd", "--to", "me", "-n", TENANT)
+    done = subprocess.run(
+        [sys.executable, "-m", "hedgerow", *words, "--kubeconfig", str(cluster.kubeconfig)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "cannot be read: its JSON has bytes that are no UTF-8" in done.stderr
+    assert api.get(target).must()["metadata"]["resourceVersion"] == before

@@ -11,8 +11,10 @@ from hedgerow.cli.exits import Exit
 from hedgerow.cli.program import installation, program_name, registry, say
 from hedgerow.fields import managed
 from hedgerow.kube.discovery import find, spelled
-from hedgerow.objects import controller_of, metadata
+from hedgerow.objects import Salvaged, controller_of, metadata
 from hedgerow.plan.installations import installation_of
+from hedgerow.plan.oversized import WHY_UNREADABLE
+from hedgerow.plan.transfers import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,6 +118,17 @@ async def read(cluster: Cluster, place: Place) -> Object:
         where = f" in namespace {place.namespace}; name another with -n" if place.namespace else ""
         say(f"{place} does not exist{where}")
         raise typer.Exit(Exit.FAILED)
+    return live
+
+
+async def read_exactly(cluster: Cluster, place: Place) -> Object:
+    """Return the object, for a write that is based on it; exit with a message if there is none.
+
+    Raises Refusal if parts of it are not as the server has them.
+    """
+    live = await read(cluster, place)
+    if isinstance(live, Salvaged):
+        raise Refusal(f"{place} {WHY_UNREADABLE}")
     return live
 
 

@@ -101,7 +101,9 @@ def oversize_of(obj: Mapping[str, Any]) -> Oversize | None:
 def problem(ref: ObjectRef, oversize: Oversize) -> Problem:
     """Return the problem to report for an object of which only a part is cached."""
     if oversize.of == "undecodable":
-        return Problem(UNREADABLE, f"{ref} {_ODD}. Until then hedgerow writes nothing for it")
+        return Problem(
+            UNREADABLE, f"{ref} {WHY_UNREADABLE}. Until then hedgerow writes nothing for it"
+        )
     most = readable(oversize.most)
     if oversize.of == "object":
         said = (
@@ -119,7 +121,7 @@ def problem(ref: ObjectRef, oversize: Oversize) -> Problem:
     return Problem(TOO_LARGE, f"{said}. Until then hedgerow writes nothing for it")
 
 
-_ODD: Final = (
+WHY_UNREADABLE: Final = (
     "cannot be read: its JSON has bytes that are no UTF-8, a number of thousands of digits, or more"
     f" than {DEEPEST} levels, most likely in metadata.managedFields. Reset these: kubectl patch"
     """ KIND NAME --type=merge -p '{"metadata":{"managedFields":[{}]}}'"""

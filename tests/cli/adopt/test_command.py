@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cli.gardens import CHILD, IMAGE, OURS, Garden
+from cli.gardens import CHILD, IMAGE, NAME, OURS, Garden
 from hedgerow.cli import main
 from hedgerow.kube import client
 
@@ -50,6 +50,16 @@ class TestFromOneself:
 
         assert code == 1
         assert err.strip().endswith(f"another that holds some: {OURS}")
+
+
+class TestOdd:
+    def test_what_is_not_read_exactly_is_not_written(self, garden, typed):
+        garden.odd = {"Deployment"}
+
+        code, out, err = typed(CHILD, *FROM)
+
+        assert (code, out, garden.writes) == (1, "", [])
+        assert f"Deployment/{NAME} cannot be read: its JSON has bytes that are no UTF-8" in err
 
 
 class TestDone:

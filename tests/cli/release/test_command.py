@@ -76,6 +76,16 @@ class TestOperator:
         assert [sent.manager for sent in garden.writes] == ["hedgerow-cli"]
 
 
+class TestOdd:
+    def test_what_is_not_read_exactly_is_not_written(self, garden, typed):
+        garden.odd = {"Deployment"}
+
+        code, out, err = typed(CHILD, *REPLICAS, "--to", "team")
+
+        assert (code, out, garden.writes) == (1, "", [])
+        assert f"Deployment/{NAME} cannot be read: its JSON has bytes that are no UTF-8" in err
+
+
 class TestMeanwhile:
     def test_a_write_that_meets_a_change_is_made_anew(self, garden, typed):
         garden.interruptions[2] = lambda: garden.also("other", minReadySeconds=3)

@@ -152,6 +152,12 @@ class TestBounds:
 
 
 class TestPhase:
+    def test_of_a_long_one_the_beginning_is_kept(self):
+        """The phase is kept of every object, whatever fits besides."""
+        kept = Memory("key", 0).reduce({"metadata": {"name": "a"}, "status": {"phase": "é" * 9999}})
+
+        assert kept_phase(kept) == "é" * 128
+
     @pytest.mark.parametrize(
         ("status", "phase"),
         [

@@ -189,6 +189,44 @@ class TestAsDone:
         assert code == 0
         assert "Deployment" not in out
 
+    @pytest.mark.parametrize(
+        ("error", "verb"),
+        [
+            *((error, "read") for error in command.ITS_OWN),
+            # An apply that is refused as invalid keeps what it was to give up: see below.
+            *((error, "apply") for error in command.ITS_OWN if error is not errors.Invalid),
+        ],
+    )
+    def test_what_is_wrong_with_one_object_leaves_the_rest(self, garden, typed, error, verb):
+        report(garden, OURS, routeTo="Blue")
+        report(garden, TWO, routeTo="Blue")
+        before = garden.before
+
+        async def fail(sent: Any) -> None:
+            if sent.verb == verb and sent.api.kind == "Deployment":
+                raise error("not this one")
+            await before(sent)
+
+        garden.before = fail
+
+        code, out, _ = typed(*ALL, "--yes")
+
+        assert code == 1
+        assert f"Deployment default/{NAME}: failed: not this one" in out
+        assert "BlueGreen default/demo status: 1 field given up" in out
+
+    def test_what_is_not_read_exactly_is_not_written(self, garden, typed):
+        report(garden, OURS, routeTo="Blue")
+        report(garden, TWO, routeTo="Blue")
+        garden.odd = {"Deployment"}
+
+        code, out, _ = typed(*ALL, "--yes")
+
+        assert code == 1
+        assert f"Deployment default/{NAME}: failed: it cannot be read: its JSON has" in out
+        assert "BlueGreen default/demo status: 1 field given up" in out
+        assert [sent.api.kind for sent in garden.writes] == ["BlueGreen"]
+
     def test_what_is_forbidden_fails_and_the_rest_goes_on(self, garden, typed):
         report(garden, OURS, routeTo="Blue")
         report(garden, TWO, routeTo="Blue")

@@ -24,6 +24,7 @@ from controllers.crons import (
     told,
     wire,
 )
+from hedgerow.contract import Keep
 from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow_schemas.job import Job
 
@@ -282,6 +283,13 @@ class TestManyJobs:
         assert [each["name"] for each in said["active"]] == [
             job_name(minute) for minute in range(1, 21)
         ]
+
+    def test_of_a_status_by_somebody_else_no_more_are_looked_for(self):
+        """Each is read from the API server by itself."""
+        listed = [{"kind": "Job", "name": f"j{number}"} for number in range(1_000)]
+        desired = composed(cronjob(recorded(1, active=listed)), at(1.5))
+
+        assert len([child for child in desired.children if isinstance(child, Keep)]) == 20
 
     @pytest.mark.parametrize("policy", ["Allow", "Forbid", "Replace"])
     @pytest.mark.parametrize("how", ["", "Complete", "by hand"])

@@ -123,7 +123,7 @@ def adopt_command(
     async def carry_out() -> None:
         async with connected(kubeconfig, context) as cluster:
             place = await targets.located(cluster, parts, namespace)
-            live = await targets.read(cluster, place)
+            live = await targets.read_exactly(cluster, place)
             task = _Task(cluster, place, asked, await _target(cluster, live, instance, to))
             with withholding(place.api):
                 plan = await _planned(task, live) if dry_run else await _carried_out(task, live)
@@ -200,7 +200,7 @@ async def _anew(task: _Task, live: Object, act: Callable[[Object, int], Awaitabl
         except Stale:
             timing = Timing()
             await timing.sleep(backoff(number, timing.draw()))
-        live = await targets.read(task.cluster, task.place)
+        live = await targets.read_exactly(task.cluster, task.place)
         if metadata(live)["uid"] != uid:
             raise Refusal(f"{task.place} was deleted and made anew meanwhile; look at it again")
     raise Refusal(f"{task.place} changes all the time; try again")

@@ -237,7 +237,7 @@ def _controllers(names: Iterable[str]) -> tuple[Controller[Resource], ...]:
 async def _planned(
     cluster: Cluster, place: Place, instance: str | None, fields: tuple[str, ...], to: str
 ) -> _Task:
-    live = await targets.read(cluster, place)
+    live = await targets.read_exactly(cluster, place)
     managing = await targets.managing_resource(cluster, live, instance)
     if managing is None or managing.itself:
         raise Refusal(
@@ -360,7 +360,7 @@ async def _let_go(task: _Task, seconds: float) -> Object | None:
 
 
 async def _again(task: _Task) -> Object:
-    live = await targets.read(task.cluster, task.place)
+    live = await targets.read_exactly(task.cluster, task.place)
     if metadata(live)["uid"] != metadata(task.live)["uid"]:
         raise Refusal(f"{task.place} was deleted and made anew meanwhile; look at it again")
     return live

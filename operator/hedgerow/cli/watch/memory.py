@@ -21,6 +21,8 @@ from hedgerow_schemas.base import Object, View
 
 MOST: Final = 64 * 1024 * 1024
 """Bytes of compressed objects. Of objects beyond it, only identity and phase are kept."""
+LONGEST_PHASE: Final = 128
+"""Characters of a phase, which is kept of every object."""
 LONG: Final = 256
 """Characters: a longer text is kept as a digest."""
 _STATE, _PHASE = "state", "phase"
@@ -56,7 +58,7 @@ class Memory:
         if self.weight + len(state) > self.most:
             self.forgotten += 1
             state = b""
-        return {"metadata": identity, _PHASE: intern(phase_of(obj)), _STATE: state}
+        return {"metadata": identity, _PHASE: intern(phase_of(obj)[:LONGEST_PHASE]), _STATE: state}
 
     def settle(self, old: Object | None, new: Object | None) -> None:
         """Count a change of what is stored; None if there is none."""

@@ -20,12 +20,21 @@ from hedgerow.cli.withdraw.plan import (
     nothing,
 )
 from hedgerow.fields.sets import ABSENT, declaring
-from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Missing, Stale
+from hedgerow.kube.errors import (
+    Conflict,
+    Forbidden,
+    Garbled,
+    Invalid,
+    Missing,
+    Stale,
+    Unavailable,
+)
 from hedgerow.kube.retry import Timing, backoff
 from hedgerow.kube.withholding import withholding
-from hedgerow.objects import metadata
+from hedgerow.objects import Salvaged, metadata
 from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.installations import STATUS, named, reporters
+from hedgerow.plan.oversized import WHY_UNREADABLE
 from hedgerow.process.leadership import refuse_while_at_work
 from hedgerow.texts import printable
 
@@ -44,6 +53,9 @@ BATCH: Final = 64
 """The number of objects whose results are reported together, in order."""
 SHOWN: Final = 3
 """The most fields that a line names."""
+
+ITS_OWN = (Conflict, Forbidden, Garbled, Invalid, Unavailable)
+"""What may be wrong with one object while all others are served."""
 
 Fate = Literal["given up", "handed over", "kept", "failed"]
 
@@ -194,7 +206,10 @@ class _Withdrawal:
     async def carry_out(self) -> list[Result]:
         """Give up what is held through each endpoint, while the object exists; return results."""
         results: list[Result] = []
-        live = await self._read()
+        try:
+            live = await self._read()
+        except ITS_OWN as error:
+            return [Result(self._target, "", "failed", 0, why=error.message)]
         for endpoint in endpoints(live or {}, self._manager):
             result = await self._anew(endpoint)
             results += [result] if result else []
@@ -205,14 +220,14 @@ class _Withdrawal:
         timing = Timing()
         why = "it changes all the time; try again"
         for attempt in range(1, ATTEMPTS + 1):
-            live = await self._read()
-            if live is None or endpoint not in endpoints(live, self._manager):
-                return None
             try:
+                live = await self._read()
+                if live is None or endpoint not in endpoints(live, self._manager):
+                    return None
                 return await self._attempt(live, endpoint)
             except Stale:
                 await timing.sleep(backoff(attempt, timing.draw()))
-            except (Conflict, Forbidden, Invalid) as error:
+            except ITS_OWN as error:
                 why = error.message
                 break
         return Result(self._target, endpoint, "failed", 0, why=why)
@@ -295,8 +310,12 @@ class _Withdrawal:
         return endpoint == STATUS and any(one.instance != self._order.instance for one in found)
 
     async def _read(self) -> Object | None:
+        """Return the object, None if there is none; raises Garbled if it is not read exactly."""
         target = self._target
-        return await self._cluster.read(target.api, target.name, target.namespace)
+        live = await self._cluster.read(target.api, target.name, target.namespace)
+        if isinstance(live, Salvaged):
+            raise Garbled(f"it {WHY_UNREADABLE}")
+        return live
 
     async def _apply(
         self, body: Object, endpoint: str, *, manager: str = "", dry_run: bool = False

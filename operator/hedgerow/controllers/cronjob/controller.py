@@ -187,10 +187,11 @@ def ahead(record: Record) -> Iterator[Condition]:
 def missing(cj: CronJob, jobs: Sequence[Job]) -> Iterator[Keep]:
     """Yield the Jobs that the status lists as running and that are not observed.
 
-    They may have lost our label, so that no watch shows them. No start is made beside them.
+    They may have lost our label, so that no watch shows them. No start is made beside them. Each is
+    read by itself, so of a status that somebody else wrote no more count than we list.
     """
     observed = {job.name for job in jobs}
-    for reference in cj.status.active or ():
+    for reference in (cj.status.active or ())[:MOST_LISTED]:
         if reference.name and reference.name not in observed:
             yield Keep(Job, reference.name)
 
