@@ -162,7 +162,7 @@ MUTANTS = (
     ),
     Mutant(
         "what is gone asks for no pass",
-        "hedgerow.runtime.controller",
+        "hedgerow.runtime.watches",
         "for obj in filter(None, change):",
         "for obj in filter(None, change[1:]):",
         "bluegreen-names: refused with 503 at Lease write 6",
