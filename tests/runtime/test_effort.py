@@ -19,11 +19,9 @@ from hedgerow.fields import ownership
 from hedgerow.kube import errors
 from hedgerow.objects import ObjectRef
 from hedgerow.plan.status import Report
-from hedgerow.runtime import applier, observation, resource_pass
 from hedgerow.runtime.cache.caches import Cache
 from hedgerow.runtime.controller import SHARE
 from hedgerow.runtime.observation import ResourcePlanner
-from hedgerow.runtime.report import status
 from hedgerow.runtime.report.status import _ends_with
 from hedgerow.runtime.workqueue import FAIR, Lane
 from hedgerow.testing.memory.cluster import Sent
@@ -160,14 +158,10 @@ class TestLooks:
 
         assert effort.looks > looks + 2
 
+    @pytest.mark.usefixtures("on_the_loop")
     async def test_and_one_after_the_status_of_a_heavy_resource(self, effort, monkeypatch):
-        async def here(_is_heavy: bool, work: Callable[..., Any], *given: Any, **named: Any) -> Any:
-            return work(*given, **named)  # on the virtual loop there are no threads
-
         world, looks = await settled(), effort.looks
         monkeypatch.setattr(Cache, "is_heavy", lambda *_: True)
-        for module in (applier, observation, resource_pass, status):
-            monkeypatch.setattr(module, "run_in_thread_if_large", here)
         world.apply(routeTo="Green")
         world.deliver()
         await world.runner._pass(DEMO)

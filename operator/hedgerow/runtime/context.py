@@ -1,4 +1,4 @@
-"""Context: what the passes of one controller share."""
+"""Context: what the passes of one controller share, and the points at which they do more."""
 
 from __future__ import annotations
 
@@ -17,13 +17,29 @@ if TYPE_CHECKING:
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.events.publisher import EventPublisher
-    from hedgerow.runtime.extension import Extension
     from hedgerow.runtime.in_flight import InFlight
     from hedgerow.runtime.metrics import Meter
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow.runtime.refusals import Backoff
     from hedgerow.runtime.report.reporter import Reporter
+    from hedgerow.runtime.resource_pass import Pass
     from hedgerow_schemas.base import Resource
+
+
+class Extension:
+    """The points of a pass at which a controller may need more than children and a status.
+
+    By default nothing is done there. A controller that needs no more has no extension.
+    """
+
+    def looked(self, this: Pass) -> None:
+        """Take in what a pass has observed and planned: before its first write, and at its end."""
+
+    def left(self, key: Key) -> None:
+        """Take in that nothing is written for a resource any more: it is gone, or not ours."""
+
+    def ended(self, key: Key) -> None:
+        """Take in that a pass has done all that it could."""
 
 
 class PassContext(Struct, frozen=True, kw_only=True):
@@ -36,7 +52,6 @@ class PassContext(Struct, frozen=True, kw_only=True):
     planner: ResourcePlanner
     applier: Applier
     publisher: EventPublisher
-    reporter: Reporter
     meter: Meter
     backoff: Backoff
     answers: Answers
@@ -54,6 +69,11 @@ class PassContext(Struct, frozen=True, kw_only=True):
     def cache(self) -> Cache:
         """The controller's caches."""
         return self.planner.cache
+
+    @property
+    def reporter(self) -> Reporter:
+        """How the resources say what passes find."""
+        return self.planner.reporter
 
     @property
     def clock(self) -> Clock:

@@ -11,9 +11,7 @@ import anyio
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from hedgerow.kube.errors import (
-    KubeError,
-)
+from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata
 from hedgerow.plan.installations import PROBE
 from hedgerow.plan.oversized import oversize_of
@@ -46,6 +44,7 @@ WALL_CHECK = 10.0
 """Seconds between two checks of the wall clock."""
 NEWS = 0.5
 """Seconds in which reports gather before a pass of the resource that they are for."""
+
 log = structlog.get_logger(__name__)
 
 

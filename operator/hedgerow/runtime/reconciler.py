@@ -59,7 +59,6 @@ class Reconciler:
             planner=planner,
             applier=applier,
             publisher=publisher,
-            reporter=planner.reporter,
             meter=meter,
             backoff=Backoff(planner.clock, meter),
             answers=Answers(planner),

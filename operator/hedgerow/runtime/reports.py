@@ -13,7 +13,7 @@ from hedgerow.contract import Absent, Apply, Controller, Create, Informs, Key, R
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.objects import is_terminating
 from hedgerow.plan.conflict_reports import holder
-from hedgerow.runtime.extension import Extension
+from hedgerow.runtime.context import Extension
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -227,24 +227,6 @@ class TestAsDone:
         assert "BlueGreen default/demo status: 1 field given up" in out
         assert [sent.api.kind for sent in garden.writes] == ["BlueGreen"]
 
-    def test_what_is_forbidden_fails_and_the_rest_goes_on(self, garden, typed):
-        report(garden, OURS, routeTo="Blue")
-        report(garden, TWO, routeTo="Blue")
-        before = garden.before
-
-        async def forbid(sent: Any) -> None:
-            if sent.verb == "apply" and sent.api.kind == "Deployment":
-                raise errors.Forbidden("no right", code=403)
-            await before(sent)
-
-        garden.before = forbid
-
-        code, out, _ = typed(*ALL, "--yes")
-
-        assert code == 1
-        assert f"Deployment default/{NAME}: failed: no right" in out
-        assert "BlueGreen default/demo status: 1 field given up" in out
-
 
 class TestWhatNobodyElseHolds:
     @pytest.fixture(autouse=True)

@@ -117,9 +117,9 @@ class Cache:
     def is_heavy(self, key: Key) -> bool:
         """Return whether a pass takes long, mostly since resource and children take many bytes."""
         budget = self.budget
-        if key in self.slow:
-            return True
-        return budget is not None and budget.of(Family(self.controller, *key)) >= HEAVY
+        return key in self.slow or (
+            budget is not None and budget.of(Family(self.controller, *key)) >= HEAVY
+        )
 
     def returning(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
         """Return the partly cached objects of a resource and its children that may be read again.

@@ -10,8 +10,7 @@ from hedgerow.plan import status as statuses
 from hedgerow.plan import status_annotation
 from hedgerow.plan.plan import claims_of, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from hedgerow.runtime import refusals
-from hedgerow.runtime.refusals import STATUS, Follow, Request
+from hedgerow.runtime.refusals import STATUS, Request
 from hedgerow.runtime.report.reporter import Reporter
 from hedgerow_schemas.base import Status
 
@@ -51,7 +50,7 @@ class AnnotationReporter(Reporter):
             try:
                 await this.writer.write(write)
             except KubeError as error:
-                _refused(this, write, error)
+                self.delay(this, error, Request.APPLY, write.ref, write.fingerprint)
                 return this.outcome()
             state.refusals.drop(STATUS)
             return None
@@ -81,17 +80,3 @@ class AnnotationReporter(Reporter):
             )
         state.refusals.drop(STATUS)
         return None
-
-
-def _refused(this: Pass, write: Write, error: KubeError) -> None:
-    """Delay an annotation that was refused. Raises the error if it ends the pass."""
-    if refusals.rule(Request.APPLY, error).follow in (Follow.PUT_OFF, Follow.END):
-        raise error
-    this.context.backoff.wait(
-        this.state.refusals,
-        STATUS,
-        write.fingerprint,
-        request=Request.APPLY,
-        ref=write.ref,
-        error=error,
-    )

@@ -5,7 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from hedgerow.runtime import refusals
+from hedgerow.runtime.refusals import STATUS, Follow, Refusal, Request
+
 if TYPE_CHECKING:
+    from hedgerow.kube.errors import KubeError
+    from hedgerow.objects import ObjectRef
     from hedgerow.runtime.resource_pass import Outcome, Pass
     from hedgerow_schemas.base import Object, Status
 
@@ -30,3 +35,14 @@ class Reporter(ABC):
 
         Return None after a write: the pass looks again. Raises KubeError.
         """
+
+    @staticmethod
+    def delay(
+        this: Pass, error: KubeError, request: Request, ref: ObjectRef, fingerprint: str
+    ) -> Refusal:
+        """Delay what was refused, and return that. Raises the error if it ends the pass."""
+        if refusals.rule(request, error).follow in (Follow.PUT_OFF, Follow.END):
+            raise error
+        return this.context.backoff.wait(
+            this.state.refusals, STATUS, fingerprint, request=request, ref=ref, error=error
+        )

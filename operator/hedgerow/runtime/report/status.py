@@ -11,10 +11,9 @@ from hedgerow.objects import metadata
 from hedgerow.plan import status as statuses
 from hedgerow.plan.status import Report
 from hedgerow.plan.writes import checksum
-from hedgerow.runtime import refusals
 from hedgerow.runtime.cache.store import version_of
 from hedgerow.runtime.heavy import run_in_thread_if_large
-from hedgerow.runtime.refusals import STATUS, Follow, Refusal, Request
+from hedgerow.runtime.refusals import STATUS, Request
 from hedgerow.runtime.report.reporter import Reporter
 from hedgerow_schemas.base import Status
 
@@ -85,7 +84,8 @@ class StatusReporter(Reporter):
         if isinstance(error, Invalid) and error.too_large and not state.status_too_large:
             state.status_too_large = True  # still report the number of contested fields
             return None
-        refusal = _delayed(this, version, error)
+        owner = this.observation.plan_input.owner
+        refusal = self.delay(this, error, Request.STATUS, owner, version)
         # A conflict is reported in the status itself, once it has been seen; others pass.
         if refusal.attempts > 1 and isinstance(error, Forbidden | Invalid):
             await this.context.publisher.publish_status_refused(this.observation, state, error)
@@ -116,15 +116,6 @@ async def _judged(this: Pass, problems: list[Problem], rewritten: str) -> Report
     is_settled = report.body is None and not report.contested
     state.settled_status = known if is_settled else ""
     return report
-
-
-def _delayed(this: Pass, version: str, error: KubeError) -> Refusal:
-    if refusals.rule(Request.STATUS, error).follow in (Follow.PUT_OFF, Follow.END):
-        raise error
-    owner = this.observation.plan_input.owner
-    return this.context.backoff.wait(
-        this.state.refusals, STATUS, version, request=Request.STATUS, ref=owner, error=error
-    )
 
 
 async def _ended(this: Pass, answer: Object, rewritten: str) -> Outcome | None:
