@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -21,12 +20,10 @@ from hedgerow.fields.paths import parse, show
 from hedgerow.kube.errors import Garbled, from_status
 from hedgerow.kube.wire import seconds
 from hedgerow.manifest import ManifestError, from_yaml
-from hedgerow.objects import ObjectRef, version_number
+from hedgerow.objects import version_number
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
-from hedgerow.runtime.blind import BlindApplier
 from hedgerow.runtime.cache.store import version_of
 from hedgerow_schemas.base import Status, View, instant
-from hedgerow_schemas.builtin import Namespace, Secret
 from hedgerow_schemas.job import Job
 from plan import scenery
 from plan.made import entry, live
@@ -125,26 +122,3 @@ def test_a_field_is_contested_whatever_time_its_holder_has(time):
     (found,) = scenery.planned(scenery.plan_input(there)).contested
 
     assert (found.path, found.manager, found.since) == (".data.a", "kubectl", scenery.NOW)
-
-
-class Answering:
-    """A cluster that answers each apply with an object of some managed fields."""
-
-    def __init__(self, *entries: Object) -> None:
-        self._object = {"metadata": {"name": "app", "managedFields": list(entries)}}
-
-    async def apply(self, *_: Any, **__: Any) -> SimpleNamespace:
-        return SimpleNamespace(created=False, object=self._object)
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("element", [f'k:{{"uid":{DIGITS}}}', "k:{", f"k:{'[' * 5000}"])
-async def test_a_copy_is_nobodys_whatever_its_managed_fields_have(element):
-    tree = {"f:metadata": {"f:ownerReferences": {element: {}}}}
-    held = {"manager": "ours", "operation": "Apply", "apiVersion": "v1", "fieldsV1": tree}
-    owner = ObjectRef(Namespace.api, "", "team-a", "uid")
-    applier = BlindApplier(cast("Any", Answering(held)), "ours", lambda _: owner, "probe")
-
-    found = await applier.read(ObjectRef(Secret.api, "team-a", "app"))
-
-    assert "managedFields" not in found["metadata"]

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from hedgerow.app import serve as run
     from hedgerow.cli import operate as main
     from hedgerow.contract import (
-        Absent,
         Apply,
         Claim,
         Claimable,
@@ -104,7 +103,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "CONFINED", "Absent", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition",
+    "CONFINED", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition",
     "ConfigMap", "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired",
     "Field", "FieldError", "Finalized", "Holder", "HorizontalPodAutoscaler", "Informs", "Job",
     "Keep", "Key", "Lag", "Model", "Namespace", "Notice", "Object", "ObjectMeta", "Observed",
@@ -117,7 +116,7 @@ __all__ = [
 
 _PLACES = {
     "hedgerow.contract": (
-        "Absent", "Apply", "Claim", "Claimable", "Controller", "Create", "Desired", "Finalized",
+        "Apply", "Claim", "Claimable", "Controller", "Create", "Desired", "Finalized",
         "Informs", "Keep", "Key", "Lag", "Notice", "Observed", "Option", "Relation", "Report",
         "Shared", "Watch", "Word",
     ),

@@ -154,21 +154,7 @@ class Finalized:
     finalizer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """Have no such child. A child that is not returned at all is deleted just so.
-
-    It is different only for a controller that is `blind`: it cannot find a child that an earlier
-    process made. `fields` are what the child had: what of them it is `shared` with is kept, and
-    from the metadata `Informs.of` tells what it was made from.
-    """
-
-    kind: type[View]
-    name: str
-    fields: Object
-
-
-Child = Apply | Create | Keep | Finalized | Absent
+Child = Apply | Create | Keep | Finalized
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,11 +381,6 @@ class Controller(Generic[R]):
     that are `shared`, others may have parts. `informs` names the controller that is told about its
     children.
 
-    A controller for Namespaces that is `blind` has no right to read its children, nor to delete
-    them. It applies them again at this interval, and otherwise knows only the metadata that the
-    answers have. A child that is not returned any more keeps nothing but our label and owner
-    reference, and the fields that `shared` keeps.
-
     `options` are its settings. `configure` returns the controller for those that are given, as
     text by name, `true` for a switch; it raises ValueError for one that is not valid.
 
@@ -435,7 +416,6 @@ class Controller(Generic[R]):
     finalizer: str = ""
     shared: tuple[Shared, ...] = ()
     informs: Informs | None = None
-    blind: timedelta | None = None
     options: tuple[Option, ...] = ()
     configure: Callable[[Mapping[str, str]], Controller[Any]] | None = None
     fields: Fields = ()

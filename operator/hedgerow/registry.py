@@ -170,8 +170,6 @@ def _check(controller: Controller[Any]) -> None:
             f"the controller {name} is for {api.kind}, which is custom: it watches all of them, and"
             " has no finalizer on them, since their children are in their namespace"
         )
-    if controller.blind is not None and not controller.is_for_namespaces:
-        raise ValueError(f"the controller {name} is blind, which only one for Namespaces can be")
     for kind, fields in controller.claimed.items():
         if odd := [".".join(path) for path in fields if not _may_be_claimed(path)]:
             raise ValueError(f"the controller {name} may not claim {', '.join(odd)} of {kind.kind}")

@@ -257,6 +257,16 @@ class TestOptionsOfControllers:
         assert typed() == 0
         assert began[0][1].options == {"secretsync": {"namespace": "vault"}}
 
+    @pytest.mark.parametrize("name", ["BLIND", "INTERVAL"])
+    def test_the_variable_of_a_removed_one_is_told(self, began, capsys, monkeypatch, name):
+        monkeypatch.setenv(f"HEDGEROW_SECRETSYNC_{name}", "10m")
+
+        assert typed("--controllers", "secretsync") == 0
+        told = capsys.readouterr().err
+        assert f"the environment variable HEDGEROW_SECRETSYNC_{name} means nothing" in told
+        assert told.count("\n") == 1
+        assert began[0][1].options == {}
+
     @pytest.mark.parametrize(
         ("words", "said"),
         [
@@ -281,8 +291,12 @@ class TestOptionsOfControllers:
                 "--secretsync-skip: 'A_b' is no namespace's name",
             ),
             (
-                ("--controllers", "secretsync", "--secretsync-interval", "5s"),
-                "--secretsync-interval: '5s' is no interval",
+                ("--controllers", "secretsync", "--secretsync-blind"),
+                "No such option: --secretsync-blind",
+            ),
+            (
+                ("--controllers", "secretsync", "--secretsync-interval", "10m"),
+                "No such option: --secretsync-interval",
             ),
             (("--controllers", "secretsync", "-n", "shop"), "cannot keep to some of them"),
             (("--controllers", "secretsource"), "no controller is called 'secretsource'"),

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +41,6 @@ ACCESS = (
 )
 HOME = "synced"
 TYPE = "k8s.ziwon.dev/secretsync"
-BLIND = Names("blinds")
-BLIND_ACCOUNT = f"system:serviceaccount:{BLIND.namespace}:{BLIND.base}"
-BLIND_OPTIONS = {
-    "namespace": HOME,
-    "type": "example.com/blind",
-    "selector": "blind=yes",
-    "blind": "true",
-    "interval": "10s",
-}
 OPTIONS = {"namespace": HOME, "selector": "sync=yes"}
 MARKER = "pl4nted-m4rker"
 
@@ -67,12 +57,12 @@ def secret(name: str, namespace: str, **meta: Any) -> Object:
 class World:
     """Sources and namespaces, seen and edited as people do."""
 
-    def __init__(self, api: Api, prefix: str, label: str = "sync") -> None:
-        self.api, self.prefix, self._label = api, prefix, label
+    def __init__(self, api: Api, prefix: str) -> None:
+        self.api, self.prefix = api, prefix
 
     def open(self, name: str, **labels: str) -> str:
         full = f"{self.prefix}-{name}"
-        labels = labels or {self._label: "yes"}
+        labels = labels or {"sync": "yes"}
         meta = {"name": full, "labels": labels}
         self.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}, "admin").must()
         return full
@@ -121,49 +111,31 @@ class World:
         eventually(lambda: self.data(name, namespace) == wanted, 60, what)
 
 
-def printed(names: Names, options: dict[str, str]) -> list[Object]:
-    """Return the rights and the policy of an installation, as they are printed."""
-    chosen = ALL.configured({"secretsync": options}).limited(["secretsync"])
-    made = parts("cluster", "none", chosen, names=names)
+def printed() -> list[Object]:
+    """Return the rights and the policy of the installation, as they are printed."""
+    chosen = ALL.configured({"secretsync": OPTIONS}).limited(["secretsync"])
+    made = parts("cluster", "none", chosen, names=NAMES)
     found = [o for part in made for o in part.objects if o["kind"] in ACCESS]
     # Roles for people have the program's name alone: those of two installations are the same.
-    return [o for o in found if o["kind"] != "ClusterRole" or _is_named(o, names)]
+    return [o for o in found if o["kind"] != "ClusterRole" or _is_named(o)]
 
 
-def _is_named(manifest: Object, names: Names) -> bool:
-    return str(manifest["metadata"]["name"]).startswith(names.base)
-
-
-@contextmanager
-def installed(api: Api, names: Names, options: dict[str, str]) -> Iterator[None]:
-    api.namespace(HOME)
-    made = printed(names, options)
-    for manifest in made:
-        api.apply(manifest, "kubectl").must()
-    yield
-    for manifest in made:
-        if manifest["kind"] not in ("Namespace", "ServiceAccount"):
-            api.delete(manifest).must()
-
-
-@contextmanager
-def running(
-    sandbox: Sandbox, names: Names, options: dict[str, str], log: Path
-) -> Iterator[Operator]:
-    kubeconfig = anyio.run(sandbox.kubeconfig_for_service_account, names.namespace, names.base)
-    given = [f"--secretsync-{name}={value}" for name, value in options.items() if name != "blind"]
-    given += ["--secretsync-blind"] if "blind" in options else []
-    chosen = ("--controllers", "secretsync", "--instance", names.instance, *given)
-    with Operator(kubeconfig, log, *chosen) as operator:
-        yield operator
+def _is_named(manifest: Object) -> bool:
+    return str(manifest["metadata"]["name"]).startswith(NAMES.base)
 
 
 @pytest.fixture(scope="module")
 def api(sandbox: Sandbox) -> Iterator[Api]:
     """The administrator, once the rights and the policy are there."""
     api = Api(sandbox.kubeconfig)
-    with installed(api, NAMES, OPTIONS):
-        yield api
+    api.namespace(HOME)
+    made = printed()
+    for manifest in made:
+        api.apply(manifest, "kubectl").must()
+    yield api
+    for manifest in made:
+        if manifest["kind"] not in ("Namespace", "ServiceAccount"):
+            api.delete(manifest).must()
     api.close()
 
 
@@ -173,8 +145,11 @@ def operator(
 ) -> Iterator[Operator]:
     """The operator with its ServiceAccount's token, and no controllers but these."""
     log = tmp_path_factory.mktemp("operator") / "log"
-    with running(sandbox, NAMES, OPTIONS, log) as found:
-        yield found
+    kubeconfig = anyio.run(sandbox.kubeconfig_for_service_account, NAMES.namespace, NAMES.base)
+    given = [f"--secretsync-{name}={value}" for name, value in OPTIONS.items()]
+    chosen = ("--controllers", "secretsync", "--instance", NAMES.instance, *given)
+    with Operator(kubeconfig, log, *chosen) as operator:
+        yield operator
 
 
 @pytest.fixture
@@ -380,73 +355,3 @@ def test_no_request_was_refused(operator: Operator, audit: Audit):
     assert denied(requests(audit, 0, ACCOUNT)) == []
     usual = ("field contested", "others cannot see that this operator is at work")
     assert [one for one in operator.complaints() if one["event"] not in usual] == []
-
-
-class TestBlind:
-    """With the rights that are printed for it, which are enforced."""
-
-    def test_copies_are_pushed_mended_contested_and_emptied(
-        self, api: Api, sandbox: Sandbox, namespace: str, audit: Audit, tmp_path: Path
-    ):
-        mark, world = audit.mark(), World(api, namespace, "blind")
-        one, name = world.open("a"), f"{namespace}-app"
-        kind = {"type": BLIND_OPTIONS["type"]}
-        taken = f"{namespace}-taken"
-        world.put(taken, one, {"password": "theirs"})
-        with (
-            installed(api, BLIND, BLIND_OPTIONS),
-            running(sandbox, BLIND, BLIND_OPTIONS, tmp_path / "log") as operator,
-        ):
-            world.source("app", {"password": MARKER, "user": "one"}, **kind)
-            world.soon(name, one, {"password": MARKER, "user": "one"})
-            world.put(name, one, {"theirs": "kept"})
-            world.source("app", {"password": f"{MARKER}-2"}, **kind)
-            world.soon(name, one, {"password": f"{MARKER}-2", "theirs": "kept"})
-            gone = [{"op": "remove", "path": "/data/password"}]
-            api.merge(secret(name, one), gone, "kubectl-edit", kind="json").must()
-            world.soon(name, one, {"password": f"{MARKER}-2", "theirs": "kept"})
-
-            world.put(name, one, {"password": "mine"})
-            eventually(lambda: world.told("app").get("Contested") == "FieldConflict", 60, "409")
-            assert world.data(name, one) == {"password": coded("mine")}
-            world.put(name, one, {"theirs": "kept"})
-            world.soon(name, one, {"password": f"{MARKER}-2", "theirs": "kept"})
-
-            world.source("taken", {"password": MARKER}, **kind)
-            eventually(lambda: world.told("taken").get("Stalled") == "NameTaken", 60, "NameTaken")
-            assert world.data(taken, one) == {"password": coded("theirs")}
-
-            assert operator.stop() == 0
-            world.delete(name)
-            operator.start()
-            world.soon(name, HOME, None)
-            assert world.data(name, one) == {"theirs": coded("kept")}
-            world.delete(taken)
-            world.soon(taken, HOME, None)
-            assert operator.logged("permission missing") == []
-            assert MARKER not in json.dumps(operator.entries())
-            assert coded(MARKER)[:12] not in json.dumps(operator.entries())
-        asked = requests(audit, mark, BLIND_ACCOUNT)
-        there = [e for e in asked if _is_secret(e) and e["objectRef"].get("namespace") != HOME]
-        assert {entry["verb"] for entry in there} == {"patch"}
-        assert all("force" not in entry["requestURI"] for entry in there)
-        refused = [uri for _, uri, _ in denied(asked)]
-        assert all("dryRun=All" in uri and taken in uri for uri in refused)
-
-    def test_its_rights_are_fewer(self):
-        def of(options: dict[str, str]) -> set[str]:
-            roles = [o for o in printed(BLIND, options) if o["kind"] == "ClusterRole"]
-            return {
-                verb
-                for role in roles
-                for rule in role["rules"]
-                if "secrets" in rule.get("resources", ()) and "resourceNames" not in rule
-                for verb in rule["verbs"]
-            }
-
-        assert of(BLIND_OPTIONS) == {"create", "patch"}
-        assert of(OPTIONS) == {"get", "list", "watch", "create", "patch", "delete"}
-
-
-def _is_secret(entry: Object) -> bool:
-    return (entry.get("objectRef") or {}).get("resource") == "secrets"

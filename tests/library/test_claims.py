@@ -235,13 +235,11 @@ class TestConfinement:
             ("events.k8s.io", "events"),
         }
 
-    def test_blind_or_not_no_secret_may_give_somebodys_rights(self):
-        for given in ({}, {"blind": "true"}):
-            syncing = ALL.configured({"secretsync": given}).limited(["secretsync"])
-            policy, _ = confinement.policy(Names(), syncing.controllers)
-            expressions = [one["expression"] for one in policy["spec"]["validations"]]
+    def test_no_secret_may_give_somebodys_rights(self):
+        policy, _ = confinement.policy(Names(), ALL.limited(["secretsync"]).controllers)
+        expressions = [one["expression"] for one in policy["spec"]["validations"]]
 
-            assert any("kubernetes.io/service-account-token" in one for one in expressions)
+        assert any("kubernetes.io/service-account-token" in one for one in expressions)
 
     def test_without_claims_nothing_is_said_of_them(self):
         policy, _ = confinement.policy(Names(), [controller(owns=(hedgerow.Service,))])

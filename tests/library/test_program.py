@@ -6,7 +6,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from hedgerow.cli import main, operate
 from hedgerow.cli.completion import completion_command
 from hedgerow.cli.errors import explain
 from hedgerow.cli.program import Program, called, field_manager, installation
-from hedgerow.contract import Lag
+from hedgerow.contract import Controller, Lag, Option
 from hedgerow.kube.errors import Missing
 from hedgerow.manifest import from_yaml
 from hedgerow.objects import LONGEST_PROGRAM, Installation, ObjectRef, renamed
@@ -331,6 +332,20 @@ class TestManifests:
 
         assert crd["metadata"]["labels"] == {"app.kubernetes.io/part-of": "greeter"}
         assert crd["spec"]["names"]["categories"] == ["greeter"]
+
+    @pytest.mark.parametrize("words", [(), ("--greeter-loud",)])
+    def test_an_option_without_a_value_is_a_switch(self, typed, words):
+        given: list[Mapping[str, str]] = []
+
+        def configured(options: Mapping[str, str]) -> Controller[Greeting]:
+            given.append(options)
+            return GREETER
+
+        loud = replace(GREETER, options=(Option("loud", "Greet."),), configure=configured)
+        _, out, _ = typed("manifests", "--image", "i", *words, registry=Registry((loud,)))
+
+        assert ("--greeter-loud" in out) is bool(words)
+        assert {"loud": "true"} in given or not words
 
 
 class Unrenderable(Greeting):

@@ -16,7 +16,7 @@ from library.greeter import GREETER, Greeting
 from support.registered import ALL, CONTROLLERS
 
 LISTED = {
-    "CONFINED", "Absent", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition",
+    "CONFINED", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition",
     "ConfigMap", "Controller", "Create", "CustomResource", "Definition", "Deployment", "Desired",
     "Field", "FieldError", "Finalized", "Holder", "HorizontalPodAutoscaler", "Informs", "Job",
     "Keep", "Key", "Lag", "Model", "Namespace", "Notice", "Object", "ObjectMeta", "Observed",

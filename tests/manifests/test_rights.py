@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hedgerow.controllers.secretsync.controller import secretsource
+from hedgerow.controllers.secretsync.options import Options
 from hedgerow.deploy.names import Names
 from hedgerow.deploy.overlays import OVERLAYS, parts
 from hedgerow.deploy.rights import (
@@ -17,6 +19,7 @@ from hedgerow.deploy.rights import (
     rights,
     rules,
 )
+from hedgerow.registry import Registry
 from support.granted import denied, granted, used
 from support.registered import REGISTRY, RESOURCES
 
@@ -84,6 +87,21 @@ class TestNamespaced:
             ("shop-test", "hedgerow"),
             ("hedgerow-system", "hedgerow-system"),
         }
+
+
+class TestOneNamespace:
+    def test_a_controller_that_watches_one_has_its_rights_there_alone(self):
+        watching = Registry((secretsource(Options(namespace="vault")),))
+        made = [obj for part in parts("cluster", "image:1", watching) for obj in part.objects]
+        places = {
+            role["metadata"].get("namespace", "")
+            for role in made
+            if role["kind"] in ROLES
+            for rule in role["rules"]
+            if "secrets" in rule.get("resources", ()) and "resourceNames" not in rule
+        }
+
+        assert places == {"vault"}
 
 
 class TestOtherOverlays:

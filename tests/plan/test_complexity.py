@@ -251,7 +251,6 @@ GATE: dict[str, Function] = {
     "canonical.canonical": lambda m, c: m.canonical.canonical(c.live),
     "canonical.canonical_object": lambda m, c: m.canonical.canonical_object(c.live),
     "plan.ChildPlanner.plan": lambda m, c: m.plan.ChildPlanner(c.scene, c.child).plan(),
-    "plan.ChildPlanner.emptied": lambda m, c: m.plan.ChildPlanner(c.scene, c.child).emptied(),
     "claims.claimed_kinds": lambda m, c: m.claims.claimed_kinds(
         reviewed(m, c), m.bluegreen.CONTROLLER
     ),

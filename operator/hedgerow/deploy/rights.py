@@ -56,8 +56,7 @@ def of_controllers(controllers: Iterable[Controller[Resource]]) -> Rights:
     Resources are watched, and their status is applied; built-in ones are applied themselves.
     Children are also read by name, because no watch shows somebody else's object with a child's
     name. What is claimed is never created nor deleted. Events are applied, create-only. A built-in
-    resource is not applied if all that there is to say of it is reported elsewhere. A blind
-    controller neither reads nor deletes its children.
+    resource is not applied if all that there is to say of it is reported elsewhere.
     """
     found = rights("events.k8s.io", "events", APPLY)
     for controller in controllers:
@@ -71,8 +70,7 @@ def of_controllers(controllers: Iterable[Controller[Resource]]) -> Rights:
         for claimable in controller.claims:
             found |= rights(claimable.kind.api.group, claimable.kind.api.plural, CLAIM)
         for kind in controller.owns:
-            verbs = APPLY if controller.blind else (*READ, *APPLY, "delete")
-            found |= rights(kind.api.group, kind.api.plural, verbs)
+            found |= rights(kind.api.group, kind.api.plural, (*READ, *APPLY, "delete"))
         for relation in controller.relates:
             kind, where = relation.kind.api, relation.namespace
             found |= rights(kind.group, kind.plural, WATCH, namespace=where)

@@ -67,12 +67,9 @@ class Cluster:
         subresource: str = "",
         force: bool = False,
         dry_run: bool = False,
-        partial: bool = False,
         timeout: float = 10.0,  # noqa: ASYNC109 - a budget, over several attempts
     ) -> Applied:
         """Apply `body`, all that `manager` declares, and return the result.
-
-        A `partial` result has nothing but metadata.
 
         Raises Conflict if other managers hold fields with other values, unless `force` is set. A
         body with `metadata.resourceVersion` is sent again only if the first attempt certainly did
@@ -92,7 +89,6 @@ class Cluster:
             bodies.whole(api, body),
             APPLY,
             repeatable=dry_run or not metadata.get("resourceVersion"),
-            accept=METADATA if partial else JSON,
         )
         sender = self._session if dry_run else self._writes
         answer = await sender.send(request, seconds=timeout)

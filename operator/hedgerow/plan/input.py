@@ -45,8 +45,7 @@ class ChildHistory(Struct, frozen=True):
     `settled`: the child when it was last settled. `restored`: when each vanished field was put
     back. `taken`: the name belongs to somebody else's object. `other_installation`: the other
     installation of hedgerow that has the object, if any. `field_policy`: what the user yielded and
-    claimed at that time. `mark`: how the server respelled the last write. `missing`:
-    there is none, as a blind controller has found.
+    claimed at that time. `mark`: how the server respelled the last write.
     """
 
     settled: SettledChild | None = None
@@ -55,7 +54,6 @@ class ChildHistory(Struct, frozen=True):
     other_installation: Installation | None = None
     field_policy: FieldPolicy = NO_FIELD_POLICY
     mark: str = ""
-    missing: bool = False
 
 
 NO_HISTORY: Final = ChildHistory()
@@ -95,8 +93,7 @@ class PlanInput(Struct, frozen=True):
     `content_versions`: a number for each live child that changes with the object, but not with its
     status alone; without one, the child is judged each time. `before` is what the owner says of
     itself, in its status or its annotation. `finalizer` is ours, if it is to be on a built-in
-    owner. `blind`: children can be neither read nor deleted; those that are `expired` are to be
-    applied again.
+    owner.
     """
 
     owner: ObjectRef
@@ -113,8 +110,6 @@ class PlanInput(Struct, frozen=True):
     before: Status = Status()
     content_versions: Mapping[ChildId, int] = field(default_factory=dict[ChildId, int])
     finalizer: str = ""
-    blind: bool = False
-    expired: frozenset[ChildId] = frozenset()
     _known: Mapping[tuple[str, str], ContestedField] = field(
         default_factory=dict[tuple[str, str], ContestedField]
     )

@@ -28,9 +28,7 @@ _LABEL: Final = re.compile(rf"(?:({_INSTANCE})\.)?([a-z0-9]+)")
 STATUS: Final = "status"
 KEPT_ELSEWHERE: Final = "ManagedElsewhere"
 """The reason of a condition: a child belongs to another installation."""
-PROBE: Final = "probe"
-"""The last word of the field manager that only ever makes dry runs."""
-OTHER_MANAGERS: Final = frozenset({"certificates", "cli", "install", "lease", PROBE})
+OTHER_MANAGERS: Final = frozenset({"certificates", "cli", "install", "lease"})
 """The last words of the names of a program's other field managers."""
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec.structs import replace
 
-from hedgerow.contract import Absent, Apply, Create, Desired, Finalized, Keep
-from hedgerow.fields import managed, ownership
+from hedgerow.contract import Apply, Create, Desired, Finalized, Keep
+from hedgerow.fields import ownership
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.fields.ownership import (
     items_of_unknown_owner,
@@ -22,7 +22,6 @@ from hedgerow.fields.ownership import (
     with_held_items,
     without_yielded,
 )
-from hedgerow.fields.paths import SELF
 from hedgerow.fields.redaction import shown
 from hedgerow.objects import controller_of, is_terminating, metadata
 from hedgerow.plan.conditions import Problem
@@ -54,7 +53,6 @@ from hedgerow.plan.writes import (
     release,
 )
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, unmatched
-from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -62,7 +60,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Child, Claim, Fields, Shared
     from hedgerow.fields.ownership import Leaf, Verdict
     from hedgerow.fields.sets import FieldPath
-    from hedgerow_schemas.base import ApiResource, ContestedField, Object
+    from hedgerow_schemas.base import ApiResource, ContestedField, Object, View
 
 
 NOT_OURS = "NotOurs"
@@ -135,8 +133,7 @@ class ChildPlanner:
             if self.history.field_policy == self.plan_input.field_policy
             else None
         )
-        is_expired = self.id in self.plan_input.expired
-        if settled is not None and self._unchanged(settled) and not is_expired:
+        if settled is not None and self._unchanged(settled):
             found = self._found(settled.contested)
             return self._settled(settled.rewritten, found, self.history)
         return self._present(live)
@@ -179,10 +176,7 @@ class ChildPlanner:
             *self._found(shared, DECLARED_NO_MORE),
             *self._found(doubtful, UNKNOWN_OWNER),
         )
-        is_settled = (self._judge(want, live) if left_out else verdict).settled
-        if is_settled and self.id in self.plan_input.expired:
-            return self._write(self._change(want, live, (), (), exactly=False), found)
-        if is_settled:
+        if (self._judge(want, live) if left_out else verdict).settled:
             history = replace(self.history, field_policy=self.plan_input.field_policy)
             if not (abandoned or shared or doubtful):
                 history = replace(history, settled=self._as_settled(verdict))
@@ -308,25 +302,9 @@ class ChildPlanner:
             history={self.id: ChildHistory(taken=True)},
         )
 
-    def emptied(self) -> Plan:
-        """Return the plan to take everything back of a child that cannot be deleted."""
-        live = self.plan_input.live.get(self.id)
-        if live is None and self.history.missing:
-            return Plan(history={self.id: self.history})
-        if live is None:
-            body = {**self.want, "metadata": {**self.want["metadata"], "resourceVersion": "1"}}
-            write = Write(self.ref, body, checksum(body, "absent"), create=True, absent=True)
-            return self._write(write, ())
-        if is_terminating(live) or _is_empty(live, self.want, self.plan_input.field_manager):
-            return Plan(history={self.id: self.history})
-        return self._present(live)
-
     def _made_anew(self, live: Object) -> Plan:
         """Return the deletion of a child that cannot be changed; once it is gone, it is missing."""
         meta = metadata(live)
-        if self.plan_input.blind:
-            message = f"{self.ref} cannot be changed; without the right to delete it, it is kept"
-            return Plan(problems=(Problem(IMMUTABLE, message, about=self.id),))
         if others_hold_a_part(live, self.plan_input.field_manager):
             message = (
                 f"{self.ref} cannot be changed, and is not made anew while others hold a part of it"
@@ -441,21 +419,6 @@ class _OwnPlanner(ClaimPlanner):
         return self._present(self.plan_input.live[self.id])
 
 
-def _is_empty(live: Object, want: Object, manager: str) -> bool:
-    """Return whether a field manager holds nothing of an object but what it keeps.
-
-    Of the metadata, only labels and annotations can be more than that.
-    """
-    held = managed.entry(live, manager) or {}
-    meta, kept = View(held).mapping("f:metadata"), View(want).mapping("metadata")
-    return held.keys() <= {"f:metadata", *(f"f:{name}" for name in want)} and all(
-        element.removeprefix("f:") in (kept.get(part) or {})
-        for part in ("labels", "annotations")
-        for element in View(meta).mapping(f"f:{part}")
-        if element != SELF
-    )
-
-
 def _parted(
     leaves: Iterable[Leaf], test: Callable[[Leaf], bool]
 ) -> tuple[tuple[Leaf, ...], tuple[Leaf, ...]]:
@@ -487,16 +450,12 @@ def plan(
     which of them are made at the same time.
     """
     by_kind = {one.kind.api.kind: one for one in shared}
-    parts = [_planned(plan_input, child, by_kind) for child in desired.children]
+    parts = [_planned(plan_input, child) for child in desired.children]
     claimable, own = claimable or {}, plan_input.owner.api
     claimed_kinds = {api.kind: api for api in claimable if api != own}
     claims_by_id, problems = _claims(plan_input, desired, claimable)
     parts += _claimed(plan_input, claims_by_id, claimed_kinds)
-    named = {
-        (child.kind.api.kind, child.name)
-        for child in desired.children
-        if plan_input.blind or not isinstance(child, Absent)
-    }
+    named = {(child.kind.api.kind, child.name) for child in desired.children}
     kinds = {kind.api.kind: kind for kind in owns}
     declared = named | claims_by_id.keys()
     surplus, left = _surplus(plan_input, named, kinds, by_kind)
@@ -520,29 +479,12 @@ def plan(
     )
 
 
-def _emptied(
-    plan_input: PlanInput,
-    kind: type[View],
-    name: str,
-    fields: Mapping[str, Any],
-    shared: Mapping[str, Shared],
-) -> Plan:
-    """Return the plan to take all back but what a child keeps; it cannot be deleted."""
-    keeps = shared[kind.api.kind].keeps if kind.api.kind in shared else ()
-    kept = {field: fields[field] for field in keeps if field in fields}
-    return ChildPlanner(plan_input, Apply(kind, name, kept)).emptied()
-
-
-def _planned(plan_input: PlanInput, child: Child, shared: Mapping[str, Shared]) -> Plan:
+def _planned(plan_input: PlanInput, child: Child) -> Plan:
     live = plan_input.live.get((child.kind.api.kind, child.name))
     match child:
         case Keep():
             marked = relabelled(plan_input, child.kind.api, live) if live else None
             return Plan(writes=(marked,) if marked else ())
-        case Absent():
-            if not plan_input.blind:
-                return Plan()
-            return _emptied(plan_input, child.kind, child.name, child.fields, shared)
         case Finalized():
             given_up = {child.finalizer}
             write = (
@@ -586,9 +528,7 @@ def _surplus(
             continue
         meta = metadata(live)
         ref = replace(plan_input.ref(kinds[kind].api, name), uid=meta["uid"])
-        if plan_input.blind:
-            steps += _emptied(plan_input, kinds[kind], name, live, shared).writes
-        elif kind in shared and others_hold_a_part(live, manager):
+        if kind in shared and others_hold_a_part(live, manager):
             step = given_back(kinds[kind].api, live, shared[kind].keeps)
             if ownership.judge(step.body, live, manager).settled:
                 problems.append(Problem(NOT_OURS, f"{ref}: {_STILL_CHILD}", about=(kind, name)))

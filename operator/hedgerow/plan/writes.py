@@ -153,8 +153,7 @@ class Write(Struct, frozen=True):
     force: `body` then has no other contested leaf, and has the observed version. `declared` is a
     digest of what compose declares; `body` leaves out the fields that others keep. A `foreign`
     object is not ours: nothing but `body` is ever written to it. `after` are the kinds whose writes
-    come first. It `is_complete` if `body` leaves out nothing that compose declares. One
-    that is `absent` is only read before it is created, and then not created.
+    come first. It `is_complete` if `body` leaves out nothing that compose declares.
     """
 
     ref: ObjectRef
@@ -168,7 +167,6 @@ class Write(Struct, frozen=True):
     foreign: bool = False
     after: frozenset[str] = frozenset()
     is_complete: bool = True
-    absent: bool = False
 
     @property
     def id(self) -> ChildId:

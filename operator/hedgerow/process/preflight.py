@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource, Resource
 
 READS = ("list", "watch")
-APPLIES = ("create", "patch")
 WRITES = ("get", "create", "patch", "delete")
 CLAIMS = ("get", "patch")
 
@@ -119,6 +118,6 @@ def _needed(
     if where:
         return
     for kind in controller.owns:
-        yield kind.api, APPLIES if controller.blind else (*READS, *WRITES)
+        yield kind.api, (*READS, *WRITES)
     for claimable in controller.claims:
         yield claimable.kind.api, (*READS, *CLAIMS)

@@ -40,9 +40,6 @@ class Applied(Struct, frozen=True):
 class Applier:
     """Writes as one field manager."""
 
-    partial = False
-    """Whether answers are asked for as metadata only."""
-
     def __init__(self, cluster: Cluster, field_manager: str, meter: Meter | None = None) -> None:
         self._cluster = cluster
         self.field_manager = field_manager
@@ -80,17 +77,12 @@ class Applier:
             write.body,
             manager=self.field_manager,
             force=bool(write.claims),
-            partial=self.partial,
             timeout=PATIENT if is_heavy else USUAL,
         )
-        answer = self._completed(write.body, applied.object)
+        answer = applied.object
         want = unguarded(write.body)
         mark, settled = await run_in_thread_if_large(is_heavy, self._judge, write, want, answer)
         return answer, mark, settled
-
-    def _completed(self, _body: Object, answer: Object) -> Object:
-        """Return the object as it is cached after an apply of `body`."""
-        return answer
 
     def _judge(self, write: Write, want: Object, answer: Object) -> tuple[str, bool]:
         """Return how the server respelled the write, and whether the response settles it."""

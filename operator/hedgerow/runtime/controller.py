@@ -13,10 +13,8 @@ from structlog.contextvars import bound_contextvars
 
 from hedgerow.kube.errors import KubeError
 from hedgerow.objects import metadata
-from hedgerow.plan.installations import PROBE
 from hedgerow.plan.oversized import oversize_of
 from hedgerow.runtime.applier import Applier
-from hedgerow.runtime.blind import BlindApplier
 from hedgerow.runtime.clock import Wall
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Limits, Recorder
@@ -63,7 +61,6 @@ class ControllerRunner:
         self._lanes = lanes or Lanes()
         self._clock = planner.clock
         self._meter = (meters or Meters()).of(self.controller.name, self.controller.lag)
-        self._cluster = cluster
         self._cache = planner.cache
         self.queue = WorkQueue(
             planner.clock,
@@ -76,7 +73,7 @@ class ControllerRunner:
         field_manager = planner.installation.field_manager(self.controller.name)
         self._reconciler = Reconciler(
             planner,
-            self._applier(planner, field_manager),
+            Applier(cluster, field_manager, self._meter),
             EventPublisher(
                 cluster,
                 planner,
@@ -113,12 +110,6 @@ class ControllerRunner:
         if self.controller.informs is not None:
             planner.reports.expect(self.controller.informs.controller.name, self._known_keys)
         self._measure()
-
-    def _applier(self, planner: ResourcePlanner, field_manager: str) -> Applier:
-        if self.controller.blind is None:
-            return Applier(self._cluster, field_manager, self._meter)
-        probe = planner.installation.common_manager(PROBE)
-        return BlindApplier(self._cluster, field_manager, planner.owner_in, probe, self._meter)
 
     def _measure(self) -> None:
         self._meter.queue(self.queue.__len__)

@@ -204,11 +204,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             for kind, obj in self.cache.unwatched(key)
         ]
 
-    def owner_in(self, namespace: str) -> ObjectRef | None:
-        """Return the Namespace of this name, if it is a cached resource."""
-        live = self.cache.resource(("", namespace))
-        return None if live is None else self._ref(live)
-
     def is_watched(self, child: Object) -> bool:
         """Return whether the watches of children select an object."""
         return self.installation.marks(child, self.controller.name)
@@ -357,8 +352,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             content_versions=cached.content_versions,
             name_conflicts=self._name_conflicts(desired, plan_input.owner.home),
             finalizer=self.controller.finalizer if desired.hold else "",
-            blind=self.controller.blind is not None,
-            expired=frozenset(state.expired),
         )
         planned = plan(
             plan_input,

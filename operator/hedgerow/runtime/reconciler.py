@@ -108,11 +108,6 @@ class Reconciler:
     async def _pass(self, key: Key, live: Object) -> Outcome:
         state, context = self._state(key, live), self.context
         field_policy = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
-        controller = context.controller
-        if controller.blind is not None:
-            owned = context.cache.owned(state.uid, controller.home(key))
-            children = [(kind.api.kind, metadata(obj)["name"]) for kind, obj in owned]
-            state.expire(children, controller.blind, context.clock.now())
         state.renew(context.reporter.generation(live) or 0, field_policy)
         try:
             return await Pass(context, key, state).run() or self._left_alone(key, state)

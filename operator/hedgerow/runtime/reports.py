@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hedgerow.contract import Absent, Apply, Controller, Create, Informs, Key, Report
+from hedgerow.contract import Apply, Controller, Create, Informs, Key, Report
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.objects import is_terminating
 from hedgerow.plan.conflict_reports import holder
@@ -232,19 +232,5 @@ def _children(controller: Controller[Resource], observation: Observation) -> Ite
         if held is not None:
             yield kinds[kind](held)
     for child in observation.desired.children:
-        match child:
-            case Apply() | Create():
-                pass
-            case Absent() if _may_be_there(observation, child):
-                pass
-            case _:
-                continue
-        yield child.kind({"metadata": {**child.fields.get("metadata", {}), "name": child.name}})
-
-
-def _may_be_there(observation: Observation, child: Absent) -> bool:
-    """Return whether a blind controller does not know yet if there is a child to be emptied."""
-    target = child.kind.api.kind, child.name
-    history = observation.plan.history.get(target)
-    is_known = target in observation.plan_input.live or (history is not None and history.missing)
-    return observation.plan_input.blind and not is_known
+        if isinstance(child, Apply | Create):
+            yield child.kind({"metadata": {**child.fields.get("metadata", {}), "name": child.name}})

@@ -188,7 +188,7 @@ class Pass:
         asked = observation.desired.requeue_after
         if asked is not None:  # it is asked from when the pass began
             asked = max(asked - (now - self.began), timedelta())
-        found = soonest(asked, recheck, known.due_in(now), self.controller.blind)
+        found = soonest(asked, recheck, known.due_in(now))
         return Outcome(
             retry=any(target not in known for target in self.request_problems()),
             requeue_after=found,

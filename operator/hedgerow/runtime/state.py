@@ -14,7 +14,7 @@ from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY
 from hedgerow.runtime.refusals import STATUS, Refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Container, Mapping
 
     from hedgerow.contract import Notice
     from hedgerow.objects import ObjectRef
@@ -71,8 +71,6 @@ class ResourceState:
     - `strays`: the objects that were to be kept and are not our children, as they were read last.
     - `is_impure`: compose returned two things for the same input.
     - `at_once`: how many passes in a row asked for the next one at once.
-    - `expired`, `applied_at`: the children that a blind controller has to apply again, and when all
-      of them had to be last.
     """
 
     uid: str
@@ -99,8 +97,6 @@ class ResourceState:
     strays: dict[ChildId, View] = field(default_factory=dict[ChildId, "View"])
     is_impure: bool = False
     at_once: int = 0
-    expired: set[ChildId] = field(default_factory=set[ChildId])
-    applied_at: datetime | None = None
 
     @classmethod
     def of(cls, uid: str, before: Status) -> ResourceState:
@@ -198,19 +194,6 @@ class ResourceState:
         }
         self.pruned = {child: uid for child, uid in self.pruned.items() if child in there}
 
-    def expire(self, children: Iterable[ChildId], after: timedelta, now: datetime) -> None:
-        """Have all these children applied again if it is that long since they had to be.
-
-        It is no sign of a fight with another program.
-        """
-        if self.applied_at is None or not _is_near(self.applied_at, now, after):
-            if self.applied_at is not None:
-                self.expired.update(children)
-                for child in self.expired:
-                    self.recent_writes.pop(child, None)
-                    # What was not there may have been made by somebody.
-            self.applied_at = now
-
     def accept(
         self,
         write: Write,
@@ -229,7 +212,6 @@ class ResourceState:
             while len(self.created_once) > MOST_ONCE:
                 del self.created_once[next(iter(self.created_once))]
         self.refusals.drop(write.id)
-        self.expired.discard(write.id)
         history = self.history.get(write.id, ChildHistory())
         restored = {**history.restored, **{leaf.path: now for leaf in write.restores}}
         self.history[write.id] = replace(

@@ -9,7 +9,7 @@ import structlog
 
 from hedgerow.kube.errors import Forbidden, KubeError
 from hedgerow.plan.conditions import Problem
-from hedgerow.plan.input import ChildHistory, SettledChild
+from hedgerow.plan.input import SettledChild
 from hedgerow.plan.writes import ChildId, Deletion, Write
 from hedgerow.runtime import refusals
 from hedgerow.runtime.cache.store import version_of
@@ -75,15 +75,12 @@ class Writer:
     async def write(self, write: Write) -> None:
         """Make one write and cache the response. Raises KubeError."""
         this, context, state = self._pass, self._context, self._state
-        reads = state.read_before_create or write.absent or context.planner.is_behind
+        reads = state.read_before_create or context.planner.is_behind
         # A create that is refused carries the whole child; to read its name does not.
         if write.create and reads and this.reads.may_read(write.id):
             found = await this.reads.child(write.ref)
             if found is not None:
                 return
-        if write.absent:
-            state.history[write.id] = ChildHistory(missing=True)
-            return
         plan_input = this.observation.plan_input
         with context.in_flight.writing(write.ref, this.key):
             applied = await context.applier.apply(
@@ -107,8 +104,7 @@ class Writer:
                 context.meter.created(applied.obj, context.clock.now())
             else:
                 state.note_created(write.ref)
-        if applied.action != "unchanged" or context.controller.blind is None:
-            log.info("claimed" if write.claims else applied.action, child=str(write.ref))
+        log.info("claimed" if write.claims else applied.action, child=str(write.ref))
         await context.publisher.publish_write(this.observation, write, state)
 
     def _settled(self, write: Write, answer: Object) -> SettledChild | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from hedgerow import Secret
@@ -46,13 +44,10 @@ class TestSelector:
 
 class TestReading:
     def test_what_is_given_replaces_the_default(self):
-        given = {"namespace": "vault", "skip": "a,b", "blind": "true", "interval": "1h"}
+        given = {"namespace": "vault", "skip": "a,b"}
 
-        assert Options.read(given) == Options(
-            namespace="vault", skip=("a", "b"), blind=timedelta(hours=1)
-        )
+        assert Options.read(given) == Options(namespace="vault", skip=("a", "b"))
         assert Options.read({}) == Options()
-        assert Options.read({"interval": "1h"}) == Options()
 
     @pytest.mark.parametrize(
         ("given", "why"),
@@ -62,8 +57,6 @@ class TestReading:
             ({"type": "a b"}, "no type of a Secret"),
             ({"type": "a,metadata.name=b"}, "no type of a Secret"),
             *(({"type": type_}, "gives somebody's rights") for type_ in Secret.CREDENTIALS),
-            ({"blind": "true", "interval": "1s"}, "no interval from 10s to 24h"),
-            ({"blind": "true", "interval": "often"}, "no interval from 10s to 24h"),
         ],
     )
     def test_what_is_not_valid_is_refused(self, given, why):
@@ -72,32 +65,16 @@ class TestReading:
 
 
 class TestRights:
-    def rights(self, **given: str) -> dict[str, set[tuple[str, str]]]:
-        found = by_namespace(of_controllers(Registry((configured(given),)).controllers))
-        return {
-            namespace: {(right.resource, right.verb) for right in granted}
-            for namespace, granted in found.items()
-        }
-
     def test_namespaces_are_only_watched_and_secrets_are_written(self):
-        found = self.rights()
+        found = by_namespace(of_controllers(Registry((configured({}),)).controllers))
 
-        verbs = {verb for resource, verb in found[""] if resource == "secrets"}
+        verbs = {right.verb for right in found[""] if right.resource == "secrets"}
         assert verbs == {"get", "list", "watch", "create", "patch", "delete"}
-        assert {v for r, v in found[""] if r == "namespaces"} == {"list", "watch"}
+        assert {r.verb for r in found[""] if r.resource == "namespaces"} == {"list", "watch"}
         assert found.keys() == {""}
 
-    def test_blind_it_may_read_the_sources_alone_and_delete_nothing(self):
-        found = self.rights(blind="true", namespace="vault")
-
-        assert {v for r, v in found[""] if r == "secrets"} == {"create", "patch"}
-        assert found["vault"] == {("secrets", verb) for verb in ("get", "list", "watch")}
-        assert Right("", "secrets", "delete") not in of_controllers(
-            Registry((configured({"blind": "true"}),)).controllers
-        )
-
     def test_what_is_looked_for_at_the_start_is_what_is_granted(self):
-        controllers = Registry((configured({"blind": "true"}),)).controllers
+        controllers = Registry((configured({}),)).controllers
         granted = of_controllers(controllers)
         asked = {
             Right(api.group, api.plural, verb, namespace=where)

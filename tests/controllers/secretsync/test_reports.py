@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 
 import pytest
 
 from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded, secret
-from hedgerow.controllers.secretsync.options import Options
 from hedgerow.controllers.secretsync.sharing import SOURCES
 from hedgerow.fields import managed
 from hedgerow.plan.yield_and_claim import CLAIM
@@ -105,12 +103,9 @@ class TestWhatACopySaysOfItself:
 
 
 class TestEmptiedManagedFields:
-    @pytest.mark.parametrize("blind", [None, timedelta(hours=1)])
     @pytest.mark.parametrize("restarted", [False, True])
-    async def test_the_copy_stays_ours_with_its_keys_contested_until_it_goes(
-        self, blind, restarted
-    ):
-        sync = Syncing("team-a", options=Options(blind=blind))
+    async def test_the_copy_stays_ours_with_its_keys_contested_until_it_goes(self, restarted):
+        sync = Syncing("team-a")
         sync.source("app", {"password": "one"})
         await sync.settle()
         emptied = {"metadata": {"managedFields": [{}]}}

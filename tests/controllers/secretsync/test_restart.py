@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 
-from controllers.secretsync.syncing import HOME, Syncing
-from hedgerow.controllers.secretsync.options import Options
+from controllers.secretsync.syncing import Syncing
 
 pytestmark = pytest.mark.anyio
 
@@ -48,9 +46,9 @@ STATES = {
 }
 
 
-async def told(state: Callable[..., object], options: Options | None = None) -> Syncing:
+async def told(state: Callable[..., object]) -> Syncing:
     """Return an operator that has told its state, and whose Events have expired."""
-    sync = Syncing(*NAMESPACES, options=options)
+    sync = Syncing(*NAMESPACES)
     await state(sync)  # type: ignore[misc]
     await sync.settle()
     for event in sync.server.list("events.k8s.io", "Event").items:
@@ -70,17 +68,6 @@ async def test_nothing_is_written_for_what_is_told_already(state, reason, source
 
     assert [line for world in sync.worlds for line in world.writes] == []
     assert sync.told("app") == before
-
-
-@pytest.mark.parametrize(("state", "reason"), STATES.values(), ids=STATES)
-async def test_a_blind_one_does_not_touch_the_sources(state, reason):
-    sync = await told(state, Options(blind=timedelta(minutes=10)))
-    assert reason in "".join(sync.told("app").values())
-
-    await sync.settle(sources_first=True)
-
-    assert [line for line in sync.worlds[1].writes if HOME in line] == []
-    assert sync.events() == []
 
 
 async def test_what_is_no_longer_so_is_unsaid_once_every_namespace_has_reported():

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import hedgerow
 from hedgerow import (
-    Absent,
     ApiResource,
     Apply,
     Condition,
@@ -110,20 +109,13 @@ def copies(options: Options, namespace: TargetNamespace, observed: Observed) -> 
         if name not in untouched:
             anew = name in there and not target.fits(there[name])
             children.append(Apply(Secret, name, target.fields, anew=anew))
-    # A copy of a source that is being deleted may be from before the start: it cannot be watched.
-    named = {child.name for child in children}
-    gone = [
-        Absent(Secret, name, target.fields)
-        for name, target in targets(source for source in going if source.is_readable).items()
-        if name not in named
-    ]
     leaving = {source.key for source in going}
     shared = {
         name: [part.key for part in parts_of(there[name]) if part.key in leaving]
         for name in untouched
     }
     reports = _reports(meta.name, untouched, wanted, shared)
-    return Desired((*children, *gone), reports=reports)
+    return Desired(tuple(children), reports=reports)
 
 
 def _reports(
@@ -282,7 +274,6 @@ def secretsync(
         relates=(_sources(options),),
         shared=(Shared(Secret, keeps=("type",)),),
         child_names={Secret: ("*",)},
-        blind=options.blind,
         informs=Informs(sources or secretsource(options), partial(_sources_of, options.namespace)),
         opt_in=True,
         options=OPTIONS,

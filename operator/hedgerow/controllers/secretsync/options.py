@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from hedgerow import Option, Secret
@@ -13,10 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-SHORTEST, LONGEST = 10, 24 * 3600
-"""Seconds between two times that all copies are applied."""
-_DURATION: Final = re.compile(r"([0-9]{1,6})([smh])")
-_UNITS: Final = {"s": 1, "m": 60, "h": 3600}
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _TYPE: Final = re.compile(r"[A-Za-z0-9._/-]{1,253}")
 _REQUIREMENT: Final = re.compile(
@@ -40,17 +35,6 @@ OPTIONS: Final = (
         "kube-system,kube-public",
     ),
     Option(
-        "blind",
-        "Ask for no right to the copies but to create and patch them: none is ever read. They are"
-        " applied again at an interval.",
-    ),
-    Option(
-        "interval",
-        "With blind: how often the copies are applied again, such as 10m or 1h.",
-        "DURATION",
-        "10m",
-    ),
-    Option(
         "selector", "Copy only to namespaces with these labels, as `kubectl -l`.", "SELECTOR", "all"
     ),
 )
@@ -60,15 +44,13 @@ OPTIONS: Final = (
 class Options:
     """Sources are the Secrets of `type` in `namespace`; `skip` and `selector` limit the targets.
 
-    `blind` is the interval at which copies are applied again that are not read. Raises ValueError
-    for what cannot be read.
+    Raises ValueError for what cannot be read.
     """
 
     namespace: str = "secretsync"
     type: str = "k8s.ziwon.dev/secretsync"
     skip: tuple[str, ...] = ("kube-system", "kube-public")
     selector: str = ""
-    blind: timedelta | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for a selector that cannot be read."""
@@ -85,28 +67,17 @@ class Options:
     def read(cls, given: Mapping[str, str]) -> Options:
         """Return the options from text; raises ValueError for one that is not valid."""
         usual = cls()
-        interval = _interval(given.get("interval", "10m"))
         skip = given.get("skip", ",".join(usual.skip))
         return cls(
             namespace=given.get("namespace", usual.namespace),
             type=given.get("type", usual.type),
             skip=tuple(filter(None, skip.split(","))),
             selector=given.get("selector", usual.selector),
-            blind=interval if given.get("blind") else None,
         )
 
     def is_target(self, name: str, labels: Mapping[str, Any]) -> bool:
         """Return whether a namespace gets copies."""
         return name not in (self.namespace, *self.skip) and selects(self.selector, labels)
-
-
-def _interval(text: str) -> timedelta:
-    """Return a duration of at least ten seconds; raises ValueError."""
-    found = _DURATION.fullmatch(text)
-    seconds = int(found[1]) * _UNITS[found[2]] if found else 0
-    if not SHORTEST <= seconds <= LONGEST:
-        raise ValueError(f"{text!r} is no interval from 10s to 24h, such as 10m or 1h")
-    return timedelta(seconds=seconds)
 
 
 def selects(selector: str, labels: Mapping[str, Any]) -> bool:

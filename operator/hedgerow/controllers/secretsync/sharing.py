@@ -169,8 +169,8 @@ class Target:
 
     def fits(self, live: View) -> bool:
         """Return whether a copy can become this one; otherwise it has to be made anew."""
-        if live.text("type") not in ("", self.type):
-            return False  # without one, the values could not be read
+        if live.text("type") != self.type:
+            return False
         if live.at("immutable") is not True:
             return True
         ours = {key for part in parts_of(live) for key in part.keys}

@@ -48,8 +48,6 @@ class Source(Struct, frozen=True):
     relation: Relation | None = None
     claimable: Claimable | None = None
     fields: str = ""
-    blind: bool = False
-    """Whether nothing feeds it but the answers to our own writes."""
     picks: Callable[[Object], bool] | None = None
 
     @property
@@ -106,9 +104,8 @@ class Cache:
         object.__setattr__(self, "_claimed", _Scopes(self.claimed))
 
     def __iter__(self) -> Iterator[Source]:
-        """Iterate over all sources that are watched."""
-        children = (source for source in self.children if not source.blind)
-        return iter((*self.resources, *children, *self.related, *self.claimed))
+        """Iterate over all sources."""
+        return iter((*self.resources, *self.children, *self.related, *self.claimed))
 
     def resource(self, key: Key) -> Object | None:
         """Return the cached resource, or None."""
@@ -281,13 +278,7 @@ def build(
             for scope in ((watch.namespace,) if watch.namespace else scopes)
         ),
         children=tuple(
-            Source(
-                kind,
-                scope,
-                selector,
-                store(kind, indices),
-                blind=controller.blind is not None,
-            )
+            Source(kind, scope, selector, store(kind, indices))
             for kind in controller.owns
             for scope in scopes
         ),

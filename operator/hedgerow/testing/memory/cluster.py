@@ -93,7 +93,6 @@ class Cluster:
         subresource: str = "",
         force: bool = False,
         dry_run: bool = False,
-        partial: bool = False,
         timeout: float = 10.0,
     ) -> Applied:
         """Apply; raises Conflict, Stale, Missing, Forbidden, Invalid."""
@@ -106,8 +105,6 @@ class Cluster:
                 whole, manager, subresource=subresource, force=force, dry_run=dry_run
             ),
         )
-        if partial:
-            live = {"kind": "PartialObjectMetadata", "metadata": live["metadata"]}
         return Applied(live, created)
 
     async def rehearse_create(
