@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hedgerow.imports import structlog
-from hedgerow.kube.client import Cluster, connect
+from hedgerow.kube.client import connect
 from hedgerow.plan.oversized import readable
 from hedgerow.process import preflight
 from hedgerow.process.leadership import led, margin, refuse_another_operator
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
     from hedgerow.contract import Controller
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.settings import Settings
 
 log = structlog.get_logger(__name__)

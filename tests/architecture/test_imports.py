@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 
 import pytest
+
+from support.sources import modules
 
 COSTLY = ("kr8s", "rich", "cryptography", "httpx_ws", "pygments")
 
@@ -35,3 +38,24 @@ def _operator() -> set[str]:
 
 
 _MODULES: set[str] = set()
+
+
+def test_a_class_of_the_client_is_imported_from_the_module_that_defines_it():
+    defined = {
+        (module.dotted, node.name)
+        for module in modules()
+        for node in module.tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    named = {name for where, name in defined if where.startswith("hedgerow.kube.")}
+    found = {
+        f"{module.name}: {node.module}.{alias.name}"
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hedgerow.kube.")
+        for alias in node.names
+        if alias.name in named and (node.module, alias.name) not in defined
+    }
+
+    assert len(named) > 50
+    assert found == set()

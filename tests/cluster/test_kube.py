@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from hedgerow.kube import errors
-from hedgerow.kube.client import Cluster, connect
+from hedgerow.kube.client import connect
+from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.watch import Bookmark, reflect
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.testing.api import Api

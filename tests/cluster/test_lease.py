@@ -12,7 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
-from hedgerow.kube.client import Cluster, connect
+from hedgerow.kube.client import connect
+from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.errors import Conflict, KubeError, NotLeading, Stale
 from hedgerow.kube.transport import PIECE
 from hedgerow.runtime.clock import SystemClock

@@ -13,7 +13,7 @@ from kube.fakes import Server, reply
 from kube.recordings import Recording
 
 if TYPE_CHECKING:
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
 
 
 CONFIG_MAP = ApiResource("v1", "ConfigMap", "configmaps")

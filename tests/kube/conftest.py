@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from hedgerow.kube.client import Cluster, connect
+from hedgerow.kube.client import connect
+from hedgerow.kube.cluster import Cluster
 from kube.fakes import Clock, Server, write_kubeconfig
 
 if TYPE_CHECKING:

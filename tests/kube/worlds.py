@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from hedgerow.kube import errors
-from hedgerow.kube.client import Cluster
+from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.watch import Bookmark, Changed, Snapshot, reflect
 from hedgerow_schemas.base import ApiResource, Object
 

@@ -18,7 +18,8 @@ from typing import Any, Self
 
 import anyio
 
-from hedgerow.kube.client import Cluster, connect
+from hedgerow.kube.client import connect
+from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.errors import KubeError, NotLeading
 from hedgerow.kube.transport import PIECE
 from hedgerow.runtime.clock import SystemClock

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from hedgerow.cli.plan.forecast import PLACEHOLDER, Forecast
 from hedgerow.contract import Controller
 from hedgerow.fields.diff import Kind, Line, difference
-from hedgerow.kube.client import Cluster
+from hedgerow.kube.cluster import Cluster
 from hedgerow.objects import Installation, controller_of, metadata
 from hedgerow.plan.status import said
 from hedgerow.runtime.applier import Applier

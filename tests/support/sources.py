@@ -29,6 +29,11 @@ class Module:
         return "/".join(self.path.relative_to(ROOT).parts[1:])
 
     @property
+    def dotted(self) -> str:
+        """The name by which it is imported."""
+        return self.name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    @property
     def lines(self) -> int:
         return len(self.text.splitlines())
 

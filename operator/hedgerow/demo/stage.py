@@ -18,7 +18,7 @@ import anyio.to_thread
 
 from hedgerow.demo.errors import DemoError, UnheardError
 from hedgerow.demo.shell import Shell
-from hedgerow.kube.client import Cluster, connect
+from hedgerow.kube.client import connect
 from hedgerow.sandbox import pins
 from hedgerow.sandbox.binaries import Binaries
 from hedgerow.sandbox.cluster import Options, Sandbox
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from hedgerow.demo.page import Page
+    from hedgerow.kube.cluster import Cluster
 
 AGENT = f"hedgerow-demo/{version()}"
 AUDIT = "audit.log"

@@ -20,12 +20,11 @@ from msgspec import Struct
 
 from hedgerow.kube import credentials, fence, sockets
 from hedgerow.kube import kubeconfig as kubeconfigs
-from hedgerow.kube.cluster import Applied, Cluster
+from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.credentials import Bearer
 from hedgerow.kube.errors import ConfigError, Unreachable, one_line
 from hedgerow.kube.retry import Timing
 from hedgerow.kube.session import READ, Session, limit, oversized, unheard, whole
-from hedgerow.kube.watch import Listing
 from hedgerow.kube.wire import OverlongError, Reply
 
 try:
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from hedgerow.kube.credentials import Credentials
     from hedgerow.kube.kubeconfig import Access
     from hedgerow.kube.wire import Request
-
-__all__ = ["Applied", "Cluster", "Listing", "connect"]
 
 CONCURRENCY = 32
 """The most requests at once, about as many as the workers of three controllers in Go have. With

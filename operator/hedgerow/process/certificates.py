@@ -19,7 +19,7 @@ from hedgerow.serving.certificates.served import SelfSigned
 from hedgerow.settings import in_pod
 
 if TYPE_CHECKING:
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.registry import Registry
     from hedgerow.runtime.clock import Clock
     from hedgerow.serving.certificates.served import Certificates

@@ -20,7 +20,7 @@ from hedgerow.serving.loop_latency import Pulse
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.objects import Installation
     from hedgerow.process.stopping import Stop
     from hedgerow.runtime.clock import Clock

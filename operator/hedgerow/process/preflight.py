@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from hedgerow.contract import Controller
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.kube.reviews import Rights
     from hedgerow.registry import Registry
     from hedgerow.settings import Settings

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
     from starlette.types import ASGIApp
 
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.process.stopping import Stop
     from hedgerow.registry import Registry
     from hedgerow.runtime.clock import Clock

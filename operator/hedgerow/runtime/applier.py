@@ -16,7 +16,7 @@ from hedgerow.runtime.metrics import Meter, Meters
 
 if TYPE_CHECKING:
     from hedgerow.fields.paths import Tree
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.plan.writes import Deletion, Write
     from hedgerow_schemas.base import Object
 

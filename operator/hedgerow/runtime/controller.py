@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from hedgerow.contract import Key
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.cache.store import Store
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import ApiResource

@@ -16,7 +16,7 @@ from hedgerow_schemas.base import ApiResource, Object
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.clock import Clock
 
 NAMESPACES = ApiResource("v1", "Namespace", "namespaces", namespaced=False)

@@ -19,7 +19,7 @@ from hedgerow.kube import reviews
 from hedgerow.kube.errors import KubeError
 
 if TYPE_CHECKING:
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.clock import Clock
 
 V = TypeVar("V")

@@ -10,7 +10,7 @@ from hedgerow_schemas.base import ApiResource, View
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.objects import ObjectRef
     from hedgerow_schemas.base import Object
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.kube.errors import KubeError
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.status import Report

@@ -14,7 +14,7 @@ from hedgerow_schemas.base import ApiResource, Object
 
 if TYPE_CHECKING:
     from hedgerow.contract import Notice
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.clock import Clock
 
 EVENTS = ApiResource("events.k8s.io/v1", "Event", "events")

@@ -26,7 +26,7 @@ from hedgerow.runtime.leaderelection.record import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.clock import Clock
     from hedgerow_schemas.base import Object
 

@@ -11,7 +11,7 @@ import structlog
 from hedgerow.runtime.leaderelection.record import LEASES, Seen, seen
 
 if TYPE_CHECKING:
-    from hedgerow.kube.client import Cluster
+    from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.leaderelection.record import Timing
 
