@@ -47,6 +47,20 @@ def test_the_rule_for_docstrings_tells_them_apart(tmp_path, docstring, good):
     assert promises(Module(tmp_path, text, ast.parse(text))) is good
 
 
+def test_one_function_says_how_waits_double():
+    doubling = {
+        module.name
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Pow)
+        and ast.unparse(node.left) in {"2", "2.0"}
+        and not isinstance(node.right, ast.Constant)
+    }
+
+    assert doubling == {"hedgerow/kube/retry.py"}
+
+
 def test_nothing_blocks_the_loop_by_sleeping():
     sleepers = {
         module.name

@@ -24,6 +24,10 @@ class TestBackoff:
     def test_doubles_up_to_the_longest(self, failures, least):
         assert backoff(failures, 0.0) == pytest.approx(least)
 
+    @pytest.mark.parametrize(("failures", "least"), [(1, 1.5), (2, 3.0), (3, 5.0), (9999, 5.0)])
+    def test_doubles_from_and_to_what_the_caller_says(self, failures, least):
+        assert backoff(failures, 0.0, first=3.0, longest=10.0) == pytest.approx(least)
+
     @given(st.integers(0, 20), DRAWS, st.floats(0, 1000))
     def test_never_ends_before_the_server_said(self, failures, draw, after):
         assert backoff(failures, draw, after) >= after

@@ -37,13 +37,22 @@ class Timing(Struct, frozen=True):
     draw: Callable[[], float] = random.random
 
 
-def backoff(failures: int, draw: float, after: float = 0.0) -> float:
+def backoff(
+    failures: int,
+    draw: float,
+    after: float = 0.0,
+    *,
+    first: float = FIRST,
+    longest: float = LONGEST,
+) -> float:
     """Return the seconds to wait after so many failures in a row.
 
-    They double up to `LONGEST`; the upper half is random. They are never less than `after`, which
-    the server asked for.
+    They double from `first` to `longest`, so that a server that cannot answer gets fewer requests
+    the longer it lasts. The upper half is random (`draw`, from [0, 1)), so that clients that failed
+    together do not come back together; the lower half is not, so that none comes back at once. They
+    are never less than `after`, which the server asked for, and up to a quarter more.
     """
-    ceiling = min(LONGEST, FIRST * 2.0 ** min(max(failures, 1) - 1, 16))
+    ceiling = min(longest, first * 2.0 ** min(max(failures, 1) - 1, 16))
     return max(ceiling * (1 + draw) / 2, after * (1 + draw / 4))
 
 

@@ -15,6 +15,7 @@ import structlog
 from msgspec import Struct
 
 from hedgerow.kube import errors
+from hedgerow.kube.retry import backoff
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -197,7 +198,7 @@ class Refusals:
         """
         before = self._known.get(target)
         attempts = before.attempts + 1 if before and before.fingerprint == fingerprint else 1
-        wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempts - 1, 16)) * (1 + draw) / 2
+        wait = backoff(attempts, draw, first=FIRST_WAIT, longest=LONGEST_WAIT)
         again = now + timedelta(seconds=min(LONGEST_WAIT, max(wait, after)))
         self._known[target] = refusal = Refusal(fingerprint, problem, attempts, again)
         return refusal

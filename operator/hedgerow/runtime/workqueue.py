@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.lowlevel
 
+from hedgerow.kube.retry import backoff
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
@@ -254,13 +256,10 @@ class WorkQueue:
         most 300, the key is not handed out for any other request either: the server asked us to
         wait that long.
         """
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        delay = min(LONGEST_RETRY, FIRST_RETRY * 2 ** min(failures, 16))
-        delay *= 0.5 + self._clock.jitter() / 2
+        self._failures[key] = failures = self._failures.get(key, 0) + 1
+        least, draw = min(least, LONGEST_RETRY), self._clock.jitter()
+        delay = backoff(failures, draw, least, first=FIRST_RETRY, longest=LONGEST_RETRY)
         if least > 0:
-            least = min(least, LONGEST_RETRY)
-            delay = max(delay, least * (1 + self._clock.jitter() / 4))
             self._barred[key] = self._clock.monotonic() + least
         self._on_retry()
         self.add_after(key, delay)

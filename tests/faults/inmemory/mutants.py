@@ -78,15 +78,15 @@ MUTANTS = (
     Mutant(
         "passes are put off for ever so short a time",
         "hedgerow.runtime.workqueue",
-        "FIRST_RETRY * 2 ** min(failures, 16)",
-        "FIRST_RETRY",
+        "backoff(failures, draw",
+        "backoff(1, draw",
         "bluegreen-lost: dropped before it arrived for 150 s at write 5",
     ),
     Mutant(
         "a refused request is sent each second",
         "hedgerow.runtime.refusals",
-        "2.0 ** min(attempts - 1, 16)",
-        "1.0",
+        "backoff(attempts, draw",
+        "backoff(1, draw",
         "bluegreen-names: refused with 503 for 150 s at write 2",
     ),
     Mutant(
