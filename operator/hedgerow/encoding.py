@@ -1,7 +1,10 @@
-"""Encoding: JSON values as bytes, and back, quickly where that is safe.
+"""Encoding: JSON values as bytes or text, and back, quickly where that is safe.
 
-msgspec takes half of pydantic's time, but follows JSON of any depth until the interpreter's stack
-ends, and does not know every class that pydantic does.
+All of hedgerow reads and writes JSON by this module, so that one place says what is refused, how
+deep a text may be nested, and how a value is spelled. `tests/architecture/test_encoding.py` lists
+the exceptions. msgspec takes half of pydantic's time, but follows JSON of any depth until the
+interpreter's stack ends, and does not know every class that pydantic does. pydantic itself takes
+30 ms to import, so only the functions that need it do: a command that prints its help does not.
 
 An API server stores managed fields that no strict decoder accepts: 9,990 levels deep, and with
 names that are no UTF-8. `salvage` reads such an object, so that it does not cost its neighbours
@@ -10,16 +13,16 @@ their list or watch.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw
 from msgspec.json import Decoder, Encoder
-from pydantic_core import from_json, to_json, to_jsonable_python
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 OPENINGS: Final = 200
 """The most maps and lists of a text that msgspec reads, and so the deepest one. pydantic reads the
@@ -40,12 +43,13 @@ _SPACES: Final = bytes(max(code, 32) for code in range(256))
 """A table for `bytes.translate`: control characters become spaces, which JSON has everywhere."""
 _decoder: Final = Decoder[Any]()
 _members: Final = Decoder(dict[str, Raw])
-_encoder: Final = Encoder(enc_hook=to_jsonable_python)
 
 
 def decode(content: bytes) -> Any:
     """Return decoded JSON; raises ValueError. Equal keys share one string; values do not."""
     if content.count(b"{") + content.count(b"[") > OPENINGS:
+        from pydantic_core import from_json  # noqa: PLC0415 - see above
+
         return from_json(content, cache_strings="keys", allow_inf_nan=False)
     return _decoder.decode(content)
 
@@ -119,3 +123,49 @@ def encode(value: Any) -> bytes:
         return _encoder.encode(value)
     except (TypeError, RecursionError):
         return to_json(value)
+
+
+def _jsonable(value: Any) -> Any:
+    from pydantic_core import to_jsonable_python  # noqa: PLC0415 - see above
+
+    return to_jsonable_python(value)
+
+
+_encoder: Final = Encoder(enc_hook=_jsonable)
+
+
+def to_json(value: Any, *, indent: int | None = None) -> bytes:
+    """Return a value as JSON that leaves this process: for an API server, a program or a person.
+
+    It takes what `encode` takes, but writes a number that is none as `NaN`, which the reader
+    refuses, where `encode` writes null. Raises ValueError.
+    """
+    from pydantic_core import to_json as written  # noqa: PLC0415 - see above
+
+    return written(value, indent=indent)
+
+
+def to_ascii(
+    value: Any,
+    *,
+    ordered: bool = False,
+    compact: bool = False,
+    default: Callable[[Any], Any] | None = None,
+) -> str:
+    """Return a value as JSON in one line of ASCII: a literal of CEL, a line of a log.
+
+    `ordered`: the keys of maps are sorted. `compact`: without blanks. `default` returns a JSON
+    value for one of another class. Raises TypeError.
+    """
+    separators = (",", ":") if compact else None
+    return json.dumps(value, sort_keys=ordered, separators=separators, default=default)
+
+
+def canonical(value: Any) -> str:
+    """Return the one text of a value as JSON: compact, keys sorted, nothing escaped in vain."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def pieces(value: Any) -> Iterator[str]:
+    """Yield a value as JSON piece by piece, for whoever needs but its beginning."""
+    return json.JSONEncoder(ensure_ascii=False).iterencode(value)

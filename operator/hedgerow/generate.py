@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import typer
-from pydantic_core import from_json, to_json
 
 from hedgerow.deploy import kustomize
+from hedgerow.encoding import decode, to_json
 from hedgerow.manifest import to_yaml
 from hedgerow.registry import ours
 from hedgerow.settings import default, flags
@@ -122,7 +122,7 @@ def main(
     if sandbox:
         document = anyio.run(sandbox_document)
     else:
-        document = from_json((openapi or root / OPENAPI).read_bytes())
+        document = decode((openapi or root / OPENAPI).read_bytes())
     files = generated(document)
     changed = drifted(files, root) if check else write(files, root)
     for path in changed:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+
+from hedgerow.encoding import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -217,5 +218,5 @@ def controller_reference(owner: ObjectRef) -> Object:
 
 def digest(*parts: Any) -> str:
     """Return a short, stable digest of JSON values (16 hex digits of SHA-256)."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    text = canonical(parts)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Final
+
+from hedgerow.encoding import to_ascii
 
 LONGEST: Final = 500
 """The most characters of a value in one line of a page."""
@@ -40,4 +41,4 @@ def escaped_lines(text: str) -> str:
 
 
 def _escape(char: str) -> str:
-    return r"\u007f" if char == _DELETE else json.dumps(char)[1:-1]
+    return r"\u007f" if char == _DELETE else to_ascii(char)[1:-1]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from hedgerow import encoding
 from hedgerow.texts import cut, escaped
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def beginning(value: Any, longest: int = SHOWN) -> str:
     """Return a value as JSON; of a long one a little more than as many characters."""
     pieces: list[str] = []
     length = 0
-    for piece in json.JSONEncoder(ensure_ascii=False).iterencode(value):
+    for piece in encoding.pieces(value):
         pieces.append(piece)
         length += len(piece)
         if length > longest and not isinstance(value, str):

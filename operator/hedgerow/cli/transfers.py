@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
-
 from hedgerow.cli.owners.report import worded
+from hedgerow.encoding import to_json
 from hedgerow.fields.sets import ABSENT
 from hedgerow.objects import metadata
 from hedgerow.texts import cut, printable

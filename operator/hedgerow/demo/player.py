@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from pydantic_core import from_json
 
 from hedgerow.demo.errors import DemoError
+from hedgerow.encoding import decode
 from hedgerow.sandbox import processes
 from hedgerow.sandbox.pauses import until
 
@@ -77,7 +77,7 @@ async def _stop(stage: Stage, started: Started, log: Path, *, said: bool) -> Non
 
 def _entries(log: Path) -> list[dict[str, Any]]:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [from_json(line) for line in lines if line.startswith("{") and line.endswith("}")]
+    return [decode(line.encode()) for line in lines if line.startswith("{") and line.endswith("}")]
 
 
 def _last(log: Path) -> str:

@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from pydantic_core import from_json
 
 from hedgerow.demo import acts
 from hedgerow.demo.errors import DemoError
 from hedgerow.demo.player import LOG, operator
 from hedgerow.demo.stage import AUDIT, PATIENCE, Stage, Target, folder, given, sandboxed
 from hedgerow.demo.witness import NAME, Witness, deployment_name
+from hedgerow.encoding import decode
 from hedgerow.fields.managed import managers
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.builtin import Deployment, Service
@@ -136,7 +136,7 @@ def _counted(requests: list[dict[str, Any]]) -> str:
 
 def _written(stage: Stage) -> list[dict[str, Any]]:
     lines = (stage.directory / AUDIT).read_text(encoding="utf-8").splitlines()
-    requests = [from_json(line) for line in lines if acts.MANAGER in line]
+    requests = [decode(line.encode()) for line in lines if acts.MANAGER in line]
     return [
         request
         for request in requests

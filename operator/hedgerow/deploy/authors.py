@@ -7,13 +7,13 @@ object. For custom resources the webhook for claims asks the same.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from hedgerow.deploy.cel import WIDEST, either, is_of
 from hedgerow.deploy.confinement import VERSION
 from hedgerow.deploy.names import AUTHORS, Names
+from hedgerow.encoding import to_ascii
 from hedgerow.plan.yield_and_claim import CLAIM
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def _validations(names: Names, controllers: Iterable[Controller[Resource]]) -> I
         yield {
             "expression": (
                 f"!({either(dict.fromkeys(map(_is_asked, several)))})"
-                f" || authorizer.group({json.dumps(api.group)})"
-                f".resource({json.dumps(api.plural)}){within}.check('patch').allowed()"
+                f" || authorizer.group({to_ascii(api.group)})"
+                f".resource({to_ascii(api.plural)}){within}.check('patch').allowed()"
             ),
             "reason": "Forbidden",
             "message": (
@@ -111,15 +111,15 @@ def _is_asked(controller: Controller[Resource]) -> str:
     Any change counts where there are more than `WIDEST` annotations.
     """
     prefix, where = controller.annotation_prefix, controller.watch.namespace
-    begins = f" || k.startsWith({json.dumps(prefix)})" if prefix else ""
+    begins = f" || k.startsWith({to_ascii(prefix)})" if prefix else ""
     changed = (
-        f"variables.after.exists(k, (k == {json.dumps(CLAIM)}{begins})"
+        f"variables.after.exists(k, (k == {to_ascii(CLAIM)}{begins})"
         " && variables.before[?k] != variables.after[?k])"
     )
     return " && ".join(
         (
             is_of(controller.resource.api),
-            *((f"request.namespace == {json.dumps(where)}",) if where else ()),
+            *((f"request.namespace == {to_ascii(where)}",) if where else ()),
             "variables.before != variables.after",
             f"(variables.after.size() > {WIDEST} || {changed})",
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
+
+from hedgerow.encoding import to_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,8 +31,8 @@ def either(expressions: Iterable[str]) -> str:
 def is_of(api: ApiResource) -> str:
     """Return the expression that the request is for this kind, in any version."""
     return (
-        f"request.resource.group == {json.dumps(api.group)}"
-        f" && request.resource.resource == {json.dumps(api.plural)}"
+        f"request.resource.group == {to_ascii(api.group)}"
+        f" && request.resource.resource == {to_ascii(api.plural)}"
     )
 
 
@@ -53,9 +54,9 @@ def _unchanged(at: str, fields: Fields) -> Iterator[str]:
     keys = f"o{at}.orValue({{}})" if at else "o"
     yield (
         f"[object, oldObject].all(o, {keys}.size() <= {WIDEST}"
-        f" && {keys}.all(k, k in {json.dumps(sorted(below))}"
+        f" && {keys}.all(k, k in {to_ascii(sorted(below))}"
         f" || object{at}[?k] == oldObject{at}[?k]))"
     )
     for name, within in sorted(below.items()):
         if () not in within:
-            yield from _unchanged(f"{at}[?{json.dumps(name)}]", tuple(within))
+            yield from _unchanged(f"{at}[?{to_ascii(name)}]", tuple(within))

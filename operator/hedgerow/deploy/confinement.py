@@ -7,11 +7,11 @@ could run a privileged pod in any namespace. RBAC cannot express "children of a 
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 from hedgerow.deploy.cel import either, is_of, unchanged_but
 from hedgerow.deploy.names import CHILDREN, Names
+from hedgerow.encoding import to_ascii
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.builtin import Secret
@@ -48,7 +48,7 @@ def policy(names: Names, controllers: Sequence[Controller[Resource]]) -> list[Ob
         "matchConditions": [
             {
                 "name": f"asked-by-{names.program}",
-                "expression": f"request.userInfo.username == {json.dumps(account)}",
+                "expression": f"request.userInfo.username == {to_ascii(account)}",
             }
         ],
         "variables": [
@@ -91,8 +91,8 @@ def _variables(names: Names, controllers: Sequence[Controller[Resource]]) -> dic
         "event": is_of(EVENTS),
         # RBAC grants no other Secret there.
         "certificate": (
-            f"{is_of(Secret.api)} && request.namespace == {json.dumps(names.namespace)}"
-            f" && variables.name == {json.dumps(certificate)}"
+            f"{is_of(Secret.api)} && request.namespace == {to_ascii(names.namespace)}"
+            f" && variables.name == {to_ascii(certificate)}"
         ),
         "child": "variables.named.exists(r, " + either(ours) + ")",
         **_of_others(names, controllers),
@@ -150,8 +150,8 @@ def _is_claim(names: Names, controller: Controller[Resource], api: ApiResource) 
     return " && ".join(
         (
             is_of(api),
-            f'request.options.?fieldManager.orValue("") == {json.dumps(manager)}',
-            *((f"request.namespace == {json.dumps(where)}",) if where else ()),
+            f'request.options.?fieldManager.orValue("") == {to_ascii(manager)}',
+            *((f"request.namespace == {to_ascii(where)}",) if where else ()),
             *((_same_finalizers(own),) if is_own and own else ()),
             unchanged_but(fields),
         )
@@ -161,7 +161,7 @@ def _is_claim(names: Names, controller: Controller[Resource], api: ApiResource) 
 def _same_finalizers(but: list[str]) -> str:
     """Return the CEL expression: an update changes no finalizers but these."""
     before, after = (
-        f"{_finalizers(which)}.filter(f, !(f in {json.dumps(but)}))"
+        f"{_finalizers(which)}.filter(f, !(f in {to_ascii(but)}))"
         for which in ("oldObject", "object")
     )
     return f"{before} == {after}"
@@ -178,7 +178,7 @@ def _is_child(controller: Controller[Resource], kind: type[View]) -> str:
         (
             is_of(kind.api),
             _of_group(owner.group),
-            f"r.kind == {json.dumps(owner.kind)}",
+            f"r.kind == {to_ascii(owner.kind)}",
             *(("r.name == request.namespace",) if controller.is_for_namespaces else ()),
             f"({_DELETING} || "
             + " || ".join(_is_named(name) for name in controller.names_of(kind))
@@ -190,7 +190,7 @@ def _is_child(controller: Controller[Resource], kind: type[View]) -> str:
 def _of_group(group: str) -> str:
     """Return the CEL expression: owner reference `r` is of this group, in any version."""
     if group:
-        return f"r.apiVersion.startsWith({json.dumps(group + '/')})"
+        return f"r.apiVersion.startsWith({to_ascii(group + '/')})"
     return 'r.apiVersion == "v1"'
 
 
@@ -199,9 +199,9 @@ def _is_named(pattern: str) -> str:
     if pattern == "*":
         return "true"
     before, named, after = pattern.removesuffix("*").partition("{}")
-    parts = [json.dumps(before)] if before else []
+    parts = [to_ascii(before)] if before else []
     parts += ["r.name"] if named else []
-    parts += [json.dumps(after)] if after else []
+    parts += [to_ascii(after)] if after else []
     start = " + ".join(parts)
     return (
         f"variables.name.startsWith({start})"
@@ -213,8 +213,8 @@ def _is_named(pattern: str) -> str:
 def _validations(names: Names, controllers: Sequence[Controller[Resource]]) -> dict[str, str]:
     open_ones = OPEN_NAMESPACES if any(one.is_for_namespaces for one in controllers) else ()
     system = [name for name in SYSTEM_NAMESPACES if name not in open_ones]
-    kept_out, who = json.dumps([*system, names.namespace]), names.program
-    reporter = json.dumps(names.installation.label_key)
+    kept_out, who = to_ascii([*system, names.namespace]), names.program
+    reporter = to_ascii(names.installation.label_key)
     apart = ("variables.event", "variables.certificate")
     foreign = (*apart, *(f"variables.{name}" for name in _of_others(names, controllers)))
     return {
@@ -238,6 +238,6 @@ def _validations(names: Names, controllers: Sequence[Controller[Resource]]) -> d
         ),
         f"{who} may write no Secret of a type that gives somebody's rights": (
             f"!({is_of(Secret.api)}) || object == null"
-            f" || !(object.?type.orValue('') in {json.dumps(list(Secret.CREDENTIALS))})"
+            f" || !(object.?type.orValue('') in {to_ascii(list(Secret.CREDENTIALS))})"
         ),
     }

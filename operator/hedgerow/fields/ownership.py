@@ -7,7 +7,6 @@ entry. So our entry and the live values together show drift, without a request.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hedgerow.encoding import to_ascii
 from hedgerow.fields.applyconfiguration import item, leave_out, without_nulls
 from hedgerow.fields.canonical import builtin, canonical, identical, same
 from hedgerow.fields.managed import Entries, Holder, entries, entry, held, managers
@@ -335,12 +335,10 @@ def residual(verdict: Verdict) -> str:
     if verdict.settled:
         return ""
     rows = sorted(
-        json.dumps(
-            [leaf.path, leaf.why, leaf.want, leaf.live, _names(leaf.holders)], sort_keys=True
-        )
+        to_ascii([leaf.path, leaf.why, leaf.want, leaf.live, _names(leaf.holders)], ordered=True)
         for leaf in verdict.leaves
     )
-    text = json.dumps([verdict.tracked, verdict.version_ok, *rows])
+    text = to_ascii([verdict.tracked, verdict.version_ok, *rows])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, wraps
 from typing import Any, Final, Literal, NamedTuple, TypeGuard, TypeVar
 
+from hedgerow.encoding import decode, to_ascii
 from hedgerow.texts import escaped
 
 V = TypeVar("V")
@@ -92,8 +92,8 @@ def parse(element: str) -> Element:
     if kind == "f":
         return Element("f", (text,))
     try:
-        value: Any = json.loads(text)
-    except (ValueError, RecursionError):  # anyone may write an element, nested to any depth
+        value: Any = decode(text.encode())
+    except ValueError:  # anyone may write an element, nested to any depth
         return Element("?")
     if kind == "v":
         return Element("v", (), (value,))
@@ -209,9 +209,9 @@ def coin(item: Any, known: Iterable[str]) -> str | None:
     """
     for parsed in map(parse, known):
         if parsed.kind == "v":
-            return "v:" + json.dumps(item)
+            return "v:" + to_ascii(item)
         if parsed.kind == "k" and _key(item, parsed.names) is not None:
-            return "k:" + json.dumps({name: item[name] for name in parsed.names})
+            return "k:" + to_ascii({name: item[name] for name in parsed.names})
     return None
 
 
@@ -286,7 +286,7 @@ def _go(value: Any) -> str:
     if isinstance(value, str):
         plain = _PLAIN.fullmatch(value) is not None
         return f'"{value}"' if plain else '"' + "".join(map(_quoted, value)) + '"'
-    return json.dumps(value)
+    return to_ascii(value)
 
 
 _ESCAPES: Final = dict(

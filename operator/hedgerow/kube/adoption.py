@@ -10,8 +10,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
-
+from hedgerow.encoding import to_json
 from hedgerow.kube import wire
 from hedgerow.kube.wire import Request
 from hedgerow.objects import Installation

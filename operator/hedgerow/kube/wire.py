@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from msgspec import Struct
-from pydantic_core import to_json
+
+from hedgerow.encoding import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -6,10 +6,10 @@ or leaves the field out, so that the rest can be applied. `Degraded` says how to
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hedgerow.encoding import to_ascii
 from hedgerow.plan.conditions import LONGEST_MESSAGE, condition
 
 if TYPE_CHECKING:
@@ -55,4 +55,4 @@ def degraded(fixed: Iterable[Fixed]) -> tuple[Condition, ...]:
 
 
 def _spelled(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return value if isinstance(value, str) else to_ascii(value, ordered=True)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pydantic_core import to_json
-
-from hedgerow.encoding import decode
+from hedgerow.encoding import decode, to_json
 from hedgerow.fields.managed import entry
 from hedgerow.fields.sets import subtree
 from hedgerow.objects import annotation

@@ -17,7 +17,6 @@ The keys of a list item may come in any order.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from hedgerow.encoding import to_ascii
 from hedgerow.fields.managed import entries
 from hedgerow.fields.paths import SELF, Tree
 from hedgerow.fields.sets import FieldPath, is_key
@@ -244,7 +244,7 @@ def place_of(path: str) -> FieldPath:
     for number, step in enumerate(steps):
         if step.startswith("["):
             names = dict.fromkeys(pair.partition("=")[0] for pair in keys(step))
-            field_path.append(f"k:{json.dumps(names)}" if names else "v:null")
+            field_path.append(f"k:{to_ascii(names)}" if names else "v:null")
         elif not step.startswith("f:"):
             break
         elif field_path and field_path[-1] in _FREE:  # such a key may contain dots

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from contextlib import suppress
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
 
-from hedgerow.encoding import encode
+from hedgerow.encoding import encode, to_ascii
 from hedgerow.texts import cut, escaped, escaped_lines
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def _as_json(entry: EventDict, default: Callable[[Any], Any], **_: Any) -> str:
             line = encode(entry)
             if line.isascii() and b"\x7f" not in line:
                 return line.decode()
-    return json.dumps(entry, default=default, separators=(",", ":"))
+    return to_ascii(entry, compact=True, default=default)
 
 
 def _readable(_logger: object, _level: str, entry: EventDict) -> EventDict:

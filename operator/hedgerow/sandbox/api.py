@@ -10,8 +10,8 @@ from typing import Any
 
 import anyio.to_thread
 import httpx
-from pydantic_core import from_json, to_json
 
+from hedgerow.encoding import decode, to_json
 from hedgerow.sandbox.errors import SandboxError
 
 _TIMEOUT = 5.0
@@ -37,7 +37,7 @@ class Api:
     async def read(self, url: str) -> dict[str, Any] | None:
         """Return an object, or None if the server does not return it (yet)."""
         response = await anyio.to_thread.run_sync(self._get, url)
-        return from_json(response.content) if response and response.is_success else None
+        return decode(response.content) if response and response.is_success else None
 
     async def apply(self, url: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Apply an object, unforced, and return it. Raises SandboxError if it is refused."""
@@ -56,7 +56,7 @@ class Api:
             response = await anyio.to_thread.run_sync(call)
         except httpx.HTTPError as error:
             raise SandboxError(f"{url}: {error}", "is the sandbox up?") from error
-        answer = from_json(response.content)
+        answer = decode(response.content)
         if response.is_error:
             raise SandboxError(f"{url}: {answer.get('message')}", "correct the request")
         return answer

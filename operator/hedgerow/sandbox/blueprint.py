@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
+from hedgerow.encoding import decode, to_json
 from hedgerow.sandbox.cache import downloaded
 from hedgerow.sandbox.files import write
 from hedgerow.sandbox.ports import LOOPBACK
@@ -79,14 +80,14 @@ class Blueprint:
 
     def save(self, path: Path) -> None:
         """Write it to a file; it is private because of the tokens."""
-        write(path, _BLUEPRINT.dump_json(self, indent=2))
+        write(path, to_json(self, indent=2))
 
     @staticmethod
     def load(path: Path) -> "Blueprint | None":
         """Return a stored blueprint; None if there is none or it cannot be read."""
         try:
-            return _BLUEPRINT.validate_json(path.read_bytes())
-        except (OSError, ValidationError):
+            return _BLUEPRINT.validate_python(decode(path.read_bytes()))
+        except (OSError, ValueError):
             return None
 
 

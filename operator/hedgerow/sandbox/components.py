@@ -1,10 +1,10 @@
 """Components: the command line and the health address of each server of a sandbox."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from hedgerow.encoding import to_json
 from hedgerow.sandbox.blueprint import API_SERVER, CONTROLLERS, ETCD, KWOK, PEER, Blueprint
 from hedgerow.sandbox.certificates import Authority, signing_pair
 from hedgerow.sandbox.directory import Directory
@@ -57,7 +57,7 @@ def write_configuration(directory: Directory, blueprint: Blueprint) -> None:
     signing_pair(pki, "service-accounts")
     rows = [f'{blueprint.tokens[user]},{user},{user},"{group}"' for user, group in USERS.items()]
     write(directory.configuration / "tokens.csv", "\n".join(rows) + "\n")
-    write(directory.configuration / "audit-policy.yaml", json.dumps(_AUDIT_POLICY, indent=2))
+    write(directory.configuration / "audit-policy.yaml", to_json(_AUDIT_POLICY, indent=2).decode())
     for user in USERS:
         name = directory.kubeconfig if user == ADMIN else _kubeconfig_of(directory, user)
         user_token = {"token": blueprint.tokens[user]}

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import anyio
 import anyio.to_thread
-from pydantic_core import from_json
 
+from hedgerow.encoding import decode
 from hedgerow.sandbox import leash, processes
 from hedgerow.sandbox.api import connect
 from hedgerow.sandbox.blueprint import ETCD, Blueprint
@@ -123,7 +123,7 @@ def _reason(last: list[str]) -> str:
 def _message(line: str) -> str:
     """Return the message of a line of JSON, as etcd and kwok write."""
     try:
-        entry = from_json(line)
+        entry = decode(line.encode())
     except ValueError:
         return line
     if not isinstance(entry, dict):

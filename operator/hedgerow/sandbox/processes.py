@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, STDOUT, Popen, run
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
+from hedgerow.encoding import decode, to_json
 from hedgerow.sandbox.files import write
 from hedgerow.sandbox.leash import kill
 from hedgerow.sandbox.pauses import until
@@ -55,15 +56,15 @@ def launch(
     child.returncode = 0
     _children.add(child.pid)
     started = Started(child.pid, birth(child.pid))
-    write(record, _STARTED.dump_json(started))
+    write(record, to_json(started))
     return started
 
 
 def recorded(record: Path) -> Started | None:
     """Return the process of a pid file; None if it is missing or incomplete."""
     try:
-        return _STARTED.validate_json(record.read_bytes())
-    except (OSError, ValidationError):
+        return _STARTED.validate_python(decode(record.read_bytes()))
+    except (OSError, ValueError):
         return None
 
 

@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
+from hedgerow.encoding import decode
 from hedgerow.sandbox.pins import Module
 
 PLATFORMS = ("linux-amd64", "linux-arm64")
@@ -126,8 +127,8 @@ class _GitHubRelease(BaseModel):
 
 def _told_by_github(content: bytes, file: str) -> str:
     try:
-        release = _GitHubRelease.model_validate_json(content)
-    except ValidationError:
+        release = _GitHubRelease.model_validate(decode(content))
+    except ValueError:
         return ""
     told = {asset.name: asset.digest or "" for asset in release.assets}
     return told.get(file, "").removeprefix("sha256:")

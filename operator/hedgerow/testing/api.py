@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import ssl
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +13,7 @@ from typing import Any
 import httpx
 import yaml
 
+from hedgerow.encoding import to_json
 from hedgerow.testing.waiting import eventually
 
 Object = dict[str, Any]
@@ -158,7 +158,7 @@ class Api:
             "PATCH",
             self.path(target, subresource),
             params=params,
-            content=json.dumps(body, ensure_ascii=False).encode(),
+            content=to_json(body),
             headers={"Content-Type": f"application/{content}"},
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import from_json
+from hedgerow.encoding import decode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -78,7 +78,7 @@ class Audit(Requests):
             whole = file.read().rpartition(b"\n")[0]
         # The server may have been at a line when the mark was set: one begins after a line's end.
         begun = whole.partition(b"\n")[2] if mark else whole
-        return [from_json(line) for line in begun.split(b"\n") if line]
+        return [decode(line) for line in begun.split(b"\n") if line]
 
 
 def shown(entries: Iterable[Entry]) -> list[str]:

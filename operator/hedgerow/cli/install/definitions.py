@@ -12,8 +12,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio
-from pydantic_core import from_json, to_json
 
+from hedgerow.encoding import decode as from_json
+from hedgerow.encoding import to_json
 from hedgerow.kube.errors import Conflict, Forbidden, KubeError, Missing, Stale, one_line
 from hedgerow.kube.retry import Timing, backoff
 from hedgerow.objects import PROGRAM, Installation, renamed

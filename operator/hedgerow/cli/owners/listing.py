@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
-from pydantic_core import to_json
 
 from hedgerow.cli.owners.disputes import NO_DISPUTES
+from hedgerow.encoding import to_json
 from hedgerow.manifest import to_yaml
 from hedgerow.objects import metadata
 

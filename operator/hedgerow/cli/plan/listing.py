@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
-
 from hedgerow.cli.plan.forecast import worst
 from hedgerow.cli.program import program_name, typed
+from hedgerow.encoding import to_json
 from hedgerow.plan.remedies import remedies
 
 if TYPE_CHECKING:

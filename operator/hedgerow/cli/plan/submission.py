@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic_core import to_json
-
 from hedgerow.cli.plan import client_side_apply
 from hedgerow.cli.plan.client_side_apply import ANNOTATIONS_LIMIT, LAST_APPLIED
 from hedgerow.cli.plan.dry_run import NO_NAMESPACE, NO_RIGHTS
 from hedgerow.cli.plan.forecast import PLACEHOLDER, Held, Refusal
 from hedgerow.cli.plan.merge import merge
+from hedgerow.encoding import to_json
 from hedgerow.fields import ownership
 from hedgerow.fields.managed import entries
 from hedgerow.fields.sets import subtree, united

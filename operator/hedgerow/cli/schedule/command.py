@@ -137,7 +137,7 @@ def next_command(
     begin = _now() if since is None else moment("--from", since, found.zone)
     rows = list(coming(found, begin, count))
     if output is Output.JSON:
-        from pydantic_core import to_json  # noqa: PLC0415 - not needed for the table
+        from hedgerow.encoding import to_json  # noqa: PLC0415 - not needed for the table
 
         echo_lines(to_json([row.as_json() for row in rows], indent=2).decode())
     elif rows:

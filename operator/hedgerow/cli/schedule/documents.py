@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError
 
 from hedgerow.controllers.cronjob.missed import schedule_problems
+from hedgerow.encoding import to_json
 from hedgerow.manifest import LARGEST, QUOTED, ManifestError, from_yaml
 from hedgerow.validation import field_errors
 from hedgerow_schemas.builtin import Deployment, StatefulSet

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
 from rich.table import Table
 
 from hedgerow.cli.schedule.fates import Happens
 from hedgerow.cli.times import local, utc
+from hedgerow.encoding import to_json
 from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from pydantic_core import to_json
 from rich.measure import Measurement
 from rich.table import Table
 
@@ -19,6 +18,7 @@ from hedgerow.cli.widths import ENDLESS, is_limited
 from hedgerow.contract import Observed
 from hedgerow.controllers.scaler import controller as scaler
 from hedgerow.controllers.scaler.windows import ASKED, AnnotationsError
+from hedgerow.encoding import to_json
 from hedgerow.plan.installations import installation_of
 from hedgerow.terminal import Terminal
 from hedgerow.texts import printable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import to_json
+from hedgerow.encoding import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

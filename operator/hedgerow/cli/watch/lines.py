@@ -6,10 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from pydantic_core import to_json
-
 from hedgerow.cli.times import utc
 from hedgerow.cli.watch.memory import kept_phase
+from hedgerow.encoding import to_json
 from hedgerow.objects import metadata
 from hedgerow.texts import printable
 

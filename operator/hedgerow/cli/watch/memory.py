@@ -10,9 +10,8 @@ from hashlib import blake2b
 from sys import intern
 from typing import Any, Final
 
-from pydantic_core import to_json
-
 from hedgerow.cli.tree.readiness import readiness
+from hedgerow.encoding import to_json
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.fields.redaction import concealed
 from hedgerow.objects import metadata

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 import anyio
-from pydantic_core import to_json
 
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo, echo_lines
@@ -19,6 +18,7 @@ from hedgerow.cli.withdraw.plan import (
     losses,
     nothing,
 )
+from hedgerow.encoding import to_json
 from hedgerow.fields.sets import ABSENT, declaring
 from hedgerow.kube.errors import (
     Conflict,

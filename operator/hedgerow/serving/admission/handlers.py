@@ -6,13 +6,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.endpoints import HTTPEndpoint
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
+from hedgerow.encoding import to_json
 from hedgerow.kube.errors import one_line
 from hedgerow.kube.wire import JSON
 from hedgerow.serving.admission.answering import Answering

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from annotated_types import MaxLen
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
-from pydantic_core import to_json
 
 from hedgerow import validation
+from hedgerow.encoding import to_json
 from hedgerow.objects import is_terminating, metadata
 from hedgerow.plan.yield_and_claim import (
     CLAIM,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from hedgerow.encoding import decode
 from hedgerow.fields.canonical import time
 from hedgerow.testing.memory import podspec
 from hedgerow.testing.memory.jobs import JOB
@@ -291,7 +291,7 @@ def custom_resource(
 
     `refuses` stands for its CEL rules: fields to messages, as the causes of a 422.
     """
-    document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
+    document = decode((files("hedgerow_schemas") / "openapi.json").read_bytes())
     return custom(crd.render(resource, document, describe=False), refuses=refuses)
 
 

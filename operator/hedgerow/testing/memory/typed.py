@@ -6,10 +6,10 @@ is owned: the ancestors of a path are not, unless they are in it themselves.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from hedgerow.encoding import canonical, decode, to_ascii
 from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, Scalar, Schema, SetOf, Struct
 
 if TYPE_CHECKING:
@@ -72,14 +72,14 @@ def child(schema: Schema, element: str) -> Schema | None:
 def element_of(schema: Keyed | SetOf, item: Any) -> str:
     """Return the element of a list item, keys defaulted."""
     if isinstance(schema, SetOf):
-        return "v:" + json.dumps(item, ensure_ascii=False)
+        return "v:" + canonical(item)
     if not isinstance(item, dict):
         raise Untyped("a keyed list has an item that is no map")
     filled: Object = {**schema.defaults, **item}
     keys = {key: filled[key] for key in sorted(schema.keys) if key in filled}
     if not keys:
         raise Untyped("a list item leaves out all its keys")
-    return "k:" + json.dumps(keys, separators=(",", ":"), ensure_ascii=False)
+    return "k:" + canonical(keys)
 
 
 def check(schema: Schema, value: Any, *, doubles: bool = False) -> None:
@@ -290,7 +290,7 @@ def _shown(element: str) -> str:
     kind, _, text = element.partition(":")
     if kind == "f":
         return "." + text
-    value = json.loads(text)
+    value = decode(text.encode())
     if kind == "v":
-        return f"[={json.dumps(value)}]"
-    return "[" + ",".join(f"{name}={json.dumps(value[name])}" for name in sorted(value)) + "]"
+        return f"[={to_ascii(value)}]"
+    return "[" + ",".join(f"{name}={to_ascii(value[name])}" for name in sorted(value)) + "]"

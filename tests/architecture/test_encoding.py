@@ -1,0 +1,69 @@
+"""JSON: read and written by one module, `hedgerow.encoding`."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from support.sources import Module, modules
+
+LIBRARIES = {"json", "msgspec.json", "orjson"}
+FUNCTIONS = {"from_json", "to_json", "to_jsonable_python", "JSONEncoder", "JSONDecoder"}
+METHODS = {"model_validate_json", "model_dump_json", "validate_json", "dump_json"}
+
+ONE = "hedgerow/encoding.py"
+EXCEPTIONS = {
+    # The schemas are a package of their own, below hedgerow.
+    "hedgerow_schemas/structural.py",
+    # Controllers of ours are written with what a controller of another package has.
+    "hedgerow/controllers/scaler/record.py",
+    "hedgerow/controllers/secretsync/sharing.py",
+    # pydantic reads dates strictly, as an API server does, only while it reads the JSON itself.
+    "hedgerow/cli/schedule/documents.py",
+    # They print or compare a value once, at the edge.
+    "hedgerow/cli/__init__.py",
+    "hedgerow/cli/plan/client_side_apply.py",
+    "hedgerow/cli/sandbox.py",
+}
+
+
+def test_json_goes_through_one_module():
+    found = {module.name for module in modules() if uses_json(module)}
+
+    assert found - {ONE} == EXCEPTIONS
+
+
+def uses_json(module: Module) -> bool:
+    """Return whether a module reads or writes JSON by a library."""
+    return any(map(_uses_json, ast.walk(module.tree)))
+
+
+def _uses_json(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import):
+        return any(alias.name in LIBRARIES for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        names = {alias.name for alias in node.names}
+        is_of_ours = (node.module or "").startswith("hedgerow")
+        is_library = node.module in LIBRARIES or (node.module == "msgspec" and "json" in names)
+        return is_library or (not is_of_ours and bool(names & FUNCTIONS))
+    return isinstance(node, ast.Attribute) and (
+        node.attr in METHODS or ast.unparse(node) in {"msgspec.json", "pydantic_core.to_json"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "uses"),
+    [
+        ("import json", True),
+        ("from json import loads", True),
+        ("from msgspec import json", True),
+        ("from msgspec.json import Decoder", True),
+        ("def read():\n    from pydantic_core import from_json", True),
+        ("Model.model_validate_json(text)", True),
+        ("from hedgerow.encoding import to_json", False),
+        ("response.json()", False),
+    ],
+)
+def test_the_rule_tells_them_apart(tmp_path, text, uses):
+    assert uses_json(Module(tmp_path, text, ast.parse(text))) is uses
