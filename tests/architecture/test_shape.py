@@ -71,3 +71,16 @@ def test_nothing_blocks_the_loop_by_sleeping():
 
     # The leash runs as a program of its own, without a loop.
     assert sleepers == {"hedgerow/sandbox/leash.py"}
+
+
+def test_nothing_sets_an_attribute_of_a_frozen_value():
+    setters = {
+        module.name
+        for module in modules()
+        for node in ast.walk(module.tree)
+        if (isinstance(node, ast.Attribute) and ast.unparse(node) == "object.__setattr__")
+        or (isinstance(node, ast.Name) and node.id == "force_setattr")
+    }
+
+    # A registry is public: whoever makes one gives it the controllers without the informed ones.
+    assert setters == {"hedgerow/registry.py"}

@@ -33,10 +33,10 @@ class Program:
     webhooks: bool = True
     controllers: tuple[str, ...] = ()
     options: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"])
-    arguments: list[str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Turn the settings into arguments."""
+    @property
+    def arguments(self) -> list[str]:
+        """The settings as arguments."""
         given = ["run", "--leader-elect", "--metrics-secure"]
         given += [f"--controllers={name}" for name in self.controllers]
         given += [f"--namespace={name}" for name in self.namespaces]
@@ -46,7 +46,7 @@ class Program:
             for controller, known in self.options.items()
             for name, value in known.items()
         ]
-        object.__setattr__(self, "arguments", given)
+        return given
 
 
 def namespace(names: Names) -> Object:

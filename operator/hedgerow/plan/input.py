@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
-from msgspec.structs import force_setattr
 
 from hedgerow.fields.redaction import both
 from hedgerow.objects import ObjectRef
@@ -82,7 +82,7 @@ class Plan(Struct, frozen=True):
         return (*self.writes, *self.deletions)
 
 
-class PlanInput(Struct, frozen=True):
+class PlanInput(Struct, frozen=True, dict=True):
     """The input of a plan: the owner, the live objects, and the history.
 
     `live`: the owner's children by kind and name, and the objects that it may claim fields of; a
@@ -110,14 +110,11 @@ class PlanInput(Struct, frozen=True):
     before: Status = Status()
     content_versions: Mapping[ChildId, int] = field(default_factory=dict[ChildId, int])
     finalizer: str = ""
-    _known: Mapping[tuple[str, str], ContestedField] = field(
-        default_factory=dict[tuple[str, str], ContestedField]
-    )
 
-    def __post_init__(self) -> None:
-        """Index the fields that are already reported."""
-        known = {(old.object, old.path): old for old in self.reported}
-        force_setattr(self, "_known", known)
+    @cached_property
+    def _known(self) -> Mapping[tuple[str, str], ContestedField]:
+        """The fields that are already reported, by object and path: plans ask for each leaf."""
+        return {(old.object, old.path): old for old in self.reported}
 
     @property
     def field_manager(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +81,7 @@ class _Scopes:
         return self._of_one.get(namespace, self._of_all)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cache:
     """All stores of one controller; `budget` limits all caches of the process together."""
 
@@ -93,15 +93,20 @@ class Cache:
     claimed: tuple[Source, ...] = ()
     slow: set[Key] = field(default_factory=set["Key"], compare=False)
     """Resources whose passes take long for another reason than the size of their objects."""
-    _resources: _Scopes = field(init=False, repr=False, compare=False)
-    _children: _Scopes = field(init=False, repr=False, compare=False)
-    _claimed: _Scopes = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        """Index the sources: a pass asks for them a hundred times."""
-        object.__setattr__(self, "_resources", _Scopes(self.resources))
-        object.__setattr__(self, "_children", _Scopes(self.children))
-        object.__setattr__(self, "_claimed", _Scopes(self.claimed))
+    # A pass asks for the sources a hundred times.
+
+    @cached_property
+    def _resources(self) -> _Scopes:
+        return _Scopes(self.resources)
+
+    @cached_property
+    def _children(self) -> _Scopes:
+        return _Scopes(self.children)
+
+    @cached_property
+    def _claimed(self) -> _Scopes:
+        return _Scopes(self.claimed)
 
     def __iter__(self) -> Iterator[Source]:
         """Iterate over all sources."""
