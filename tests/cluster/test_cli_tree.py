@@ -114,6 +114,27 @@ class TestBlueGreen:
             told,
         )
 
+    @pytest.mark.parametrize("policy", ["Background", "Foreground"])
+    def test_one_that_is_being_deleted_says_so(self, world: World, typed, policy):
+        world.apply()
+        eventually(lambda: world.condition("Ready") == "True/Serving")
+        hold = "example.com/hold"
+        world.edit("BlueGreen", "demo", {"metadata": {"finalizers": [hold]}})
+        events = len(world.events())
+        path = world.api.path(world.target("BlueGreen", "demo"))
+        world.api.raw("DELETE", path, params={"propagationPolicy": policy}).must()
+
+        eventually(lambda: world.condition("Ready") == "False/Terminating")
+        status = world.status()
+        [ready] = [one for one in status["conditions"] if one["type"] == "Ready"]
+        assert hold in ready["message"]
+        assert status["routeTo"] == "Blue"
+        assert lines(typed("demo"))[0].startswith("BlueGreen/demo - being deleted, kept by ")
+        assert len(world.events()) == events
+
+        world.edit("BlueGreen", "demo", {"metadata": {"finalizers": None}})
+        eventually(lambda: world.get("BlueGreen", "demo") is None)
+
     def test_a_contested_field_stands_below_its_object(self, world: World, typed):
         world.apply()
         eventually(lambda: world.condition("Ready") == "True/Serving")

@@ -120,7 +120,8 @@ class TestGoing:
         before = len(world.writes)
         await world.live_through(3 * MINUTE)
 
-        assert world.writes[before:] == []
+        assert world.writes[before:] == ["apply CronJob default/demo/status"]
+        assert world.condition("Ready") == "False/Terminating"
 
     async def test_nothing_is_started_in_a_namespace_that_is_going(self):
         world = await started()

@@ -159,6 +159,19 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             return None
         return live
 
+    def deleted(self, key: Key, state: ResourceState) -> PlanInput | None:
+        """Return the input for the status of a custom resource that is being deleted, or None.
+
+        It is for one whose status we wrote before: of any other there is nothing to correct.
+        """
+        live = self.cache.resource(key)
+        if live is None or metadata(live)["uid"] != state.uid or not is_terminating(live):
+            return None
+        told = reporters(live, self.controller.name, self.installation.program)
+        if self.reporter.writes_resource or self.installation not in told:
+            return None
+        return self._scene(live, state, self.reporter.said(live))
+
     def other_installation(self, live: Object, state: ResourceState) -> Installation | None:
         """Return the other installation that manages a resource, or None.
 

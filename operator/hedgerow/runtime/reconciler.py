@@ -15,6 +15,7 @@ from hedgerow.plan.installations import managed_elsewhere
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.answers import Answers
 from hedgerow.runtime.context import PassContext
+from hedgerow.runtime.deletion_status import report_deletion
 from hedgerow.runtime.finalizer_removal import Finalizers
 from hedgerow.runtime.in_flight import InFlight
 from hedgerow.runtime.metrics import Meter, Meters
@@ -110,7 +111,7 @@ class Reconciler:
         field_policy = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
         state.renew(context.reporter.generation(live) or 0, field_policy)
         try:
-            return await Pass(context, key, state).run() or self._left_alone(key, state)
+            return await Pass(context, key, state).run() or await self._left_alone(key, state)
         except Forbidden as error:
             if not error.terminating:
                 raise
@@ -135,17 +136,26 @@ class Reconciler:
         for extension in self.context.extensions:
             extension.left(key)
 
-    def _left_alone(self, key: Key, state: ResourceState) -> Outcome:
+    async def _left_alone(self, key: Key, state: ResourceState) -> Outcome:
         """Return the outcome for a resource for which nothing may be written, or not yet.
 
-        If it is that of another installation, that is logged once. The watch reports if that
-        installation gives up the resource, but not if it gives up a child: then the next pass is
-        due after a while.
+        One that is being deleted says so in its status.
         """
         context = self.context
         if context.planner.writable(key, state) is None:
             # Otherwise it is only not known yet what children there are.
             self._left(key)
+        outcome = self._other_installations_own(key)
+        again = await report_deletion(context.planner, context.applier, context.backoff, key, state)
+        return outcome if again is None else replace(outcome, requeue_after=again, refused=True)
+
+    def _other_installations_own(self, key: Key) -> Outcome:
+        """Return the outcome for what may be a resource of another installation; log it once.
+
+        The watch reports if that installation gives up the resource, but not if it gives up a
+        child: then the next pass is due after a while.
+        """
+        context = self.context
         live, other_installation = context.cache.resource(key), self.other_installation(key)
         if live is None:
             self.states.pop(key, None)

@@ -175,6 +175,13 @@ class TestReadiness:
         assert readiness(going) == Readiness("Terminating", "being deleted")
         assert readiness(kept) == Readiness("Terminating", "being deleted, kept by a/b, c")
 
+    @pytest.mark.parametrize("status", ["True", "False"])
+    def test_so_is_a_resource_whatever_its_ready_says(self, status):
+        body = {"status": {"conditions": [cond("Ready", status, "Terminating")]}}
+        ours = live(OURS, body, deletionTimestamp="t", finalizers=["a/b"])
+
+        assert readiness(ours) == Readiness("Terminating", "being deleted, kept by a/b")
+
     @pytest.mark.parametrize("kind", [DEPLOYMENT, SET, POD, JOB, SERVICE, BUDGET, OURS])
     @pytest.mark.parametrize("junk", [None, 1, "x", [], {"conditions": 7, "replicas": "x"}])
     def test_nonsense_does_no_harm(self, kind, junk):
