@@ -31,6 +31,10 @@ def _unsaid(_kind: str, _name: str, _path: tuple[str, ...]) -> Word:
     return ""
 
 
+def _any_kind(_kind: type[View]) -> None:
+    """Accept every kind: a test of compose alone may make up what is observed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Observed:
     """The cached objects at one instant: children, related objects, and those to claim fields of.
@@ -65,6 +69,8 @@ class Observed:
     """The namespace of the resource's children; empty for a cluster-scoped one."""
     said: Callable[[str, str, tuple[str, ...]], Word] = _unsaid
     """What the author of the resource says of a field; see `word`."""
+    check: Callable[[type[View]], None] = _any_kind
+    """Called with each kind that is asked for; it raises an error for one that is never read."""
 
     def word(self, kind: type[View], name: str, *path: str) -> Word:
         """Return what the resource's annotations say of a field of an object.
@@ -96,6 +102,7 @@ class Observed:
         without `of` shows objects of every namespace, which the author of a resource may not be
         allowed to read.
         """
+        self.check(kind)
         wanted = {"", self.namespace if namespace is None else namespace}
         found = (*self.children, *self.related, *self.claimable)
         return tuple(
@@ -457,6 +464,11 @@ class Controller(Generic[R]):
         is_written = not self.is_custom and self.informs is None
         own = {self.resource.api: self.fields} if is_written else {}
         return own | {claimable.kind.api: claimable.fields for claimable in self.claims}
+
+    @property
+    def read(self) -> tuple[type[View], ...]:
+        """The kinds of the objects besides the resource that it observes."""
+        return (*self.written, *(relation.kind for relation in self.relates))
 
     def names_of(self, kind: type[View]) -> tuple[str, ...]:
         """Return the name patterns of a kind; `{}` is the resource's name, and also the default.

@@ -18,6 +18,7 @@ from hedgerow.kube.errors import one_line
 from hedgerow.objects import DOMAIN
 from hedgerow.plan.installations import OTHER_MANAGERS
 from hedgerow.runtime.durations import Duration, of_lag
+from hedgerow_schemas.base import ApiResource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -63,7 +64,7 @@ class Registry:
         """
         object.__setattr__(self, "controllers", tuple(_with_informed(self.controllers)))
         for controller in self.controllers:
-            _check(controller)
+            check(controller)
         _check_lags(self.controllers)
         kinds = [controller.resource.api.kind for controller in self.controllers]
         named = [name for name in self.names for _ in _apart(self[name])]
@@ -147,9 +148,10 @@ def _with_informed(controllers: Iterable[Controller[Any]]) -> Iterable[Controlle
             yield one.informs.controller
 
 
-def _check(controller: Controller[Any]) -> None:
+def check(controller: Controller[Any]) -> None:
     """Raise ValueError if a controller's name or kinds are invalid."""
     name = controller.name
+    _check_classes(controller)
     if not _NAME.fullmatch(name) or len(name) > LONGEST or name in OTHER_MANAGERS:
         raise ValueError(
             f"{name!r} is no controller's name: lower-case letters and digits, at most {LONGEST},"
@@ -177,6 +179,17 @@ def _check(controller: Controller[Any]) -> None:
         raise ValueError(
             f"the controller {name} is for {api.kind}, which is built in: it has no webhooks"
         )
+
+
+def _check_classes(controller: Controller[Any]) -> None:
+    """Raise ValueError for a class that does not say of which kind it is."""
+    for kind in (controller.resource, *controller.read):
+        if not isinstance(getattr(kind, "api", None), ApiResource):
+            example = 'api: ClassVar[ApiResource] = ApiResource("v1", "ConfigMap", "configmaps")'
+            raise ValueError(  # noqa: TRY004 - as every mistake in what a controller declares
+                f"the controller {controller.name}: the class {kind.__qualname__} does not say of"
+                f" which kind it is; give it an `api`, such as `{example}`"
+            )
 
 
 def _may_be_claimed(path: tuple[str, ...]) -> bool:

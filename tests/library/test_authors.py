@@ -318,6 +318,84 @@ class TestComposeFailed:
         assert set(conditions(cluster)) == {"Ready"}
 
 
+class Settings(View):
+    """A ConfigMap, by another class than the one that is owned."""
+
+    api: ClassVar[ApiResource] = ApiResource("v1", "ConfigMap", "configmaps")
+
+
+class TestWhatIsRead:
+    """A kind that compose asks for is one that it declares: otherwise it is never there."""
+
+    @pytest.mark.parametrize(
+        ("read", "named"),
+        [(Secret, "Secret (hedgerow_schemas.builtin)"), (Settings, f"Settings ({__name__})")],
+    )
+    @pytest.mark.parametrize("by", ["child", "all"])
+    def test_any_other_stalls_the_resource_with_one_sentence(self, in_memory, read, named, by):
+        def compose(_: Any, observed: Observed) -> Desired:
+            _ = observed.child(read, "x") if by == "child" else observed.all(read)
+            return Desired((child(),))
+
+        cluster = greeting(in_memory, compose)
+        cluster.pass_time(60)
+
+        told = (
+            f"compose reads {named}, but neither `owns`, nor `relates`, nor `claims` has that class"
+        )
+        assert conditions(cluster)["Stalled"] == ("True", "ComposeFailed", told)
+        assert cluster.get(CHILD) is None
+
+    @pytest.mark.parametrize("read", [ConfigMap, Secret, View])
+    def test_what_is_owned_or_related_may_be_read_and_all_of_them_at_once(self, in_memory, read):
+        def compose(_: Any, observed: Observed) -> Desired:
+            observed.all(read)
+            return Desired((child(),))
+
+        cluster = greeting(in_memory, compose, relates=(Relation(Secret),))
+        cluster.assert_settled()
+
+        assert set(conditions(cluster)) == {"Ready"}
+
+
+class Bare(CustomResource):
+    """A resource whose author forgot its `api`."""
+
+
+class NoClassVar(CustomResource):
+    """A resource whose author made a field of it."""
+
+    api: ApiResource = ApiResource("x.example.com/v1", "NoClassVar", "noclassvars")  # type: ignore[misc]
+
+
+class BareView(View):
+    """A child whose author forgot its `api`."""
+
+
+class TestApi:
+    """A class without `api` is one sentence when the program starts."""
+
+    @pytest.mark.parametrize(
+        ("change", "named"),
+        [
+            ({"resource": Bare}, "Bare"),
+            ({"resource": NoClassVar}, "NoClassVar"),
+            ({"owns": (BareView,)}, "BareView"),
+            ({"relates": (Relation(BareView),)}, "BareView"),
+        ],
+    )
+    def test_it_names_the_class_and_what_to_write(self, in_memory, change, named):
+        odd: Any = replace(GREETER, **change)
+        told = (
+            rf"controller greeter: the class {named} does not .* `api: ClassVar\[ApiResource\] = "
+        )
+
+        with pytest.raises(ValueError, match=told):
+            Registry((odd,))
+        with pytest.raises(ValueError, match=told):
+            in_memory(odd)
+
+
 class TestNames:
     @pytest.mark.parametrize(
         ("pattern", "name", "allowed"),

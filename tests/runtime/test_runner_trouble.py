@@ -54,7 +54,8 @@ class TestTrouble:
 
         concerns: dict[str, Any] = {"of": lambda _: [("default", "demo")], function: bad}
         broken = Relation(ConfigMap, **concerns)
-        controller = dataclasses.replace(bluegreen.CONTROLLER, relates=(broken,))
+        relates = (*bluegreen.CONTROLLER.relates, broken)
+        controller = dataclasses.replace(bluegreen.CONTROLLER, relates=relates)
         monkeypatch.setattr(runtime.shop, "CONTROLLER", controller)
         shop = Shop()
         shop.world.apply()

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from hedgerow import Apply, Controller, Deployment, Desired, View
+from hedgerow import Apply, Claim, Controller, Deployment, Desired, View
 from hedgerow.testing import InMemory, SomebodyElse, holders, target
 from hedgerow.testing.audit import must_be_unforced_applies, shown
 from hedgerow_schemas.base import ApiResource
@@ -126,10 +126,11 @@ class TestTheOperator:
         web["metadata"]["annotations"] = {"scaler.example.com/replicas": "3"}
         with pytest.raises(ValueError, match="does not know HorizontalPodAutoscaler"):
             InMemory(SCALER)
+        own = Claim(Deployment, "web", {"spec": {"replicas": 3}})
         alone = Controller(
             "scaler",
             SCALER.resource,
-            SCALER.compose,
+            lambda _workload, _observed: Desired(claims=(own,)),
             owns=(),
             fields=SCALER.fields,
             annotation_prefix=SCALER.annotation_prefix,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from hedgerow.contract import Controller
     from hedgerow.objects import ObjectRef
+    from hedgerow_schemas.base import View
 
 FAILED: Final = "ComposeFailed"
 NOT_PURE: Final = "NotPure"
@@ -32,11 +33,20 @@ class ComposeError(Exception):
 
 
 class DeclarationError(ComposeError):
-    """Compose returned something that no controller may return."""
+    """Compose returned something that no controller may return, or asked for such a kind."""
 
 
 class NotPureError(ComposeError):
     """Compose returns something else for the same input, or asks to be called at once for ever."""
+
+
+def check_read(kind: type[View], controller: Controller[Any]) -> None:
+    """Raise DeclarationError if no object is ever of this class: it would always seem missing."""
+    if not any(issubclass(known, kind) for known in controller.read):
+        raise DeclarationError(
+            f"compose reads {kind.__qualname__} ({kind.__module__}), but neither `owns`, nor"
+            " `relates`, nor `claims` has that class"
+        )
 
 
 def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> Desired:

@@ -14,7 +14,7 @@ from hedgerow.contract import Controller, Desired, Key, Observed
 from hedgerow.objects import Installation, ObjectRef, controller_of, is_terminating, metadata
 from hedgerow.plan import oversized
 from hedgerow.plan.conditions import Problem
-from hedgerow.plan.declaration import checked, compose_failed
+from hedgerow.plan.declaration import check_read, checked, compose_failed
 from hedgerow.plan.field_patterns import MOST_COMPARED, Comparisons, TooManyComparisonsError
 from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.input import Plan, PlanInput, has_no_holder
@@ -350,6 +350,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             field_manager=plan_input.field_manager,
             namespace=plan_input.owner.home,
             said=field_policy.word,
+            check=partial(check_read, controller=self.controller),
         )
         compose = partial(self._composed, resource, observed, plan_input.owner)
         try:

@@ -11,6 +11,7 @@ import anyio
 import structlog
 
 from hedgerow.objects import PROGRAM, Installation
+from hedgerow.registry import check
 from hedgerow.runtime import logs
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.controller import ControllerRunner
@@ -99,6 +100,8 @@ class InMemory:
     ) -> None:
         if not structlog.is_configured():  # its default shows the variables of each frame
             logs.configure("human")
+        for controller in controllers:
+            check(controller)
         given = (*kinds, *(controller.resource for controller in controllers))
         known = [*BUILTIN, POD, *filter(None, map(_kind, given))]
         _check(controllers, known)
