@@ -556,7 +556,7 @@ EXCEPT: dict[str, str] = {
             "starts.is_ahead", "starts.is_made_here", "policy.allows_claims",
             "policy.claims_refused", "validation.path", "withdraw.is_mark",
             "claims.refusal", "contract.Controller.names_of", "declaration.compose_failed",
-            "declaration.not_pure", "contract.Controller.allows_name",
+            "declaration.not_pure", "declaration.check_read", "contract.Controller.allows_name",
             "contract.Controller.home", "contract.unreduced", "objects.home_of",
             "objects.version_number",
             "input.PlanInput.ref",

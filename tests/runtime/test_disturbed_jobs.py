@@ -79,6 +79,8 @@ class TestNeverASecondOne:
             assert found["metadata"]["labels"]["hedgerow.dev/controller"] == "cronjob"
         if what == "label changed":
             assert world.condition("Ready") == "False/FieldConflict"
+            assert world.condition("Contested") == "True/FieldConflict"
+            assert [manager for *_, manager in world.contested()] == ["kubectl-edit"]
         if "owner" in what:
             assert world.condition("JobAstray") == "True/OwnerChanged"
         assert world.status()["activeCount"] == 2

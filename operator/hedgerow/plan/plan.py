@@ -483,8 +483,7 @@ def _planned(plan_input: PlanInput, child: Child) -> Plan:
     live = plan_input.live.get((child.kind.api.kind, child.name))
     match child:
         case Keep():
-            marked = relabelled(plan_input, child.kind.api, live) if live else None
-            return Plan(writes=(marked,) if marked else ())
+            return relabelled(plan_input, child.kind.api, live) if live else Plan()
         case Finalized():
             given_up = {child.finalizer}
             write = (
@@ -497,20 +496,23 @@ def _planned(plan_input: PlanInput, child: Child) -> Plan:
             return ChildPlanner(plan_input, child).plan()
 
 
-def relabelled(plan_input: PlanInput, api: ApiResource, live: Object) -> Write | None:
-    """Return the apply that puts our label back on a child that is kept as it is, or None.
+def relabelled(plan_input: PlanInput, api: ApiResource, live: Object) -> Plan:
+    """Return the plan to put our label back on a child that is kept as it is.
 
-    It declares again all that we hold. If somebody else holds the label, the server refuses it.
+    The apply declares again all that we hold. What somebody else holds by now is contested, and
+    then there is no apply: the server would refuse it.
     """
     installation, controller = plan_input.installation, plan_input.controller
     body = extract(live, plan_input.field_manager)
     if body is None or is_terminating(live) or installation.marks(live, controller):
-        return None
+        return Plan()
     meta: Object = body["metadata"]
     label = {installation.label_key: installation.label(controller)}
     body = {**body, "metadata": {**meta, "labels": {**meta.get("labels", {}), **label}}}
     ref = replace(plan_input.ref(api, meta["name"]), uid=meta["uid"])
-    return Write(ref, body, checksum(body), create=False, once=True)
+    if contested := judge(body, live, plan_input.field_manager).contested:
+        return Plan(contested=tuple(plan_input.report(ref, leaf) for leaf in contested))
+    return Plan(writes=(Write(ref, body, checksum(body), create=False, once=True),))
 
 
 def _surplus(

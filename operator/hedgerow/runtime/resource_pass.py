@@ -19,6 +19,7 @@ from hedgerow.plan.plan import WAITING
 from hedgerow.plan.writes import Deletion, Write, wave
 from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.runtime.reads import Reads
+from hedgerow.runtime.state import MOST_AT_ONCE
 from hedgerow.runtime.writer import Writer
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ LOOKS = 16
 """The looks of one pass after which compose is called twice with the same, and must return it."""
 AT_ONCE_AGAIN = timedelta(milliseconds=10)
 """A resource that asks to be called again sooner than that asks to be called at once."""
-MOST_AT_ONCE = 64
-"""The most passes in a row that ask for that."""
 
 
 class Outcome(Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from hedgerow.plan.declaration import NOT_PURE
 from hedgerow.plan.input import ChildHistory
 from hedgerow.plan.writes import ChildId, Write
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from hedgerow.plan.yield_and_claim import FieldPolicy
     from hedgerow_schemas.base import Status, View
 
+MOST_AT_ONCE = 64
+"""The most passes in a row that ask for the next one at once."""
 RECHECK_NAME = timedelta(seconds=30)
 MOST_REPEATS = 8
 MOST_WRITES = 64
@@ -103,7 +106,11 @@ class ResourceState:
         """Return a memory that starts with what the resource says: an earlier process said it."""
         taken = any(condition.reason == "NameTaken" for condition in before.conditions)
         unlabelled = any(field.path.startswith(".metadata.labels") for field in before.contested)
-        return cls(uid, read_before_create=taken or unlabelled)
+        found = cls(uid, read_before_create=taken or unlabelled)
+        if any(condition.reason == NOT_PURE for condition in before.conditions):
+            # It is proved at the first look, so that a restart neither writes nor unsays it.
+            found.is_impure, found.at_once = True, MOST_AT_ONCE
+        return found
 
     def note_created(self, child: ObjectRef) -> None:
         """Remember a child for the Event about those that were created."""

@@ -1,0 +1,330 @@
+"""A restart, or another leader: whatever a resource says, nothing is written to say it again.
+
+Another leader knows what a new process knows: what is at the API server, without the Events, which
+have expired. `tests/controllers/secretsync/test_restart.py` has secretsync's states. The one
+exception is an object that admission rewrites: it is applied once, which changes nothing
+(`tests/runtime/test_reconciler_terms.py`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import count
+from typing import Any, cast
+
+import pytest
+
+from hedgerow.contract import Apply, Controller, Desired
+from hedgerow.controllers import bluegreen, guestbook, memcached
+from hedgerow.controllers.cronjob import controller as cronjob
+from hedgerow.controllers.scaler import controller as scaler
+from hedgerow.controllers.scaler.windows import OUT_REPLICAS, SCALE_IN, SCALE_OUT
+from hedgerow.plan import conditions
+from hedgerow.plan.status_annotation import STATUS_ANNOTATION
+from hedgerow.runtime.cache.budget import Budget
+from hedgerow.testing.memory import kinds
+from hedgerow.testing.memory.kinds import custom_resource
+from hedgerow.testing.memory.server import Server
+from hedgerow_schemas.base import Resource
+from hedgerow_schemas.bluegreen import BlueGreen
+from hedgerow_schemas.builtin import Service
+from model import ours, scaled
+from runtime.world import EVENTS, NS, World, pods
+
+Object = dict[str, Any]
+Act = Callable[["Living"], Any]
+
+pytestmark = pytest.mark.anyio
+
+VERSIONS = {
+    "BlueGreen": "app.demo.kakao.com/v1",
+    "ConfigMap": "v1",
+    "CronJob": "batch.tutorial.kubebuilder.io/v1",
+    "Deployment": "apps/v1",
+    "Guestbook": "webapp.my.domain/v1",
+    "HorizontalPodAutoscaler": "autoscaling/v2",
+    "Job": "batch/v1",
+    "Memcached": "memcached.cache.example.com/v1",
+    "Service": "v1",
+    "StatefulSet": "apps/v1",
+}
+WORKLOAD: Object = {
+    "selector": {"matchLabels": {"app": "web"}},
+    "template": {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+    },
+}
+JOB: Object = {
+    "spec": {
+        "template": {
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "c", "image": "example/hello:1"}],
+            }
+        }
+    }
+}
+CLAIM = (("hedgerow.dev/claim", "Deployment/*: spec.replicas"),)
+ALWAYS_OUT = ((SCALE_OUT, "0 0 * * *"), (SCALE_IN, "0 0 1 1 *"), (OUT_REPLICAS, "10"))
+"""A window that is open when the world begins, for months."""
+
+
+class Living(World):
+    """A world of one controller, whose resource is called demo."""
+
+    def __init__(self, case: Case) -> None:
+        own = (ours.cronjob(), ours.memcached(), ours.guestbook(), custom_resource(BlueGreen))
+        more = (scaled.STATEFUL_SET, scaled.HORIZONTAL_POD_AUTOSCALER)
+        super().__init__(
+            controller=case.controller,
+            server=Server((*kinds.BUILTIN, *own, *more), namespaces=(NS, "other")),
+            budget=case.budget,
+        )
+        self.kind = case.controller.resource.api.kind
+
+    def target(self, kind: str, name: str, namespace: str = NS) -> Object:
+        found = {"name": name, "namespace": namespace}
+        return {"apiVersion": VERSIONS[kind], "kind": kind, "metadata": found}
+
+    def put(self, spec: Object, **annotations: str) -> None:
+        target = self.target(self.kind, "demo")
+        meta = {**target["metadata"], **({"annotations": annotations} if annotations else {})}
+        body = {**target, "metadata": meta, **({"spec": spec} if spec else {})}
+        self.server.apply(body, "user")
+
+    @property
+    def says(self) -> Object:
+        """What the resource says: its status, or its annotation."""
+        live = self.the(self.kind)
+        text = live["metadata"].get("annotations", {}).get(STATUS_ANNOTATION, "{}")
+        return live.get("status", {}) if self.controller.is_custom else json.loads(text)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A state that is told: the resource's spec, what happens to it, and a word of what is told."""
+
+    reason: str
+    controller: Controller[Resource]
+    spec: Object
+    told: str
+    upset: Act = lambda _: None
+    before: Act = lambda _: None
+    annotations: tuple[tuple[str, str], ...] = ()
+    budget: Callable[[], Budget] | None = None
+    days: int = 0
+    """How many days pass before that happens."""
+
+    def __str__(self) -> str:
+        return f"{self.controller.resource.api.kind}: {self.reason}"
+
+
+def of(controller: Any, usual: Object) -> Callable[..., Case]:
+    def case(reason: str, told: str, upset: Act = lambda _: None, **more: Any) -> Case:
+        changed = {**usual, **more.pop("spec", {})}
+        spec = {name: value for name, value in changed.items() if value is not None}
+        one = cast("Controller[Resource]", more.pop("controller", controller))
+        return Case(reason, one, spec, told, upset, **more)
+
+    return case
+
+
+def take(kind: str, name: str, patch: Object) -> Act:
+    """Return an act: somebody else changes a child."""
+    return lambda world: world.edit(kind, name, patch)
+
+
+def occupy(kind: str, name: str, body: Object) -> Act:
+    """Return an act: somebody else's object has a child's name."""
+    return lambda world: world.server.create({**world.target(kind, name), **body}, "kubectl")
+
+
+def hold(world: Living) -> None:
+    """Have the resource deleted, and a finalizer keep it."""
+    world.edit(world.kind, "demo", {"metadata": {"finalizers": ["example.com/hold"]}})
+    world.delete(world.kind)
+
+
+def forbid_claims(world: Living) -> None:
+    world.claiming[NS] = False
+
+
+def started(change: Object) -> Act:
+    """Return an act: somebody changes the one Job that runs."""
+
+    def act(world: Living) -> None:
+        [job] = world.server.list("batch", "Job").items
+        world.edit("Job", job["metadata"]["name"], change)
+
+    return act
+
+
+def relabel(kind: str, name: str) -> Act:
+    return take(kind, name, RELABELLED)
+
+
+def going(kind: str, name: str) -> Act:
+    """Return an act: somebody deletes a child that a finalizer keeps."""
+
+    def act(world: Living) -> None:
+        world.edit(kind, name, {"metadata": {"finalizers": ["example.com/hold"]}})
+        world.delete(kind, name)
+
+    return act
+
+
+def scale_to_zero(world: Living) -> None:
+    world.server.scale(world.target("Deployment", "demo"), 0, "kubectl")
+
+
+def take_status(world: Living) -> None:
+    live = world.the(world.kind)
+    world.edit_status(world.kind, "demo", {**live["status"], "routeTo": "Grey"}, by="meddler")
+
+
+def overgrown(world: Living) -> None:
+    world.edit("BlueGreen", "demo", {"metadata": {"annotations": {"big": "x" * 100_000}}})
+
+
+def former(world: Living) -> None:
+    """An original operator's Deployment is there, with a selector that cannot be changed."""
+    uid = world.the("Memcached")["metadata"]["uid"]
+    owner = {
+        "apiVersion": VERSIONS["Memcached"], "kind": "Memcached", "name": "demo", "uid": uid,
+        "controller": True,
+    }  # fmt: skip
+    body = {**world.target("Deployment", "demo"), "spec": {**WORKLOAD, "replicas": 1}}
+    body["metadata"]["ownerReferences"] = [owner]
+    world.server.create(body, "original")
+
+
+def raising(*_: Any) -> Desired:
+    raise LookupError
+
+
+NUMBERS = count()
+
+
+def another_each_time(_resource: Any, _observed: Any) -> Desired:
+    spec = {"selector": {"app": "x"}, "ports": [{"port": 1, "protocol": "TCP"}]}
+    note = {"annotations": {"number": str(next(NUMBERS))}}
+    return Desired((Apply(Service, "demo", {"metadata": note, "spec": spec}),))
+
+
+def at_once(*_: Any) -> Desired:
+    return Desired(requeue_after=timedelta())
+
+
+BG = of(bluegreen.CONTROLLER, {
+    "routeTo": "Blue", "blueSpec": pods("blue"), "greenSpec": pods("green")
+})  # fmt: skip
+MC = of(memcached.CONTROLLER, {"size": 2})
+CJ = of(cronjob.CONTROLLER, {"schedule": "0 0 1 1 *", "jobTemplate": JOB})
+GB = of(guestbook.CONTROLLER, {"size": 2, "configMapName": "pages"})
+SC = of(scaler.CONTROLLER[0], WORKLOAD)
+
+SERVICE: Object = {"spec": {"ports": [{"port": 1, "protocol": "TCP"}]}}
+SCALED = {"spec": {"replicas": 7}}
+RELABELLED = {"metadata": {"labels": {"hedgerow.dev/controller": "mine"}}}
+SELECTOR = {"spec": {"selector": {"x": "y"}}}
+MISREAD = (("hedgerow.dev/yield", "nonsense"),)
+UNMATCHED = (("hedgerow.dev/yield", "Deployment/none: spec.replicas"),)
+DAILY = {"schedule": "0 0 * * *"}
+
+
+CASES = (
+    BG("settled", "Ready"),
+    BG("a contested field", "FieldConflict", take("Service", "demo", SELECTOR)),
+    BG("a contested status", "FieldConflict", take_status),
+    BG("a contested label of ours", "FieldConflict", relabel("Deployment", "demoblue-deployment")),
+    BG("a child that is being deleted", "WaitingForDeletion", going("Service", "demo")),
+    BG("a taken name", "NameTaken", before=occupy("Service", "demo", SERVICE)),
+    BG("a spec that was stored before a rule", "NoSpec", spec={"blueSpec": None}),
+    BG("an annotation that cannot be read", "InvalidAnnotation", annotations=MISREAD),
+    BG("an annotation that matches nothing", conditions.UNMATCHED, annotations=UNMATCHED),
+    BG(
+        "a claim that is refused", "ClaimRefused", take("Service", "demo", SELECTOR),
+        before=forbid_claims, annotations=CLAIM,
+    ),
+    BG("one that is too large", "TooLarge", overgrown, budget=lambda: Budget(24 * 20_000)),
+    BG("one that is being deleted", "Terminating", hold),
+    BG(
+        "an error of compose", "ComposeFailed",
+        controller=replace(bluegreen.CONTROLLER, compose=raising),
+    ),
+    BG(
+        "a compose that is not pure", "NotPure",
+        controller=replace(bluegreen.CONTROLLER, compose=another_each_time),
+    ),
+    BG(
+        "a compose that asks at once", "NotPure",
+        controller=replace(bluegreen.CONTROLLER, compose=at_once),
+    ),
+    MC("settled", "Ready"),
+    MC("a contested field", "FieldConflict", take("Deployment", "demo", SCALED)),
+    MC("a size that nobody holds", "ScaledToZero", scale_to_zero),
+    MC("a taken name", "NameTaken", before=occupy("Service", "demo", SERVICE)),
+    MC("a part that cannot be changed", "Immutable", before=former),
+    MC("one that is being deleted", "Terminating", hold),
+    CJ("nothing due", "Scheduled"),
+    CJ("a Job that runs", "activeCount", days=1, spec=DAILY),
+    CJ(
+        "a Job without its owner", "JobAstray", started({"metadata": {"ownerReferences": None}}),
+        days=1, spec=DAILY,
+    ),
+    CJ("a Job with a contested label", "FieldConflict", started(RELABELLED), days=1, spec=DAILY),
+    CJ("a schedule that cannot be read", "UnparseableSchedule", spec={"schedule": "61 * * * *"}),
+    CJ("a schedule that never comes", "NeverAgain", spec={"schedule": "0 0 30 2 *"}),
+    CJ("a time zone that is none", "UnknownTimeZone", spec={"timeZone": "Mars/Olympus"}),
+    CJ("one that is being deleted", "Terminating", hold),
+    GB("settled", "Unavailable"),
+    GB("a contested field", "FieldConflict", take("Deployment", "demo", SCALED)),
+    GB("a taken name", "NameTaken", before=occupy("ConfigMap", "pages", {"data": {"a": "b"}})),
+    GB("no spec", "SpecMissing", spec={"size": None, "configMapName": None}),
+    GB("one that is being deleted", "Terminating", hold),
+    SC("a window in force", "", annotations=ALWAYS_OUT),
+    SC(
+        "a size that somebody else has", "FieldConflict", take("Deployment", "demo", SCALED),
+        annotations=ALWAYS_OUT,
+    ),
+    SC("a schedule that cannot be read", "Invalid", annotations=((SCALE_OUT, "x"),)),
+)  # fmt: skip
+
+
+async def told(case: Case) -> Living:
+    """Return a world that has told a state, and whose Events have expired."""
+    world = Living(case)
+    if case.reason.startswith("a part that"):
+        world.put(case.spec)
+        case.before(world)
+    else:
+        case.before(world)
+        world.put(case.spec, **dict(case.annotations))
+    await world.settle()
+    world.server.now += 86_400 * case.days
+    await world.settle()
+    case.upset(world)
+    await world.settle()
+    assert case.told in json.dumps(world.says)
+    for event in world.server.list(EVENTS, "Event").items:
+        world.server.delete(event)
+    return world
+
+
+@pytest.mark.parametrize("later", [0, 3600], ids=["at once", "an hour later"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_what_is_told_is_not_told_again(case, later):
+    world = await told(case)
+    before = len(world.writes)
+    said = world.says
+
+    world.server.now += later
+    world.restart()
+    await world.settle()
+
+    assert world.writes[before:] == []
+    assert world.says == said
