@@ -165,7 +165,7 @@ class TestGoing:
 
 
 class TestDeletionStatus:
-    """The `Ready` of a resource that lingers says that it is being deleted (ADR 47)."""
+    """The `Ready` of a resource that lingers says that it is being deleted (ADR 49)."""
 
     async def lingering(self, *finalizers: str) -> World:
         world = await settled()

@@ -1,6 +1,6 @@
 """Deletion status: a custom resource that is being deleted says so in its `Ready`.
 
-Nothing else is written for it; see docs/adr/0047-a-resource-that-is-being-deleted-says-so.md.
+Nothing else is written for it; see docs/adr/0049-a-resource-that-is-being-deleted-says-so.md.
 """
 
 from __future__ import annotations
