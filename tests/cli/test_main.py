@@ -57,7 +57,10 @@ class TestWrongUsage:
             (("sandbox", "up", "--x"), "No such option: --x; see `hedgerow sandbox up --help`"),
             (("sandbox", "up", "--nodes", "x"), "'--nodes': must be an integer; see `hedgerow san"),
             (("sandbox", "up", "--nodes", "1001"), "'--nodes': must be at most 1000; see `hedger"),
-            (("tree", "-o", "x"), "'x' is not one of 'tree', 'json'; see `hedgerow tree --help`"),
+            (
+                ("tree", "-o", "x"),
+                "'x' is not one of 'tree', 'json', 'yaml'; see `hedgerow tree --help`",
+            ),
             (("nope",), "No such command 'nope'; see `hedgerow --help`"),
             (("sandbox",), "a command is missing; see `hedgerow sandbox --help`"),
         ],

@@ -22,6 +22,7 @@ from hedgerow.cli.tree.kinds import REPLICA_SET
 from hedgerow.kube import client
 from hedgerow.kube.discovery import Found
 from hedgerow.kube.errors import Forbidden, Missing, Unavailable
+from hedgerow.manifest import from_yaml
 from hedgerow_schemas.builtin import Deployment, Pod, Service, StatefulSet
 from support.registered import ALL
 
@@ -326,6 +327,15 @@ class TestJson:
         assert "since" not in found["resources"][0]["children"][0]["contested"][0]
 
 
+class TestYaml:
+    def test_it_says_the_same(self, typed):
+        code, out, err = typed("demo", "-o", "yaml")
+
+        assert (code, err) == (0, "")
+        assert out.startswith("resources:\n- apiVersion: ")
+        assert from_yaml(out) == (json.loads(typed("demo", "-o", "json")[1]),)
+
+
 class TestWatch:
     @pytest.fixture
     def watched(self, typed, cluster):
@@ -382,6 +392,16 @@ class TestWatch:
             for line in out.splitlines()
         ]
         assert [pod["readiness"] for pod in pods] == ["Ready", "Running, not ready"]
+
+    def test_as_yaml_each_change_is_a_document(self, watched, cluster):
+        async def meanwhile() -> None:
+            await cluster.tell(kin.pod("web-1-a", "ReplicaSet web-1", ready=False))
+
+        code, out, err = watched(meanwhile, "demo", "-o", "yaml")
+
+        assert (code, err) == (130, "")
+        assert out.startswith("---\nresources:\n")
+        assert [len(one["resources"]) for one in from_yaml(out)] == [1, 1]
 
     def test_a_resource_that_goes_is_told_with_all_that_it_had(self, watched, cluster):
         async def meanwhile() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hedgerow.cli.tree.look import WatchedTrees
     from hedgerow.kube.cluster import Cluster
 
-Format = Literal["tree", "json"]
+Format = Literal["tree", "json", "yaml"]
 
 Target = Annotated[
     list[str] | None,
@@ -54,7 +54,11 @@ Watch = Annotated[
 ]
 Output = Annotated[
     Format,
-    typer.Option("--output", "-o", help="With --watch, json is one line for each change."),
+    typer.Option(
+        "--output",
+        "-o",
+        help="With --watch, json is one line for each change, yaml one document.",
+    ),
 ]
 
 

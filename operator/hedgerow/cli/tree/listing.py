@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from hedgerow.encoding import to_json
 
+from hedgerow.manifest import to_yaml
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -21,9 +23,11 @@ def listed(trees: Iterable[TreeNode], unread: Mapping[str, str]) -> dict[str, An
     }
 
 
-def text(found: Mapping[str, Any], *, line: bool = False) -> str:
-    """Return it as JSON, indented or in one line."""
-    return to_json(found, indent=None if line else 2).decode() + "\n"
+def text(found: Mapping[str, Any], output: str = "json", *, part: bool = False) -> str:
+    """Return it as JSON or YAML; a `part` of several is one line of JSON, or a document."""
+    if output == "yaml":
+        return ("---\n" if part else "") + to_yaml(found)
+    return to_json(found, indent=None if part else 2).decode() + "\n"
 
 
 def _member(node: TreeNode) -> dict[str, Any]:

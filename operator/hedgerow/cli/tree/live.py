@@ -35,6 +35,7 @@ GATHER: Final = 0.1
 """Seconds between two drawings, so that simultaneous changes are drawn together."""
 TICK: Final = 1.0
 """Seconds after which ages are drawn again."""
+FOR_PROGRAMS: Final = frozenset({"json", "yaml"})
 
 
 class Drawing(Protocol):
@@ -76,11 +77,11 @@ async def _draw(watched: WatchedTrees, drawing: Drawing) -> None:
 
 @contextmanager
 def drawing(output: str, clock: Clock | None = None) -> Generator[Drawing]:
-    """Yield the way to show changes: JSON lines, one redrawn picture, or appended lines."""
+    """Yield the way to show changes: JSON or YAML, one redrawn picture, or appended lines."""
     clock = clock or SystemClock()
     console = Terminal()
-    if output == "json":
-        yield Streamed()
+    if output in FOR_PROGRAMS:
+        yield Streamed(output)
     elif sys.stdout.isatty() and not console.is_dumb_terminal:
         with Live(console=console, auto_refresh=False) as live:
             yield Redrawn(live, clock)
@@ -142,19 +143,20 @@ class Appended:
 
 
 class Streamed:
-    """All trees as one line of JSON, after each change."""
+    """All trees as one line of JSON, or one document of YAML, after each change."""
 
     ticks = False
 
-    def __init__(self) -> None:
+    def __init__(self, output: str = "json") -> None:
+        self._output = output
         self._last = ""
 
     def draw(self, trees: Sequence[TreeNode], unread: Mapping[str, str]) -> None:
-        """Print a line unless it equals the last one."""
-        line = text(listed(trees, unread), line=True)
-        if line != self._last:
-            echo_lines(line, nl=False)
-        self._last = line
+        """Print them unless they are as they were."""
+        part = text(listed(trees, unread), self._output, part=True)
+        if part != self._last:
+            echo_lines(part, nl=False)
+        self._last = part
 
 
 def print_once(trees: Sequence[TreeNode], unread: Mapping[str, str], output: str) -> None:
@@ -162,8 +164,8 @@ def print_once(trees: Sequence[TreeNode], unread: Mapping[str, str], output: str
 
     Kinds that could not be read are reported on standard error.
     """
-    if output == "json":
-        echo_lines(text(listed(trees, unread)), nl=False)
+    if output in FOR_PROGRAMS:
+        echo_lines(text(listed(trees, unread), output), nl=False)
         return
     console = Terminal(width=None if is_limited() else ENDLESS)
     for line in pictured(trees, SystemClock(), console.width) if trees else ():
