@@ -178,8 +178,25 @@ class TestSections:
 
         out = self.told(contested=many)
 
-        assert out.count("hedgerow.dev/claim") == 10
+        assert out.count("'hedgerow.dev/claim=Deployment/web: spec.x") == 10 + 1  # that for all
         assert out.count("hedgerow owners Deployment/web --contested -n shop\n") == 1
+
+    def test_one_command_settles_all_that_can_be(self):
+        held = Held("Deployment/web", ".spec.x", "kubectl")
+        own = replace(held, object="BlueGreen/demo")
+        other = replace(held, object="Service/demo", path=".spec.type")
+
+        out = self.told(contested=(held, own, other))
+
+        terms = "Deployment/web: spec.x; Service/demo: spec.type"
+        for effect, word in (
+            ("To leave all that can be left so, in one command:", "yield"),
+            ("To take back all that can be, where the namespace allows claims, in one", "claim"),
+        ):
+            after = out[out.index(effect) :].splitlines()[1].strip()
+            annotate = "kubectl annotate bluegreens.app.demo.kakao.com demo"
+            assert after == f"{annotate} 'hedgerow.dev/{word}={terms}' -n shop"
+        assert "in one command" not in self.told(contested=(held, own))
 
     def test_a_taken_name_is_told(self):
         after = (condition("Stalled", True, "NameTaken", "Service/x is not ours"),)
@@ -291,8 +308,20 @@ class TestJson:
             "To leave it so",
             "To take it back, where the namespace allows claims",
         ]
+        assert first["together"] == []
         assert first["conditions"]["after"][0]["type"] == "Ready"
         assert first["looksAgainInSeconds"] == 90
+
+    def test_it_has_the_commands_that_settle_several_fields(self):
+        held = Held("Deployment/web", ".b", "c")
+        several = replace(NOTHING, contested=(held, replace(held, path=".d")))
+        [first] = json.loads(listed([several]))["resources"]
+
+        assert [one["effect"] for one in first["together"]] == [
+            "To leave all that can be left so",
+            "To take back all that can be, where the namespace allows claims",
+        ]
+        assert "Deployment/web: b; Deployment/web: d" in first["together"][0]["command"]
 
 
 @pytest.fixture

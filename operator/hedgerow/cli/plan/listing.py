@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.cli.plan.forecast import worst
-from hedgerow.cli.program import program_name, typed
+from hedgerow.cli.plan.page import settling, settling_all
 from hedgerow.encoding import to_json
-from hedgerow.plan.remedies import remedies
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from hedgerow.cli.plan.forecast import Forecast, Held, ObjectForecast
     from hedgerow.fields.diff import Line
     from hedgerow.fields.managed import Holder
     from hedgerow.objects import ObjectRef
+    from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import Object
 
 
@@ -32,7 +32,11 @@ def _forecast(forecast: Forecast) -> Object:
         "fieldManager": forecast.field_manager,
         "verdict": forecast.verdict,
         "objects": [_object(found) for found in forecast.objects],
-        "contested": [{**_held(held), **_settling(forecast, held)} for held in forecast.contested],
+        "contested": [
+            {**_held(held), "remedies": _remedies(settling(forecast, held))}
+            for held in forecast.contested
+        ],
+        "together": _remedies(settling_all(forecast)),
         "claims": [_held(held) for held in forecast.claims],
         "yields": [_held(held) for held in forecast.yields],
         "refusals": [
@@ -100,13 +104,8 @@ def _holder(holder: Holder) -> Object:
     return {name: value for name, value in told.items() if value}
 
 
-def _settling(forecast: Forecast, held: Held) -> Object:
-    if held.object == str(forecast.owner):
-        return {}
-    found = remedies(
-        forecast.owner, forecast.annotations, held, program=program_name(), command=typed()
-    )
-    return {"remedies": [{"effect": one.effect, "command": one.command} for one in found]}
+def _remedies(found: Iterable[Remedy]) -> list[Object]:
+    return [{"effect": one.effect, "command": one.command} for one in found]
 
 
 def _held(held: Held) -> Object:

@@ -13,7 +13,7 @@ from hedgerow.cli.program import program_name, typed
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.paths import is_map
 from hedgerow.plan.conflict_reports import values
-from hedgerow.plan.remedies import overview, remedies
+from hedgerow.plan.remedies import overview, remedies, together
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.texts import printable
 from hedgerow_schemas.base import View
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hedgerow.cli.plan.forecast import Forecast, Held, ObjectForecast
     from hedgerow.fields.diff import Kind, Line
     from hedgerow.fields.managed import Holder
+    from hedgerow.plan.remedies import Remedy
     from hedgerow_schemas.base import Condition, Object
 
 Tone = Literal["added", "changed", "removed", "alarm", "plain", "faint"]
@@ -225,9 +226,13 @@ def _contested(forecast: Forecast, now: datetime) -> Iterator[Row]:
     settled, more = forecast.contested[:_MOST_SETTLED], forecast.contested[_MOST_SETTLED:]
     for held in settled:
         yield from _held((held,), now)
-        if not _is_own(forecast, held):
-            yield from _settling(forecast, held)
+        for remedy in settling(forecast, held):
+            yield Row(f"  {remedy.effect}:", "faint")
+            yield Row(remedy.command, "faint", command=True)
     yield from _held(more, now)
+    for remedy in settling_all(forecast):
+        yield Row(f"{remedy.effect}, in one command:", "faint")
+        yield Row(remedy.command, "faint", command=True)
     own = (held for held in forecast.contested if _is_own(forecast, held))
     yield from (Row(told, "faint") for told in dict.fromkeys(map(_own_remedy, own)))
     rest = dict.fromkeys(held.object for held in more if not _is_own(forecast, held))
@@ -249,13 +254,20 @@ def _is_own(forecast: Forecast, held: Held) -> bool:
     return held.object == str(forecast.owner) and not held.path.startswith(".status.")
 
 
-def _settling(forecast: Forecast, held: Held) -> Iterator[Row]:
-    offered = remedies(
+def settling(forecast: Forecast, held: Held) -> tuple[Remedy, ...]:
+    """Return what settles a contested field; nothing for one that the user applies."""
+    if _is_own(forecast, held):
+        return ()
+    return remedies(
         forecast.owner, forecast.annotations, held, program=program_name(), command=typed()
     )
-    for remedy in offered:
-        yield Row(f"  {remedy.effect}:", "faint")
-        yield Row(remedy.command, "faint", command=True)
+
+
+def settling_all(forecast: Forecast) -> tuple[Remedy, ...]:
+    """Return what settles several of a resource's contested fields, of all its objects, at once."""
+    fields = [held for held in forecast.contested if not _is_own(forecast, held)]
+    annotations, program = forecast.annotations, program_name()
+    return tuple(together(forecast.owner, annotations, fields, program=program, command=typed()))
 
 
 def _own_remedy(held: Held) -> str:
