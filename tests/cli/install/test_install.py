@@ -1,6 +1,7 @@
 # the stand-in has the signatures of Cluster
 from __future__ import annotations
 
+import json
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from functools import partial
@@ -430,6 +431,24 @@ class TestCommands:
         assert shown == [crd_name(resource) for resource in RESOURCES]
         assert f"{NAME} created (dry run)" in printed.err
 
+    @pytest.mark.parametrize("dry_run", [False, True])
+    async def test_as_json_each_definition_is_an_entry(self, cluster, capsys, dry_run):
+        cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
+        code = await run_install(cluster, RESOURCES, plain=True, dry_run=dry_run, output="json")
+        out, err = capsys.readouterr()
+        told = json.loads(out)
+        found = {each["name"]: each for each in told["definitions"]}
+
+        assert (code, err, told["dryRun"]) == (Exit.CONFLICT, "", dry_run)
+        assert list(found) == [crd_name(resource) for resource in RESOURCES]
+        held = found.pop(NAME)
+        assert (held["action"], held["conflicts"]) == (
+            "conflicted",
+            [{"path": ".spec.versions", "manager": "kubectl"}],
+        )
+        assert held["bytes"] > 1000
+        assert {(each["action"], *each["conflicts"]) for each in found.values()} == {("created",)}
+
     async def test_an_uninstallation_says_what_is_gone_and_what_was_not_there(self, cluster, out):
         await install(cluster, plain=True)
 
@@ -487,6 +506,12 @@ class TestCommandLine:
         assert ended.exit_code == 0
         assert "nothing to install: no custom resource belongs to scaler" in ended.output
         assert connected == []
+
+    def test_as_json_nothing_to_install_is_an_empty_list(self, connected, run):
+        ended = run("install", "--controllers", "scaler", "-o", "json")
+
+        assert json.loads(ended.stdout) == {"dryRun": False, "definitions": []}
+        assert (ended.exit_code, connected) == (0, [])
 
     def test_flags_reach_the_server(self, connected, cluster, run):
         assert "kind: CustomResourceDefinition" in run("install", "--dry-run", "--plain").output

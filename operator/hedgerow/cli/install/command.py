@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
 import typer
@@ -51,6 +52,14 @@ DeleteResources = Annotated[
 ]
 
 
+Output = Annotated[
+    Literal["text", "json"],
+    typer.Option(
+        "--output",
+        "-o",
+        help="json: what happened to each definition; with --dry-run, in place of the YAML.",
+    ),
+]
 WhichControllers = Annotated[
     list[str] | None,
     typer.Option(
@@ -69,11 +78,16 @@ def install_command(
     controllers: WhichControllers = None,
     plain: Plain = False,
     dry_run: DryRun = False,
+    output: Output = "text",
 ) -> None:
     """Install the custom resources by server-side apply, and wait until they are served.
 
     Nothing is forced: a definition that another field manager holds is shown and left as it
     is. Run twice, the second run changes nothing. Exit code 3 means a conflict.
+
+    With -o json, `definitions` has for each one its `name`, the `action` (created, configured,
+    unchanged or conflicted), its size in `bytes`, and as `conflicts` each `path` that another
+    `manager` holds. `dryRun` says whether it was only tried.
 
     By hand: hedgerow install --dry-run | kubectl apply --server-side
     --field-manager=hedgerow-install -f -
@@ -88,11 +102,15 @@ def install_command(
     if not resources:
         if not lacking:
             say(f"nothing to install: no custom resource belongs to {', '.join(names)}")
+        if output == "json":
+            echo_lines(as_json((), dry_run=dry_run))
         raise typer.Exit(lacking)
 
     async def carry_out() -> int:
         async with connected(kubeconfig, context) as cluster:
-            return await run_install(cluster, resources, plain=plain, dry_run=dry_run)
+            return await run_install(
+                cluster, resources, plain=plain, dry_run=dry_run, output=output
+            )
 
     raise typer.Exit(anyio.run(carry_out) or lacking)
 
@@ -130,6 +148,7 @@ async def run_install(
     *,
     plain: bool,
     dry_run: bool,
+    output: str = "text",
     out: Console | None = None,
 ) -> int:
     """Install and print what changed; return the exit code. Raises InstallError and KubeError."""
@@ -139,10 +158,13 @@ async def run_install(
         changes = await definitions.install(
             cluster, resources, plain=plain, dry_run=dry_run, program=program_name()
         )
-    if dry_run:
-        echo_lines(to_yaml(*(change.definition for change in changes)), nl=False)
-    for change in changes:
-        _say(shown, *told(change, plain=plain, dry_run=dry_run))
+    if output == "json":
+        echo_lines(as_json(changes, dry_run=dry_run))
+    else:
+        if dry_run:
+            echo_lines(to_yaml(*(change.definition for change in changes)), nl=False)
+        for change in changes:
+            _say(shown, *told(change, plain=plain, dry_run=dry_run))
     return Exit.CONFLICT if any(change.conflicts for change in changes) else Exit.DONE
 
 
@@ -160,6 +182,22 @@ async def run_uninstall(
         )
     _say(out or Terminal(), *(str(change) for change in changes))
     return Exit.DONE
+
+
+def as_json(changes: Iterable[Change], *, dry_run: bool) -> str:
+    """Return what happened to each definition as a JSON object."""
+    return json.dumps(
+        {"dryRun": dry_run, "definitions": [_listed(change) for change in changes]}, indent=2
+    )
+
+
+def _listed(change: Change) -> dict[str, Any]:
+    return {
+        "name": change.name,
+        "action": change.action,
+        "bytes": definitions.size(change.definition),
+        "conflicts": [{"path": held.path, "manager": held.manager} for held in change.conflicts],
+    }
 
 
 def told(change: Change, *, plain: bool, dry_run: bool = False) -> Iterable[str]:
