@@ -42,7 +42,7 @@ CALLS: dict[tuple[str, ...], list[tuple[str, ...]]] = {
     ("plan",): [FILES, (*FILES, "--server-side"), ("bluegreen/demo",), ("{poison}",)],
     ("run",): [("--context", "{poison}"), ("--controllers", "{poison}"), ("--events", "{poison}")],
     ("schedule", "explain"): [
-        FILES, (TARGET,), (TARGET, "--from", "{poison}"),
+        FILES, (TARGET,), (TARGET, "--from", "{poison}"), ("cj", "{poison}"),
     ],
     ("schedule", "next"): [("{poison}",), ("* * * * *", "--zone", "{poison}")],
     ("new",): [("{poison}", "--group", "x.example", "--kind", "X")],

@@ -5,14 +5,20 @@ from __future__ import annotations
 import io
 import json
 import sys
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import yaml
 from rich.console import Console
 
 from hedgerow.cli import main
 from hedgerow.cli.schedule import explain, explained
+from hedgerow.kube import client
+from hedgerow.kube.errors import Missing
+from hedgerow_schemas.base import ApiResource
 
 DEMO = """
 apiVersion: batch.tutorial.kubebuilder.io/v1
@@ -406,3 +412,85 @@ class TestFile:
 
         assert "\x1b" not in err
         assert r"\u001b[31mred/? of v1 is skipped" in err
+
+
+class TestCluster:
+    """CronJobs that are in a cluster."""
+
+    @pytest.fixture
+    def there(self, monkeypatch):
+        """Return the CronJobs by group version; None is a kind that is not served."""
+        found: dict[str, Any] = {"batch.tutorial.kubebuilder.io/v1": {}, "batch/v1": {}}
+
+        class Cluster:
+            namespace = "shop"
+
+            async def read(self, api: ApiResource, name: str, namespace: str) -> Any:
+                if found[api.group_version] is None:
+                    raise Missing("not served", code=404)
+                return found[api.group_version].get((namespace, name))
+
+        @asynccontextmanager
+        async def connect(**_: Any):
+            yield Cluster()
+
+        monkeypatch.setattr(client, "connect", connect)
+        for text in (DEMO, HOURLY):
+            obj = yaml.safe_load(text)
+            found[obj["apiVersion"]]["shop", obj["metadata"]["name"]] = obj
+        return found
+
+    @pytest.fixture
+    def typed(self, there, capsys):
+        def run(*words: str) -> tuple[int, str, str]:
+            with pytest.raises(SystemExit) as ended:
+                main(["schedule", "explain", *words])
+            shown = capsys.readouterr()
+            return int(ended.value.code or 0), shown.out, shown.err
+
+        return run
+
+    @pytest.mark.parametrize(
+        ("words", "version"),
+        [
+            (["cronjob/demo"], "batch.tutorial.kubebuilder.io/v1"),
+            (["CronJob", "demo"], "batch.tutorial.kubebuilder.io/v1"),
+            (["cj/demo"], "batch.tutorial.kubebuilder.io/v1"),
+            (["cronjobs.batch.tutorial.kubebuilder.io/demo"], "batch.tutorial.kubebuilder.io/v1"),
+            (["cronjob/theirs"], "batch/v1"),
+            (["cronjobs.v1.batch", "theirs"], "batch/v1"),
+        ],
+    )
+    def test_it_is_explained_as_from_a_file(self, typed, words, version):
+        code, out, err = typed(*words, "-o", "json", "--duration", "90m")
+        [found] = json.loads(out)
+
+        assert (code, err) == (0, "")
+        assert (found["apiVersion"], found["durationSeconds"]) == (version, 5400)
+        assert found["starts"]
+
+    def test_where_both_have_one_it_is_ours(self, typed, there):
+        there["batch/v1"]["shop", "demo"] = yaml.safe_load(HOURLY)
+
+        assert "30 1,2 * * *" in typed("cronjob/demo")[1]
+        assert "@hourly" in typed("cronjobs.batch/demo")[1]
+
+    def test_where_ours_are_not_installed_it_is_that_of_kubernetes(self, typed, there):
+        there["batch.tutorial.kubebuilder.io/v1"] = None
+
+        assert "It is one of Kubernetes itself" in typed("cronjob/theirs")[1]
+
+    def test_one_that_the_operator_refuses_is_not_explained(self, typed, there):
+        key = "shop", "demo"
+        there["batch.tutorial.kubebuilder.io/v1"][key]["spec"]["schedule"] = "0 99 * * *"
+        code, out, err = typed("cronjob/demo")
+
+        assert (code, out) == (1, "")
+        assert err.startswith("hedgerow: CronJob/demo: .spec.schedule: ")
+
+    def test_one_that_is_not_there_is_told(self, typed):
+        assert typed("cronjob/nope", "-n", "farm") == (
+            1,
+            "",
+            "hedgerow: CronJob/nope does not exist in namespace farm; name another with -n\n",
+        )

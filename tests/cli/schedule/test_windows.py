@@ -186,7 +186,12 @@ class TestRefused:
             (("deployment/web", "--duration", "5m"), 2, "has no Jobs"),
             (("-f", "x", "-n", "shop"), 2, "asks no cluster"),
             (("web",), 2, "is no KIND/NAME"),
-            (("service/web",), 2, "has no windows: deployment/NAME and statefulset/NAME may"),
+            (("deployment", "web", "more"), 2, "neither KIND/NAME nor KIND NAME"),
+            (
+                ("service/web",),
+                2,
+                "cronjob/NAME has one, deployment/NAME and statefulset/NAME may have windows",
+            ),
             (("statefulset/web",), 1, "does not exist in namespace shop"),
             (("deployment/web", "--to", "2020-01-01"), 2, "is not after"),
         ],

@@ -80,7 +80,7 @@ class Coming:
 
 @app.callback()
 def schedule() -> None:
-    """Tell what a CronJob's schedule means, on no cluster at all.
+    """Tell what a CronJob's schedule means.
 
     The dialect is that of robfig/cron `ParseStandard`, as in Kubernetes: five fields, the names
     `@yearly`, `@monthly`, `@weekly`, `@daily`, `@hourly`, and `@every 1h30m`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
@@ -13,6 +13,7 @@ from hedgerow.controllers.cronjob.missed import schedule_problems
 from hedgerow.encoding import to_json
 from hedgerow.manifest import LARGEST, QUOTED, ManifestError, from_yaml
 from hedgerow.validation import field_errors
+from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.builtin import Deployment, StatefulSet
 from hedgerow_schemas.cronjob import LONGEST_NAME, CronJob, CronJobSpec
 
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from hedgerow.validation import FieldError
     from hedgerow_schemas.base import Object
 
-__all__ = ["LARGEST", "Document", "DocumentError", "read"]
+__all__ = ["LARGEST", "Document", "DocumentError", "cronjobs", "of_object", "read"]
 
-KUBERNETES = "batch/v1"
+KUBERNETES: Final = ApiResource("batch/v1", "CronJob", "cronjobs")
+"""The CronJob of Kubernetes itself."""
+_WORDS = {CronJob.api.plural, CronJob.api.kind.lower(), "cj"}
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _FIELDS = frozenset(field.alias or "" for field in CronJobSpec.model_fields.values())
 
@@ -52,7 +55,7 @@ class Document:
 def read(text: str) -> tuple[Document, ...]:
     """Return all documents of a text, including items of a List. Raises DocumentError."""
     try:
-        return tuple(_document(obj) for loaded in from_yaml(text) for obj in _items(loaded))
+        return tuple(of_object(obj) for loaded in from_yaml(text) for obj in _items(loaded))
     except ManifestError as error:
         raise DocumentError(str(error)) from error
     except (RecursionError, PydanticSerializationError) as error:
@@ -72,17 +75,28 @@ def _items(loaded: Any) -> Iterator[Object]:
         yield obj
 
 
-def _document(obj: Object) -> Document:
+def cronjobs(word: str) -> tuple[ApiResource, ...]:
+    """Return the kinds of CronJob that a word may mean: our own first, then that of Kubernetes."""
+    name, _, rest = word.lower().partition(".")
+    return tuple(
+        api
+        for api in (CronJob.api, KUBERNETES)
+        if name in _WORDS and rest in {"", api.group, f"{api.version}.{api.group}"}
+    )
+
+
+def of_object(obj: Object) -> Document:
+    """Return one object as a document."""
     metadata = obj.get("metadata")
     name = cast("Object", metadata).get("name") if isinstance(metadata, dict) else None
     title = f"{obj.get('kind')}/{name or '?'}"
-    versions = {CronJob.api.group_version, KUBERNETES}
+    versions = {CronJob.api.group_version, KUBERNETES.group_version}
     version = str(obj.get("apiVersion"))
     if obj.get("kind") != CronJob.api.kind:
         return Document(f"{title} of {version}", skipped=_no_cronjob(obj, title))
     if version not in versions:
         ours = f"its apiVersion has to be {CronJob.api.group_version}"
-        why = f"{ours}, or {KUBERNETES} for one of Kubernetes itself"
+        why = f"{ours}, or {KUBERNETES.group_version} for one of Kubernetes itself"
         return Document(f"{title} of {version}", skipped=why)
     try:
         resource = _validated(obj)
@@ -90,7 +104,9 @@ def _document(obj: Object) -> Document:
         complaints = (f".{found.field}: {_complaint(found)}" for found in field_errors(error))
         return Document(title, problems=tuple(complaints))
     problems = tuple(_problems(obj, resource))
-    return Document(title, None if problems else resource, problems, version == KUBERNETES)
+    return Document(
+        title, None if problems else resource, problems, version == KUBERNETES.group_version
+    )
 
 
 def _no_cronjob(obj: Object, title: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,33 +16,44 @@ from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import say
-from hedgerow.cli.schedule.documents import LARGEST, DocumentError, read
+from hedgerow.cli.schedule.documents import (
+    LARGEST,
+    Document,
+    DocumentError,
+    cronjobs,
+    of_object,
+)
+from hedgerow.cli.schedule.documents import read as documents_of
 from hedgerow.cli.schedule.explained import Explained, as_json, show
 from hedgerow.cli.schedule.fates import Question
 from hedgerow.cli.schedule.simulation import forecast
-from hedgerow.cli.targets import Namespace  # noqa: TC001 -- typer reads it
+from hedgerow.cli.targets import Namespace, Place, joined, located, parted, read
 from hedgerow.cli.times import moment
 from hedgerow.controllers.cronjob.missed import timetable
 from hedgerow.controllers.cronjob.schedule import ScheduleError
 from hedgerow.controllers.cronjob.schedule.durations import nanoseconds
+from hedgerow.kube.errors import Missing
 from hedgerow.runtime.clock import SystemClock
+from hedgerow.texts import printable
 from hedgerow_schemas.cronjob import CronJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
-    from hedgerow.cli.schedule.documents import Document
+    from hedgerow.kube.cluster import Cluster
+    from hedgerow_schemas.base import ApiResource, Object
 
 LONGEST = timedelta(days=36525)
 """The longest range, and the longest duration of a Job: a hundred years."""
 
 
 Target = Annotated[
-    str,
+    list[str] | None,
     typer.Argument(
         metavar="[KIND/NAME]",
-        help="A Deployment or StatefulSet whose annotations say when to scale it.",
+        help="A CronJob in the cluster: cronjob/demo, or cronjob demo. Or a Deployment or"
+        " StatefulSet whose annotations say when to scale it.",
         show_default=False,
     ),
 ]
@@ -66,7 +78,7 @@ Until = Annotated[
         "--to",
         metavar="TIME",
         help="End here.",
-        show_default="a day after --from; of KIND/NAME a week",
+        show_default="a day after --from; for windows a week",
     ),
 ]
 Duration = Annotated[
@@ -78,9 +90,7 @@ Down = Annotated[
         metavar="FROM/TO", help="No operator is running between these times; may be repeated."
     ),
 ]
-Limit = Annotated[
-    int, typer.Option(min=1, max=1000, help="The most starts to show, or changes of KIND/NAME.")
-]
+Limit = Annotated[int, typer.Option(min=1, max=1000, help="The most starts to show, or windows.")]
 Output = Annotated[
     Literal["table", "json"], typer.Option("--output", "-o", help="The output format.")
 ]
@@ -109,7 +119,7 @@ class Asked:
 
 
 def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, never positional
-    target: Target = "",
+    target: Target = None,
     filename: Filename = None,
     since: Since = None,
     until: Until = None,
@@ -125,14 +135,18 @@ def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, 
 
     The CronJob controller itself is asked, over time that is made up: its Jobs take --duration,
     nothing else is in its way, and no cluster is needed. Starts that daylight saving skips or
-    repeats are marked. The status in the file, if any, is where it begins: edit what `kubectl get`
-    prints, and it tells what the edit would start at once.
+    repeats are marked. The status, if any, is where it begins: edit what `kubectl get` prints, and
+    it tells what the edit would start at once.
 
+    - `hedgerow schedule explain cronjob/demo -n shop`
     - `hedgerow schedule explain -f cronjob.yaml --duration 90s`
     - `hedgerow schedule explain -f cronjob.yaml --from 2026-03-07 --to 2026-03-10`
     - `kubectl get cronjobs.batch.tutorial.kubebuilder.io demo -o yaml |
       hedgerow schedule explain -f -`
     - `hedgerow schedule explain -f cronjob.yaml --down 2026-03-07T10:00Z/2026-03-07T13:00Z`
+
+    cronjob is hedgerow's own, or that of Kubernetes if there is no such one; cronjobs.batch is
+    always that of Kubernetes.
 
     Of a Deployment or StatefulSet on the cluster, it shows a week of the windows that its
     annotations ask for, and what each would set.
@@ -141,19 +155,20 @@ def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, 
     """
     if bool(target) == (filename is not None):
         raise typer.BadParameter("name either KIND/NAME, or a file with -f")
+    asked = Asked(since, until, down or (), _duration(duration), limit)
     if target:
-        if down or duration != "0s":
-            raise typer.BadParameter(f"{target} has no Jobs: --down and --duration are for -f")
-        _windows(target, namespace, (since, until, limit), output, (kubeconfig, context))
+        named = parted(joined(target))
+        _of_cluster(named, namespace, asked, output, (kubeconfig, context))
         return
     if namespace or kubeconfig or context:
         raise typer.BadParameter(
             "-f asks no cluster: -n, --kubeconfig and --context are not for it"
         )
-    filename = filename or ""
-    asked = Asked(since, until, down or (), _duration(duration), limit)
+    _show(_documents(filename or ""), asked, output)
+
+
+def _show(documents: Iterable[Document], asked: Asked, output: str) -> None:
     now = SystemClock().now()
-    documents = _documents(filename)
     explained = [
         _explained(doc, doc.resource, asked, now) for doc in documents if doc.resource is not None
     ]
@@ -163,27 +178,57 @@ def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, 
         show(explained)
 
 
-def _windows(
-    target: str,
+def _of_cluster(
+    target: tuple[str, str],
     namespace: str | None,
-    span: tuple[str | None, str | None, int],
+    asked: Asked,
     output: str,
     where: tuple[str | None, str | None],
 ) -> None:
-    """Print the windows of a Deployment or StatefulSet that a cluster has."""
+    """Print the starts of a CronJob, or the windows of a workload, that a cluster has."""
     from hedgerow.cli.schedule import windows  # noqa: PLC0415 - not needed for a file
 
     now = SystemClock().now()
 
-    async def carry_out() -> windows.Explained:
+    async def carry_out() -> Document | windows.Explained:
         async with connected(*where) as cluster:
-            return await windows.explained(cluster, target, namespace, now, span)
+            if apis := cronjobs(target[0]):
+                place = namespace or cluster.namespace
+                return of_object(await _cronjob(cluster, apis, target[1], place))
+            place = await located(cluster, target, namespace)
+            if asked.down or asked.duration:
+                raise typer.BadParameter(
+                    f"{place} has no Jobs: --down and --duration are for CronJobs"
+                )
+            span = asked.since, asked.until, asked.limit
+            return await windows.explained(cluster, place, now, span)
 
     found = anyio.run(carry_out)
-    if output == "json":
+    if isinstance(found, Document):
+        for problem in found.problems:
+            say(f"{found.title}: {printable(problem)}")
+        if found.problems:
+            raise typer.Exit(Exit.FAILED)
+        _show([found], asked, output)
+    elif output == "json":
         echo_lines(windows.as_json(found))
     else:
         windows.show(found, now)
+
+
+async def _cronjob(
+    cluster: Cluster, apis: Sequence[ApiResource], name: str, namespace: str
+) -> Object:
+    """Return the CronJob of the first of these kinds that has one of that name; exit if none has.
+
+    Raises Missing if none of the kinds is served, and KubeError.
+    """
+    *some, last = apis
+    for api in some:
+        with suppress(Missing):
+            if (found := await cluster.read(api, name, namespace)) is not None:
+                return found
+    return await read(cluster, Place(last, namespace, name))
 
 
 def _explained(document: Document, cj: CronJob, asked: Asked, now: datetime) -> Explained:
@@ -195,7 +240,7 @@ def _explained(document: Document, cj: CronJob, asked: Asked, now: datetime) -> 
 def _documents(filename: str) -> Iterable[Document]:
     """Return the file's documents; print what is not a CronJob, and exit if one is invalid."""
     try:
-        documents = read(_text(filename))
+        documents = documents_of(_text(filename))
     except (DocumentError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{filename}: {error}") from error
     problems = [f"{doc.title}: {problem}" for doc in documents for problem in doc.problems]

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.program import program_name, say
-from hedgerow.cli.targets import located, parted, read
+from hedgerow.cli.targets import read
 from hedgerow.cli.times import local, moment, utc
 from hedgerow.cli.widths import ENDLESS, is_limited
 from hedgerow.contract import Observed
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from hedgerow.cli.targets import Place
     from hedgerow.controllers.scaler.controller import Target
     from hedgerow.controllers.scaler.windows import Phase
     from hedgerow.kube.cluster import Cluster
@@ -61,8 +62,7 @@ class Explained:
 
 async def explained(
     cluster: Cluster,
-    given: str,
-    namespace: str | None,
+    place: Place,
     now: datetime,
     span: tuple[str | None, str | None, int],
 ) -> Explained:
@@ -70,10 +70,11 @@ async def explained(
 
     Raises BadParameter for an object of another kind, and exits if it has no windows.
     """
-    place = await located(cluster, parted(given), namespace)
     if place.api not in MODELS:
         there_are = " and ".join(f"{api.kind.lower()}/NAME" for api in MODELS)
-        raise typer.BadParameter(f"{place} has no windows: {there_are} may; -f takes CronJobs")
+        raise typer.BadParameter(
+            f"{place} has no schedule: cronjob/NAME has one, {there_are} may have windows"
+        )
     kind, model = MODELS[place.api]
     live = await read(cluster, place)
     workload = model.model_validate(live)
