@@ -387,6 +387,50 @@ class TestTyped:
             assert "+ Service/demo would be created" in out
             assert "BlueGreen/demo would be" not in out
 
+    def kustomizing(self, monkeypatch, tmp_path: Path, script: str) -> None:
+        """Have a kubectl on the PATH that runs this script, and no other program."""
+        kubectl = tmp_path / "bin" / "kubectl"
+        kubectl.parent.mkdir()
+        kubectl.write_text(f"#!/bin/sh\n{script}\n", "utf-8")
+        kubectl.chmod(0o755)
+        monkeypatch.setenv("PATH", str(kubectl.parent))
+
+    def test_what_kustomize_builds_is_planned(self, typed, monkeypatch, tmp_path):
+        made = f"[ \"$1 $2 $3\" = 'kustomize -- an overlay' ] && echo '{text()}'"
+        self.kustomizing(monkeypatch, tmp_path, made)
+        code, out, err = typed("-k", "an overlay")
+
+        assert (code, err) == (2, "")
+        assert "BlueGreen default/demo" in out
+
+    @pytest.mark.parametrize(
+        ("script", "said"),
+        [
+            ("echo 'error: no'; exit 1", "`kubectl kustomize 'an overlay'` failed: \n"),
+            ("echo 'error: no' >&2; echo why >&2; exit 1", "failed: error: no; why\n"),
+            (
+                'echo \'E1125 04:42:15.6 236 run.go:72] "command failed" err="no"\' >&2; exit 1',
+                "failed: no\n",
+            ),
+            ("printf '\\033]52;c' >&2; exit 1", "failed: \\u001b]52;c\n"),
+            ("echo '{'", "hedgerow: an overlay: "),
+            ("true", "there is no resource of hedgerow in the files given"),
+        ],
+    )
+    def test_what_kustomize_refuses_is_told(self, typed, monkeypatch, tmp_path, script, said):
+        self.kustomizing(monkeypatch, tmp_path, script)
+        code, out, err = typed("-k", "an overlay")
+
+        assert (code, out) == (1, "")
+        assert said in err
+
+    def test_without_kubectl_nothing_is_kustomized(self, typed, monkeypatch, tmp_path):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        code, out, err = typed("-k", "overlay")
+
+        assert (code, out) == (1, "")
+        assert err.startswith("hedgerow: -k needs kubectl, and there is none on the PATH")
+
     def test_a_conflict_is_exit_code_3(self, typed, world):
         world.apply()
         world.edit("BlueGreen", "demo", {"spec": {"routeTo": "Green"}})
@@ -408,6 +452,8 @@ class TestTyped:
         [
             ((), "", "name either resources or, with -f, files"),
             (("demo",), text(), "name either resources or, with -f, files"),
+            (("demo", "-k", "x"), "", "or, with -k, a directory; see `hedgerow plan --help`"),
+            (("-k", "x"), text(), "or, with -k, a directory; see `hedgerow plan --help`"),
             (("demo",), "", "demo does not exist in namespace default; name another with -n"),
             (("qq/demo",), "", "qq is not one of hedgerow's kinds"),
             (("/demo",), "", "'/demo' is no [KIND/]NAME"),

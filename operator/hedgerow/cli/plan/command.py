@@ -21,6 +21,7 @@ from hedgerow.cli.plan.files import (
     PlanError,
     controllers_of,
     declared,
+    kustomized,
     texts,
 )
 from hedgerow.cli.plan.forecast import worst
@@ -32,7 +33,7 @@ from hedgerow.settings import Settings
 from hedgerow.terminal import Terminal, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Mapping, Sequence
 
     from rich.status import Status
 
@@ -64,6 +65,16 @@ Files = Annotated[
         "-f",
         metavar="FILE",
         help="Manifests: a file, a directory of them, or - for standard input. May be repeated.",
+        show_default=False,
+    ),
+]
+Kustomize = Annotated[
+    str | None,
+    typer.Option(
+        "--kustomize",
+        "-k",
+        metavar="DIR",
+        help="A directory that `kubectl kustomize` builds: its manifests are planned.",
         show_default=False,
     ),
 ]
@@ -104,6 +115,7 @@ def plan_command(
     names: Names = None,
     *,
     filename: Files = None,
+    kustomize: Kustomize = None,
     namespace: Namespace = None,
     instance: Instance = "",
     field_manager: FieldManager = "",
@@ -115,7 +127,8 @@ def plan_command(
     """Show what applying custom resources would do, without doing it.
 
     The API server judges the resource as it would judge that of `kubectl apply -f FILE`, or with
-    --server-side that of `kubectl apply --server-side -f FILE`. Then the operator's own passes are
+    --server-side that of `kubectl apply --server-side -f FILE`; -k takes a directory as
+    `kubectl apply -k` does. Then the operator's own passes are
     rehearsed here; each of their writes is a server-side dry run, so that defaults, validation and
     admission have their say. For every field that would change it tells who holds it now; and what
     is contested, given up, taken by force, deleted or refused. Nothing is written, forced or
@@ -129,9 +142,10 @@ def plan_command(
             _PlanRequest(
                 tuple(names or ()),
                 tuple(filename or ()),
-                namespace,
-                instance,
-                Applier(field_manager, server_side=server_side),
+                kustomize,
+                namespace=namespace,
+                instance=instance,
+                applier=Applier(field_manager, server_side=server_side),
             ).carry_out,
             kubeconfig,
             context,
@@ -157,16 +171,20 @@ class _PlanRequest:
         self,
         names: Sequence[str],
         files: Sequence[str],
+        kustomize: str | None,
+        *,
         namespace: str | None,
         instance: str,
         applier: Applier,
     ) -> None:
-        if bool(names) == bool(files):
+        if [bool(names), bool(files), kustomize is not None].count(True) != 1:
             raise PlanError(
-                f"name either resources or, with -f, files; see `{typed()} plan --help`"
+                "name either resources or, with -f, files or, with -k, a directory; see"
+                f" `{typed()} plan --help`"
             )
         self._names = names
         self._files = files
+        self._kustomize = kustomize
         self._namespace = namespace
         self._installation = installation(Settings(instance=instance).instance)
         self._applier = applier
@@ -176,14 +194,14 @@ class _PlanRequest:
         async with connected(kubeconfig, context, "plan") as cluster:
             planner = Planner(cluster, SystemClock(), self._installation, self._applier)
             with _quiet(), Terminal(stderr=True).status("reading") as progress:
-                if self._files:
+                if not self._names:
                     return await self._of_files(planner, progress)
                 place = self._namespace or cluster.namespace
                 progress.update(one_line(f"planning {', '.join(self._names)}"))
                 return [f for name in self._names for f in await _named(planner, name, place)]
 
     async def _of_files(self, planner: Planner, progress: Status) -> list[Forecast]:
-        wanted = self._declared(planner.cluster.namespace)
+        wanted = self._declared(planner.cluster.namespace, await self._texts())
         forecasts: list[Forecast] = []
         for number, (found, coming) in enumerate(wanted, 1):
             progress.update(one_line(f"planning {found.title}, {number} of {len(wanted)}"))
@@ -192,14 +210,21 @@ class _PlanRequest:
             )
         return forecasts
 
-    def _declared(self, context: str) -> list[tuple[Declared, bool]]:
+    async def _texts(self) -> Iterable[tuple[str, str]]:
+        if self._kustomize is None:
+            return texts(self._files, sys.stdin)
+        return [(self._kustomize, await kustomized(self._kustomize))]
+
+    def _declared(
+        self, context: str, given: Iterable[tuple[str, str]]
+    ) -> list[tuple[Declared, bool]]:
         """Return the resources of the files, and whether an earlier object creates their namespace.
 
         If a resource occurs twice, the last one counts: kubectl applies one after the other.
         """
         found: dict[str, tuple[Declared, bool]] = {}
         made: set[str] = set()
-        for name, text in texts(self._files, sys.stdin):
+        for name, text in given:
             for each in declared(name, text, self._namespace or context):
                 if isinstance(each, OtherObject):
                     made.add(each.namespace)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, cast
+
+import anyio
 
 from hedgerow.cli.program import registry
 from hedgerow.fields.paths import is_map
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import CustomResource, Object
 
 STDIN = "-"
+_LOGGED = '"command failed" err="'
+"""What comes before an error of `kubectl kustomize`, which is a line of its log."""
 _ENDINGS = frozenset({".yaml", ".yml", ".json"})
 
 
@@ -62,6 +68,22 @@ def texts(sources: Iterable[str], stdin: Iterable[str]) -> Iterator[tuple[str, s
                 yield str(file), file.read_text("utf-8")
             except UnicodeDecodeError as error:
                 raise PlanError(f"{file}: it is no text in UTF-8; give YAML or JSON") from error
+
+
+async def kustomized(directory: str) -> str:
+    """Return what `kubectl kustomize` makes of a directory or an address. Raises PlanError."""
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        raise PlanError(
+            "-k needs kubectl, and there is none on the PATH; install it, or give with `-f -` what"
+            " kustomize prints elsewhere"
+        )
+    ended = await anyio.run_process([kubectl, "kustomize", "--", directory], check=False)
+    if ended.returncode:
+        said = "; ".join(ended.stderr.decode(errors="replace").strip().split("\n"))
+        said = said.partition(_LOGGED)[2].removesuffix('"') or said
+        raise PlanError(f"`kubectl kustomize {quote(directory)}` failed: {said}")
+    return ended.stdout.decode(errors="replace")
 
 
 def declared(name: str, text: str, namespace: str) -> Iterator[Declared | OtherObject]:
