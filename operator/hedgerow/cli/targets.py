@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hedgerow.cli.candidates import objects
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.program import installation, program_name, registry, say
 from hedgerow.fields import managed
@@ -26,6 +27,7 @@ Given = Annotated[
     list[str],
     typer.Argument(
         metavar="KIND/NAME",
+        autocompletion=objects,
         help="The object, its kind as kubectl takes it: deploy/web, bluegreen/demo; or as two"
         " words: deploy web.",
         show_default=False,

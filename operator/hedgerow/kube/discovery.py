@@ -67,6 +67,23 @@ async def find(cluster: Cluster, word: str) -> Found:
     return Found(first, tuple(others), tuple(failed))
 
 
+async def kinds(cluster: Cluster) -> list[str]:
+    """Return the plural of each kind; with its group where an earlier group has the same plural.
+
+    Raises KubeError.
+    """
+    found, _ = await _kinds(cluster, await _versions(cluster))
+    first: dict[str, str] = {}
+    for api in (kind.api for kind in found):
+        first.setdefault(api.plural, api.group)
+    return list(
+        dict.fromkeys(
+            api.plural if first[api.plural] == api.group else f"{api.plural}.{api.group}"
+            for api in (kind.api for kind in found)
+        )
+    )
+
+
 def _unknown(word: str, name: str, kinds: Iterable[_Kind], failed: Sequence[str]) -> str:
     known = sorted({each for kind in kinds for each in (*kind.names, *kind.short)})
     close = get_close_matches(name, known, n=1)

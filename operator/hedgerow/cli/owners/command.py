@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import anyio
 import typer
 
+from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo_lines
@@ -33,6 +34,7 @@ Target = Annotated[
     list[str],
     typer.Argument(
         metavar="KIND/NAME",
+        autocompletion=objects,
         help="The object, its kind as kubectl takes it: deploy/web, ingresses/web,"
         " certificate.cert-manager.io/web; or as two words: deploy web.",
         show_default=False,

@@ -11,6 +11,7 @@ import structlog
 import typer
 
 from hedgerow.cli import broken_pipes
+from hedgerow.cli.candidates import slashed
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.errors import explain
 from hedgerow.cli.exits import Exit
@@ -54,6 +55,7 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KIND/]NAME...",
+        autocompletion=slashed,
         help="Resources as they are in the cluster: what would this operator do about them?",
         show_default=False,
     ),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import anyio
 import typer
 
+from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.output import echo_lines
@@ -52,6 +53,7 @@ Target = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KIND/NAME]",
+        autocompletion=objects,
         help="A CronJob in the cluster: cronjob/demo, or cronjob demo. Or a Deployment or"
         " StatefulSet whose annotations say when to scale it.",
         show_default=False,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import anyio
 import typer
 
+from hedgerow.cli.candidates import objects
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.exits import Exit
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL
@@ -26,6 +27,7 @@ Target = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KIND/]NAME",
+        autocompletion=objects,
         help="The resource: bluegreen/demo, or bluegreen demo; or demo if only one kind has that"
         " name; or bluegreens for all of a kind. Or an object below it: deploy/web.",
         show_default="all of hedgerow's kinds",

@@ -9,6 +9,7 @@ import anyio
 import typer
 
 from hedgerow.cli import broken_pipes
+from hedgerow.cli.candidates import kinds
 from hedgerow.cli.connecting import Context, Kubeconfig, connected
 from hedgerow.cli.interrupts import EXIT_BY_SIGNAL, until_signal
 
@@ -22,6 +23,7 @@ Kind = Annotated[
     str,
     typer.Argument(
         metavar="KIND",
+        autocompletion=kinds,
         help="What to watch, as kubectl takes it: pods, deploy, deployments.apps, certificates.",
     ),
 ]
