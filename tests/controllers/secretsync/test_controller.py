@@ -11,8 +11,10 @@ from controllers.secretsync.syncing import HOME, MANAGER, Syncing, coded, secret
 from hedgerow import Secret, View
 from hedgerow.controllers.secretsync.options import Options
 from hedgerow.controllers.secretsync.sharing import (
+    DOMAIN,
     FINALIZER,
     SOURCES,
+    TARGET_NAME,
     TARGET_TYPE,
     Part,
     Source,
@@ -282,6 +284,17 @@ class TestSharedTarget:
         await sync.settle()
         assert sync.get("db") is None
         assert sync.get("app", "team-a") is None
+
+    async def test_an_annotation_that_means_nothing_is_told_and_changes_nothing(self):
+        sync = Syncing()
+        sync.source("db", {"user": "one"}, annotations={f"{DOMAIN}/target-nam": "app"})
+        await sync.settle()
+
+        assert sync.data("db", "team-a") == {"user": coded("one")}
+        assert sync.told("db")["Stalled"] == (
+            f"UnknownAnnotation: {DOMAIN}/target-nam means nothing:"
+            f" there are {TARGET_NAME} and {TARGET_TYPE}"
+        )
 
     @pytest.mark.parametrize("type_", Secret.CREDENTIALS)
     async def test_a_type_that_gives_somebodys_rights_is_not_copied(self, type_: str):

@@ -40,6 +40,7 @@ from hedgerow import (
 from hedgerow.controllers.secretsync.options import OPTIONS, Options
 from hedgerow.controllers.secretsync.sharing import (
     FINALIZER,
+    MEANT,
     NAMED,
     TARGET_NAME,
     TARGET_TYPE,
@@ -63,6 +64,8 @@ _READ = (
     "finalizers",
 )  # fmt: skip
 """What of a source's metadata is read, besides two annotations."""
+LONGEST_SHOWN = 80
+"""The most characters of an annotation's name that are told."""
 MOST_TOLD = 8
 """How many findings a source tells, each with an Event of its own."""
 
@@ -173,6 +176,9 @@ def _findings(observed: Observed) -> Iterator[tuple[str, str]]:
     """Yield reason and message of all that is wrong, each reason and message once."""
     if observed.resource is not None and (mistake := Source(observed.resource).mistake):
         yield "InvalidAnnotation", f"{mistake}; its copies stay as they are"
+    for name in Source(observed.resource).unknown if observed.resource is not None else ():
+        there_are = " and ".join(MEANT)
+        yield "UnknownAnnotation", f"{name[:LONGEST_SHOWN]} means nothing: there are {there_are}"
     yield from told(observed.reports)
 
 

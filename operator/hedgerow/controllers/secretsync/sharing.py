@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from hedgerow import Secret, View
@@ -21,6 +22,8 @@ TARGET_NAME: Final = f"{DOMAIN}/target-name"
 TARGET_TYPE: Final = f"{DOMAIN}/target-type"
 SOURCES: Final = f"{DOMAIN}/sources"
 """The annotation of a copy that names its sources, and which keys it has from each."""
+MEANT: Final = (TARGET_NAME, TARGET_TYPE)
+"""The annotations of a source that mean something."""
 FINALIZER: Final = f"{DOMAIN}/secretsync"
 LABEL: Final = f"source.{DOMAIN}"
 """The prefix of a copy's labels, one for each source; the value is the source's namespace."""
@@ -92,6 +95,12 @@ class Source:
         if self.type in Secret.CREDENTIALS:
             return f"a Secret of the type {self.type} gives somebody's rights, and is not copied"
         return ""
+
+    @property
+    def unknown(self) -> list[str]:
+        """Annotations with our prefix that mean nothing on a source, the first few."""
+        ours = (name for name in self.annotations if name.startswith(f"{DOMAIN}/"))
+        return list(islice((name for name in ours if name not in MEANT), NAMED))
 
     @property
     def is_readable(self) -> bool:
