@@ -19,12 +19,15 @@ from cli.tree import kin
 from hedgerow.cli import main
 from hedgerow.cli.tree import live as tree_live
 from hedgerow.cli.tree.kinds import REPLICA_SET
+from hedgerow.controllers.secretsync.sharing import SOURCES
 from hedgerow.kube import client
 from hedgerow.kube.discovery import Found
 from hedgerow.kube.errors import Forbidden, Missing, Unavailable
 from hedgerow.manifest import from_yaml
-from hedgerow_schemas.builtin import Deployment, Pod, Service, StatefulSet
+from hedgerow_schemas.builtin import Deployment, Pod, Secret, Service, StatefulSet
 from support.registered import ALL
+
+Object = dict[str, Any]
 
 SHORT = {
     "deploy": Deployment.api,
@@ -32,6 +35,7 @@ SHORT = {
     "svc": Service.api,
     "po": Pod.api,
     "ReplicaSet.apps": REPLICA_SET,
+    "secret": Secret.api,
     "Deployment.apps": Deployment.api,
 }
 """What the server says of short names of built-in kinds."""
@@ -166,6 +170,37 @@ class TestBelow:
         [resource] = json.loads(out)["resources"]
         asked = {child["name"]: child.get("asked", False) for child in resource["children"]}
         assert asked == {"web": True, "demo": False}
+
+
+class TestCopies:
+    """Objects that are made from resources of ours somewhere else."""
+
+    def copy(self, *managers: str, **named: str) -> Object:
+        parts = [{"namespace": "secretsync", "uid": "u", "keys": [], **named}, {"name": 5}]
+        entries = [kin.entry(manager, "Apply") for manager in managers]
+        meta = {"name": "app", "namespace": "ns", "managedFields": entries}
+        notes = {"annotations": {SOURCES: json.dumps(parts)}}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": {**meta, **notes}}
+
+    def test_one_leads_to_its_sources(self, typed, cluster):
+        cluster.put(self.copy("hedgerow-secretsync", name="mail"))
+
+        code, out, err = typed("secret/app")
+
+        assert (code, out) == (1, "")
+        assert err.endswith(
+            "copy of hedgerow's; its sources: see `hedgerow tree secret/mail -n secretsync`\n"
+        )
+
+    def test_what_others_write_there_is_no_command(self, typed, cluster):
+        cluster.put(self.copy("hedgerow-secretsync", name="$(id)"))
+
+        assert "tree 'secret/$(id)' -n secretsync`" in typed("secret/app")[2]
+
+    def test_one_that_the_operator_does_not_write_is_no_copy(self, typed, cluster):
+        cluster.put(self.copy("kubectl", name="mail"))
+
+        assert "no resource of hedgerow controls Secret/app" in typed("secret/app")[2]
 
 
 class TestWrongInput:
