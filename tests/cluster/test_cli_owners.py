@@ -142,7 +142,7 @@ class TestTyped:
         code, out, _ = typed("deploy/child", "--contested")
         assert code == 0
         assert "✗ contested" in out
-        assert "BlueGreen/demo declares otherwise, and forces nothing" in out
+        assert "BlueGreen/demo declares another value, and forces nothing" in out
 
     def test_the_list_is_yaml_too(self, api, namespace, typed):
         api.apply(CONFIG_MAP.named("x", namespace), "one").must()

@@ -134,7 +134,7 @@ class TestBuiltIn:
         del live["metadata"]["annotations"]
         cluster.objects["Deployment"] = live
 
-        assert "no field is like that" in typed("deployment/web", "--contested")[1]
+        assert "no field of the object matches" in typed("deployment/web", "--contested")[1]
 
 
 class TestAsked:
@@ -180,7 +180,9 @@ class TestAsked:
     def test_an_owner_that_is_not_the_one_contests_nothing(self, typed, cluster, owner):
         cluster.objects["BlueGreen"] = owner
 
-        assert typed("deployment/web", "--contested")[1].endswith("no field is like that\n")
+        assert typed("deployment/web", "--contested")[1].endswith(
+            "no field of the object matches\n"
+        )
 
     @pytest.mark.parametrize("references", [[], [{"kind": "ReplicaSet", "controller": True}]])
     def test_an_owner_that_is_not_ours_is_not_read(self, typed, cluster, references):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import re
-from html import escape
+from dataclasses import replace
+from html import escape, unescape
 from xml.dom.minidom import parseString
 
 import pytest
 
 from cli.owned import LIVE, entry, told
+from hedgerow.cli.notes import Note
 from hedgerow.cli.owners import page_html as owners_html
 from hedgerow.cli.owners import page_svg as owners_svg
 
@@ -96,7 +98,24 @@ class TestDrawings:
 
         assert "Node x" in draw(told(bare, {}))
 
-    def test_wide_characters_are_cut_by_their_width(self):
-        assert owners_svg.cut("日本語", 6) == "日本語"
-        assert owners_svg.cut("日本語日", 6) == "日本 …"
-        assert owners_svg.cut("abc", 0) == "…"
+    @pytest.mark.parametrize("draw", [owners_svg.draw, owners_html.draw])
+    def test_a_command_is_whole_and_one_text_so_that_it_can_be_copied(self, draw):
+        command = f"kubectl annotate x 'hedgerow.dev/yield={'Deployment/web: spec.a.b.c; ' * 20}'"
+        shown = draw(replace(told(LIVE), notes=(Note(f"  {command}", is_command=True),)))
+        (text,) = re.findall(r"<(?:text|p)[^>]*>(?:(?!</text>|</p>).)*kubectl annotate.*", shown)
+
+        assert unescape(re.sub(r"<[^>]*>", "", text.partition("</p>")[0])) == command
+
+    def test_the_lines_of_a_command_are_no_wider_than_the_picture(self):
+        command = "kubectl annotate " + "spec.template.spec.containers.image; " * 20
+        shown = owners_svg.draw(replace(told(LIVE), notes=(Note(command, is_command=True),)))
+        lines = re.findall(r"<tspan x[^>]*>([^<]*)", shown)
+
+        assert "".join(lines) == command.strip()
+        assert max(map(len, lines)) <= 135
+
+    def test_a_narrow_page_breaks_texts_rather_than_run_off(self):
+        shown = owners_html.draw(told(LIVE))
+
+        assert "h1,p,li{overflow-wrap:anywhere}" in shown
+        assert ".row>.name{white-space:pre-wrap;overflow-wrap:anywhere}" in shown

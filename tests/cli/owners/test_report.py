@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
 from cli.owned import LIVE, NOW, told
+from hedgerow.cli.notes import Note
 from hedgerow.cli.owners.report import Page, age, worded
 from hedgerow.cli.owners.terminal import show
 from hedgerow.texts import printable
@@ -49,8 +51,9 @@ Not in the object:
 FIELD                                MANAGER  OPERATION  AGE
 .spec.lost: written as apps/v1beta1  old      Update     5m
 
-contested: BlueGreen/demo declares otherwise, and forces nothing
-an item shown by its number has no keys that anybody holds: a path names it [*]
+contested: BlueGreen/demo declares another value, and forces nothing
+a list item shown as a number has no key that a manager holds; in a field path,
+write [*] for it
 """
 
 
@@ -64,10 +67,41 @@ class TestTerminal:
         long["spec"]["note"] = "x" * 300
         long["metadata"]["managedFields"][0]["manager"] = "m" * 100
         lines = drawn(width, told(long))
-        tables = lines[2:-2]
 
-        assert max(map(len, tables)) <= width
-        assert any("…" in line for line in tables)
+        assert max(map(len, lines)) <= width
+        assert any("…" in line for line in lines)
+
+    def test_names_and_managers_that_begin_alike_are_still_told_apart(self):
+        alike = copy.deepcopy(LIVE)
+        first = "a.very-long-prefix.example.com/the-same-beginning-of-a-key-"
+        alike["metadata"]["labels"] = {f"{first}one": "1", f"{first}two": "2"}
+        for number, who in enumerate(("the-same-long-manager-one", "the-same-long-manager-two")):
+            alike["metadata"]["managedFields"][number]["manager"] = who
+        lines = drawn(60, told(alike))
+
+        assert [line for line in lines if "-of-a-key-" in line] == [
+            "  ├ a.very-…ng-of-a-key-one  unowned",
+            "  └ a.very-…ng-of-a-key-two  unowned",
+        ]
+        assert {line.split()[-3] for line in lines if "Apply" in line} == {"the-…ger-one"}
+        assert {line.split()[-3] for line in lines if line.endswith("3d")} == {"the-…ger-two"}
+
+    def test_where_there_is_no_room_fields_and_managers_are_left(self):
+        headers = {
+            width: next(line.split() for line in drawn(width, told()) if line.startswith("FIELD"))
+            for width in (30, 50, 60, 70)
+        }
+
+        assert headers[30] == ["FIELD", "MANAGER"]
+        assert headers[50] == ["FIELD", "MANAGER"]
+        assert headers[60] == headers[70] == ["FIELD", "MANAGER", "OPERATION", "AGE"]
+
+    def test_no_word_is_broken_below_the_fields_and_no_command(self):
+        command = ("x y " * 40).rstrip()
+        notes = (Note("word " * 20), Note(command, is_command=True))
+        lines = drawn(60, replace(told(), notes=notes))
+
+        assert lines[-3:] == [("word " * 12).rstrip(), ("word " * 8).rstrip(), command]
 
     def test_what_is_piped_is_uncut_unless_columns_tells(self, monkeypatch, capsys):
         long = copy.deepcopy(LIVE)
@@ -93,14 +127,15 @@ class TestTerminal:
         assert all(line == line.rstrip() for line in shown)
 
     def test_nothing_found_is_said(self):
-        assert drawn(80, told(manager="nobody"))[-1] == "no field is like that"
+        assert drawn(80, told(manager="nobody"))[-1] == "no field of the object matches"
 
     def test_emptied_managed_fields_are_said(self):
         bare = {**LIVE, "metadata": {"name": "web"}}
 
-        assert (
-            "the object has no managed fields: they were emptied" in drawn(80, told(bare, {}))[-1]
-        )
+        assert drawn(80, told(bare, {}))[-2:] == [
+            "the object has no managed fields: somebody emptied them, or the API server keeps",
+            "none for this kind",
+        ]
 
 
 class TestPage:

@@ -14,7 +14,8 @@ from hedgerow.cli.tree.kinds import Family, families, meant
 from hedgerow.cli.tree.page import MOST, sections
 from hedgerow.cli.tree.readiness import Readiness
 from hedgerow.cli.tree.resources import ShownCondition, TreeNode
-from hedgerow.cli.tree.terminal import ENDLESS, lines
+from hedgerow.cli.tree.terminal import lines
+from hedgerow.cli.widths import ENDLESS
 from hedgerow.controllers.bluegreen import CONTROLLER
 from hedgerow.controllers.cronjob.controller import CONTROLLER as CRONJOB
 
@@ -214,7 +215,10 @@ class TestNarrow:
         assert len(wide) <= 1
 
     def test_where_there_is_no_room_names_and_readiness_are_left(self, root):
-        headers = {width: drawn(root, width=width)[2].split() for width in (20, 40, 60)}
+        headers = {
+            width: next(line for line in drawn(root, width=width) if "OBJECT" in line).split()
+            for width in (20, 40, 60)
+        }
 
         assert headers[60] == ["OBJECT", "READINESS", "CHANGED", "BY", "AGO"]
         assert headers[40] == headers[20] == ["OBJECT", "READINESS"]
@@ -228,9 +232,23 @@ class TestNarrow:
         assert "Pod/demoblue-deployment-7c9d8f6b5-x2x1z" in "".join(drawn(root, width=140))
 
     def test_what_is_contested_is_broken_and_never_cut(self, root):
-        told = "".join(line.strip(" │✗") for line in drawn(root, width=40))
+        told = [line.strip(" │✗") for line in drawn(root, width=40)]
 
-        assert '.spec.template.spec.containers[name="a-rather-long-name"].image' in told
+        at = told.index(".spec.template.spec.containers")
+        assert told[at + 1].startswith('[name="a-rather-long-name"].image:')
+
+    def test_names_that_begin_alike_are_told_apart_at_60_columns(self):
+        names = ["memcached-sample", "memcached-sample-of-the-cart", "memcached-sample-of-the-shop"]
+        told = drawn(*(replace(tree(), name=name) for name in names), width=60)
+        shown = [line.split()[0] for line in told if line.startswith("Blue")]
+
+        assert len(set(shown)) == len(names)
+
+    def test_commands_in_a_message_are_not_broken(self):
+        command = "`kubectl label namespace ns hedgerow.dev/allow-claims=true --overwrite`"
+        unmet = kin.resource(f"claims are not allowed here: {command}", "X", "False")
+
+        assert any(command in line for line in drawn(tree(of=unmet), width=60))
 
     def test_a_long_readiness_goes_on_below(self):
         foreign = kin.foreign()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hedgerow.cli.notes import Note
 from hedgerow.cli.program import program_name
 from hedgerow.plan.conflict_reports import sentence
-from hedgerow.texts import printable
+from hedgerow.texts import escaped, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,19 +33,23 @@ class Disputes:
         """Return the dispute at a printed path, or None."""
         return next((one for one in self.all if one.field.path == path), None)
 
-    def lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[Note]:
         """Yield the lines below a page; each command has a line of its own, for pasting."""
         shown = self.all if self.all_told else self.all[:FIRST]
         for dispute in shown:
-            yield printable(f"{dispute.field.path}: {sentence(dispute.field, program_name())}")
+            told = f"{dispute.field.path}: {sentence(dispute.field, program_name())}"
+            yield Note(printable(told), alarm=True)
             for remedy in dispute.remedies:
-                yield f"  {remedy.effect}:"
-                yield f"  {remedy.command}"
+                yield from _offered(remedy, f"  {remedy.effect}:")
         for remedy in self.together:
-            yield f"{remedy.effect}, in one command:"
-            yield f"  {remedy.command}"
+            yield from _offered(remedy, f"{remedy.effect}, in one command:")
         if len(self.all) > len(shown):
-            yield f"{len(self.all) - len(shown)} more are told with --contested"
+            yield Note(f"--contested shows {len(self.all) - len(shown)} more contested fields")
+
+
+def _offered(remedy: Remedy, effect: str) -> Iterator[Note]:
+    yield Note(effect)
+    yield Note(f"  {escaped(remedy.command)}", is_command=True)
 
 
 NO_DISPUTES: Final = Disputes()

@@ -12,12 +12,17 @@ from hedgerow.cli.owners.report import CONTESTED, UNOWNED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from hedgerow.cli.notes import Note
     from hedgerow.cli.owners.report import Holding, Page, Row
 
 _STYLE = (
     "*{box-sizing:border-box}"
     f"body{{margin:0;padding:1.5rem;font:13px/1.6 {FONT}}}"
     "h1{font-size:1.3rem;margin:0}h2{font-size:1rem;margin:1.5rem 0 .3rem}p{margin:.2rem 0}"
+    # What is not to be cut is broken anywhere rather than run off a narrow page; a command that was
+    # broken by the browser is copied as one line.
+    "h1,p,li{overflow-wrap:anywhere}"
+    "p.command{margin:.1rem 0 .5rem;padding:.1rem .5rem;border-left:2px solid;user-select:all}"
     "ul{list-style:none;padding:0;margin:.8rem 0;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem}"
     "i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .5em}"
     ".row,.held{display:grid;column-gap:.5rem;grid-template-columns:minmax(0,1fr) 17rem 9rem 4rem}"
@@ -28,13 +33,17 @@ _STYLE = (
     "summary .name::before{content:'▾ '}details:not([open])>summary .name::before{content:'▸ '}"
     ".leaf .name::before{content:'  '}"
     "@media(max-width:55rem){.row{grid-template-columns:minmax(0,1fr)}.name{grid-row:auto}"
+    ".row>.name{white-space:pre-wrap;overflow-wrap:anywhere}"
     ".held{grid-column:1;margin-left:2rem;grid-template-columns:minmax(0,1fr) 8rem 4rem}"
+    ".held>*{white-space:normal;overflow-wrap:anywhere}.held:has(>:only-child){display:block}"
     ".top .held{display:none}}"
+    "@media(max-width:30rem){body{padding:.8rem}.held{margin-left:1rem;"
+    "grid-template-columns:minmax(0,1fr) 6.5rem 3.5rem}}"
 )
 
 
 def draw(page: Page) -> str:
-    """Return a page as an HTML document; text that is cut is complete in the hover title."""
+    """Return a page as an HTML document; a text that is cut has a title."""
     named = classes(page.managers)
     top = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -59,8 +68,9 @@ def draw(page: Page) -> str:
     ))  # fmt: skip
 
 
-def _note(note: str) -> str:
-    return f'<p class="{"alarm" if CONTESTED in note else "faint"}">{escape(note)}</p>\n'
+def _note(note: Note) -> str:
+    kind = "alarm" if note.alarm else "command ink" if note.is_command else "faint"
+    return f'<p class="{kind}">{escape(note.text.strip())}</p>\n'
 
 
 def _legend(page: Page, named: dict[str, str]) -> Iterator[str]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from hedgerow.cli.owners.colours import FONT, classes, style
 from hedgerow.cli.owners.report import CONTESTED, UNOWNED
+from hedgerow.cli.widths import broken, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hedgerow.cli.notes import Note
     from hedgerow.cli.owners.report import Holding, Page, Row
 
 _WIDTH, _MARGIN, _LINE, _INDENT = 1080, 24, 20, 15
@@ -20,6 +22,8 @@ _MANAGER, _OPERATION, _AGE = 600, 840, 1000
 """Pixels at which the columns begin."""
 _CELL = 7.4
 """The most pixels of a 12-pixel character in common fixed-width fonts."""
+_CELLS = 135
+"""Characters of a line that has no columns."""
 
 
 def draw(page: Page) -> str:
@@ -56,18 +60,27 @@ class _Part:
 
 def _heading(page: Page) -> Iterator[_Part]:
     yield _Part(46, _text(_MARGIN, page.title, "ink b", y=36, cells=110, size=16))
-    yield _Part(26, _text(_MARGIN, f"{page.facts}; as of {page.asof}", "faint", cells=135))
-    for note in page.notes:
-        yield _Part(
-            _LINE, _text(_MARGIN, note, "alarm" if CONTESTED in note else "faint", cells=135)
-        )
+    yield _Part(26, _text(_MARGIN, f"{page.facts}; as of {page.asof}", "faint", cells=_CELLS))
+    yield from (part for note in page.notes for part in _note(note))
+
+
+def _note(note: Note) -> Iterator[_Part]:
+    """Yield a note in as many lines as it needs; in the document each note is one text."""
+    kind = "alarm" if note.alarm else "ink" if note.is_command else "faint"
+    lines = broken(note.text.strip(), _CELLS)
+    x = _MARGIN + (_INDENT if note.is_command else 0)
+    spans = (
+        f'<tspan x="{x}" y="{14 + _LINE * number}">{escape(line)}</tspan>'
+        for number, line in enumerate(lines)
+    )
+    yield _Part(_LINE * len(lines), f'<text class="{kind}">{"".join(spans)}</text>')
 
 
 def _legend(page: Page, named: dict[str, str]) -> Iterator[_Part]:
     """Yield the lines of the legend, with as many managers in each as fit."""
     x, marks = _MARGIN, list[str]()
     for name, count in page.managers.items():
-        label = f"{cut(name, 60)} ({count})"
+        label = f"{shortened(name, 60)} ({count})"
         wide = 18 + round(cell_len(label) * _CELL) + 18
         if marks and x + wide > _WIDTH - _MARGIN:
             yield _Part(_LINE, *marks)
@@ -99,15 +112,14 @@ def _row(row: Row, named: dict[str, str]) -> _Part:
 def _field(row: Row) -> str:
     x = _MARGIN + row.depth * _INDENT
     cells = int((_MANAGER - x - 12) / _CELL)
-    name = cut(row.name, cells)
+    name = shortened(row.name, cells)
     branch = row.value is None
     kind = "alarm b" if row.contested else "ink b" if branch else "faint" if row.unowned else "ink"
     left = cells - cell_len(name) - 2
     if branch or left < 1:
         return _text(x, name, kind)
-    value = (
-        f'<tspan class="{"faint" if row.unowned else "ink"}">: {escape(cut(row.value or "", left))}'
-    )
+    text = escape(shortened(row.value or "", left))
+    value = f'<tspan class="{"faint" if row.unowned else "ink"}">: {text}'
     return (
         f'<text x="{x}" y="14"><tspan class="{kind}">{escape(name)}</tspan>{value}</tspan></text>'
     )
@@ -155,10 +167,5 @@ def _text(
 ) -> str:
     larger = f' font-size="{size}"' if size else ""
     whole = f"<title>{escape(title)}</title>" if title else ""
-    shown = escape(cut(text, cells))
+    shown = escape(shortened(text, cells))
     return f'<text class="{kind}" x="{x}" y="{y}"{larger}>{shown}{whole}</text>'
-
-
-def cut(text: str, cells: int) -> str:
-    """Return a text cut to so many columns; wide characters count as two."""
-    return text if cell_len(text) <= cells else set_cell_size(text, max(cells - 1, 0)) + "…"

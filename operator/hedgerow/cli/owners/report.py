@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from hedgerow.cli.notes import Note
 from hedgerow.cli.owners.disputes import NO_DISPUTES
 from hedgerow.cli.times import utc
 from hedgerow.fields.redaction import worded
@@ -67,7 +68,7 @@ class Page:
     managers: dict[str, int]
     rows: tuple[Row, ...]
     absent: tuple[Row, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = field(default=())
     asof: str = ""
 
 
@@ -198,13 +199,21 @@ def _leaves_held(whole: Ownership) -> dict[str, int]:
     return {printable(one.manager) or "?": counts[one.manager] for one in whole.holders}
 
 
-def _notes(whole: Ownership, chosen: Ownership) -> Iterator[str]:
+def _notes(whole: Ownership, chosen: Ownership) -> Iterator[Note]:
     declarers = {node.contested for node in whole.places()} | {owner for _, owner in whole.missing}
     for owner in sorted(filter(None, declarers)):
-        yield f"{CONTESTED}: {printable(owner)} declares otherwise, and forces nothing"
+        yield Note(
+            f"{CONTESTED}: {printable(owner)} declares another value, and forces nothing", True
+        )
     if not whole.holders:
-        yield "the object has no managed fields: they were emptied, or never kept for this kind"
+        yield Note(
+            "the object has no managed fields: somebody emptied them, or the API server keeps none"
+            " for this kind"
+        )
     if whole.holders and any(node.field_path[-1].startswith("i:") for node in chosen.places()):
-        yield "an item shown by its number has no keys that anybody holds: a path names it [*]"
+        yield Note(
+            "a list item shown as a number has no key that a manager holds; in a field path,"
+            " write [*] for it"
+        )
     if not (chosen.fields or chosen.gone or chosen.missing):
-        yield "no field is like that"
+        yield Note("no field of the object matches")

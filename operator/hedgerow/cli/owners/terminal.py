@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from hedgerow.cli.owners.report import CONTESTED, UNOWNED
-from hedgerow.cli.widths import ENDLESS, is_limited
+from hedgerow.cli.widths import ENDLESS, is_limited, shortened, shortened_apart, wrapped
 from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
+    from hedgerow.cli.notes import Note
     from hedgerow.cli.owners.report import Holding, Page, Row
 
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green")
@@ -23,6 +23,10 @@ _HEADERS = ("FIELD", "MANAGER", "OPERATION", "AGE")
 _GAP = 2
 _FIELD = 36
 """The least columns of the fields on a terminal with 80 columns."""
+_NARROW = 24
+"""The least columns of the fields before the age and the operation are left out."""
+_NAME = 4
+"""The least columns of a field's name, however deep it is."""
 _PIPED = 80
 """The most columns that cells are padded to without a terminal; a longer one is not cut."""
 _MANAGER = 25
@@ -32,86 +36,116 @@ _SHORTEST = 12
 
 
 def show(page: Page, console: Console | None = None) -> None:
-    """Print a page; lines are cut to the terminal's width, if there is a terminal."""
+    """Print a page; lines fit the terminal's width, if there is a terminal."""
     out = console or Terminal(width=None if is_limited() else ENDLESS)
     colours = dict(zip(page.managers, _COLOURS * len(page.managers), strict=False))
-    out.print(Text.assemble((page.title, "bold"), "  ", (page.facts, "dim")), soft_wrap=True)
+    title = Text.assemble((page.title, "bold"), "  ", (page.facts, "dim"))
+    _say(out, wrapped(title, out.width))
     if page.rows:
-        out.print()
-        _print(out, page.rows, colours)
+        _say(out, [Text(), *_table(page.rows, colours, out.width)])
     if page.absent:
-        out.print()
-        out.print(Text("Not in the object:", "bold"))
-        _print(out, page.absent, colours)
+        head = Text("Not in the object:", "bold")
+        _say(out, [Text(), head, *_table(page.absent, colours, out.width)])
     for number, note in enumerate(page.notes):
-        out.print(*([] if number else [""]), Text(note), sep="\n", soft_wrap=True)
+        _say(out, [*([] if number else [Text()]), *_note(note, out.width)])
 
 
-def _print(out: Console, rows: Iterable[Row], colours: Mapping[str, str]) -> None:
-    if out.width < ENDLESS:
-        out.print(_table(rows, colours, out.width))
-        return
-    lines = [tuple(map(Text, _HEADERS)), *(line for row in rows for line in _lines(row, colours))]
-    widths = [
-        min(max(cell.cell_len for cell in column), _PIPED) for column in zip(*lines, strict=True)
-    ]
+def _note(note: Note, width: int) -> Iterable[Text]:
+    return [Text(note.text)] if note.is_command else wrapped(Text(note.text), width)
+
+
+def _say(out: Console, lines: Iterable[Text]) -> None:
     for line in lines:
+        out.print(line, soft_wrap=True)
+
+
+def _table(rows: Sequence[Row], colours: Mapping[str, str], width: int) -> Iterator[Text]:
+    columns = _Columns(rows, width)
+    yield columns.line(*(Text(header, "bold dim") for header in _HEADERS))
+    for row in rows:
+        yield from (columns.line(*cells) for cells in columns.cells(row, colours))
+
+
+class _Columns:
+    """Columns as wide as these rows need, or as the terminal allows."""
+
+    def __init__(self, rows: Sequence[Row], width: int) -> None:
+        self._is_limited = width < ENDLESS
+        self._names: Mapping[tuple[str, int], str] = {}
+        self._managers: Mapping[tuple[str, int], str] = {}
+        lines = [line for row in rows for line in self.cells(row, {})]
+        self._widths = [
+            max(len(name), *(cell.cell_len for cell in column))
+            for name, column in zip(_HEADERS, zip(*lines, strict=True), strict=True)
+        ]
+        if not self._is_limited:
+            self._widths = [min(wide, _PIPED) for wide in self._widths]
+            return
+        self._fit(width)
+        self._names = shortened_apart(map(self._room, rows))
+        self._managers = shortened_apart(
+            (one.manager, self._widths[1]) for row in rows for one in row.holdings
+        )
+
+    def _fit(self, width: int) -> None:
+        """Cut the managers first, then the fields; if little is left, leave columns out."""
+        field, manager, *rest = self._widths
+        while True:
+            left = width - sum(rest) - _GAP * len(rest) - _GAP
+            wide = min(manager, max(_SHORTEST, min(_MANAGER, left - _FIELD)))
+            if left - wide >= min(field, _NARROW) or not rest:
+                break
+            rest.pop()
+        self._widths = [min(field, max(left - wide, 1)), wide, *rest]
+
+    def line(self, *cells: Text) -> Text:
+        """Return a line of cells; one that had to stay whole may be wider than its column."""
         whole = Text()
-        for cell, width in zip(line, widths, strict=True):
+        for cell, width in zip(cells, self._widths, strict=False):
             whole.append_text(cell).append(" " * (max(width - cell.cell_len, 0) + _GAP))
         whole.rstrip()
-        out.print(whole, soft_wrap=True)
+        return whole
 
+    def cells(self, row: Row, colours: Mapping[str, str]) -> Iterable[tuple[Text, ...]]:
+        """Yield the cells of a row: a line for each holder; the first line has the field."""
+        cells = [self._held(one, colours) for one in row.holdings]
+        if row.unowned:
+            cells.append((Text(UNOWNED, "dim italic"), Text(), Text()))
+        if row.contested:
+            cells.append((Text(f"✗ {CONTESTED}", "bold red"), Text(), Text()))
+        last = len(cells) - 1
+        for number, held in enumerate(cells or [(Text(), Text(), Text())]):
+            yield (self._below(row, is_last=number == last) if number else self._field(row), *held)
 
-def _table(rows: Iterable[Row], colours: Mapping[str, str], width: int) -> Table:
-    lines = [line for row in rows for line in _lines(row, colours)]
-    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold dim")
-    for name, columns in zip(_HEADERS, _widths(lines, width), strict=True):
-        table.add_column(name, width=columns, no_wrap=True, overflow="ellipsis")
-    for line in lines:
-        table.add_row(*line)
-    return table
+    def _room(self, row: Row) -> tuple[str, int]:
+        """Return a field's name, and the columns that its guide leaves for the name."""
+        return row.name, max(self._widths[0] - len(row.guide), _NAME)
 
+    def _field(self, row: Row) -> Text:
+        style = "bold red" if row.contested else "bold" if row.value is None else ""
+        name = self._names[self._room(row)] if self._names else row.name
+        text = Text.assemble((row.guide, "dim"), (name, style))
+        if row.value is None or name != row.name:
+            return text
+        value = self._cut(row.value, used=text.cell_len + len(": "))
+        return (
+            text.append(": ", "dim").append(value, "dim" if row.unowned else "") if value else text
+        )
 
-def _widths(lines: Iterable[tuple[Text, ...]], width: int) -> tuple[int, ...]:
-    """Return the columns' widths; if these are too wide, managers are cut first, then fields."""
-    cells = zip(*lines, strict=True)
-    field, manager, *rest = (
-        max(len(name), *(cell.cell_len for cell in column))
-        for name, column in zip(_HEADERS, cells, strict=True)
-    )
-    left = width - sum(rest) - _GAP * len(rest) - _GAP
-    wide = min(manager, max(_SHORTEST, min(_MANAGER, left - _FIELD)))
-    return min(field, max(left - wide, 1)), wide, *rest
+    def _below(self, row: Row, *, is_last: bool) -> Text:
+        told = f"declared: {row.declared}" if row.declared and is_last else ""
+        told = self._cut(told, used=len(row.below))
+        return Text.assemble((row.below if told else row.below.rstrip(), "dim"), (told, "red"))
 
+    def _cut(self, text: str, used: int) -> str:
+        """Return the part of a text for which a field's column has room; it may be empty."""
+        if not self._names:
+            return text
+        room = self._widths[0] - used
+        return shortened(text, room) if text and room > 0 else ""
 
-def _lines(row: Row, colours: Mapping[str, str]) -> Iterable[tuple[Text, ...]]:
-    """Yield a row's lines: one for each holder; the first line has the field."""
-    name = _field(row)
-    cells = [_held(one, colours) for one in row.holdings]
-    if row.unowned:
-        cells.append((Text(UNOWNED, "dim italic"), Text(), Text()))
-    if row.contested:
-        cells.append((Text(f"✗ {CONTESTED}", "bold red"), Text(), Text()))
-    last = len(cells) - 1
-    for number, held in enumerate(cells or [(Text(), Text(), Text())]):
-        below = _declared(row) if number == last else Text(row.below, "dim")
-        yield (below if number else name, *held)
-
-
-def _field(row: Row) -> Text:
-    style = "bold red" if row.contested else "bold" if row.value is None else ""
-    text = Text.assemble((row.guide, "dim"), (row.name, style))
-    if row.value is None:
-        return text
-    return text.append(": ", "dim").append(row.value, "dim" if row.unowned else "")
-
-
-def _declared(row: Row) -> Text:
-    told = f"declared: {row.declared}" if row.declared else ""
-    return Text.assemble((row.below, "dim"), (told, "red"))
-
-
-def _held(holding: Holding, colours: Mapping[str, str]) -> tuple[Text, Text, Text]:
-    colour = colours.get(holding.manager, "")
-    return Text(holding.manager, colour), Text(holding.operation), Text(holding.age)
+    def _held(self, holding: Holding, colours: Mapping[str, str]) -> tuple[Text, Text, Text]:
+        manager = holding.manager
+        name = self._managers[manager, self._widths[1]] if self._managers else manager
+        colour = colours.get(manager, "")
+        return Text(name, colour), Text(holding.operation), Text(holding.age)

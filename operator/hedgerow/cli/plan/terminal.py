@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from hedgerow.cli.plan.page import sections, summary, title
-from hedgerow.cli.widths import is_limited
+from hedgerow.cli.widths import is_limited, wrapped
 from hedgerow.terminal import Terminal, one_line
 
 if TYPE_CHECKING:
@@ -60,21 +60,18 @@ def _print(out: Console, section: Section) -> None:
         if row.command:
             _say(out, Text(" " * _MARGIN * 2).append(text))
             continue
-        first, *more = _wrapped(out, text, left if holder else out.width - _MARGIN)
+        first, *more = _wrapped(text, left if holder else out.width - _MARGIN)
         if wide and holder:
             first.pad_right(column - first.cell_len)
             first.append(" " * _GAP).append(holder)
-        below = [] if wide or not holder else _wrapped(out, holder, left - _MARGIN)
+        below = [] if wide or not holder else _wrapped(holder, left - _MARGIN)
         for line in (first, *(_deeper(line) for line in (*more, *below))):
             _say(out, Text(" " * _MARGIN).append(line))
 
 
-def _wrapped(out: Console, text: Text, width: int) -> list[Text]:
+def _wrapped(text: Text, width: int) -> list[Text]:
     """Return a text broken into lines; after the first, lines are indented and so narrower."""
-    lines = text.wrap(out, width - _MARGIN) if text.cell_len > width else [text]
-    for line in lines:
-        line.rstrip()
-    return list(lines) or [text]
+    return wrapped(text, width - _MARGIN) if text.cell_len > width else [text]
 
 
 def _deeper(line: Text) -> Text:

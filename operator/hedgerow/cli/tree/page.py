@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from hedgerow.cli.notes import Note
 from hedgerow.cli.owners.report import age
 from hedgerow.cli.program import program_name, typed
 from hedgerow.plan.conditions import UNMATCHED
 from hedgerow.plan.conflict_reports import OTHER_VALUE, sentence
 from hedgerow.plan.remedies import overview
-from hedgerow.texts import printable
+from hedgerow.texts import escaped, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,16 +26,6 @@ ASKED: Final = " ←"
 """The mark of the object that was asked for, below its resource."""
 MOST: Final = 8
 """The most Current children of a kind with equal state that are listed; the rest is counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A sentence below an object; `alarm`: somebody should act on it."""
-
-    text: str
-    alarm: bool
-    is_command: bool = False
-    """Whether it is a command, which must stay on one line to be pasted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,15 +134,15 @@ def _shortened(node: TreeNode, parent: TreeNode | None) -> str:
 def _notes(node: TreeNode, now: datetime) -> Iterator[Note]:
     others = [told for told in node.conditions if told.type != "Ready"]
     if others:
-        yield Note(printable(", ".join(f"{c.type}={c.status} {c.reason}" for c in others)), False)
+        yield Note(printable(", ".join(f"{c.type}={c.status} {c.reason}" for c in others)))
     whys = [_why(told, node) for told in node.conditions if told.status != "True"]
-    yield from (Note(printable(why), False) for why in dict.fromkeys(whys) if why)
+    yield from (Note(printable(why)) for why in dict.fromkeys(whys) if why)
     yield from (Note(_held(conflict, now), True) for conflict in node.conflicts)
     if node.conflicts:
         group = node.api_version.rpartition("/")[0]
         kind = ".".join(filter(None, (node.kind, group)))
         what = overview(f"{kind}/{node.name}", node.namespace, typed())
-        yield Note(printable(what), False, is_command=True)
+        yield Note(escaped(what), is_command=True)
     if node.warning:
         yield Note(printable(node.warning), True)
 

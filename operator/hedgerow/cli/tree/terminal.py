@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from hedgerow.cli.widths import ENDLESS
-from hedgerow.terminal import Terminal
+from hedgerow.cli.widths import shortened_apart, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from hedgerow.cli.tree.page import Note, Row, Section
+    from hedgerow.cli.notes import Note
+    from hedgerow.cli.tree.page import Row, Section
     from hedgerow.cli.tree.readiness import Verdict
 
 _MARKS: Final[Mapping[Verdict | None, tuple[str, str]]] = {
@@ -34,6 +34,8 @@ _SPARE: Final = (3, 2)
 """Column numbers in the order in which they are left out if there is no room."""
 _LAST: Final = ((1, 10), (0, 8))
 """The remaining column numbers with their least width on any terminal."""
+_NAME: Final = 4
+"""The least columns of a name, however deep its object is."""
 _NOTE: Final = 12
 """The least columns of a note on any terminal."""
 
@@ -43,7 +45,9 @@ def lines(sections: Iterable[Section], width: int) -> Iterator[Text]:
     for number, section in enumerate(sections):
         if number:
             yield Text()
-        yield Text.assemble((section.title, "bold"), "  ", (section.facts, "dim"))
+        yield from wrapped(
+            Text.assemble((section.title, "bold"), "  ", (section.facts, "dim")), width
+        )
         yield Text()
         yield from _table(section.rows, width)
 
@@ -74,6 +78,9 @@ class _Columns:
                 self._widths[column] = 0
         for column, least in _LAST:
             self._shrink(column, least)
+        told = [row for row in rows if row.verdict]
+        self._names = shortened_apart(map(self._room, told))
+        self._managers = shortened_apart((row.changed, self._widths[2]) for row in told)
 
     def _shrink(self, column: int, least: int) -> None:
         """Shrink a column by the excess, but not below `least`."""
@@ -81,8 +88,11 @@ class _Columns:
         self._widths[column] = min(wide, max(least, wide - max(self._excess(), 0)))
 
     def _natural(self, rows: Sequence[Row]) -> list[int]:
-        cells = [(self._name(row), _words(row), Text(row.changed), Text(row.ago)) for row in rows]
-        cells = [c for c, row in zip(cells, rows, strict=True) if row.verdict]
+        cells = [
+            (Text(row.guide + self._called(row)), _words(row), Text(row.changed), Text(row.ago))
+            for row in rows
+            if row.verdict
+        ]
         return [
             max((len(header), *(cell[column].cell_len for cell in cells)))
             for column, header in enumerate(_HEADERS)
@@ -98,22 +108,22 @@ class _Columns:
             yield Text.assemble((row.guide, "dim"), (row.name, "dim"))
             return
         words = _wrapped(_words(row), self._widths[1], hanging=_GAP)
-        cells = (self._name(row), words[0], Text(row.changed), Text(row.ago, "dim"))
+        changed = Text(self._managers[row.changed, self._widths[2]])
+        cells = (self._name(row), words[0], changed, Text(row.ago, "dim"))
         yield self.line(*cells)
         for more in words[1:]:
-            yield self.line(Text(row.below, "dim"), Text.assemble("  ", more), Text(), Text())
+            below = Text(row.below[: self._widths[0]], "dim")
+            yield self.line(below, Text.assemble("  ", more), Text(), Text())
         for note in row.notes:
             yield from self._note(row, note)
 
     def line(self, *cells: Text) -> Text:
-        """Return a line of cells, each cut to its column."""
+        """Return a line of cells, each in its column; a name that stays whole may be wider."""
         whole = Text()
         for cell, width in zip(cells, self._widths, strict=True):
             if not width:
                 continue
-            cut = cell.copy()
-            cut.truncate(width, overflow="ellipsis", pad=True)
-            whole.append_text(cut).append(" " * _GAP)
+            whole.append_text(cell).append(" " * (max(width - cell.cell_len, 0) + _GAP))
         whole.rstrip()
         return whole
 
@@ -133,9 +143,15 @@ class _Columns:
         whole = Text.assemble(told, (f" {command}", "dim"))
         yield from [whole] if whole.cell_len <= self._width else [told, Text(command, "dim")]
 
+    def _called(self, row: Row) -> str:
+        return row.short if self._short else row.name
+
+    def _room(self, row: Row) -> tuple[str, int]:
+        """Return a row's name, and the columns that its guide leaves for the name."""
+        return self._called(row), max(self._widths[0] - len(row.guide), _NAME)
+
     def _name(self, row: Row) -> Text:
-        name = row.short if self._short else row.name
-        kind, slash, rest = name.partition("/")
+        kind, slash, rest = self._names[self._room(row)].partition("/")
         return Text.assemble((row.guide, "dim"), (kind + slash, "dim"), (rest, "bold"))
 
 
@@ -145,10 +161,7 @@ def _words(row: Row) -> Text:
 
 
 def _wrapped(text: Text, width: int, *, hanging: int = 0) -> list[Text]:
-    """Return a text broken at blanks, or in words that are too long; later lines are indented."""
+    """Return a text as lines; lines after the first will be indented, so all are narrower."""
     if text.cell_len <= width:
         return [text]
-    found = list(text.wrap(Terminal(width=ENDLESS), width - hanging))
-    for part in found:
-        part.rstrip()
-    return found
+    return wrapped(text, width - hanging)
