@@ -14,9 +14,12 @@ from hedgerow.demo.witness import (
     says,
     selected,
 )
+from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow_schemas.base import View
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hedgerow.demo.stage import Stage
     from hedgerow_schemas.bluegreen import BlueGreen, Phase
     from hedgerow_schemas.builtin import Deployment
@@ -71,11 +74,14 @@ async def contest(stage: Stage) -> None:
     witness.claim(f"Ready is False, {says(bg)}", ready and ready.status == "False", ready)
     _claim_report(witness, bg, name)
     told = await witness.until(
-        "the Event that tells of it", lambda: witness.events("FieldConflict"), bool, "\n".join
+        "the Event that reports it", lambda: witness.events("FieldConflict"), bool, "\n".join
     )
     await stage.shell.run(f"kubectl events --for bluegreen/{NAME} --types=Warning{stage.flags}")
     witness.claim("a Warning Event says so too", told, told)
     await _claim_taken(witness, name)
+    printed = await stage.shell.run(f"hedgerow tree bluegreen/{NAME}{stage.flags}")
+    path = bg.status.contested[0].path
+    witness.claim(f"the tree shows {path} where it is contested", path in printed, printed)
 
 
 async def follow(stage: Stage) -> None:
@@ -101,22 +107,44 @@ async def follow(stage: Stage) -> None:
     await _claim_taken(witness, name)
 
 
+async def settle(stage: Stage) -> None:
+    """Yield the field with the command that `owners` shows: the conflict is over."""
+    stage.page.act("One way to settle it: leave the field to its holder")
+    witness = Witness(stage)
+    name, _ = samples.container()
+    printed = await stage.shell.run(f"hedgerow owners deploy/{GREEN} --contested{stage.flags}")
+    offered = [line.strip() for line in printed.splitlines() if f"{YIELD}=" in line]
+    witness.claim("owners shows the command that yields the field", len(offered) == 1, printed)
+    stage.page.say("The other command would claim the field. The first one, as it was printed:")
+    await stage.shell.run(f"{offered[0]}{stage.context}")
+    bg = await witness.until("end of the conflict", witness.bluegreen, _settled(stage), says)
+    await stage.shell.run(f"kubectl get bluegreens{stage.flags}")
+    term = bg.metadata.annotations.get(YIELD, "")
+    witness.claim(f"the BlueGreen is annotated with {YIELD}", GREEN in term, term)
+    witness.claim(f"nothing is contested; {says(bg)}", not bg.status.contested, bg.status)
+    await _claim_taken(witness, name)
+
+
 async def agree(stage: Stage) -> None:
-    """Declare the value that the other manager holds: both hold it, and the conflict is over."""
-    stage.page.act("To agree is one way to end it")
+    """Declare the value that the other manager holds: both hold it, and nothing is yielded."""
+    stage.page.act("Another way: agree on the value")
     witness = Witness(stage)
     name, _ = samples.container()
     stage.page.say(f"agreed.yaml says `image: {samples.IMAGE}`, which is what the field holds.")
     await stage.shell.run(f"kubectl apply --server-side -f agreed.yaml{stage.flags}")
+    stage.page.say("So the field need not be yielded any more:")
+    await stage.shell.run(f"kubectl annotate bluegreen {NAME} {YIELD}-{stage.flags}")
+    expected = [f"{MANAGER} (Apply)", f"{TAKER} (Update)"]
 
-    def over(bg: BlueGreen) -> bool:
-        return condition(bg, "Ready") is not None and not bg.status.contested
+    async def holding() -> list[str]:
+        return holders((await witness.deployment("Green")).raw, *_image_steps(name))
 
-    await witness.until("end of the conflict", witness.bluegreen, over, says)
-    await stage.shell.run(f"kubectl get bluegreens{stage.flags}")
-    both = holders((await witness.deployment("Green")).raw, *_image_steps(name))
-    shared = both == [f"{MANAGER} (Apply)", f"{TAKER} (Update)"]
-    witness.claim(f"nothing is contested; {' and '.join(both)} share the image", shared, both)
+    both = await witness.until(
+        "the operator to hold the image as well", holding, lambda found: found == expected, str
+    )
+    witness.claim(f"{' and '.join(both)} share the image", both == expected, both)
+    bg = await witness.until("Ready", witness.bluegreen, _settled(stage), says)
+    witness.claim(f"nothing is contested; {says(bg)}", not bg.status.contested, bg.status)
 
 
 _PHASES: tuple[Phase, ...] = ("Blue", "Green")
@@ -157,6 +185,17 @@ def _claim_report(witness: Witness, bg: BlueGreen, name: str) -> None:
         found == expected,
         found,
     )
+
+
+def _settled(stage: Stage) -> Callable[[BlueGreen], bool]:
+    """Return whether nothing is contested, and, if pods are simulated, whether it is ready."""
+
+    def settled(bg: BlueGreen) -> bool:
+        ready = condition(bg, "Ready")
+        fits = ready is not None and (ready.status == "True" or stage.sandbox is None)
+        return fits and not bg.status.contested
+
+    return settled
 
 
 def _contested(bg: BlueGreen) -> bool:

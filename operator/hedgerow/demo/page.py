@@ -90,6 +90,11 @@ class Page:
             )
 
     @property
+    def room(self) -> int:
+        """The columns of a command's output."""
+        return max(WIDTH // 2, self._console.width) - INDENT
+
+    @property
     def lively(self) -> bool:
         """Whether lines can be shown for a moment and replaced."""
         return self._console.is_terminal
@@ -113,7 +118,7 @@ class Page:
         """
         lines = wrap(
             f"{mark}{text}",
-            max(WIDTH // 2, self._console.width),
+            self.room + INDENT,
             initial_indent=" " * INDENT,
             subsequent_indent=" " * (INDENT + 2),
             break_long_words=False,

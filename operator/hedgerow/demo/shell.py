@@ -73,7 +73,7 @@ class Shell:
                 stdout=PIPE,
                 stderr=STDOUT,
                 cwd=self.directory,
-                env=self.environment,
+                env={**self.environment, "COLUMNS": str(self.page.room)},
                 check=False,
             )
             ended = Ended(answer.returncode, answer.stdout.decode(errors="replace").rstrip())

@@ -42,7 +42,7 @@ async def perform(page: Page, target: Target) -> None:
         ours = await ground.enter_async_context(resources(stage))
         await ground.enter_async_context(namespace(stage))
         process = await ground.enter_async_context(operator(stage))
-        for act in (acts.sample, acts.flip, acts.contest, acts.follow, acts.agree):
+        for act in (acts.sample, acts.flip, acts.contest, acts.follow, acts.settle, acts.agree):
             await act(stage)
         if stage.sandbox:
             await audit(stage)

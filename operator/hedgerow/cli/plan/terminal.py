@@ -38,12 +38,16 @@ def show(forecasts: Sequence[Forecast], now: datetime, console: Console | None =
     for forecast in forecasts:
         told = list(sections(forecast, now))
         heading = f"  controller {forecast.controller}, field manager {forecast.field_manager}"
-        out.print(Text.assemble(one_line(title(forecast), "bold"), (heading, "dim")))
+        first = Text.assemble(one_line(title(forecast), "bold"), (heading, "dim"))
+        for line in wrapped(first, out.width):
+            _say(out, line)
         for section in told:
             out.print()
             _print(out, section)
         out.print(*([] if told else [Text("  nothing to do", "dim")]))
-    out.print(Text.assemble((summary(forecasts), "bold"), ("; nothing was written", "dim")))
+    last = Text.assemble((summary(forecasts), "bold"), ("; nothing was written", "dim"))
+    for line in wrapped(last, out.width):
+        _say(out, line)
 
 
 def _print(out: Console, section: Section) -> None:
