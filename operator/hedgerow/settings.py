@@ -168,8 +168,8 @@ class Settings(BaseModel):
         Flag(
             RUNS,
             "--instance",
-            "Tell this installation from another in the same cluster: it becomes part of the field"
-            " managers, of the label on children and of the Lease. Installations leave each other's"
+            "The name of this installation, if the cluster has several. The field managers, the"
+            " label on children and the Lease contain the name. Installations leave each other's"
             " resources alone: give them different namespaces or controllers.",
             metavar="NAME",
             takes="a short name: a-z, 0-9 and '-', 20 characters at most",
@@ -201,8 +201,8 @@ class Settings(BaseModel):
         Flag(
             RUNS,
             "--memory-budget",
-            "How much memory all cached objects together may take; a single one may take a 24th of"
-            " it. An object beyond that is left out, and its resource is Stalled.",
+            "The most memory that all cached objects together may take; a single object may take"
+            " a 24th of that. A larger object is left out, and its resource is Stalled.",
             metavar="QUANTITY",
             takes=SIZE,
             default="what the container's limit leaves, 192Mi of 512Mi; 1Gi without one",

@@ -15,10 +15,10 @@ from hedgerow.settings import Settings
 
 CASES = {
     "no kubeconfig": (kube.ConfigError("none; name one"), 2, "none; name one"),
-    "no server": (kube.Unreachable("cannot reach it", sent=False), 4, "choose another with"),
+    "no server": (kube.Unreachable("cannot reach it", sent=False), 4, "choose another one with"),
     "another authority": (kube.Untrusted("bad", sent=False), 4, "certificate-authority"),
     "unknown credentials": (kube.Unauthenticated("who?"), 4, "log in again"),
-    "no permission": (kube.Forbidden("you may not"), 1, "have it granted"),
+    "no permission": (kube.Forbidden("you may not"), 1, "ask for the right"),
     "no such kind": (kube.Missing("not served"), 1, "`hedgerow install`"),
     "a busy server": (kube.Throttled("slower"), 1, "try again later"),
     "any other answer": (kube.Garbled("no JSON"), 1, "--debug shows where"),
@@ -64,9 +64,9 @@ def test_notes_that_others_attach_are_not_shown():
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ({"namespaces": ("Shop_",)}, "'Shop_' will not do: --namespace takes a namespace's name"),
+        ({"namespaces": ("Shop_",)}, "'Shop_' is not valid: --namespace takes a namespace's name"),
         ({"instance": "x" * 21}, "--instance takes a short name"),
-        ({"grace_period": 0}, "0 will not do: --grace-period takes a positive duration"),
+        ({"grace_period": 0}, "0 is not valid: --grace-period takes a positive duration"),
     ],
 )
 def test_a_refused_setting_is_told_in_the_words_of_the_command_line(setting, said):

@@ -379,5 +379,5 @@ class TestMeanwhile:
         told = typed("adopt", CHILD, "--from", "manager")
 
         assert told.code == 1
-        assert "deleted and made anew" in told.err
+        assert "deleted and created again" in told.err
         assert contested.held("image") == {"manager"}

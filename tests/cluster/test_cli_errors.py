@@ -144,7 +144,7 @@ class TestNoCluster:
 
         assert code == 4
         assert "cannot reach https://127.0.0.1:1" in line
-        assert "choose another with --context or --kubeconfig" in line
+        assert "choose another one with --context or --kubeconfig" in line
 
     @each_command
     def test_credentials_that_the_server_does_not_know(self, words, told, altered):
@@ -168,7 +168,7 @@ class TestPermissions:
 
         assert code == 1
         assert 'User "nobody" cannot' in line
-        assert "have it granted" in line
+        assert "ask for the right" in line
 
     def test_the_operator_says_each_thing_once_and_waits(self, nobody, tmp_path):
         with Running(nobody, tmp_path / "log") as running:
@@ -209,7 +209,7 @@ class TestMissingDefinitions:
         told = answer(capsys, "plan", "-f", str(path), *known)
 
         assert (told.code, told.err) == (1, "")
-        assert "✗ BlueGreen/demo would not be taken" in told.out
+        assert "✗ BlueGreen/demo would be refused" in told.out
         assert "Run `hedgerow install`" in told.out
 
         told = answer(capsys, "plan", "demo", *known)

@@ -164,7 +164,7 @@ class TestWrongInput:
             (("deploy/..",), 2, "is no KIND/NAME"),
             (("deploy/x", "-o", "png"), 2, "'png' is not one of"),
             (("depoyment/x",), 1, 'serves no kind "depoyment" (did you mean deployment?)'),
-            (("qqqq/x",), 1, 'serves no kind "qqqq"; run `hedgerow install` if it is'),
+            (("qqqq/x",), 1, 'serves no kind "qqqq"; run `hedgerow install` if the kind is'),
             (("deploy.v9.apps/x",), 1, 'serves no kind "deploy.v9.apps"'),
             (("deploy/x",), 1, "Deployment/x does not exist in namespace"),
             (("deploy/x", "-n", "nowhere"), 1, "Deployment/x does not exist in namespace nowhere"),

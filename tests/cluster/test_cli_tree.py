@@ -171,8 +171,8 @@ class TestBlueGreen:
 
         blue, green = (found[f"Deployment/demo{c}-deployment"] for c in ("blue", "green"))
         assert (blue["status"], blue["changed"]["manager"]) == ("Failed", "somebody")
-        assert blue["readiness"] == "name taken: it exists, and no controller has it"
-        assert green["readiness"] == "name taken: it is a child of BlueGreen/other"
+        assert blue["readiness"] == "name taken: the object exists, and no controller owns it"
+        assert green["readiness"] == "name taken: the object is a child of BlueGreen/other"
 
 
 class TestMemcached:

@@ -241,7 +241,7 @@ class TestThere:
         code, out, _ = typed(bluegreen(namespace), "--server-side")
 
         assert code == 3
-        assert "✗ BlueGreen/demo would not be taken" in out
+        assert "✗ BlueGreen/demo would be refused" in out
         assert "BlueGreen/demo: .spec.routeTo" in out
         assert "kubectl-edit (Update)" in out
 
@@ -288,7 +288,7 @@ class TestAsKubectl:
         taken, answer = kubectl()
 
         assert (code, taken) == (1, False)
-        assert f"✗ BlueGreen/{name} would not be taken" in out
+        assert f"✗ BlueGreen/{name} would be refused" in out
         assert said.replace('"blueSpec"', "spec.blueSpec") in out
         assert said.replace('"blueSpec"', "spec.blueSpec") in answer
         assert [word for word in re.findall(r'BlueGreen\S* "([^"]+)"', out) if word != name] == []
@@ -374,7 +374,7 @@ class TestRefused:
         code, out, _ = typed(bluegreen(namespace, route_to="Green", greenSpec=None))
 
         assert code == 1
-        assert "✗ BlueGreen/demo would not be taken" in out
+        assert "✗ BlueGreen/demo would be refused" in out
         assert "routeTo is Green, so there must be a greenSpec to route to" in out
 
     def test_a_child_that_is_no_valid_object(self, namespace, typed):
@@ -395,7 +395,7 @@ class TestRefused:
         told = typed(bluegreen(namespace))  # that one may have begun before
 
         assert told[0] == 1
-        assert "✗ Deployment/demoblue-deployment would not be taken" in told[1]
+        assert "✗ Deployment/demoblue-deployment would be refused" in told[1]
         assert "images of example are not wanted here" in " ".join(told[1].split())
         assert "+ Service/demo would be created" in told[1]
 

@@ -34,7 +34,7 @@ from support.situations import (
 pytestmark = pytest.mark.cluster
 
 USER = "hedgerow-remedies-under-test"
-LEAVE, TAKE, REMOVE = "To leave it so", "To take it back", "To remove it"
+LEAVE, TAKE, REMOVE = "To leave it as it is", "To take it back", "To remove it"
 RESTORE, WRITE = "To put it back", "To write it again"
 TWO = {"containers": [{"name": "blue", "image": "a"}, {"name": "side", "image": "b"}]}
 LABEL = "hedgerow.dev/controller"
@@ -274,8 +274,8 @@ class TestTold:
         found = {c["type"]: c["message"] for c in shell.status("demo")["conditions"]}
         assert found["AnnotationIgnored"] == (
             "hedgerow.dev/claim: Service/demo: spec.selector has no effect on Service/demo"
-            " .spec.selector: what selects pods, or names an object or item, is never taken by"
-            " force"
+            " .spec.selector: a field that selects pods, or names an object or item, is never"
+            " taken by force"
         )
         eventually(lambda: "AnnotationIgnored" in {e["reason"] for e in shell.events()})
         assert shell.selected() == "Grey"

@@ -150,7 +150,7 @@ CASES = [
         (ON_BLUE, BLUE_UP, GREEN_UP),
         "Blue",
         "False/WaitingForAvailability",
-        "Green: its declaration was refused" + STAYS,
+        "Green: the API server refused its declaration" + STAYS,
         refused=frozenset({("Deployment", "demogreen-deployment")}),
     ),
     Case(

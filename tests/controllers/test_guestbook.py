@@ -136,7 +136,10 @@ class TestAnotherConfigMap:
         desired = compose(book(configMapName="new"), settled())
 
         assert kept(desired) == {("Deployment", "book"), ("ConfigMap", "pages")}
-        assert readiness(desired)[2] == "the ConfigMap new is not there, or not its own"
+        assert (
+            readiness(desired)[2]
+            == "the ConfigMap new does not exist, or is not controlled by this Guestbook"
+        )
 
     @pytest.mark.parametrize(
         ("live", "why"),

@@ -68,9 +68,15 @@ CASES = [
     ),
     Case("pods that never became ready", {"availableReplicas": 0}, "0 of 2 replicas are available"),
     Case("pods that regressed", {"availableReplicas": 1}, "1 of 2 replicas are available"),
-    Case("the controller says no", {"available": "False"}, "it does not say Available=True"),
     Case(
-        "the controller does not know", {"available": "Unknown"}, "it does not say Available=True"
+        "the controller says no",
+        {"available": "False"},
+        "its status has no condition Available=True",
+    ),
+    Case(
+        "the controller does not know",
+        {"available": "Unknown"},
+        "its status has no condition Available=True",
     ),
     Case(
         "available, but going",
@@ -126,7 +132,7 @@ class TestWaitsFor:
             ({**dict.fromkeys(REPLICAS, 0), "there": 1}, "0 of 1 replicas are up to date"),
             (
                 {**dict.fromkeys(REPLICAS, 0), "available": "False"},
-                "it does not say Available=True",
+                "its status has no condition Available=True",
             ),
             ({"availableReplicas": 1}, "1 of 2 replicas are available"),
         ],

@@ -291,15 +291,17 @@ class TestComposeFailed:
             (
                 Desired((child(metadata={"namespace": "x"}),)),
                 (
-                    "compose returned ConfigMap/hello with the field metadata.namespace: its"
-                    " identity is not among its fields, and its namespace is that of its resource"
+                    "compose returned ConfigMap/hello with the field metadata.namespace: leave it"
+                    " out, since kind and name are given beside the fields, and a child is in the"
+                    " namespace of its resource"
                 ),
             ),
             (
                 Desired((child(kind="ConfigMap"),)),
                 (
-                    "compose returned ConfigMap/hello with the field kind: its identity is not"
-                    " among its fields, and its namespace is that of its resource"
+                    "compose returned ConfigMap/hello with the field kind: leave it out, since"
+                    " kind and name are given beside the fields, and a child is in the namespace"
+                    " of its resource"
                 ),
             ),
         ],

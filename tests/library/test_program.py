@@ -191,7 +191,7 @@ class TestTyped:
     def test_the_remedies_of_errors_say_it_so(self):
         line, _ = explain(Missing("not served"), "greeter", "python /x/hedgerow-y.py")
 
-        assert "run `python /x/hedgerow-y.py install` if it is one of greeter's own" in line
+        assert "run `python /x/hedgerow-y.py install` if the kind is one of greeter's own" in line
 
     def test_commands_in_a_text_are_told_from_the_name(self):
         text = 'hedgerow: `hedgerow run`, "$(hedgerow sandbox env)", `hedgerow`, hedgerow.dev/x'
@@ -242,7 +242,7 @@ class TestCommandLine:
         code, _, err = typed("run")
 
         assert code == 2
-        assert err.startswith("greeter: 'tomorrow' will not do: --lease-duration")
+        assert err.startswith("greeter: 'tomorrow' is not valid: --lease-duration")
         assert "(GREETER_LEASE_DURATION is set)" in err
 
     def test_what_it_says_to_run_is_a_command_of_its_own(self, typed):

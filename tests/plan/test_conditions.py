@@ -175,7 +175,7 @@ class TestConclude:
         concluded = conclude((GOOD,), (FIELD,), (), unmatched=("a: b", "c: d"))
         messages = {c.type: c.message for c in concluded}
 
-        told = "no field there is meant by a: b, c: d"
+        told = "no field matches a: b, c: d"
         assert messages["Ready"] == f"{messages['Contested']}; {told}"
 
     def test_they_are_cut_and_what_is_wrong_besides_is_told_before(self):

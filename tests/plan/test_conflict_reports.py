@@ -52,7 +52,10 @@ class TestSentence:
             ),
             (
                 {"reason": "ScaledToZero", "live": "0", **ALONE},
-                "you declare 2, it is 0; it was scaled to 0, and it is not recorded by whom",
+                (
+                    "you declare 2, it is 0; it was scaled to 0, and the server does not record by"
+                    " whom"
+                ),
             ),
             (
                 {"reason": "DeclaredNoMore", "declared": None, "live": "{}"},

@@ -149,7 +149,7 @@ class TestProblem:
 
         assert (found.reason, found.stalled) == (TOO_LARGE, True)
         assert "takes about 30.0 MiB of memory, and there is room for 224.0 MiB" in found.message
-        assert "taken in again once there is room" in found.message
+        assert "caches it again once there is room" in found.message
 
     def test_it_tells_what_is_odd_about_one_that_cannot_be_decoded(self):
         found = problem(self.REF, Oversize(1, 2, "undecodable"))

@@ -33,7 +33,10 @@ CASES = [
         "another value",
         field(".spec.replicas"),
         [
-            f"To leave it so: {ANNOTATE} 'hedgerow.dev/yield=Deployment/web: spec.replicas' -n b",
+            (
+                f"To leave it as it is: {ANNOTATE}"
+                f" 'hedgerow.dev/yield=Deployment/web: spec.replicas' -n b"
+            ),
             (
                 f"To take it back, where the namespace allows claims: {ANNOTATE}"
                 " 'hedgerow.dev/claim=Deployment/web: spec.replicas' -n b"
@@ -44,7 +47,10 @@ CASES = [
         "a selector is never claimed",
         field(".spec.selector", object="Service/demo"),
         [
-            f"To leave it so: {ANNOTATE} 'hedgerow.dev/yield=Service/demo: spec.selector' -n b",
+            (
+                f"To leave it as it is: {ANNOTATE}"
+                f" 'hedgerow.dev/yield=Service/demo: spec.selector' -n b"
+            ),
             (
                 "To take it back: hedgerow adopt Service/demo --from kubectl-edit"
                 " --field spec.selector -n b"
@@ -76,7 +82,7 @@ CASES = [
         field(".metadata.labels.a.selector"),
         [
             (
-                f"To leave it so: {ANNOTATE}"
+                f"To leave it as it is: {ANNOTATE}"
                 " 'hedgerow.dev/yield=Deployment/web: metadata.labels.a.selector' -n b"
             ),
             (
@@ -104,7 +110,10 @@ CASES = [
         "an item that may have been ours",
         field(SIDE, "UnknownOwner", "before-first-apply"),
         [
-            f"To leave it so: {ANNOTATE} 'hedgerow.dev/yield=Deployment/web: {SIDE[1:]}' -n b",
+            (
+                f"To leave it as it is: {ANNOTATE}"
+                f" 'hedgerow.dev/yield=Deployment/web: {SIDE[1:]}' -n b"
+            ),
             "To remove it: hedgerow adopt Deployment/web --from before-first-apply -n b",
         ],
     ),
@@ -112,7 +121,10 @@ CASES = [
         "emptied managed fields",
         field(".spec.replicas", manager="before-first-apply"),
         [
-            f"To leave it so: {ANNOTATE} 'hedgerow.dev/yield=Deployment/web: spec.replicas' -n b",
+            (
+                f"To leave it as it is: {ANNOTATE}"
+                f" 'hedgerow.dev/yield=Deployment/web: spec.replicas' -n b"
+            ),
             "To take it back: hedgerow adopt Deployment/web --from before-first-apply -n b",
         ],
     ),

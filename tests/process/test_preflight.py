@@ -72,7 +72,7 @@ class TestLooking:
             await look(Cluster(), Settings(), REGISTRY)
 
         [entry] = logs
-        assert entry["event"] == "what is missing in the cluster is not known"
+        assert entry["event"] == "cannot find out what is missing in the cluster"
         assert "connection refused" in entry["error"]
 
     async def test_an_answer_that_makes_no_sense_ends_nothing(self, monkeypatch):

@@ -310,7 +310,7 @@ class TestUnmatched:
         term = "Deployment/*: spec.template.spec.containers[*].imgae"
         written = await writes_of(world, lambda: annotate(world, yields=term))
 
-        assert self.message(world) == f"{before}; no field there is meant by {YIELD}: {term}"
+        assert self.message(world) == f"{before}; no field matches {YIELD}: {term}"
         assert [str(sent) for sent in world.cluster.writes][-1:] == written
         assert world.condition("Stalled") == ""
         assert await writes_of(world, lambda: None) == []
@@ -327,7 +327,7 @@ class TestUnmatched:
         await world.settle()
 
         assert world.condition("Ready") == "False/FieldConflict"
-        assert self.message(world).endswith(f"meant by {CLAIM}: Deployment/nobody: {IMAGE}")
+        assert self.message(world).endswith(f"matches {CLAIM}: Deployment/nobody: {IMAGE}")
 
     async def test_a_term_that_means_a_field_is_not_told(self):
         world = await settled()

@@ -38,10 +38,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=(
-        "Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 another field manager is in"
-        " the way, 4 no cluster answers or it does not know you, 130 interrupted. Every error is"
-        f" one line on standard error that says what to do; `{DEBUG}`, anywhere on the line, adds"
-        " the traceback."
+        "Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 3 another field manager holds"
+        " a field, 4 no API server answers or it does not accept your credentials, 130 interrupted."
+        f" Every error is one line on standard error that says what to do; `{DEBUG}`, anywhere on"
+        " the line, adds the traceback."
     ),
 )
 

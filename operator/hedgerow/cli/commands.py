@@ -122,7 +122,7 @@ LAZY: Mapping[str, Lazy] = {
     "release": Lazy(
         "hedgerow.cli.release.command",
         "release_command",
-        "Give up fields, so that others have them.",
+        "Hand fields over to other field managers.",
     ),
     "adopt": Lazy(
         "hedgerow.cli.adopt.command",

@@ -28,7 +28,7 @@ Shell = Annotated[
 
 
 def completion_command(shell: Shell) -> None:
-    """Print what has a shell complete hedgerow's commands, options and their choices.
+    """Print a script with which a shell completes hedgerow's commands, options and choices.
 
     - bash: `source <(hedgerow completion bash)`, in ~/.bashrc
     - zsh: `source <(hedgerow completion zsh)`, in ~/.zshrc, after compinit

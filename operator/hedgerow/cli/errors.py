@@ -24,7 +24,7 @@ _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
     (
         kube.Unreachable,
         Exit.NO_CLUSTER,
-        "is the cluster up, and the one you mean? choose another with --context or --kubeconfig",
+        "check that the cluster is up, or choose another one with --context or --kubeconfig",
     ),
     (
         kube.Unauthenticated,
@@ -34,9 +34,9 @@ _REMEDIES: tuple[tuple[type[kube.KubeError], Exit, str], ...] = (
     (
         kube.Forbidden,
         Exit.FAILED,
-        "have it granted, or choose another user with --context",
+        "ask for the right, or choose another user with --context",
     ),
-    (kube.Missing, Exit.FAILED, "run `hedgerow install` if it is one of hedgerow's own"),
+    (kube.Missing, Exit.FAILED, "run `hedgerow install` if the kind is one of hedgerow's own"),
     (kube.Throttled, Exit.FAILED, "the server has too much to do; try again later"),
     (kube.KubeError, Exit.FAILED, "--debug shows where it happened"),
 )
@@ -106,7 +106,7 @@ def _setting(error: ValidationError, program: str) -> str:
         return first.detail + "".join(map(environment, named))
     flag = told[1]
     takes = f"takes {flag.takes}" if flag.takes else first.detail
-    return f"{first.value!r} will not do: {flag.long} {takes}{environment(flag.variable(program))}"
+    return f"{first.value!r} is not valid: {flag.long} {takes}{environment(flag.variable(program))}"
 
 
 def _usage(error: Any, called: str) -> str:

@@ -55,7 +55,8 @@ Instance = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Tell this installation from another in the same cluster; it is part of its names.",
+        help="The name of this installation, if the cluster has several; the names of its objects"
+        " contain it.",
         show_default="none",
     ),
 ]
@@ -110,7 +111,9 @@ def manifests_command(
     if not image or any(c.isspace() or not c.isprintable() for c in image):
         raise typer.BadParameter(f"--image: {image!r} is no image's name")
     if clashes(instance):
-        raise typer.BadParameter(f"an instance called {instance!r} would take names of the other's")
+        raise typer.BadParameter(
+            f"objects of an instance called {instance!r} would have the names of another's objects"
+        )
     configured(settings.options, settings.controllers, command)
     objects = printed(image, overlay, settings, crds=crds)
     echo_lines(to_yaml(*objects), nl=False)

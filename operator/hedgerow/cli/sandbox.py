@@ -24,12 +24,12 @@ app = typer.Typer(
     name="sandbox",
     no_args_is_help=True,
     help="A throwaway cluster of real Kubernetes servers, for trying things out and for tests.\n\n"
-    "It is etcd and kube-apiserver, with kube-controller-manager, kube-scheduler and simulated "
-    "nodes on request, all listening on the loopback address only. No container engine is needed: "
-    "the servers are taken from KUBEBUILDER_ASSETS, or fetched once from the projects' own "
-    "releases, each checked by its SHA-256 (the one published beside it, until `task pin` has "
-    "pinned it), or where those cannot be had built from their Go "
-    "modules (minutes); they are kept in the user's cache (seconds).",
+    "A sandbox has etcd and kube-apiserver, and on request kube-controller-manager, kube-scheduler "
+    "and simulated nodes. All of them listen on the loopback address only. No container engine is "
+    "needed. The servers come from KUBEBUILDER_ASSETS. Otherwise they are downloaded once from the "
+    "projects' own releases, each checked by its SHA-256 (the one published beside it, until `task "
+    "pin` has pinned it). A server that cannot be downloaded is built from its Go modules, which "
+    "takes minutes. The user's cache keeps the servers, so that the next start takes seconds.",
 )
 
 Directory = Annotated[

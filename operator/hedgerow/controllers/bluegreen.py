@@ -93,7 +93,7 @@ def unavailable(bg: BlueGreen, observed: Observed, phase: Phase) -> str:
     """Return why a colour is not available as declared; empty if it is available."""
     name = deployment_name(bg, phase)
     if observed.is_refused(Deployment, name):
-        return "its declaration was refused"
+        return "the API server refused its declaration"
     return waits_for(observed.child(Deployment, name), observed.all(Pod))
 
 

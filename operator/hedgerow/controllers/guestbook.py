@@ -56,7 +56,7 @@ def compose(book: Guestbook, observed: Observed) -> Desired:
     workload = deployment(book, spec) if configured else Keep(Deployment, name)
     lack = waits_for(live, observed.all(Pod))
     if not configured:
-        lack = f"the ConfigMap {wanted} is not there, or not its own"
+        lack = f"the ConfigMap {wanted} does not exist, or is not controlled by this Guestbook"
     elif live and mounted(live) != wanted:
         lack = f"the Deployment does not mount the ConfigMap {wanted} yet"
     # Pods that still run need the ConfigMap that they were started with.

@@ -134,7 +134,7 @@ def _lacks(deployment: Deployment, *, may_be_zero: bool) -> Iterator[str]:
     if deployment.available_replicas != wanted:
         yield f"{deployment.available_replicas} of {wanted} replicas are available"
     if deployment.condition("Available") != "True":
-        yield "it does not say Available=True"
+        yield "its status has no condition Available=True"
 
 
 CONFINED: Final[Mapping[str, Any]] = {

@@ -32,7 +32,9 @@ class _Console(Terminal):
         try:
             super().on_broken_pipe()
         except SystemExit:
-            raise UnheardError("nobody reads on", "let the pipe take all that it says") from None
+            raise UnheardError(
+                "the reader of the output is gone", "let it read all of the output"
+            ) from None
 
 
 class Page:

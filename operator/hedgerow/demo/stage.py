@@ -160,7 +160,7 @@ async def _take_down(page: Page, sandbox: Sandbox) -> None:
         with page.waiting("stopping") as progress:
             await sandbox.down(progress)
         if sandbox.directory.exists():
-            raise DemoError(f"{sandbox.directory} is still there", "look what holds it")
+            raise DemoError(f"{sandbox.directory} is still there", "see which process uses it")
         page.claim("nothing of the sandbox is left")
 
 

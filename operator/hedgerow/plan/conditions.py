@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LONGEST_MESSAGE = 1024
 LONGEST_REMARK = 300
-UNMATCHED = "; no field there is meant by "
+UNMATCHED = "; no field matches "
 """Text in a message before the policy entries that match nothing."""
 _ID: Final = re.compile(
     r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
@@ -88,7 +88,7 @@ def conclude(
     line of at most 1024 characters. A problem that differs from one shown `before` in ids alone
     keeps that text.
     """
-    conditions = {"Ready": ready(True, "Settled", "all is as declared")}
+    conditions = {"Ready": ready(True, "Settled", "every field is as declared")}
     conditions |= {given.type: given for given in composed}
     if contested:
         message = _contested_message(contested)

@@ -98,7 +98,7 @@ def held(field: Contested) -> str:
             how = "removed or scaled" if is_scaled else "removed"
             return f"it was {how}, and nobody holds it"
         case "ScaledToZero":
-            return "it was scaled to 0, and it is not recorded by whom"
+            return "it was scaled to 0, and the server does not record by whom"
         case "DeclaredNoMore":
             return f"it stays, because {by} holds fields in it"
         case "UnknownOwner":

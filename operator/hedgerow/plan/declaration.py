@@ -76,8 +76,9 @@ def checked(desired: object, controller: Controller[Any], owner: ObjectRef) -> D
             )
         if odd := next(_identity(child.fields), ""):
             raise DeclarationError(
-                f"compose returned {called} with the field {odd}: its identity is not among its"
-                " fields, and its namespace is that of its resource"
+                f"compose returned {called} with the field {odd}: leave it out, since kind and"
+                f" name are given beside the fields, and a child is in the namespace of its"
+                f" resource"
             )
     return desired
 

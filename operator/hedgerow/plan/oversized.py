@@ -115,8 +115,8 @@ def problem(ref: ObjectRef, oversize: Oversize) -> Problem:
         said = (
             f"{ref} is left out: it takes about {readable(oversize.weight)} of memory, and there is"
             f" room for {most} altogether, of which this namespace takes the most. Make it and"
-            " others there smaller or fewer, or raise the operator's memory limit; it is taken"
-            " in again once there is room"
+            " others there smaller or fewer, or raise the operator's memory limit; hedgerow"
+            " caches it again once there is room"
         )
     return Problem(TOO_LARGE, f"{said}. Until then hedgerow writes nothing for it")
 

@@ -65,8 +65,9 @@ if TYPE_CHECKING:
 
 NOT_OURS = "NotOurs"
 _STILL_CHILD = (
-    "it is not to be here any more, but others hold all of it, with our owner reference: somebody"
-    " replaced its managed fields. Delete it, or remove the owner reference"
+    "the object is no longer declared, but other field managers hold all its fields, with"
+    " hedgerow's owner reference: somebody replaced its managed fields. Delete the object, or"
+    " remove the owner reference"
 )
 RESTORE_ONCE_IN = timedelta(minutes=10)
 WAITING: Final = "WaitingForDeletion"
@@ -307,7 +308,8 @@ class ChildPlanner:
         meta = metadata(live)
         if others_hold_a_part(live, self.plan_input.field_manager):
             message = (
-                f"{self.ref} cannot be changed, and is not made anew while others hold a part of it"
+                f"{self.ref} cannot be changed, and is not created again while others hold fields"
+                f" of it"
             )
             return Plan(problems=(Problem(IMMUTABLE, message, about=self.id),))
         ref = replace(self.ref, uid=meta["uid"])

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from hedgerow.objects import ObjectRef
     from hedgerow.plan.conflict_reports import Contested
 
-LEAVE: Final = "To leave it so"
-LEAVE_ALL: Final = "To leave all that can be left so"
-TAKE_ALL: Final = "To take back all that can be"
+LEAVE: Final = "To leave it as it is"
+LEAVE_ALL: Final = "To leave all fields that can be yielded"
+TAKE_ALL: Final = "To take back all fields that can be claimed"
 TAKE: Final = "To take it back"
 REMOVE: Final = "To remove it"
 RESTORE: Final = "To put it back"
@@ -144,7 +144,7 @@ def without_effect(word: str, reason: str, field_path: FieldPath) -> str:
     if word == YIELD:
         return "it is part of a value that is held as a whole"
     if is_fixed(field_path):
-        return "what selects pods, or names an object or item, is never taken by force"
+        return "a field that selects pods, or names an object or item, is never taken by force"
     return "it is yielded as well"
 
 

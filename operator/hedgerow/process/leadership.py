@@ -94,7 +94,7 @@ async def _leader(
             "cannot tell whether an elected operator is at work",
             lease=f"{namespace}/{name}",
             error=str(error),
-            remedy="make sure that none works on the same",
+            remedy="make sure that no other operator manages the same resources",
         )
         return None
 

@@ -32,10 +32,10 @@ async def look(cluster: Cluster, settings: Settings, registry: Registry) -> None
     try:
         await tell(cluster, settings, registry)
     except KubeError as error:
-        log.warning("what is missing in the cluster is not known", error=str(error))
+        log.warning("cannot find out what is missing in the cluster", error=str(error))
     except Exception as error:
         # It runs beside the work, which must not end by it.
-        log.exception("what is missing in the cluster is not known", error=repr(error))
+        log.exception("cannot find out what is missing in the cluster", error=repr(error))
 
 
 async def tell(cluster: Cluster, settings: Settings, registry: Registry) -> None:

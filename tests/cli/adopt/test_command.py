@@ -42,14 +42,14 @@ class TestFromOneself:
 
         assert (code, out) == (1, "")
         assert f"{OURS} already is the manager that gets the fields" in err
-        assert err.strip().endswith("name another that holds some: old")
+        assert err.strip().endswith("name another field manager that holds fields: old")
         assert garden.writes == []
 
     def test_or_that_nobody_else_is(self, garden, typed):
         code, _, err = typed(CHILD, "--from", "old", "--to", "old")
 
         assert code == 1
-        assert err.strip().endswith(f"another that holds some: {OURS}")
+        assert err.strip().endswith(f"another field manager that holds fields: {OURS}")
 
 
 class TestOdd:
@@ -175,7 +175,7 @@ class TestMeanwhile:
         code, _, err = typed(CHILD, *FROM)
 
         assert code == 1
-        assert "deleted and made anew" in err
+        assert "deleted and created again" in err
 
     def test_admission_that_changes_what_is_applied_ends_it(self, garden, typed, monkeypatch):
         apply = garden.model.apply

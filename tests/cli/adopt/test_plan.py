@@ -132,7 +132,7 @@ class TestNamed:
         with pytest.raises(Refusal):
             adopt(obj, AdoptRequest("old"), Target(OURS, frozenset({".spec.never"})))
         assert adopt(shared, AdoptRequest("old"), Target("team")).applies
-        with pytest.raises(Refusal, match="forgets all records"):
+        with pytest.raises(Refusal, match="drops the managed fields"):
             adopt(child(("old", {"f:gone": LEAF})), AdoptRequest("old"), Target("team"))
 
     def test_his_own_apply_is_not_moved_to_himself_but_his_updates_are(self):

@@ -312,7 +312,7 @@ class TestUninstall:
     ):
         cluster.conflicts[NAME] = (Cause(".spec.versions", "kubectl", "conflict with …"),)
 
-        with pytest.raises(InstallError, match="cannot prevent that resources are created"):
+        with pytest.raises(InstallError, match="cannot keep others from creating resources"):
             await uninstall(cluster, timing=time.timing)
         assert cluster.deleted_closed == []
 

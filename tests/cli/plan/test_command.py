@@ -69,7 +69,7 @@ class TestObjects:
             (line("changed", 1, 2, after=()), "~ .spec.x: 1 -> 2  unowned; by the server"),
             (line("removed", 1, None, OURS), "- .spec.x: 1  hedgerow-bluegreen"),
             (line("released", 1, 1, OURS, SCALE), "< .spec.x: 1, given up  hedgerow-bluegreen,"),
-            (line("shared", 1, 1, SCALE), "= 1 to be held too, as they are: .spec.x"),
+            (line("shared", 1, 1, SCALE), "= 1 would be held as well, unchanged: .spec.x"),
         ],
     )
     def test_a_field_is_a_line_that_says_who_holds_it_now(self, told, said):
@@ -111,7 +111,7 @@ class TestObjects:
     def test_what_no_server_was_asked_for_is_marked(self):
         out = printed(of("configured", line("changed", 1, 2, OURS), merged="no rights"))
 
-        assert "not asked of the server: no rights" in out
+        assert "the server was not asked: no rights" in out
         assert "defaults, validation and admission of Deployment/web: no rights" in out
 
     def test_warnings_are_told_even_of_what_stays(self):
@@ -123,7 +123,7 @@ class TestObjects:
     def test_more_than_three_shared_fields_are_counted(self):
         out = printed(of("configured", *[line("shared", 1, 1, SCALE)] * 4))
 
-        assert "= 4 to be held too, as they are: .spec.x, .spec.x, .spec.x, …" in out
+        assert "= 4 would be held as well, unchanged: .spec.x, .spec.x, .spec.x, …" in out
 
 
 class TestSections:
@@ -305,7 +305,7 @@ class TestJson:
         assert (held["object"], held["path"], held["manager"]) == ("Deployment/web", ".b", "c")
         assert (held["declared"], held["live"], held["reason"]) == ("1", "2", "OtherValue")
         assert [remedy["effect"] for remedy in held["remedies"]] == [
-            "To leave it so",
+            "To leave it as it is",
             "To take it back, where the namespace allows claims",
         ]
         assert first["together"] == []

@@ -85,7 +85,7 @@ class TestFedBack:
         again = await made.apply(Service.api, service(resourceVersion="1"), manager=MANAGER)
         [played] = made.played.values()
         assert again.created
-        assert played.merged == "it would be made anew after its deletion"
+        assert played.merged == "it would be created again after its deletion"
 
 
 class TestEnd:
@@ -150,5 +150,5 @@ class TestEnd:
         assert found.unchecked == (ENDLESS,)
 
 
-ENDLESS = "it does not come to rest: the operator would write without end"
+ENDLESS = "the plan does not settle: the operator would write again and again, without end"
 SPEC: Object = {"spec": service()["spec"]}

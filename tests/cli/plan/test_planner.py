@@ -275,7 +275,7 @@ class TestNotAsked:
         found = await plan.of(manifest(routeTo="Green"))
 
         assert actions(found) == {"BlueGreen/demo": "configured"}
-        assert found.unchecked == ("it is being deleted: nothing is written any more",)
+        assert found.unchecked == ("the resource is being deleted, so hedgerow writes nothing",)
 
 
 class TestRefused:
@@ -423,7 +423,7 @@ class TestClientSide:
         )
 
         assert own.lines == ()
-        assert "what the file leaves out stays" in own.warnings[0]
+        assert "keeps the fields that the file leaves out" in own.warnings[0]
 
     async def test_nobody_is_in_the_way_of_it(self):
         world = by_client(manifest())

@@ -110,7 +110,7 @@ class TestMeanwhile:
         code, _, err = typed(CHILD, *REPLICAS, "--to", "team", "--wait", "0")
 
         assert code == 1
-        assert "deleted and made anew" in err
+        assert "deleted and created again" in err
 
     def test_a_value_that_somebody_changes_is_told(self, garden, typed):
         garden.also("scaler", replicas=5)
@@ -208,7 +208,7 @@ class TestTold:
         assert line.split() == [".spec.replicas", "5", OURS, "Apply", "team"]
         assert (
             field_policy
-            == f"BlueGreen/demo would be told to yield: Deployment/{NAME}: spec.replicas"
+            == f"BlueGreen/demo would be annotated to yield: Deployment/{NAME}: spec.replicas"
         )
         assert garden.writes == []
 
@@ -237,7 +237,7 @@ class TestTold:
         _, out, _ = typed(CHILD, "--field", "spec.paused", "--wait", "0")
 
         assert out.splitlines()[0] == (
-            f"BlueGreen/demo is told to yield: Deployment/{NAME}: spec.paused"
+            f"BlueGreen/demo is annotated to yield: Deployment/{NAME}: spec.paused"
         )
 
 

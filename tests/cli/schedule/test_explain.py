@@ -221,7 +221,7 @@ class TestTable:
 
         assert lines == [
             "CronJob/theirs: '@hourly' in UTC, Allow; Jobs take 1h30m5s",
-            "It is one of Kubernetes itself (batch/v1); this is what hedgerow would make of it.",
+            "It is a CronJob of Kubernetes (batch/v1); this is what hedgerow would do with it.",
             "start (UTC) what happens why Job",
             "Sun 2026-03-08 06:00:00 UTC +00:00 runs on time theirs-1772949600",
             "runs: 1; 23 more starts until 2026-03-09T05:59:59Z: see --limit",
@@ -299,7 +299,7 @@ class TestHeading:
         lines = self.heading(typed, "status: {lastScheduleTime: '2099-01-01T00:00:00Z'}\n")
 
         assert lines[-1] == (
-            "status.lastScheduleTime 2099-01-01T00:00:00Z is ahead of now, and no record of a"
+            "status.lastScheduleTime 2099-01-01T00:00:00Z is later than now, so it records no"
             " start: starts go on from now."
         )
 

@@ -218,4 +218,4 @@ class TestRefused:
         cluster.objects["Deployment"] = workload("Deployment", OFFICE)
         cluster.autoscalers = [autoscaler("a"), autoscaler("b")]
 
-        assert "nothing is scaled until only one does" in typed("deployment/web")[2]
+        assert "hedgerow scales nothing until only one of them does" in typed("deployment/web")[2]

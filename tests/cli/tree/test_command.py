@@ -223,7 +223,7 @@ class TestWrongInput:
             (("sts/none",), 1, "StatefulSet/none does not exist in namespace ns; name another"),
             (("demo", "-A", "-n", "x"), 2, "--namespace and --all-namespaces exclude each other"),
             (("deploy/lost",), 1, "no resource of hedgerow controls Deployment/lost"),
-            (("web",), 1, "Deployment/web is there, and hedgerow holds nothing of it now"),
+            (("web",), 1, "Deployment/web exists, and hedgerow holds no field of it now"),
             (("none",), 1, "a resource named none does not exist in namespace ns; name another"),
             (("bg/none",), 1, "BlueGreen/none does not exist in namespace ns; name another"),
             (("bg/none", "-A"), 1, "BlueGreen/none does not exist\n"),

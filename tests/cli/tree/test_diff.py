@@ -118,11 +118,14 @@ class TestMissing:
 
         assert told(missing, made) == [
             "BlueGreen/demo: Ready=True Serving: all is well",
-            "ConfigMap/settings: there (was name taken: it exists, and no controller has it)",
+            (
+                "ConfigMap/settings: there (was name taken: the object exists, and no controller"
+                " owns it)"
+            ),
             "ConfigMap/settings: changed by hedgerow-bluegreen",
         ]
         assert told(made, missing)[-1] == (
-            "ConfigMap/settings: name taken: it exists, and no controller has it"
+            "ConfigMap/settings: name taken: the object exists, and no controller owns it"
         )
 
     @pytest.mark.parametrize("owner", ["", "other"])

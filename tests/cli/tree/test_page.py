@@ -112,14 +112,13 @@ class TestWide:
             type="Ready",
             status="False",
             reason="FieldConflict",
-            message="Service/demo: .spec.x is held by m; no field there is meant by"
+            message="Service/demo: .spec.x is held by m; no field matches"
             " hedgerow.dev/yield: Service/demo: spec.xx",
         )
         shown = drawn(replace(root, conditions=(unmet,)))
 
         assert any(
-            "no field there is meant by hedgerow.dev/yield: Service/demo: spec.xx" in line
-            for line in shown
+            "no field matches hedgerow.dev/yield: Service/demo: spec.xx" in line for line in shown
         )
         assert not any("is held by m; no field" in line for line in shown)
 
@@ -256,10 +255,11 @@ class TestNarrow:
         told = drawn(tree(foreign, of=kin.unmet(foreign)), width=60)
 
         at = next(n for n, line in enumerate(told) if "✗ name taken" in line)
-        assert told[at : at + 3] == [
-            "└ ConfigMap/settings  ✗ name taken: it     kubectl-cre…  5m",
-            "                        exists, and no",
-            "                        controller has it",
+        assert told[at : at + 4] == [
+            "└ ConfigMap/settings  ✗ name taken: the    kubectl-cre…  5m",
+            "                        object exists,",
+            "                        and no controller",
+            "                        owns it",
         ]
 
 

@@ -176,7 +176,7 @@ class TestMissing:
 
         assert (str(absent), absent.uid, absent.api_version) == ("ConfigMap/settings", "", "v1")
         assert absent.readiness == Readiness(
-            "Failed", "name taken: it exists, and no controller has it"
+            "Failed", "name taken: the object exists, and no controller owns it"
         )
         assert absent.changed == Holder("kubectl-create", "Update", "", kin.NOON)
 
@@ -185,7 +185,7 @@ class TestMissing:
 
         absent = tree(foreign, of=kin.unmet(foreign)).children[-1]
 
-        assert absent.readiness.words == "name taken: it is a child of BlueGreen/other"
+        assert absent.readiness.words == "name taken: the object is a child of BlueGreen/other"
 
     def test_a_taken_name_is_told_of_though_the_other_was_not_read(self):
         unmet = kin.unmet(kin.foreign())
@@ -198,7 +198,7 @@ class TestMissing:
 
         absent = tree(going, of=kin.unmet(going)).children[-1]
 
-        assert absent.readiness.words == "missing: waits until the old one is gone"
+        assert absent.readiness.words == "missing: waits until the old object is gone"
 
     def test_a_term_that_means_nothing_names_no_child(self):
         message = f"no{UNMATCHED}hedgerow.dev/yield: Deployment/none: spec.a"

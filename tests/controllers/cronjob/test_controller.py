@@ -239,8 +239,8 @@ class TestManyMissed:
         assert status(made)["missed"] == 100
         assert told(made) == [("Warning", "TooManyMissedTimes")]
         assert remarks(made)[0].note == (
-            "more than 100 starts since 2026-01-01T12:00:00Z were missed: the newest alone is"
-            " made up for. Set or decrease .spec.startingDeadlineSeconds, or check the clock"
+            "more than 100 starts since 2026-01-01T12:00:00Z were missed: hedgerow makes up for"
+            " the newest only. Set or decrease .spec.startingDeadlineSeconds, or check the clock"
         )
         on_record = composed(cronjob(recorded(101, missed=100)), at(101.2), job(101))
         assert (status(on_record)["missed"], told(on_record)) == (100, [])

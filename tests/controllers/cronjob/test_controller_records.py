@@ -223,7 +223,8 @@ class TestLimit:
         assert started(desired) == []
         assert says(desired) == "False/ActiveLimitReached"
         assert message(desired) == (
-            "3 Jobs have not ended, as many as spec.activeLimit allows: starts wait until one ends"
+            "3 Jobs have not ended, as many as spec.activeLimit allows: starts wait until a Job"
+            " ends"
         )
         assert told(desired) == [("Warning", "ActiveLimitReached")]
         assert status(desired)["missed"] == 1

@@ -106,7 +106,7 @@ class TestText:
         for number in (0, 15, 29):
             told = sync.told(f"s{number:02}")["Contested"]
             assert told.startswith("KeyConflict: Secret/s0")
-            assert told.endswith("; others have keys of Secret/app too")
+            assert told.endswith("; other sources have keys of Secret/app too")
             assert told.count("has the key password") == 3
         of_one = [event for event in sync.events() if event[1] == "s15"]
         assert len(of_one) <= 6
@@ -144,7 +144,7 @@ class TestText:
 
         told = sync.told("app")["Contested"]
         assert told.count("is held by") == 7
-        assert told.endswith("; at least 10 more are not told")
+        assert told.endswith("; at least 10 more are not listed")
         assert len([event for event in sync.events() if event[0] == HOME]) <= 8
 
     async def test_each_kind_of_what_is_wrong_is_told_before_more_of_one(self):
@@ -155,4 +155,4 @@ class TestText:
         told = sync.told("app")["Stalled"]
         assert told.count("is held by") == 6
         assert "Secret/app exists in team-b and is not a copy" in told
-        assert told.endswith("; at least 10 more are not told")
+        assert told.endswith("; at least 10 more are not listed")

@@ -187,8 +187,8 @@ class TestWhatIsToldNowhereElse:
 
         assert sync.data("app", "team-a") == {"a": coded("1"), "b": coded("2")}
         assert sync.told("one")["Stalled"] == (
-            "Kept: Secret/app stays as it is until it is known what Secret/two, which shares it,"
-            " is to have, in team-a"
+            "Kept: Secret/app stays as it is until hedgerow knows the data of Secret/two, which"
+            " shares it, in team-a"
         )
         assert sync.told("two")["Stalled"].startswith("InvalidAnnotation: ")
         sync.source("two", {"b": "2"}, target="app")

@@ -128,7 +128,7 @@ class TestConflicts:
         )
         assert conflict_event.notice.note == (
             "Service/demo: .spec.selector: you declare blue, it is grey; held by kubectl; left as"
-            " it is. To leave it so: `kubectl annotate bluegreens.app.demo.kakao.com demo"
+            " it is. To leave it as it is: `kubectl annotate bluegreens.app.demo.kakao.com demo"
             " 'hedgerow.dev/yield=Service/demo: spec.selector' -n b`. To take it back: `hedgerow"
             " adopt Service/demo --from kubectl --field spec.selector -n b`"
         )

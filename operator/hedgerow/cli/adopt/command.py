@@ -66,13 +66,16 @@ Fields = Annotated[
 ]
 Operation = Annotated[
     Literal["Update", "Apply"] | None,
-    typer.Option(help="Only what was written in this way.", show_default="both"),
+    typer.Option(
+        help="Adopt only fields that were written with this operation.", show_default="both"
+    ),
 ]
 Subresource = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Only what was written through this subresource: status, scale, or '' for none.",
+        help="Adopt only fields that were written through this subresource: status, scale, or ''"
+        " for none.",
         show_default="any",
     ),
 ]
@@ -107,15 +110,17 @@ def adopt_command(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Move fields over from another field manager; no value changes by it.
+    """Move fields from another field manager to the controller; no value changes.
 
-    Of a hedgerow resource's children, the controller takes what it declares; what else the other
-    held is nobody's then, and stays as it is. Of the resource's status it takes all. The running
-    operator goes on to apply what it declares, without a conflict, and removes of its status what
-    it does not declare. With --to any field manager takes all.
+    For a child of a hedgerow resource, the controller gets the fields that it declares. Nobody
+    holds the other fields after that; they keep their values. For the status of a resource, the
+    controller gets all fields. The running operator then applies what it declares without a
+    conflict, and removes status fields that it does not declare. With --to, the named field manager
+    gets all fields.
 
-    It is done with your rights, never by the operator: the records of the other manager are removed
-    from metadata.managedFields, which an apply cannot do, after the fields have their new holder.
+    The command uses your rights; the operator never does this. After the fields have their new
+    holder, the command removes the entries of the other manager from metadata.managedFields, which
+    an apply cannot do.
     """
     parts = targets.parted(targets.joined(target))
     asked = AdoptRequest(manager, operation, subresource, tuple(field or ()))
@@ -202,7 +207,9 @@ async def _anew(task: _Task, live: Object, act: Callable[[Object, int], Awaitabl
             await timing.sleep(backoff(number, timing.draw()))
         live = await targets.read_exactly(task.cluster, task.place)
         if metadata(live)["uid"] != uid:
-            raise Refusal(f"{task.place} was deleted and made anew meanwhile; look at it again")
+            raise Refusal(
+                f"{task.place} was deleted and created again meanwhile; look at the new object"
+            )
     raise Refusal(f"{task.place} changes all the time; try again")
 
 

@@ -128,8 +128,9 @@ def adopt(live: Object, asked: AdoptRequest, target: Target) -> Adoption:
     applies = _applies(live, endpoints, moves, target)
     if not applies and not _is_kept(live, edits):
         raise Refusal(
-            f"nobody else holds anything of {_named(live)}, and a server forgets all"
-            " records of an object with none; name the new field manager with --to"
+            f"no other field manager holds a field of {_named(live)}, and the API server drops"
+            f" the managed fields of an object without any entry; name the new field manager with"
+            f" --to"
         )
     return Adoption(moves, applies, edits)
 
@@ -158,14 +159,18 @@ def _sources(live: Object, asked: AdoptRequest, target: Target) -> list[Source]:
         if asked.manager == target.manager:
             raise Refusal(
                 f"{asked.manager} already is the manager that gets the fields of {_named(live)};"
-                f" with --from, name another that holds some: {names or 'nobody does'}"
+                f" with --from, name another field manager that holds fields:"
+                f" {names or 'nobody does'}"
             )
         raise Refusal(
             f"{asked.manager} holds nothing of {_named(live)}; others: {names or 'nobody'}"
         )
     found = [source for source in named if _is_requested(source, asked)]
     if not found:
-        raise Refusal(f"{asked.manager} holds nothing in that way; it has {_ways(named)}")
+        raise Refusal(
+            f"{asked.manager} holds no field with that operation and subresource;"
+            f" it has {_ways(named)}"
+        )
     own = [source for source in found if target.only in (None, source.endpoint)]
     if not own:
         raise Refusal(

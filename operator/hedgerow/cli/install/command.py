@@ -123,12 +123,12 @@ def uninstall_command(
 ) -> None:
     """Remove the custom resources' definitions, and wait until they are gone.
 
-    Those of opt-in controllers go too.
+    The command removes the definitions of opt-in controllers as well.
 
-    Refused, with nothing deleted, while any custom resource exists or when a definition was not
-    installed by hedgerow. The definitions refuse new resources before that is looked at for the
-    last time. What can be lost even so is a resource that an API server had accepted before and
-    stores more than three seconds later, because an admission webhook kept it waiting.
+    It refuses, and deletes nothing, while any custom resource exists, or if somebody else installed
+    a definition. Before it looks for resources the last time, it makes the definitions refuse new
+    ones. One kind of resource can still be lost: the API server had accepted it before that, and
+    stores it more than three seconds later, because an admission webhook kept it waiting.
 
     By hand: kubectl delete customresourcedefinition bluegreens.app.demo.kakao.com
     memcacheds.memcached.cache.example.com cronjobs.batch.tutorial.kubebuilder.io

@@ -205,8 +205,9 @@ async def _closed(
                     await reopen(cluster, crd, program)
         if isinstance(error, Conflict):
             raise InstallError(
-                f"cannot prevent that resources are created meanwhile: {error}",
-                "make the other manager give it up, or delete them with --delete-resources",
+                f"cannot keep others from creating resources meanwhile: {error}",
+                "make the other field manager release the field, or delete the resources with"
+                " --delete-resources",
             ) from error
         raise
 
@@ -280,7 +281,7 @@ def _refuse_foreign(crd: Object, program: str) -> None:
         name = crd["metadata"]["name"]
         known = ", ".join(sorted(managers)) or "nobody"
         problem = f"{name} was not installed by {program} (its field managers: {known})"
-        raise InstallError(problem, f"`kubectl delete customresourcedefinition {name}` does it")
+        raise InstallError(problem, f"`kubectl delete customresourcedefinition {name}` removes it")
 
 
 async def _refuse_used(cluster: Cluster, resources: Iterable[type[CustomResource]]) -> None:
@@ -335,7 +336,9 @@ async def _delete(
     if not closed:
         await cluster.delete(CRD, name, uid=uid)
     elif not await delete_closed(cluster, name, uid, timing):
-        raise InstallError(f"{name} was installed again meanwhile", "try again if it is to go")
+        raise InstallError(
+            f"{name} was installed again meanwhile", "run the command again to remove it"
+        )
 
     async def gone() -> bool:
         live = await cluster.read(CRD, name)

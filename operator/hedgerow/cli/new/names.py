@@ -42,9 +42,11 @@ def package(name: str) -> str:
     """Return the name of a program and Python package; raises ValueError for one that is taken."""
     Installation(program=name)
     if keyword.iskeyword(name) or name in sys.stdlib_module_names | _PACKAGES | _TAKEN | _needed():
-        raise ValueError(f"{name!r} is a word of Python, or a package that there is already")
+        raise ValueError(f"{name!r} is a reserved word of Python, or an existing package")
     if name in _COMMANDS:
-        raise ValueError(f"{name!r} is a program that there is already: yours would be run instead")
+        raise ValueError(
+            f"{name!r} is the name of an existing program, and yours would be run instead"
+        )
     return name
 
 

@@ -82,10 +82,11 @@ def owners_command(
 ) -> None:
     """Show who holds each field of an object: manager, operation, subresource and age.
 
-    Every field is there once, with all of its managers. Unowned is what nobody holds: a default,
-    or what its holder let go of. Contested is what the hedgerow resource that controls the object
-    declares otherwise, as its status.contested tells, with what settles it (with --contested, for
-    each field). Values of Secrets are never shown.
+    The output has every field once, with all of its managers. Nobody holds an unowned field: it is
+    a default, or its holder let go of it. A field is contested if the hedgerow resource that
+    controls the object declares another value, as its status.contested reports. Below the fields
+    are the commands that settle the conflict, with --contested those for each field. Values of
+    Secrets are never shown.
 
     By hand: kubectl get KIND NAME -o yaml --show-managed-fields
     """
@@ -126,8 +127,8 @@ async def _read(cluster: Cluster, kind: str, name: str, namespace: str) -> Objec
         raise typer.Exit(Exit.FAILED)
     if isinstance(live, Salvaged):
         say(
-            f"{api.kind}/{name} cannot be read exactly: what is not JSON in it, or nested too deep,"
-            " is left out or replaced, most likely in metadata.managedFields"
+            f"{api.kind}/{name} cannot be read exactly: parts of it are not JSON, or nested too"
+            f" deep, and are left out or replaced here, most likely in metadata.managedFields"
         )
     return live
 

@@ -128,13 +128,12 @@ def plan_command(
 ) -> None:
     """Show what applying custom resources would do, without doing it.
 
-    The API server judges the resource as it would judge that of `kubectl apply -f FILE`, or with
-    --server-side that of `kubectl apply --server-side -f FILE`; -k takes a directory as
-    `kubectl apply -k` does. Then the operator's own passes are
-    rehearsed here; each of their writes is a server-side dry run, so that defaults, validation and
-    admission have their say. For every field that would change it tells who holds it now; and what
-    is contested, given up, taken by force, deleted or refused. Nothing is written, forced or
-    deleted.
+    The API server gets the resource as a dry run of `kubectl apply -f FILE`, or with --server-side
+    of `kubectl apply --server-side -f FILE`. -k takes a directory as `kubectl apply -k` does. Then
+    the command makes the passes that the operator would make. Each of their writes is a server-side dry run, so that defaults, validation and
+    admission take part. The output names every field that would change, and its present field
+    managers. It also names the fields and objects that would be contested, given up, taken by
+    force, deleted or refused. Nothing is written, forced or deleted.
 
     Exit codes, for CI to gate on: 0 nothing to do, 2 changes, 3 conflicts, 1 failed or refused, 4
     no cluster answers. (Elsewhere 2 is wrong usage.)

@@ -44,7 +44,7 @@ GOING = "1970-01-01T00:00:00Z"
 _NEWEST = 2**62
 NO_RIGHTS = "you may not patch it"
 NO_NAMESPACE = "its namespace does not exist yet"
-ANEW = "it would be made anew after its deletion"
+ANEW = "it would be created again after its deletion"
 
 
 class EndlessError(Exception):
@@ -231,7 +231,7 @@ def _guard(found: RehearsedObject, body: Mapping[str, Any]) -> None:
     if "uid" not in meta and "resourceVersion" in meta and found.live is not None:
         raise AlreadyExists(f"{found.ref} already exists")
     if "uid" in meta and meta["uid"] != metadata(found.live or {}).get("uid"):
-        raise Stale(f"{found.ref} is another one by now")
+        raise Stale(f"{found.ref} was deleted and created again meanwhile")
 
 
 def _addressed(body: Object, stored: Object | None) -> Object:

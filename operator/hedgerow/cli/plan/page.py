@@ -34,8 +34,8 @@ _WORDS = {
     "created": "would be created",
     "configured": "would be changed",
     "deleted": "would be deleted",
-    "unchanged": "is as it would be",
-    "refused": "would not be taken",
+    "unchanged": "would not be changed",
+    "refused": "would be refused",
 }
 _TONES: dict[str, Tone] = {
     "created": "added", "configured": "changed", "deleted": "removed", "unchanged": "faint",
@@ -141,9 +141,9 @@ def _rows(found: ObjectForecast) -> Iterator[Row]:
     yield from (_line(part) for line in shown for part in _parts(line))
     if defaults:
         yield Row(f"and {defaults} {'default' if defaults == 1 else 'defaults'}", "faint")
-    yield from _counted("shared", "to be held too, as they are", found.lines)
+    yield from _counted("shared", "would be held as well, unchanged", found.lines)
     if found.merged:
-        yield Row(f"not asked of the server: {found.merged}", "alarm")
+        yield Row(f"the server was not asked: {found.merged}", "alarm")
     yield from (Row(f"warning: {printable(text)}", "alarm") for text in found.warnings)
 
 

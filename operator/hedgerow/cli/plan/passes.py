@@ -118,7 +118,9 @@ class Stage:
                 if outcome.retry or outcome.failure or self._written() == before:
                     return outcome
         except EndlessError:
-            self.unchecked.append("it does not come to rest: the operator would write without end")
+            self.unchecked.append(
+                "the plan does not settle: the operator would write again and again, without end"
+            )
             return Outcome()
 
     async def observe(self) -> Observation | None:

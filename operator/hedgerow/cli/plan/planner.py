@@ -164,7 +164,7 @@ class Planner:
                 " assumed so"
             )
         if stage.going or is_terminating(live):
-            stage.unchecked.append("it is being deleted: nothing is written any more")
+            stage.unchecked.append("the resource is being deleted, so hedgerow writes nothing")
         await stage.fill(rehearsal.seat(ref, stored, live))
         outcome = await stage.play()
         other_installation = stage.other_installation()

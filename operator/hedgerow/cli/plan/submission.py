@@ -30,7 +30,8 @@ MIGRATED = (
     "kubectl takes over what client-side apply held and applies again, which was worked out here"
 )
 NOTHING_GOES = (
-    "`kubectl apply` did not make it: what the file leaves out stays, unlike with --server-side"
+    "`kubectl apply` has not applied this object before, and keeps the fields that the file"
+    " leaves out; with --server-side it removes those that it holds"
 )
 _COPY = ("f:metadata", "f:annotations", f"f:{LAST_APPLIED}")
 _KEEPER = "kubectl-last-applied"

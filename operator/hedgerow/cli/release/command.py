@@ -57,7 +57,7 @@ To = Annotated[
     str,
     typer.Option(
         metavar="MANAGER",
-        help="The field manager that gets what only hedgerow holds now.",
+        help="The field manager that gets the fields that only hedgerow holds.",
         show_default="none",
     ),
 ]
@@ -149,18 +149,20 @@ def release_command(
     yes: Yes = False,
     system_namespace: SystemNamespace = None,
 ) -> None:
-    """Give up hedgerow's fields of a child: others hold them then, and no value changes.
+    """Hand fields of a child over to other field managers; no value changes.
 
-    First the resource is told to yield them (its annotation hedgerow.dev/yield), or the operator
-    would declare them again. What nobody else holds would be lost, or go back to a default: it is
-    refused (exit code 3) unless --to names a field manager that holds it from then on.
+    First the command annotates the resource to yield the fields (hedgerow.dev/yield); otherwise the
+    operator would declare them again. A field that nobody else holds would be lost, or get its
+    default: the command refuses that (exit code 3), unless --to names a field manager that holds
+    the field from then on.
 
     By hand: kubectl annotate KIND NAME 'hedgerow.dev/yield=Deployment/web: spec.replicas'
 
-    With --all it is everything that an installation holds, of children and of status, in all
-    namespaces or in that of -n: of one that has stopped for good, or with --controller of a
-    controller that runs no more. It is shown, and done with --yes. `hedgerow release --instance two
-    --all` is for what another instance left behind; --instance '' is the one without a name.
+    With --all, the command gives up everything that an installation holds in children and status,
+    in all namespaces or in that of -n. The installation must have stopped for good; with
+    --controller, that controller must have stopped. Without --yes the command only shows what it
+    would do. `hedgerow release --instance two --all` gives up what the instance `two` left behind;
+    --instance '' means the installation without a name.
     """
     patience = duration("--wait", wait)
     if len(to) > LONGEST_MANAGER or not to.isprintable():
@@ -244,7 +246,7 @@ async def _planned(
             f"{place} is no child of a {program_name()} resource; only of those it holds fields"
         )
     if to == managing.manager:
-        raise Refusal(f"{to} is who is to let go; --to names another field manager")
+        raise Refusal(f"{to} is the field manager that lets go; name another one with --to")
     found = release(live, managing.object, managing.manager, fields, to)
     return _Task(cluster, place, live, managing, found, to)
 
@@ -269,7 +271,7 @@ async def _refuse_losses(task: _Task) -> None:
     )
     for line in lines or [kept]:
         echo(f"  {line}", err=True)
-    say("name who is to hold them with --to, or fewer fields with --field; nothing was changed")
+    say("name their new field manager with --to, or fewer fields with --field; nothing was changed")
     raise typer.Exit(Exit.CONFLICT)
 
 
@@ -362,7 +364,9 @@ async def _let_go(task: _Task, seconds: float) -> Object | None:
 async def _again(task: _Task) -> Object:
     live = await targets.read_exactly(task.cluster, task.place)
     if metadata(live)["uid"] != metadata(task.live)["uid"]:
-        raise Refusal(f"{task.place} was deleted and made anew meanwhile; look at it again")
+        raise Refusal(
+            f"{task.place} was deleted and created again meanwhile; look at the new object"
+        )
     return live
 
 
@@ -386,7 +390,7 @@ def _tell(task: _Task, output: str, *, dry_run: bool, lost: bool) -> None:
     if task.found.moves:
         echo_lines(transfers.table(task.found.moves))
     if task.found.field_policy:
-        verb = "would be told" if dry_run else "is told"
+        verb = "would be annotated" if dry_run else "is annotated"
         echo(f"{owner} {verb} to yield: {printable(task.found.field_policy)}")
     if not dry_run:
         count = transfers.counted(task.found.moves)

@@ -133,12 +133,12 @@ def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, 
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Tell start by start what would become of a CronJob's schedule, and why.
+    """Show what would happen at each start of a CronJob's schedule, and why.
 
-    The CronJob controller itself is asked, over time that is made up: its Jobs take --duration,
-    nothing else is in its way, and no cluster is needed. Starts that daylight saving skips or
-    repeats are marked. The status, if any, is where it begins: edit what `kubectl get` prints, and
-    it tells what the edit would start at once.
+    The CronJob controller itself runs here, on a virtual clock and without a cluster; each Job
+    takes --duration. The output marks starts that daylight saving skips or repeats. If the file has
+    a status, the controller begins with that status: edit what `kubectl get` prints to see which
+    Jobs the edit would start at once.
 
     - `hedgerow schedule explain cronjob/demo -n shop`
     - `hedgerow schedule explain -f cronjob.yaml --duration 90s`
@@ -147,11 +147,11 @@ def explain_command(  # noqa: PLR0917 - the parameters are the command's flags, 
       hedgerow schedule explain -f -`
     - `hedgerow schedule explain -f cronjob.yaml --down 2026-03-07T10:00Z/2026-03-07T13:00Z`
 
-    cronjob is hedgerow's own, or that of Kubernetes if there is no such one; cronjobs.batch is
-    always that of Kubernetes.
+    `cronjob` means hedgerow's CronJob, or that of Kubernetes if hedgerow's has no such object;
+    `cronjobs.batch` always means that of Kubernetes.
 
-    Of a Deployment or StatefulSet on the cluster, it shows a week of the windows that its
-    annotations ask for, and what each would set.
+    For a Deployment or StatefulSet in the cluster, the command shows a week of the windows in its
+    annotations, and the number of replicas that each window would set.
 
     - `hedgerow schedule explain deployment/web -n shop`
     """

@@ -82,15 +82,15 @@ def _heading(each: Explained) -> Iterator[str]:
         f" {cj.spec.concurrency_policy}; Jobs take {_length(asked.duration)}"
     )
     if each.foreign:
-        yield "It is one of Kubernetes itself (batch/v1); this is what hedgerow would make of it."
+        yield "It is a CronJob of Kubernetes (batch/v1); this is what hedgerow would do with it."
     if asked.duration == timedelta() and cj.spec.concurrency_policy != "Allow":
         yield "No Job is ever in the way of another: --duration says how long they take."
     if cj.spec.starting_deadline_seconds == 0:
         yield "Nothing ever starts: startingDeadlineSeconds is 0, and every start is late by then."
     if found.refused:
         yield (
-            f"status.lastScheduleTime {utc(found.refused)} is ahead of now, and no record of a"
-            " start: starts go on from now."
+            f"status.lastScheduleTime {utc(found.refused)} is later than now, so it records no"
+            f" start: starts go on from now."
         )
     if found.since:
         yield f"It begins at {utc(found.begins)}: {found.since} is later than --from."

@@ -117,7 +117,7 @@ async def _target(cluster: Cluster, kind: type[View], live: Object, key: tuple[s
     own, targets = scaler.targets(kind, observed)
     if len(targets) > 1:
         names = ", ".join(one.id for one in targets)
-        say(f"{names} all target it: nothing is scaled until only one does")
+        say(f"{names} all target it: hedgerow scales nothing until only one of them does")
         raise typer.Exit(Exit.FAILED)
     return targets[0] if targets else own
 

@@ -74,11 +74,11 @@ def tree_command(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Show resources and all that is made of them: how ready, who changed what last, conflicts.
+    """Show resources with their children: readiness, the last change, and conflicts.
 
-    Children are those whose controller reference names the resource, with what Kubernetes makes
-    of them. Under each object is what another field manager holds of it. It only reads; what may
-    not be read is said and left out.
+    A child's controller reference names the resource; objects that Kubernetes creates for a child
+    are below it. Below each object are its contested fields. The command only reads. It reports
+    which kinds it may not read, and leaves them out.
 
     By hand: kubectl get deployments,replicasets,pods,jobs,services -o yaml --show-managed-fields
     """
@@ -169,7 +169,7 @@ def _require(watched: WatchedTrees, chosen: Sequence[Family], place: str, name: 
         what = f"{chosen[0].api.kind}/{name}" if len(chosen) == 1 else f"a resource named {name}"
         where = f" in namespace {place}; name another with -n" if place else ""
         if unheld := watched.unheld():
-            say(f"{', '.join(unheld)} is there, and {program_name()} holds nothing of it now")
+            say(f"{', '.join(unheld)} exists, and {program_name()} holds no field of it now")
         else:
             say(f"{what} does not exist{where}")
         raise typer.Exit(Exit.FAILED)

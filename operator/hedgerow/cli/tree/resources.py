@@ -309,7 +309,7 @@ class _TreeBuilder:
     def _missing(self, kind: str, found: Object | None, reason: str) -> Readiness:
         if found is not None:
             if is_terminating(found):
-                return Readiness("NotFound", "missing: waits until the old one is gone")
+                return Readiness("NotFound", "missing: waits until the old object is gone")
             return Readiness("Failed", _taken_by(found))
         if kind in self._stock.unread:
             return Readiness("Unknown", f"not readable: {reason}")
@@ -366,5 +366,7 @@ def _is_over(kind: str, own: Readiness) -> bool:
 def _taken_by(found: Object) -> str:
     owner = controller_of(found)
     if owner:
-        return f"name taken: it is a child of {owner.get('kind', '')}/{owner.get('name', '')}"
-    return "name taken: it exists, and no controller has it"
+        return (
+            f"name taken: the object is a child of {owner.get('kind', '')}/{owner.get('name', '')}"
+        )
+    return "name taken: the object exists, and no controller owns it"

@@ -78,10 +78,11 @@ def watch_command(
 ) -> None:
     """Print each object that is added, updated or deleted, with what changed and by whom.
 
-    It goes on until Ctrl-C. First it reads what is there, and says `synced`. An update names the
-    changed fields, and the field managers that wrote them as far as managed fields record it. After
-    a lost connection, a restarted server or an expired version it lists again: a deletion that
-    happened meanwhile is printed once, and none is invented. Values are never printed.
+    The command goes on until Ctrl-C. First it reads the existing objects and prints `synced`. An
+    update names the changed fields, and the field managers that wrote them if the managed fields
+    record them. After a lost connection, a restarted server or an expired version the command lists
+    the objects again: it prints each deletion that happened meanwhile once, and invents none. It
+    never prints values.
 
     By hand: kubectl get KIND --watch -o yaml --show-managed-fields, and compare
     """

@@ -84,8 +84,9 @@ class Printer:
         if self._memory.forgotten and not self._is_full:
             self._is_full = True
             say(
-                f"more objects than {self._memory.most // 1024**2} MiB hold: of some, what changes"
-                " is not told; choose fewer by -n or -l"
+                f"more objects than {self._memory.most // 1024**2} MiB hold: updates of some"
+                f" objects are printed without the fields that changed; choose fewer objects with"
+                f" -n or -l"
             )
 
     def _print(self, lines: Iterator[str]) -> None:

@@ -178,8 +178,8 @@ def ahead(record: Record) -> Iterator[Condition]:
         first = min(told, key=lambda dated: (dated.start, dated.job.name))
         more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
         message = (
-            f"Job {first.job.name} is dated {shown(first.start)}, ahead of now: it is no record"
-            f" of a start and holds none back{more}. Delete it, or set the clock right"
+            f"Job {first.job.name} is dated {shown(first.start)}, later than now: it records no"
+            f" start and holds no start back{more}. Delete it, or set the clock right"
         )
         yield conditions.condition("DatedAhead", True, "JobAhead", message)
 
@@ -200,8 +200,8 @@ def astray(strays: Sequence[Job]) -> Iterator[Condition]:
     """Yield a condition if running Jobs have lost their owner reference."""
     if strays:
         message = (
-            f"Job {strays[0].name} still runs, and its controller reference is no longer this"
-            " CronJob: it is left alone, and counts as running until it ends or is deleted"
+            f"Job {strays[0].name} still runs, and this CronJob no longer controls it: hedgerow"
+            f" leaves the Job alone, and counts it as running until it ends or is deleted"
         )
         yield conditions.condition("JobAstray", True, "OwnerChanged", message)
 
@@ -210,7 +210,7 @@ def limited(cj: CronJob) -> str:
     """Return the message that the limit holds starts back; without times, so that it is stable."""
     limit = cj.spec.active_limit
     jobs = "1 Job has" if limit == 1 else f"{limit} Jobs have"
-    return f"{jobs} not ended, as many as spec.activeLimit allows: starts wait until one ends"
+    return f"{jobs} not ended, as many as spec.activeLimit allows: starts wait until a Job ends"
 
 
 def progress(cj: CronJob, jobs: Sequence[Job], record: Record) -> Iterator[Notice]:
@@ -236,16 +236,17 @@ def remarks(
     """Yield notices of starts that were skipped or wait, and of an invalid lastScheduleTime."""
     if record.refused:
         note = (
-            f"status.lastScheduleTime {shown(record.refused)} is ahead of now: it is no record of"
-            " a start. Starts go on from now; those missed before are not made"
+            f"status.lastScheduleTime {shown(record.refused)} is later than now, so it records no"
+            f" start. Starts go on from now; starts missed before are not made up for"
         )
         yield Notice("RecordAhead", note, "Warning")
     if cj.spec.suspend:
         return
     if behind.too_many:
         note = (
-            f"more than {MOST_MISSED} starts since {shown(behind.since)} were missed: the newest"
-            " alone is made up for. Set or decrease .spec.startingDeadlineSeconds, or check the"
+            f"more than {MOST_MISSED} starts since {shown(behind.since)} were missed: hedgerow"
+            f" makes up for the newest only. Set or decrease .spec.startingDeadlineSeconds, or"
+            f" check the"
             " clock"
         )
         yield Notice("TooManyMissedTimes", note, "Warning")

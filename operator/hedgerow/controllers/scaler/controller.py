@@ -147,7 +147,7 @@ def compose(kind: type[View], workload: Resource, observed: Observed) -> Desired
         return frozen(own, autoscalers, stalled("InvalidAnnotation", str(error)))
     if len(autoscalers) > 1:
         names = ", ".join(sorted(one.id for one in autoscalers))
-        told = f"{names} all target {own.id}: none of them is touched until only one does"
+        told = f"{names} all target {own.id}: hedgerow changes none of them until only one does"
         return frozen(own, autoscalers, stalled("SeveralAutoscalers", told) if plan else ())
     target = autoscalers[0] if autoscalers else own
     phase = plan.at(observed.now) if plan else OUTSIDE
@@ -191,7 +191,8 @@ def wanted(target: Target, phase: Phase, word: str) -> Hold:
         return Hold(number, taken)
     until = f"until {phase.until:%Y-%m-%dT%H:%M:%SZ}" if phase.until else "as it is"
     waits = (
-        f"it was taken in the transition of {phase.since:%Y-%m-%dT%H:%M:%SZ} and lost again, and is"
+        f"the field was taken in the transition of {phase.since:%Y-%m-%dT%H:%M:%SZ} and lost"
+        f" again, and is"
         f" left {until}"
     )
     is_kept = was_taken or target.is_scaled

@@ -146,8 +146,8 @@ def _reports(
         sharing = wanted[name].sources if name in wanted else ()
         for key in dict.fromkeys((*(source.key for source in sharing), *leaving[name])):
             message = (
-                f"Secret/{name} stays as it is until it is known what Secret/{unclear[1]}, which"
-                " shares it, is to have"
+                f"Secret/{name} stays as it is until hedgerow knows the data of"
+                f" Secret/{unclear[1]}, which shares it"
             )
             tell(key, name, "Kept", message)
     return {key: tuple(reports) for key, reports in said.items()}
@@ -197,7 +197,7 @@ def _few(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
         seen[reason] += 1
     by_turn = sorted(range(len(found)), key=turns.__getitem__)
     chosen = [found[number] for number in sorted(by_turn[: MOST_TOLD - 1])]
-    return [*chosen, (chosen[-1][0], f"at least {_at_least(more + 1)} more are not told")]
+    return [*chosen, (chosen[-1][0], f"at least {_at_least(more + 1)} more are not listed")]
 
 
 def told(reports: Iterable[Report]) -> Iterator[tuple[str, str]]:

@@ -30,7 +30,7 @@ OPTIONS: Final = (
     Option("type", "The type of the Secrets that are sources.", "TYPE", "k8s.ziwon.dev/secretsync"),
     Option(
         "skip",
-        "Namespaces that get no copies; that of the sources never does.",
+        "Namespaces that get no copies; the namespace of the sources never gets any.",
         "NAMESPACE,…",
         "kube-system,kube-public",
     ),

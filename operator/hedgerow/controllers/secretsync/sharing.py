@@ -205,7 +205,7 @@ class Target:
                 f" Secret/{self.wanted[both[0]][0].name}"
             )
         if len(others) > NAMED:
-            yield f"others have keys of Secret/{self.name} too"
+            yield f"other sources have keys of Secret/{self.name} too"
         other = self.sources[0] if mine.type != self.type else self._odd
         if other is not None:
             yield (
