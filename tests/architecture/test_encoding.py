@@ -21,10 +21,6 @@ EXCEPTIONS = {
     "hedgerow/controllers/secretsync/sharing.py",
     # pydantic reads dates strictly, as an API server does, only while it reads the JSON itself.
     "hedgerow/cli/schedule/documents.py",
-    # They print or compare a value once, at the edge.
-    "hedgerow/cli/__init__.py",
-    "hedgerow/cli/plan/client_side_apply.py",
-    "hedgerow/cli/sandbox.py",
 }
 
 

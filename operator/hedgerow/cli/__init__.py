@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -85,11 +84,12 @@ def show_version(
     ] = "text",
 ) -> None:
     """Print the version of hedgerow."""
+    from hedgerow.encoding import to_ascii  # noqa: PLC0415 - not needed for the help
     from hedgerow.version import LIBRARY, version  # noqa: PLC0415 - not needed for the help
 
     named, library = called.program_name(), f"{LIBRARY} {version()}"
     if output == "json":
-        echo(json.dumps({"program": named, "library": LIBRARY, "version": version()}))
+        echo(to_ascii({"program": named, "library": LIBRARY, "version": version()}))
         return
     echo(library if named == LIBRARY else f"{named} ({library})")
 

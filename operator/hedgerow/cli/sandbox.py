@@ -1,6 +1,5 @@
 """hedgerow sandbox: a real Kubernetes API on this machine, up and down with one command."""
 
-import json
 import os
 import shlex
 from collections.abc import Callable, Generator
@@ -15,6 +14,7 @@ from hedgerow.cli import interrupts
 from hedgerow.cli.binaries import Build
 from hedgerow.cli.output import echo, echo_lines
 from hedgerow.cli.program import typed
+from hedgerow.encoding import to_json
 from hedgerow.sandbox.cluster import Options, Sandbox, default_directory, option
 from hedgerow.sandbox.locks import Notice
 from hedgerow.sandbox.status import Status
@@ -139,7 +139,7 @@ def status(
 
     interrupts.run(look)
     if output == "json":
-        echo_lines(json.dumps(_listed(found[0]), indent=2))
+        echo_lines(to_json(_listed(found[0]), indent=2).decode())
     else:
         _show(found[0])
     if not found[0].up:

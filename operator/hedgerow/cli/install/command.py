@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
@@ -14,6 +13,7 @@ from hedgerow.cli.install import definitions
 from hedgerow.cli.install.definitions import Change, field_manager
 from hedgerow.cli.output import echo_lines
 from hedgerow.cli.program import program_name, registry, say, typed
+from hedgerow.encoding import to_json
 from hedgerow.manifest import to_yaml
 from hedgerow.settings import Settings
 from hedgerow.terminal import Terminal, one_line
@@ -186,9 +186,8 @@ async def run_uninstall(
 
 def as_json(changes: Iterable[Change], *, dry_run: bool) -> str:
     """Return what happened to each definition as a JSON object."""
-    return json.dumps(
-        {"dryRun": dry_run, "definitions": [_listed(change) for change in changes]}, indent=2
-    )
+    found = {"dryRun": dry_run, "definitions": [_listed(change) for change in changes]}
+    return to_json(found, indent=2).decode()
 
 
 def _listed(change: Change) -> dict[str, Any]:

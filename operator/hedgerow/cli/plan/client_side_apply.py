@@ -7,11 +7,9 @@ pkg/cmd/apply, and k8s.io/apimachinery, pkg/util/jsonmergepatch).
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic_core import from_json
-
+from hedgerow.encoding import canonical, decode
 from hedgerow.fields.canonical import identical
 from hedgerow.fields.paths import is_list, is_map
 from hedgerow.objects import annotation, metadata
@@ -39,7 +37,7 @@ def patch(stored: Object, manifest: Object) -> Object:
     Raises ValueError if the copy in the stored object is not a JSON object: kubectl fails then.
     """
     copy = annotation(stored, LAST_APPLIED)
-    original: Any = from_json(copy) if copy else {}
+    original: Any = decode(copy.encode()) if copy else {}
     if not is_map(original):
         raise ValueError("it is no JSON object")
     wanted = _annotated(manifest)
@@ -72,7 +70,7 @@ def _annotated(manifest: Object) -> Object:
     given: Mapping[str, str] = meta.get("annotations") or {}
     others = {name: text for name, text in given.items() if name != LAST_APPLIED}
     body: Object = {**manifest, "metadata": {**meta, "annotations": others}}
-    copy = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    copy = canonical(body)
     annotations = {**others, LAST_APPLIED: copy.translate(_HTML) + "\n"}
     return {**manifest, "metadata": {**meta, "annotations": annotations}}
 

@@ -130,10 +130,11 @@ def plan_command(
 
     The API server gets the resource as a dry run of `kubectl apply -f FILE`, or with --server-side
     of `kubectl apply --server-side -f FILE`. -k takes a directory as `kubectl apply -k` does. Then
-    the command makes the passes that the operator would make. Each of their writes is a server-side dry run, so that defaults, validation and
-    admission take part. The output names every field that would change, and its present field
-    managers. It also names the fields and objects that would be contested, given up, taken by
-    force, deleted or refused. Nothing is written, forced or deleted.
+    the command makes the passes that the operator would make. Each of their writes is a
+    server-side dry run, so that defaults, validation and admission take part. The output names
+    every field that would change, and its present field managers. It also names the
+    fields and objects that would be contested, given up, taken by force, deleted or refused.
+    Nothing is written, forced or deleted.
 
     Exit codes, for CI to gate on: 0 nothing to do, 2 changes, 3 conflicts, 1 failed or refused, 4
     no cluster answers. (Elsewhere 2 is wrong usage.)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.encoding import to_json
-
 from hedgerow.manifest import to_yaml
 
 if TYPE_CHECKING:
