@@ -250,13 +250,14 @@ class Stream:
     async def chunks(self, idle: float) -> AsyncIterator[bytes]:
         """Yield what is sent, as it becomes due; raises what httpx raises."""
         bookmark = anyio.current_time() + BOOKMARKS
-        heard = anyio.current_time()
+        # The very number that is waited for: `now - heard >= idle` may be false at that time.
+        tired = anyio.current_time() + idle
         while True:
             now = anyio.current_time()
             if self._lines and self._lines[0][0] <= now:
                 ripe = [text for due, text in self._lines if due <= now]
                 self._lines = self._lines[len(ripe) :]
-                heard = now
+                tired = now + idle
                 yield b"".join(ripe)
                 continue
             if self._error:
@@ -267,10 +268,10 @@ class Stream:
                 bookmark += BOOKMARKS
                 self.bookmark()
                 continue
-            if now - heard >= idle:
+            if now >= tired:
                 raise httpx.ReadTimeout("")
             ends = math.inf if self.silent else self._ends
-            until = min(bookmark, heard + idle, ends, *(due for due, _ in self._lines[:1]))
+            until = min(bookmark, tired, ends, *(due for due, _ in self._lines[:1]))
             news = self._news
             with anyio.move_on_after(max(0.0, until - now)):
                 await news.wait()
