@@ -202,10 +202,6 @@ class Desired:
     only the conditions count. `hold` keeps a built-in resource that is being deleted, by the
     controller's `finalizer`, until a pass returns without it. `reports` are added to what the
     controller that this one `informs` is told, by the keys of its resources.
-
-    It is `final` if compose would return all of this again once the status is stored, but for
-    Events: then the pass ends with the status, and does not compose again. It is not where a status
-    is a record that a later step, or the next status, waits for.
     """
 
     children: tuple[Child, ...] = ()
@@ -217,7 +213,6 @@ class Desired:
     reports: Mapping[Key, tuple[Report, ...]] = field(
         default_factory=dict[Key, "tuple[Report, ...]"]
     )
-    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)

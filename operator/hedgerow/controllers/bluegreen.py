@@ -36,9 +36,7 @@ def compose(bg: BlueGreen, observed: Observed) -> Desired:
     ]
     children.append(service(bg, destination(bg, observed), moves=selected is not None))
     status = BlueGreenStatus(route_to=selected, conditions=health(bg, observed))
-    # Without a Service, the colour in the status decides which one the new Service selects.
-    final = selected is not None
-    return Desired(tuple(children), status, tuple(remarks(bg, selected)), final=final)
+    return Desired(tuple(children), status, tuple(remarks(bg, selected)))
 
 
 def labels(bg: BlueGreen, phase: Phase) -> dict[str, str]:

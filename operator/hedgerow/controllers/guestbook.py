@@ -68,7 +68,6 @@ def compose(book: Guestbook, observed: Observed) -> Desired:
     return Desired(
         (config(book, spec), workload, *(former if lack else ())),
         status.model_copy(update={"conditions": (told,)}),
-        final=True,
     )
 
 
@@ -79,7 +78,7 @@ def unspecified(book: Guestbook, observed: Observed) -> Desired:
         book, replicas_of(book.metadata.name, {"matchLabels": labels(book)}, observed.all(Pod))
     )
     told = stalled("SpecMissing", "there is no spec: set spec.size and spec.configMapName")
-    return Desired(tuple(there), status.model_copy(update={"conditions": told}), final=True)
+    return Desired(tuple(there), status.model_copy(update={"conditions": told}))
 
 
 def labels(book: Guestbook) -> dict[str, str]:

@@ -46,7 +46,7 @@ def compose(mc: Memcached, observed: Observed) -> Desired:
         selector=workloads.text(chosen),
         conditions=(health(mc, servers, nodes), *degraded(kept)),
     )
-    return Desired(children=tuple(children), status=status, final=True)
+    return Desired(children=tuple(children), status=status)
 
 
 def labels(mc: Memcached) -> dict[str, str]:

@@ -11,7 +11,6 @@ from hedgerow.objects import metadata
 from hedgerow.plan import status as statuses
 from hedgerow.plan.status import Report
 from hedgerow.plan.writes import checksum
-from hedgerow.runtime.cache.store import version_of
 from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.runtime.refusals import STATUS, Request
 from hedgerow.runtime.report.reporter import Reporter
@@ -44,8 +43,7 @@ class StatusReporter(Reporter):
         """Write Events and the status, unless the live status is up to date.
 
         After a write the answer may contain changes of others, and the watch will not report them
-        any more once the answer is in the cache. Only if nothing can follow from the answer, it is
-        the end of the pass.
+        any more once the answer is in the cache; also, the next step may wait for the status.
         """
         observation, state, publisher = this.observation, this.state, this.context.publisher
         owner, now, problems = observation.plan_input.owner, this.now, this.all_problems()
@@ -75,8 +73,7 @@ class StatusReporter(Reporter):
         state.note(STATUS, report.intent_digest, now)
         this.context.answers.absorb(owner, answer)
         await publisher.publish_normal(observation, state)
-        ends = not problems and _ends_with(observation, report, answer)
-        return await _ended(this, answer, rewritten) if ends else None
+        return None
 
     async def _refused(self, this: Pass, version: str, error: KubeError) -> Outcome | None:
         """Delay a status that was refused. Raises the error if it ends the pass."""
@@ -118,23 +115,6 @@ async def _judged(this: Pass, problems: list[Problem], rewritten: str) -> Report
     return report
 
 
-async def _ended(this: Pass, answer: Object, rewritten: str) -> Outcome | None:
-    """Return the outcome of a pass that has stored its status; None if it must look again.
-
-    A change that was held back was our own status if nothing has come after it: while a status is
-    written, no other change of the resource's content is held back.
-    """
-    if this.is_heavy:
-        return None  # with its status, it may be too large to be cached
-    key, cache, state = this.key, this.context.cache, this.state
-    cached = cache.resource(key)
-    if cached is not None and version_of(cached) == version_of(answer):
-        this.context.in_flight.take(key)
-        change = cache.resource_store(key[0]).change(key)
-        state.settled_status = _digest(this.observation, change, [], rewritten, state)
-    return await _stored(this, ())
-
-
 async def _stored(this: Pass, contested: Iterable[ContestedField]) -> Outcome:
     """Return the outcome of a pass whose status is stored."""
     state, owner = this.state, this.observation.plan_input.owner
@@ -157,20 +137,3 @@ def _digest(
     plan = observation.plan
     found = (problems, rewritten, plan.unmatched, plan.ignored, state.status_too_large)
     return checksum(change, observation.desired.status, found)
-
-
-def _ends_with(observation: Observation, report: Report, answer: Object) -> bool:
-    """Return whether another look would find nothing new after this answer to a status.
-
-    Nobody else can have changed the resource, for the status was for exactly its version. It is
-    stored as it was sent, nothing is contested, which the next look may settle, and compose said
-    that nothing waits for the status. When it asked for another pass, that look says how soon.
-    """
-    stored: Object = answer.get("status") or {}
-    written: Object = (report.body or {}).get("status") or {}
-    return (
-        observation.desired.final
-        and observation.desired.requeue_after is None
-        and not (report.contested or observation.plan_input.reported)
-        and all(stored.get(name) == value for name, value in written.items())
-    )
