@@ -97,8 +97,11 @@ class TestManifests:
             (("--image", ""), "is no image's name"),
             (("--image", "a b"), "is no image's name"),
             (("--image", "a\nb: c"), "is no image's name"),
-            *((("--instance", name), "would take names") for name in sorted(RESERVED)),
-            (("--instance", "a-webhook"), "would take names"),
+            *(
+                (("--instance", name), "would have the names of another")
+                for name in sorted(RESERVED)
+            ),
+            (("--instance", "a-webhook"), "would have the names of another"),
         ],
         ids=lambda value: value if isinstance(value, str) else " ".join(value),
     )

@@ -213,7 +213,7 @@ def test_where_no_api_server_answers_it_exits_with_4(tmp_path, capsys, monkeypat
         port = closed.getsockname()[1]
 
     assert typed("--kubeconfig", kubeconfig(tmp_path, f"https://127.0.0.1:{port}")) == 4
-    assert "is the cluster up" in capsys.readouterr().err
+    assert "check that the cluster is up" in capsys.readouterr().err
 
 
 def test_sigterm_while_the_server_gives_no_answer_ends_it_with_0(tmp_path):

@@ -392,7 +392,7 @@ class TestWaiting:
         wanted = Claim(Deployment, "web", {"spec": {"selector": {"matchLabels": {"a": "b"}}}})
 
         (line,) = stage.plan(wanted, field_policy=policy).ignored
-        assert "what selects pods" in line
+        assert "a field that selects pods" in line
 
     def test_what_yields_as_well_says_so(self, stage):
         both = field_policy_of(

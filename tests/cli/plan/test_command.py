@@ -190,8 +190,11 @@ class TestSections:
 
         terms = "Deployment/web: spec.x; Service/demo: spec.type"
         for effect, word in (
-            ("To leave all that can be left so, in one command:", "yield"),
-            ("To take back all that can be, where the namespace allows claims, in one", "claim"),
+            ("To leave all fields that can be yielded, in one command:", "yield"),
+            (
+                "To take back all fields that can be claimed, where the namespace allows claims, in one",
+                "claim",
+            ),
         ):
             after = out[out.index(effect) :].splitlines()[1].strip()
             annotate = "kubectl annotate bluegreens.app.demo.kakao.com demo"
@@ -318,8 +321,8 @@ class TestJson:
         [first] = json.loads(listed([several]))["resources"]
 
         assert [one["effect"] for one in first["together"]] == [
-            "To leave all that can be left so",
-            "To take back all that can be, where the namespace allows claims",
+            "To leave all fields that can be yielded",
+            "To take back all fields that can be claimed, where the namespace allows claims",
         ]
         assert "Deployment/web: b; Deployment/web: d" in first["together"][0]["command"]
 

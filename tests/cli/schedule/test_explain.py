@@ -478,7 +478,7 @@ class TestCluster:
     def test_where_ours_are_not_installed_it_is_that_of_kubernetes(self, typed, there):
         there["batch.tutorial.kubebuilder.io/v1"] = None
 
-        assert "It is one of Kubernetes itself" in typed("cronjob/theirs")[1]
+        assert "It is a CronJob of Kubernetes (batch/v1)" in typed("cronjob/theirs")[1]
 
     def test_one_that_the_operator_refuses_is_not_explained(self, typed, there):
         key = "shop", "demo"

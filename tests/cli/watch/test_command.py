@@ -263,7 +263,7 @@ class TestWrongInput:
     @pytest.mark.parametrize(
         ("error", "words", "code", "said"),
         [
-            (Forbidden("you may not"), (), 1, "hedgerow: you may not; have it granted"),
+            (Forbidden("you may not"), (), 1, "hedgerow: you may not; ask for the right"),
             (Invalid("no", code=400), ("-l", "a in"), 2, "--selector: no; see `hedgerow watch -"),
             (Invalid("no", code=400), (), 1, "hedgerow: no; "),
             (Invalid("no", code=405), ("-l", "a=b"), 1, "hedgerow: no; "),
