@@ -192,7 +192,7 @@ class TestSections:
         for effect, word in (
             ("To leave all fields that can be yielded, in one command:", "yield"),
             (
-                "To take back all fields that can be claimed, where the namespace allows claims, in one",
+                "To take back all fields that can be claimed, where the namespace allows claims,",
                 "claim",
             ),
         ):
