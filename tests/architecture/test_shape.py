@@ -19,6 +19,21 @@ def test_nothing_is_nested_deeply():
     assert {f.where: f.nesting for f in found if f.nesting > DEEPEST} == {}
 
 
+def test_after_a_wait_nothing_is_removed_that_may_be_gone_already():
+    """While one task waits for an answer, others change the maps that they share."""
+    odd = [
+        f"{module.name}:{gone.lineno}: {ast.unparse(gone)}: use pop(key, None)"
+        for module in modules()
+        for task in ast.walk(module.tree)
+        if isinstance(task, ast.AsyncFunctionDef)
+        for gone in ast.walk(task)
+        if isinstance(gone, ast.Delete)
+        and any(isinstance(target, ast.Subscript) for target in gone.targets)
+    ]
+
+    assert odd == []
+
+
 def test_every_module_says_in_one_sentence_what_it_promises():
     odd = [module.name for module in modules() if not promises(module)]
 

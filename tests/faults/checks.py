@@ -13,7 +13,15 @@ from faults.signatures import signature
 
 MOST_PER_SECOND = 60
 """Requests in any second of an operator of one resource, once it has filled its caches."""
-OF_TROUBLE = frozenset({"Refused", "Rejected", "Forbidden", "TooManyMissedTimes"})
+OF_TROUBLE = frozenset(
+    {
+        "Forbidden",
+        "Refused",
+        "Rejected",
+        "StatusRefused",
+        "TooManyMissedTimes",
+    }
+)
 """Reasons of Warning Events that tell of the trouble itself."""
 START = 2.0
 """Seconds in which an operator that starts asks for its rights and fills its caches."""

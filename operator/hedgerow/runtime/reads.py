@@ -116,7 +116,7 @@ class Reads:
         for child, ref in tuple(maybe_created.items()):
             with suppress(Forbidden):  # without the right to read, rely on the watch
                 await read_owned(self._context, ref, self._key)
-            del maybe_created[child]
+            maybe_created.pop(child, None)
 
     async def _taken_names(self) -> None:
         """Read the objects that no watch shows, but not too often."""

@@ -143,7 +143,7 @@ class Access:
             self._note(digest, address, question.verdict)
             return question.verdict
         finally:
-            del self._pending[digest]
+            self._pending.pop(digest, None)
             question.done.set()
 
     async def _asked(self, token: str) -> Verdict:

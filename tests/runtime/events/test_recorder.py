@@ -100,6 +100,20 @@ class TestPublishing:
         assert await recorder.publish(DEMO, NOTICE, "1") is error
         assert len(world.cluster.writes) == 2
 
+    async def test_what_is_forgotten_while_it_is_refused_may_be_tried_again(self, world, recorder):
+        """A store that was restored from a backup is noticed at any time."""
+
+        async def restored(_sent: Any) -> None:
+            recorder.rewind()
+            raise errors.Unreachable("gone", sent=False)
+
+        before, world.cluster.before = world.cluster.before, restored
+        assert isinstance(await recorder.publish(DEMO, NOTICE, "1"), errors.Unreachable)
+
+        world.cluster.before = before
+        assert await recorder.publish(DEMO, NOTICE, "1") is None
+        assert len(events(world.server)) == 1
+
     async def test_one_that_is_there_already_was_told(self, world, recorder):
         assert await recorder.publish(DEMO, NOTICE, "1") is None
         again = Recorder(cast("Any", world.cluster), world.clock, "hedgerow-bluegreen")

@@ -280,7 +280,7 @@ class EventPublisher:
             if error is not None:
                 self._put_aside(state, event, error)
                 return
-            del state.unsent[name]
+            state.unsent.pop(name, None)
         state.refusals.drop(EVENTS)
 
     def _child(self, observation: Observation, about: str) -> ObjectRef | None:

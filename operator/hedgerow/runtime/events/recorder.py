@@ -129,7 +129,7 @@ class Recorder:
             # It already exists: it was sent before a restart.
             if _is_there(error, name) or refusals.rule(Request.EVENT, error).follow is Follow.END:
                 return None
-            del self._told[name]
+            self._told.pop(name, None)  # it may have been forgotten meanwhile
             return error
         return None
 
