@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from hedgerow.runtime import applier, observation, resource_pass
-from hedgerow.runtime.report import status
+from hedgerow.runtime import heavy
 from hedgerow.testing.virtual import BACKEND
 from runtime.world import World
 
@@ -27,8 +26,7 @@ def world() -> World:
 def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do heavy work on the loop: where time is virtual, no thread is waited for."""
 
-    async def here(_is_heavy: bool, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        return work(*args, **named)
+    async def here(work: Callable[[], Any]) -> Any:
+        return work()
 
-    for module in (applier, observation, resource_pass, status):
-        monkeypatch.setattr(module, "run_in_thread_if_large", here)
+    monkeypatch.setattr(heavy, "in_thread", here)

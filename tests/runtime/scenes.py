@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+from msgspec.structs import replace
+
 from hedgerow.kube import errors
+from hedgerow.runtime import observation
+from hedgerow.runtime.cache import caches
+from hedgerow.runtime.heavy import LARGE, USUAL
 from hedgerow.testing.memory.cluster import Sent
 from runtime.world import World
 
@@ -129,3 +135,13 @@ def everything(world: World) -> dict[str, Any]:
             ]
             found["/".join(key)] = (spec, conditions, live["metadata"].get("labels"))
     return found
+
+
+def limit_comparisons(
+    monkeypatch: pytest.MonkeyPatch, *, usual: int, large: int = LARGE.comparisons
+) -> None:
+    """Let a pass of each size make so many comparisons of `yield` and `claim` with fields."""
+    few, most = replace(USUAL, comparisons=usual), replace(LARGE, comparisons=large)
+    monkeypatch.setattr(caches, "USUAL", few)
+    monkeypatch.setattr(caches, "LARGE", most)
+    monkeypatch.setattr(observation, "USUAL", few)

@@ -16,6 +16,7 @@ from hedgerow.fields import ownership
 from hedgerow.kube import errors
 from hedgerow.objects import ObjectRef
 from hedgerow.runtime.controller import SHARE
+from hedgerow.runtime.heavy import USUAL, Size
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.workqueue import FAIR, Lane
 from hedgerow.testing.memory.cluster import Sent
@@ -49,7 +50,7 @@ def effort(monkeypatch) -> Effort:
 
         monkeypatch.setattr(owner, name, counting)
 
-    count(ResourcePlanner, "_plan_cached", "looks")
+    count(ResourcePlanner, "_planned", "looks")
     count(ownership, "judge", "judged")
     return counted
 
@@ -124,9 +125,9 @@ class TestLooks:
             await anyio.sleep(30)
             work, looks = shop.runner._pass, effort.looks
 
-            async def counted(key: Any) -> None:
+            async def counted(key: Any, size: Size) -> None:
                 passes.append(key)
-                await work(key)
+                await work(key, size)
 
             shop.runner._pass = counted  # type: ignore[method-assign]
             shop.edit(shop.world.apply, routeTo="Green")
@@ -213,9 +214,9 @@ class TestLooks:
             await quiet()
             work = shop.runner._pass
 
-            async def counted(key: Any) -> None:
+            async def counted(key: Any, size: Size) -> None:
                 asked.append(key)
-                await work(key)
+                await work(key, size)
 
             shop.runner._pass = counted  # type: ignore[method-assign]
             shop.edit(shop.world.apply)
@@ -341,7 +342,7 @@ class TestDueFirst:
         assert await queue.get() == DEMO
         queue.add(("default", "other"), Lane.DUE)
 
-        await world.runner._pass(DEMO)
+        await world.runner._pass(DEMO, USUAL)
         queue.done(DEMO)
 
         assert world.writes == CREATION[:1]
@@ -363,7 +364,7 @@ class TestDueFirst:
         active = [await queue.get() for _ in range(SHARE)]  # as many as its namespace may have
         while len(queue) or active:
             key = active.pop(0)
-            await shop.runner._pass(key)
+            await shop.runner._pass(key, USUAL)
             queue.done(key)
             if len(queue):
                 active.append(await queue.get())

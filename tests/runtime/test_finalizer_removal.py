@@ -13,6 +13,7 @@ from hedgerow.plan.oversized import Family, Oversize
 from hedgerow.runtime.applier import Applier
 from hedgerow.runtime.cache.budget import Budget, Scale
 from hedgerow.runtime.finalizer_removal import Finalizers
+from hedgerow.runtime.heavy import USUAL
 from hedgerow.runtime.refusals import Backoff
 from runtime.clockwork import CRONJOBS, MINUTE, Clockwork, calm, guarded_jobs, started
 from runtime.scenes import refuse
@@ -44,7 +45,7 @@ async def guarded() -> Clockwork:
 async def take_off(world: Clockwork) -> list[str]:
     """Take finalizers off; give the writes that were made of it."""
     before = len(world.writes)
-    await taker(world).take_off(DEMO)
+    await taker(world).take_off(DEMO, USUAL)
     return world.writes[before:]
 
 
@@ -207,7 +208,7 @@ class TestTrouble:
         refuse(world, errors.Forbidden("no", code=403), world.job(1))
         finalizers = taker(world)
         before = len(world.writes)
-        waits = [await finalizers.take_off(DEMO) for _ in range(5)]
+        waits = [await finalizers.take_off(DEMO, USUAL) for _ in range(5)]
 
         assert len(world.writes) - before == 1
         assert None not in waits

@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from hedgerow.runtime import heavy
-from hedgerow.runtime.heavy import run_in_thread_if_large
+from hedgerow.runtime.heavy import LARGE, USUAL
 
 pytestmark = pytest.mark.anyio
 
@@ -24,7 +24,7 @@ def anyio_backend() -> str:
 
 class TestAside:
     async def test_work_on_what_is_small_is_done_at_once(self):
-        assert await run_in_thread_if_large(False, threading.get_ident) == threading.get_ident()
+        assert await USUAL.compute(threading.get_ident) == threading.get_ident()
 
     async def test_the_loop_turns_while_what_is_large_is_worked_on(self):
         turned = threading.Event()
@@ -36,7 +36,7 @@ class TestAside:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(turn)
             # On the loop itself this would wait for what cannot come.
-            assert await run_in_thread_if_large(True, turned.wait, timeout=60)
+            assert await LARGE.compute(turned.wait, timeout=60)
 
     async def test_one_is_worked_on_at_a_time(self):
         begun, running, most = [0], [0], [0]
@@ -51,7 +51,7 @@ class TestAside:
 
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
-                tasks.start_soon(run_in_thread_if_large, True, work)
+                tasks.start_soon(LARGE.compute, work)
             while not begun[0]:
                 await anyio.lowlevel.checkpoint()
             let_go.set()
@@ -67,7 +67,7 @@ class TestAside:
             ended.set()
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run_in_thread_if_large, True, work)
+            tasks.start_soon(LARGE.compute, work)
             while not begun.is_set():
                 await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
@@ -78,7 +78,7 @@ class TestAside:
 
     async def test_what_it_raises_is_raised(self):
         with pytest.raises(ZeroDivisionError):
-            await run_in_thread_if_large(True, lambda: 1 / 0)
+            await LARGE.compute(lambda: 1 / 0)
 
 
 async def test_favouring_the_loop_collects_seldom_and_has_threads_give_way(

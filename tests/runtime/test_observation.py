@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from hedgerow.runtime import heavy
+from hedgerow.runtime.heavy import LARGE, USUAL
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.state import ResourceState
 from runtime.scenes import settled, take_label
@@ -37,7 +39,7 @@ class TestWritable:
         world = await settled()
 
         assert planner(world).writable(DEMO, state(world, uid="former")) is None
-        assert await planner(world).observe(DEMO, state(world, uid="former"), frozenset()) is None
+        assert await planner(world).observe(DEMO, state(world, uid="former"), size=USUAL) is None
 
     async def test_in_a_namespace_that_is_going_nothing_is_written(self):
         world = await settled()
@@ -71,7 +73,7 @@ class TestUnseen:
 class TestLook:
     async def test_a_settled_resource_asks_for_nothing(self):
         world = await settled()
-        look = await planner(world).observe(DEMO, state(world), frozenset())
+        look = await planner(world).observe(DEMO, state(world), size=USUAL)
 
         assert look is not None
         assert (look.plan.writes, look.plan.deletions, look.plan.problems) == ((), (), ())
@@ -80,20 +82,20 @@ class TestLook:
     async def test_a_look_changes_no_cache(self):
         world = await settled()
         before = [dict(source.store._entries) for source in world.cache]
-        await planner(world).observe(DEMO, state(world), frozenset())
+        await planner(world).observe(DEMO, state(world), size=USUAL)
 
         assert [dict(source.store._entries) for source in world.cache] == before
 
     async def test_one_made_in_a_thread_comes_to_the_same(self, monkeypatch):
         world = await settled()
-        here = await planner(world).observe(DEMO, state(world), frozenset())
+        here = await planner(world).observe(DEMO, state(world), size=USUAL)
 
-        async def elsewhere(_: Any, work: Any, *args: Any) -> Any:
+        async def elsewhere(work: Any) -> Any:
             with ThreadPoolExecutor(1) as threads:
-                return threads.submit(work, *args).result()
+                return threads.submit(work).result()
 
-        monkeypatch.setattr("hedgerow.runtime.observation.run_in_thread_if_large", elsewhere)
-        there = await planner(world).observe(DEMO, state(world), frozenset())
+        monkeypatch.setattr(heavy, "in_thread", elsewhere)
+        there = await planner(world).observe(DEMO, state(world), size=LARGE)
 
         assert here is not None
         assert there is not None
@@ -103,12 +105,11 @@ class TestLook:
         world = await settled()
         remembered = state(world)
 
-        async def slowly(_: Any, work: Any, *args: Any) -> Any:
-            found = work(*args)
+        async def slowly(work: Any) -> Any:
+            found = work()
             world.going.add("default")
             return found
 
-        monkeypatch.setattr("hedgerow.runtime.observation.run_in_thread_if_large", slowly)
-        monkeypatch.setattr("hedgerow.runtime.cache.caches.Cache.is_heavy", lambda *_: True)
+        monkeypatch.setattr(heavy, "in_thread", slowly)
 
-        assert await planner(world).observe(DEMO, remembered, frozenset()) is None
+        assert await planner(world).observe(DEMO, remembered, size=LARGE) is None

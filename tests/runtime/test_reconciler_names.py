@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from hedgerow.runtime import observation
+from hedgerow.runtime import heavy
+from hedgerow.runtime.heavy import LARGE
 from hedgerow.testing.memory.cluster import Sent
 from runtime.scenes import (
     BLUE,
@@ -161,14 +162,15 @@ class TestNames:
         assert service
         store.forget(key, service["metadata"]["uid"])
 
-        async def late(_about: Any, work: Any, *args: Any) -> Any:
+        async def late(work: Any) -> Any:
             nonlocal looks
             looks += 1
             store.adopt(service)  # as a watch does while a thread works
-            return work(*args)
+            return work()
 
-        monkeypatch.setattr(observation, "run_in_thread_if_large", late)
-        found = await reconciler.context.planner.observe(key, reconciler.states[key], frozenset())
+        monkeypatch.setattr(heavy, "in_thread", late)
+        planner, state = reconciler.context.planner, reconciler.states[key]
+        found = await planner.observe(key, state, size=LARGE)
 
         assert found
         assert (found.plan.problems, found.plan.writes, looks) == ((), (), 2)

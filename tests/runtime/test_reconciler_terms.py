@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
-from hedgerow.runtime import observation
+from hedgerow.runtime.heavy import Size
+from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.state import MOST_REPEATS
-from runtime.scenes import IMAGE, settled, take_image, writes_of
+from runtime.scenes import IMAGE, limit_comparisons, settled, take_image, writes_of
 from runtime.world import World, pods
 
 Object = dict[str, Any]
@@ -252,8 +253,7 @@ class TestMisread:
         assert world.condition("Stalled") == ""
 
         with monkeypatch.context() as limits:
-            limits.setattr(observation, "MOST_COMPARED", 1)
-            limits.setattr(observation, "COMPARED_AT_ONCE", 1)
+            limit_comparisons(limits, usual=1, large=1)
             world.apply(blueSpec=pods("blue", "mine:2"))
             await world.settle()
         assert world.condition("Stalled") == "True/InvalidAnnotation"
@@ -266,27 +266,28 @@ class TestMisread:
     @pytest.mark.usefixtures("on_the_loop")
     async def test_what_takes_long_to_compare_counts_as_heavy_and_is_read(self, monkeypatch):
         """A light object may have few fields that cost much; the loop waits for none of them."""
-        passes: list[tuple[str, bool]] = []
+        sizes: list[Size] = []
 
-        async def noted(is_heavy: bool, work: Any, *args: Any, **named: Any) -> Any:
-            passes.append((work.__name__, is_heavy))
-            return work(*args, **named)
+        async def noted(self: ResourcePlanner, *args: Any, size: Size, **named: Any) -> Any:
+            sizes.append(size)
+            return await observe(self, *args, size=size, **named)
 
         world = await settled()
         take_image(world)
-        monkeypatch.setattr(observation, "run_in_thread_if_large", noted)
-        monkeypatch.setattr(observation, "COMPARED_AT_ONCE", 1)
+        observe = ResourcePlanner.observe
+        monkeypatch.setattr(ResourcePlanner, "observe", noted)
+        limit_comparisons(monkeypatch, usual=1)
         world.apply("other")
         await world.settle()
         assert world.cache.slow == set()
-        assert {is_heavy for _, is_heavy in passes} == {False}
+        assert {size.is_large for size in sizes} == {False}
 
-        passes.clear()
+        sizes.clear()
         annotate(world, yields=f"Deployment/*: {IMAGE}")
         await world.settle()
         assert (world.contested(), world.condition("Stalled"), image(world)) == ([], "", "theirs:9")
         assert world.cache.slow == {("default", "demo")}
-        assert [is_heavy for _, is_heavy in passes] == [False, *[True] * (len(passes) - 1)]
+        assert [size.is_large for size in sizes] == [False, *[True] * (len(sizes) - 1)]
 
         annotate(world, yields=None)
         await world.settle()

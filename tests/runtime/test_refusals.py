@@ -19,6 +19,7 @@ from hedgerow.plan.conditions import Problem
 from hedgerow.runtime import refusals
 from hedgerow.runtime.events.publisher import MOST_ATTEMPTS, MOST_UNSENT, EventPublisher
 from hedgerow.runtime.events.recorder import BURST, Recorder
+from hedgerow.runtime.heavy import USUAL
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.refusals import (
     EVENTS,
@@ -409,7 +410,7 @@ class TestEvents:
         world = await settled()
         reconciler, key, tried = world.runner._reconciler, ("default", "demo"), 0
         state, publisher = reconciler.states[key], reconciler.context.publisher
-        observation = await reconciler.context.planner.observe(key, state, frozenset())
+        observation = await reconciler.context.planner.observe(key, state, size=USUAL)
         assert observation
 
         async def hook(sent: Sent) -> None:
@@ -440,7 +441,7 @@ class TestEvents:
         world = await settled()
         reconciler, key = world.runner._reconciler, ("default", "demo")
         state, publisher = reconciler.states[key], reconciler.context.publisher
-        observation = await reconciler.context.planner.observe(key, state, frozenset())
+        observation = await reconciler.context.planner.observe(key, state, size=USUAL)
         assert observation
         for number in range(BURST + 7):
             notice = Notice("R", f"note {number}", "Warning")

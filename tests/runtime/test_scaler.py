@@ -21,11 +21,11 @@ from hedgerow.controllers.scaler.windows import (
 )
 from hedgerow.fields import managed
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from hedgerow.runtime import observation
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import Cluster
 from hedgerow_schemas.base import Object
 from model import scaled
+from runtime.scenes import limit_comparisons
 from runtime.world import Crash, ModelClock, World
 
 pytestmark = pytest.mark.anyio
@@ -714,8 +714,7 @@ class TestAutoscaler:
         scene = Scene()
         scene.deploy(WINDOWS | CLAIM_LEAST)
         scene.autoscale(minReplicas=2)
-        monkeypatch.setattr(observation, "MOST_COMPARED", 1)
-        monkeypatch.setattr(observation, "COMPARED_AT_ONCE", 1)
+        limit_comparisons(monkeypatch, usual=1, large=1)
         await scene.go(2, 9)
 
         assert "InvalidAnnotation" in scene.events()

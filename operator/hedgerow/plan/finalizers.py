@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hedgerow.fields.applyconfiguration import extract
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.writes import Write, checksum
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from hedgerow_schemas.base import ApiResource, Object
 
 
-def finalizers_of(obj: Object) -> tuple[str, ...]:
+def finalizers_of(obj: Mapping[str, Any]) -> tuple[str, ...]:
     """Return `metadata.finalizers`."""
     return tuple(metadata(obj).get("finalizers") or ())
 

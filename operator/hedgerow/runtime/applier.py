@@ -11,7 +11,7 @@ from hedgerow.kube.errors import Conflict, KubeError
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, metadata
 from hedgerow.plan.writes import normal_form, settles, unguarded
-from hedgerow.runtime.heavy import run_in_thread_if_large
+from hedgerow.runtime.heavy import USUAL, Size
 from hedgerow.runtime.metrics import Meter, Meters
 
 if TYPE_CHECKING:
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from hedgerow.kube.cluster import Cluster
     from hedgerow.plan.writes import Deletion, Write
     from hedgerow_schemas.base import Object
-
-
-USUAL, PATIENT = 10.0, 50.0
-"""Seconds for all attempts of an apply together; the API server itself gives up after 60."""
 
 
 class Applied(Struct, frozen=True):
@@ -45,17 +41,14 @@ class Applier:
         self.field_manager = field_manager
         self._meter = meter or Meters().of(field_manager)
 
-    async def apply(
-        self, write: Write, before: Object | None, *, is_heavy: bool = False
-    ) -> Applied:
+    async def apply(self, write: Write, before: Object | None, size: Size = USUAL) -> Applied:
         """Apply a child, either create-only or with its uid; return the response.
 
-        Only a write that claims fields is forced. Responses are worked on beside the loop if they
-        are heavy. Raises KubeError.
+        Only a write that claims fields is forced. `size` is that of the resource. Raises KubeError.
         """
         try:
             with withholding(write.ref.api):
-                answer, mark, settled = await self._apply(write, is_heavy)
+                answer, mark, settled = await self._apply(write, size)
         except KubeError as error:
             if isinstance(error, Conflict):
                 self._meter.wrote("conflicted")
@@ -63,25 +56,23 @@ class Applier:
             raise
         action = "created" if write.create else _action(before, answer)
         old, manager = before or {}, self.field_manager
-        given_up = action == "configured" and await run_in_thread_if_large(
-            is_heavy, _gave_up, old, answer, manager
-        )
+        given_up = action == "configured" and await size.compute(_gave_up, old, answer, manager)
         self._meter.wrote("released" if given_up else action)
         holders = (holder.manager for leaf in write.claims for holder in leaf.holders)
         self._meter.claimed(holders)
         return Applied(answer, action, mark, settled)
 
-    async def _apply(self, write: Write, is_heavy: bool) -> tuple[Object, str, bool]:
+    async def _apply(self, write: Write, size: Size) -> tuple[Object, str, bool]:
         applied = await self._cluster.apply(
             write.ref.api,
             write.body,
             manager=self.field_manager,
             force=bool(write.claims),
-            timeout=PATIENT if is_heavy else USUAL,
+            timeout=size.timeout,
         )
         answer = applied.object
         want = unguarded(write.body)
-        mark, settled = await run_in_thread_if_large(is_heavy, self._judge, write, want, answer)
+        mark, settled = await size.compute(self._judge, write, want, answer)
         return answer, mark, settled
 
     def _judge(self, write: Write, want: Object, answer: Object) -> tuple[str, bool]:
@@ -90,13 +81,11 @@ class Applier:
         return normal_form(want, verdict), settles(write, answer, verdict)
 
     async def apply_status(
-        self, ref: ObjectRef, body: Object, version: str, *, is_large: bool = False
+        self, ref: ObjectRef, body: Object, version: str, size: Size = USUAL
     ) -> Object:
         """Apply a resource's status to exactly this `version`, and return the resource.
 
-        Raises KubeError; Stale if the version has changed. If the resource `is_large`, the server
-        takes seconds to merge the status. The timeout is longer then, because a retry would make
-        the server do this work twice at a time.
+        `size` is that of the resource. Raises KubeError; Stale if the version has changed.
 
         For a custom resource's status the server ignores a wrong uid (seen on 1.36). Only the
         version keeps the write from a new resource with the same name.
@@ -108,7 +97,7 @@ class Applier:
                 body,
                 manager=self.field_manager,
                 subresource="status",
-                timeout=PATIENT if is_large else USUAL,
+                timeout=size.timeout,
             )
         except Conflict as error:
             self._meter.conflicted(cause.manager for cause in error.causes)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hedgerow.contract import Key
     from hedgerow.kube.cluster import Cluster
     from hedgerow.runtime.cache.store import Store
+    from hedgerow.runtime.heavy import Size
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import ApiResource
 
@@ -196,33 +197,32 @@ class ControllerRunner:
                 key = await self.queue.get()
             except Closed:
                 return
-            lane = self._lane(key)
+            size = self._cache.size(key)
+            lane = self._lane(key) if size.is_large else None
             self._lanes.pass_by((self, key), but=lane)
             again = partial(self.queue.add, key, self.queue.lane(key))
             if lane and not lane.enter(again, (self, key), self.controller.home(key)):
                 self.queue.done(key)
                 continue
             try:
-                await self._pass(key)
+                await self._pass(key, size)
             finally:
                 self.queue.done(key)
                 if lane:
                     lane.leave()
 
-    def _lane(self, key: Key) -> Lane | None:
-        """Return the lane in which a heavy pass waits; None for all other passes."""
-        if not self._cache.is_heavy(key):
-            return None
+    def _lane(self, key: Key) -> Lane:
+        """Return the lane in which the pass over a large resource waits for its turn."""
         live = self._cache.resource(key)
         return self._lanes.stalled if oversize_of(live or {}) else self._lanes.managed
 
-    async def _pass(self, key: Key) -> None:
+    async def _pass(self, key: Key, size: Size) -> None:
         self._check_wall_clock()
         began = self._clock.monotonic()
         outcome = "failed"
         with bound_contextvars(**self._named(key)):
             try:
-                outcome = await self._reconcile(key)
+                outcome = await self._reconcile(key, size)
             finally:
                 if self._reconciler.in_flight.take(key):
                     self.queue.add(key)
@@ -240,10 +240,10 @@ class ControllerRunner:
             "pass_id": next(self._number),
         }
 
-    async def _reconcile(self, key: Key) -> str:
+    async def _reconcile(self, key: Key, size: Size) -> str:
         """Make a pass, request the next one if needed, and return the outcome for the metric."""
         try:
-            outcome = await self._reconciler.reconcile(key)
+            outcome = await self._reconciler.reconcile(key, size)
         except KubeError as error:
             delay = self.queue.retry(key, least=error.after)
             if self._is_new_problem(key, str(error)):

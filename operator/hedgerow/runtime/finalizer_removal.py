@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hedgerow.plan.writes import Write
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.cache.caches import Cache
+    from hedgerow.runtime.heavy import Size
     from hedgerow_schemas.base import ApiResource, Object, Resource
 
 
@@ -42,7 +43,7 @@ class Finalizers:
         self._backoff = backoff
         self._refused: dict[Key, Refusals] = {}
 
-    async def take_off(self, key: Key) -> timedelta | None:
+    async def take_off(self, key: Key, size: Size) -> timedelta | None:
         """Remove our finalizers from the children of deleted resources with this key, and claims.
 
         A resource that is being deleted counts too. An orphaned child, which has no owner any more,
@@ -54,7 +55,7 @@ class Finalizers:
         known.keep({child: _mark(write) for child, write in asked.items()})
         try:
             for write in asked.values():
-                await self._take_off(key, write, known)
+                await self._take_off(write, known, size)
         finally:
             if known:
                 self._refused[key] = known
@@ -95,7 +96,7 @@ class Finalizers:
         found = await self._applier.read(ObjectRef(api, meta.get("namespace", ""), meta["name"]))
         return found if metadata(found or {}).get("uid") == meta["uid"] else None
 
-    async def _take_off(self, key: Key, write: Write, known: Refusals) -> None:
+    async def _take_off(self, write: Write, known: Refusals, size: Size) -> None:
         mark = _mark(write)
         if known.waiting(write.id, mark, self._backoff.now()):
             return
@@ -103,9 +104,7 @@ class Finalizers:
         store = self._cache.child_store(kind, write.ref.namespace)
         before: Object | None = store.get((write.ref.namespace, name))
         try:
-            answer = (
-                await self._applier.apply(write, before, is_heavy=self._cache.is_heavy(key))
-            ).obj
+            answer = (await self._applier.apply(write, before, size)).obj
         except KubeError as error:
             if refusals.rule(Request.FINALIZER, error).follow is Follow.PUT_OFF:
                 raise

@@ -1,4 +1,4 @@
-"""Heavy: long work runs in a thread beside the loop, and heavy passes run one after another."""
+"""Heavy: passes over large resources work in a thread beside the loop, one after another."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import anyio
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 from msgspec import Struct, field
+
+from hedgerow.plan.field_patterns import MOST_COMPARED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -119,22 +121,49 @@ def tune_for_event_loop() -> None:
     sys.setswitchinterval(SWITCH)
 
 
-async def run_in_thread_if_large(
-    is_heavy: bool, work: Callable[P, T], *args: P.args, **named: P.kwargs
-) -> T:
-    """Return what `work` returns; it runs in a thread if it `is_heavy` (`Cache.is_heavy`).
+class Size(Struct, frozen=True):
+    """What follows from the size of a resource: decided once, when a pass over it begins.
 
-    Most passes take a millisecond or two; a thread is not worth that. Only one such thread runs at
-    a time: more would only compete for the interpreter, also with the loop. A caller that is
-    cancelled does not wait for the thread.
+    - `is_large`: the pass works in a thread beside the loop, and waited for its turn in a `Lane`.
+    - `at_once`: the most writes at a time; each large object takes several times its size in
+      memory while it is written.
+    - `timeout`: seconds for all attempts of one apply together. The API server itself gives up
+      after 60. It takes seconds to merge a large status; a retry would make it do so twice at a
+      time.
+    - `comparisons`: the most comparisons of `yield` and `claim` with fields, for one look. On the
+      event loop they take some 5 ms; a resource that needs more counts as large.
     """
-    if not is_heavy:
-        return work(*args, **named)
+
+    is_large: bool
+    at_once: int
+    timeout: float
+    comparisons: int
+
+    async def compute(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Return what pure `work` returns, on the event loop or from a thread.
+
+        Most passes take a millisecond or two; a thread is not worth that.
+        """
+        if not self.is_large:
+            return work(*args, **named)
+        return await in_thread(partial(work, *args, **named))
+
+
+USUAL: Final = Size(is_large=False, at_once=8, timeout=10.0, comparisons=10_000)
+LARGE: Final = Size(is_large=True, at_once=1, timeout=50.0, comparisons=MOST_COMPARED)
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Return what `work` returns in a thread.
+
+    Only one such thread runs at a time: more would only compete for the interpreter, also with the
+    loop. A caller that is cancelled does not wait for the thread.
+    """
     limiter = _limiter.get(None)
     if limiter is None:
         limiter = CapacityLimiter(1)
         _limiter.set(limiter)
-    called = partial(_uncollected, partial(work, *args, **named))
+    called = partial(_uncollected, work)
     return await to_thread.run_sync(called, limiter=limiter, abandon_on_cancel=True)
 
 

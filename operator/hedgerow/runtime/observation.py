@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import check_read, checked, compose_failed
 from hedgerow.plan.field_patterns import MOST_COMPARED, Comparisons, TooManyComparisonsError
 from hedgerow.plan.finalizers import finalizers_of
-from hedgerow.plan.input import Plan, PlanInput, has_no_holder
+from hedgerow.plan.input import Plan, PlanInput
 from hedgerow.plan.installations import reporters
 from hedgerow.plan.plan import plan
 from hedgerow.plan.status import kept
@@ -30,29 +31,27 @@ from hedgerow.plan.yield_and_claim import (
     claims_refused,
     field_policy_of,
 )
-from hedgerow.runtime.heavy import run_in_thread_if_large
+from hedgerow.runtime.heavy import LARGE, USUAL, Size
 from hedgerow.runtime.report import reporter_of
 from hedgerow.runtime.reports import Reports
 from hedgerow.validation import in_a_line
-from hedgerow_schemas.base import Status, View
+from hedgerow_schemas.base import Resource, Status, View
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
-    from hedgerow.contract import Report
     from hedgerow.plan.writes import ChildId
     from hedgerow.runtime.cache.caches import Cache
     from hedgerow.runtime.clock import Clock
     from hedgerow.runtime.report.reporter import Reporter
     from hedgerow.runtime.state import ResourceState
-    from hedgerow_schemas.base import Object, Resource
+    from hedgerow_schemas.base import Object
 
+
+R = TypeVar("R", bound=Resource)
 
 MISREAD = "InvalidAnnotation"
-COMPARED_AT_ONCE: Final = 10_000
-"""The most comparisons of `yield` and `claim` on the event loop, in some 5 ms; a resource that
-needs more counts as heavy."""
 TOO_MANY: Final = (
     f"{YIELD} and {CLAIM} take more than {MOST_COMPARED} comparisons with the fields that the"
     " children have: name fewer or simpler paths"
@@ -61,49 +60,44 @@ ROOM_AGAIN = timedelta(seconds=60)
 """Time until the next check whether there is room for what was left out of the caches."""
 
 
-class Observation(Struct, frozen=True):
-    """What the caches hold at one time: resource, plan input, desired state, and plan."""
+class Observation(Struct, frozen=True, kw_only=True):
+    """What the caches hold at one time of a resource, and what was declared and planned from it."""
 
     live: Object
-    plan_input: PlanInput
-    desired: Desired
-    plan: Plan
     change: int
     """The number of the resource's last change in the caches; see `Store.change`."""
+    plan_input: PlanInput
+    observed: Observed
+    """What compose gets besides the resource."""
+    resource: Resource | None = None
+    """The resource as its model; None if it cannot be read."""
+    desired: Desired = Desired()
+    plan: Plan = Plan()
     is_readable: bool = True
     """Whether the resource could be read; otherwise it is unknown what it declares."""
     is_informed: bool = True
     """Whether the reports of other resources are complete; see `Reports.are_whole`."""
     failure: Exception | None = None
     """Why compose returned nothing that can be done: the pass ends with it, once it is told."""
-    compose: Callable[[], Desired] = Desired
-    """Compose once more, from the very same objects: the caches may have changed since."""
 
-    def failed(self, problem: Problem, failure: Exception) -> Observation:
-        """Return the same look with a problem instead of what compose returned."""
+    def failed(
+        self,
+        *problems: Problem,
+        failure: Exception | None = None,
+        again: timedelta | None = None,
+    ) -> Observation:
+        """Return the same look with problems instead of what compose returned.
+
+        The fields of the status stay as they are. `again` is the time until the next look.
+        """
+        status = kept(self.live, self.plan_input.field_manager)
         return replace(
             self,
-            desired=Desired(status=kept(self.live, self.plan_input.field_manager)),
-            plan=Plan(problems=(problem,)),
+            desired=Desired(status=status, requeue_after=again),
+            plan=Plan(problems=problems),
             is_readable=False,
             failure=failure,
         )
-
-
-class _CachedObjects(Struct, frozen=True):
-    """The cached objects at one instant, and the children whose last write was refused."""
-
-    began: datetime
-    live: Object
-    change: int
-    owned: list[tuple[type[View], Object]]
-    related: list[View]
-    claimable: list[tuple[type[View], Object]]
-    refused: frozenset[ChildId]
-    content_versions: Mapping[ChildId, int]
-    reports: tuple[Report, ...]
-    in_use: bool
-    is_informed: bool
 
 
 class ResourcePlanner(Struct, frozen=True, kw_only=True):
@@ -159,19 +153,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             return None
         return live
 
-    def deleted(self, key: Key, state: ResourceState) -> PlanInput | None:
-        """Return the input for the status of a custom resource that is being deleted, or None.
-
-        It is for one whose status we wrote before: of any other there is nothing to correct.
-        """
-        live = self.cache.resource(key)
-        if live is None or metadata(live)["uid"] != state.uid or not is_terminating(live):
-            return None
-        told = reporters(live, self.controller.name, self.installation.program)
-        if self.reporter.writes_resource or self.installation not in told:
-            return None
-        return self._scene(live, state, self.reporter.said(live))
-
     def other_installation(self, live: Object, state: ResourceState) -> Installation | None:
         """Return the other installation that manages a resource, or None.
 
@@ -225,35 +206,44 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         self,
         key: Key,
         state: ResourceState,
-        failed: frozenset[ChildId],
+        *,
+        size: Size = LARGE,
+        failed: frozenset[ChildId] = frozenset(),
         began: datetime | None = None,
+        whole: Mapping[ChildId, Object] | None = None,
     ) -> Observation | None:
         """Return the plan from what is cached now; None if nothing may be written.
 
-        `failed` are the children that this pass could not write. `began` is when the pass began,
-        which compose gets as the time: so a time in a declaration is the same at each look.
+        `size` is what the pass counts with. `failed` are the children that this pass could not
+        write. `began` is when the pass began, which compose gets as the time: so a time in a
+        declaration is the same at each look. `whole` are children of which only a part is cached.
+        Raises TooManyComparisonsError if `yield` and `claim` take more than a usual pass may.
         """
         began = began or self.clock.now()
         while (live := self.writable(key, state)) is not None:
-            is_heavy = self.cache.is_heavy(key)
-            comparisons = Comparisons(MOST_COMPARED if is_heavy else COMPARED_AT_ONCE)
+            comparisons = Comparisons(size.comparisons)
             field_policy, hindrance = self._field_policy(
                 live, self.controller.home(key), comparisons
             )
             if field_policy is None:
                 return None
             refused = state.refusals.children
-            cached = self._cached(began, live, key, state.uid, refused | failed)
-            observation = await run_in_thread_if_large(
-                is_heavy, self._plan_cached, cached, state, field_policy, hindrance
+            cached = self._cached(
+                key,
+                live,
+                state,
+                began=began,
+                refused=refused | failed,
+                field_policy=field_policy,
+                whole=whole or {},
             )
-            if comparisons.left < 0 and not is_heavy:
-                self.cache.slow.add(key)
-                continue
-            if is_heavy and comparisons.left > MOST_COMPARED - COMPARED_AT_ONCE:
+            observation = await size.compute(self._planned, cached, hindrance, size.is_large)
+            if comparisons.left < 0 and not size.is_large:
+                raise TooManyComparisonsError
+            if size.is_large and comparisons.left > size.comparisons - USUAL.comparisons:
                 self.cache.slow.discard(key)
             # Nothing has changed meanwhile unless there was a wait for a thread.
-            if is_heavy and self.writable(key, state) is None:
+            if size.is_large and self.writable(key, state) is None:
                 return None
             if not observation.is_readable:
                 state.refusals.keep({})  # there are no writes, so none is to be sent again
@@ -267,112 +257,127 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             # A refused write is no longer planned, but compose was told that it was refused.
         return None
 
-    def _cached(
-        self, began: datetime, live: Object, key: Key, uid: str, refused: frozenset[ChildId]
-    ) -> _CachedObjects:
-        """Return all cached objects of a resource, as they are at this instant."""
-        home = self.controller.home(key)
-        owned, claimable = self.cache.owned(uid, home), self.cache.claimable(key)
-        versions = {
-            (kind.api.kind, name): self.cache.child_store(kind.api.kind, home).content_version(
-                (home, name)
-            )
-            for kind, obj in (*owned, *claimable)
-            if (name := metadata(obj)["name"])
-        }
-        store = self.cache.resource_store(key[0])
-        if self.reporter.writes_resource:
-            version = store.content_version(key)
-            versions[self.controller.resource.api.kind, key[1]] = version
-        related = self.cache.concerning(key)
-        name = self.controller.name
-        return _CachedObjects(
-            began,
-            live,
-            store.change(key),
-            owned,
-            related,
-            claimable,
-            refused,
-            versions,
-            self.reports.of(name, key),
-            self.reports.in_use(name, key),
-            self.reports.are_whole(name),
+    def compose(self, observation: Observation) -> Desired:
+        """Return what compose declares from a look. Raises whatever it raises."""
+        resource, owner = observation.resource, observation.plan_input.owner
+        if resource is None:
+            return observation.desired
+        desired = self.controller.compose(resource, observation.observed)
+        return checked(desired, self.controller, owner)
+
+    def plan_input(self, live: Object, state: ResourceState) -> PlanInput:
+        """Return the input of a plan for a resource, without children and status."""
+        return PlanInput(
+            owner=self._ref(live),
+            controller=self.controller.name,
+            installation=self.installation,
+            now=self.clock.now(),
+            live={},
+            history=state.history,
+            writes_owner=self.reporter.writes_resource,
         )
 
-    def _plan_cached(
+    def _cached(
         self,
-        cached: _CachedObjects,
+        key: Key,
+        live: Object,
         state: ResourceState,
+        *,
+        began: datetime,
+        refused: frozenset[ChildId],
         field_policy: FieldPolicy,
-        hindrance: Problem | None,
+        whole: Mapping[ChildId, Object],
     ) -> Observation:
-        """Compose and plan; it changes nothing, so it may run in a thread.
-
-        Annotations that take too long to compare with all fields count as unreadable.
-        """
-        try:
-            return self._planned(cached, state, field_policy, hindrance)
-        except TooManyComparisonsError:
-            return self._planned(cached, state, NO_FIELD_POLICY, Problem(MISREAD, TOO_MANY))
-
-    def _planned(
-        self,
-        cached: _CachedObjects,
-        state: ResourceState,
-        field_policy: FieldPolicy,
-        hindrance: Problem | None,
-    ) -> Observation:
-        live, reporter = cached.live, self.reporter
-        if problems := tuple(self._size_problems(cached)):
-            again = ROOM_AGAIN * (0.5 + self.clock.jitter())
-            plan_input = self._scene(live, state, reporter.said(live))
-            return _unread(cached, plan_input, problems, again)
-        try:
-            resource = self._read(live)
-        except ValidationError as error:
-            plan_input = self._scene(live, state, reporter.said(live))
-            return _unread(cached, plan_input, (Problem("InvalidSpec", in_a_line(error)),))
-        own: object = None if reporter.writes_resource else getattr(resource, "status", None)
-        before = own if isinstance(own, Status) else reporter.said(live)
-        plan_input = self._scene(live, state, before)
+        """Return all cached objects of a resource, as they are at this instant."""
+        name, home, store = self.controller.name, self.controller.home(key), self.cache.child_store
+        owned = _in_whole(self.cache.owned(state.uid, home), whole)
+        claimable = _in_whole(self.cache.claimable(key), whole)
+        written = {_id(kind, obj): obj for kind, obj in (*owned, *claimable)}
+        versions = {
+            child: store(child[0], home).content_version((home, child[1])) for child in written
+        }
+        resources = self.cache.resource_store(key[0])
+        if self.reporter.writes_resource:
+            own = self.controller.resource.api.kind, key[1]
+            written[own], versions[own] = live, resources.content_version(key)
+        plan_input = replace(
+            self.plan_input(live, state),
+            live=written,
+            field_policy=field_policy,
+            content_versions=versions,
+        )
         observed = Observed(
-            now=cached.began,
-            children=tuple(kind(obj) for kind, obj in cached.owned),
-            related=tuple(cached.related),
-            refused=cached.refused,
+            now=began,
+            children=tuple(kind(obj) for kind, obj in owned),
+            related=tuple(self.cache.concerning(key)),
+            refused=refused,
             created=frozenset(state.created_once),
             strays=tuple(state.strays.values()),
-            claimable=tuple(kind(obj) for kind, obj in cached.claimable),
-            reports=cached.reports,
-            in_use=cached.in_use,
+            claimable=tuple(kind(obj) for kind, obj in claimable),
+            reports=self.reports.of(name, key),
+            in_use=self.reports.in_use(name, key),
             resource=View(live),
             field_manager=plan_input.field_manager,
-            namespace=plan_input.owner.home,
+            namespace=home,
             said=field_policy.word,
             check=partial(check_read, controller=self.controller),
         )
-        compose = partial(self._composed, resource, observed, plan_input.owner)
+        return Observation(
+            live=live,
+            change=resources.change(key),
+            plan_input=plan_input,
+            observed=observed,
+            is_informed=self.reports.are_whole(name),
+        )
+
+    def _planned(
+        self, cached: Observation, hindrance: Problem | None, is_last: bool
+    ) -> Observation:
+        """Return what is declared and planned; it changes nothing, so it may run in a thread.
+
+        Annotations that take too long to compare with all fields count as unreadable, if this
+        `is_last` try of it.
+        """
         try:
-            desired = compose()
+            return self._composed(cached, hindrance)
+        except TooManyComparisonsError:
+            if not is_last:
+                raise
+        ignored = replace(cached.plan_input, field_policy=NO_FIELD_POLICY)
+        observed = dataclasses.replace(cached.observed, said=NO_FIELD_POLICY.word)
+        unread = replace(cached, plan_input=ignored, observed=observed)
+        return self._composed(unread, Problem(MISREAD, TOO_MANY))
+
+    def _composed(self, cached: Observation, hindrance: Problem | None) -> Observation:
+        live, controller, reporter = cached.live, self.controller, self.reporter
+        problems, again = size_problems(cached), ROOM_AGAIN * (0.5 + self.clock.jitter())
+        resource: Resource | None = None
+        if not problems:
+            again = None
+            try:
+                resource = read(controller.resource, live)
+            except ValidationError as error:
+                problems = [Problem("InvalidSpec", in_a_line(error))]
+        before: object = getattr(resource, "status", None)
+        if reporter.writes_resource or not isinstance(before, Status):
+            before = reporter.said(live)
+        plan_input = reporter.with_status(cached.plan_input, live, before)
+        observation = replace(cached, plan_input=plan_input, resource=resource)
+        if resource is None:
+            return observation.failed(*problems, again=again)
+        try:
+            desired = self.compose(observation)
         except TooManyComparisonsError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the author's function raises
-            return _unread(cached, plan_input, (compose_failed(error),), failure=error)
+            return observation.failed(compose_failed(error), failure=error)
         plan_input = replace(
-            plan_input,
-            field_policy=field_policy,
-            live=self._written(cached),
-            content_versions=cached.content_versions,
-            name_conflicts=self._name_conflicts(desired, plan_input.owner.home),
-            finalizer=self.controller.finalizer if desired.hold else "",
+            observation.plan_input,
+            name_conflicts=self._name_conflicts(desired, observation.observed.namespace),
+            finalizer=controller.finalizer if desired.hold else "",
         )
         planned = plan(
-            plan_input,
-            desired,
-            self.controller.owns,
-            self.controller.claimed,
-            shared=self.controller.shared,
+            plan_input, desired, controller.owns, controller.claimed, shared=controller.shared
         )
         if hindrance:
             planned = replace(planned, problems=(*planned.problems, hindrance))
@@ -380,62 +385,7 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             # It is unknown which fields the user yields: existing children stay unchanged.
             writes = tuple(write for write in planned.writes if write.create or write.once)
             planned = replace(planned, writes=writes)
-        return Observation(
-            live,
-            plan_input,
-            desired,
-            planned,
-            cached.change,
-            is_informed=cached.is_informed,
-            compose=compose,
-        )
-
-    def _composed(self, resource: Resource, observed: Observed, owner: ObjectRef) -> Desired:
-        return checked(self.controller.compose(resource, observed), self.controller, owner)
-
-    def _written(self, cached: _CachedObjects) -> dict[ChildId, Object]:
-        """Return all objects that a pass may write to, but for a status."""
-        is_written = self.reporter.writes_resource
-        own = ((self.controller.resource, cached.live),) if is_written else ()
-        written = (*cached.owned, *cached.claimable, *own)
-        return {(kind.api.kind, metadata(obj)["name"]): obj for kind, obj in written}
-
-    def _size_problems(self, cached: _CachedObjects) -> Iterator[Problem]:
-        """Yield the problems of objects that are cached only in part.
-
-        Objects left out because all are too large together get one problem for the resource. A
-        child that is being deleted needs nothing more from us, unless our finalizer is on it.
-        """
-        owner = self._ref(cached.live)
-        refs = [(owner, cached.live)]
-        refs += [
-            (ObjectRef(kind.api, metadata(obj).get("namespace", ""), metadata(obj)["name"]), obj)
-            for kind, obj in (*cached.owned, *cached.claimable)
-            if not is_terminating(obj) or finalizers_of(obj)
-        ]
-        found = [(ref, oversize) for ref, obj in refs if (oversize := oversized.oversize_of(obj))]
-        left_out = [oversize for _, oversize in found if oversize.of == "sum"]
-        yield from (
-            oversized.problem(ref, oversize) for ref, oversize in found if oversize.of != "sum"
-        )
-        yield from (oversized.problem(owner, oversize) for oversize in left_out[:1])
-
-    def _read(self, live: Object) -> Resource:
-        """Return the resource as its model; raises ValidationError, but not because of the status.
-
-        Only the unreadable fields of the status are left out: the rest may be the only record.
-        """
-        model = self.controller.resource
-        try:
-            return model.model_validate(live)
-        except ValidationError as error:
-            places = [item["loc"] for item in error.errors()]
-            if any(place[:1] != ("status",) for place in places):
-                raise
-            bad = {place[1] for place in places if len(place) > 1}
-            status: Object = live["status"] if bad else {}
-            readable = {name: value for name, value in status.items() if name not in bad}
-            return model.model_validate({**live, "status": readable})
+        return replace(observation, plan_input=plan_input, desired=desired, plan=planned)
 
     def _field_policy(
         self, live: Object, namespace: str, comparisons: Comparisons
@@ -456,24 +406,6 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
             return field_policy, None
         return FieldPolicy(field_policy.yields), Problem("ClaimRefused", claims_refused(namespace))
 
-    def _scene(self, live: Object, state: ResourceState, before: Status) -> PlanInput:
-        # After a spec change, fields that were given up before are tried again. The spec of a
-        # built-in resource is nobody's answer to what we report.
-        generation = self.reporter.generation(live)
-        spec_changed = generation is not None and (before.observed_generation or 0) != generation
-        return PlanInput(
-            owner=self._ref(live),
-            controller=self.controller.name,
-            installation=self.installation,
-            now=self.clock.now(),
-            live={},
-            history=state.history,
-            spec_changed=spec_changed,
-            reported=tuple(c for c in before.contested if not (spec_changed and has_no_holder(c))),
-            writes_owner=self.reporter.writes_resource,
-            before=before,
-        )
-
     def _name_conflicts(self, desired: Desired, namespace: str) -> dict[ChildId, Object]:
         """Return the cached objects that have the names of desired children, whoever owns them."""
         found: dict[ChildId, Object] = {}
@@ -491,19 +423,57 @@ class ResourcePlanner(Struct, frozen=True, kw_only=True):
         return ObjectRef(api, meta.get("namespace", ""), meta["name"], meta["uid"])
 
 
-def _unread(
-    cached: _CachedObjects,
-    plan_input: PlanInput,
-    problems: tuple[Problem, ...],
-    again: timedelta | None = None,
-    failure: Exception | None = None,
-) -> Observation:
-    """Return a look that found nothing to declare; the fields of the status stay as they are."""
-    status = kept(cached.live, plan_input.field_manager)
-    as_it_is, plan = Desired(status=status, requeue_after=again), Plan(problems=problems)
-    return Observation(
-        cached.live, plan_input, as_it_is, plan, cached.change, is_readable=False, failure=failure
-    )
+def read(model: type[R], live: Object) -> R:
+    """Return a resource as its model; raises ValidationError, but not because of the status.
+
+    Only the unreadable fields of the status are left out: the rest may be the only record.
+    """
+    try:
+        return model.model_validate(live)
+    except ValidationError as error:
+        places = [item["loc"] for item in error.errors()]
+        if any(place[:1] != ("status",) for place in places):
+            raise
+        bad = {place[1] for place in places if len(place) > 1}
+        status: Object = live["status"] if bad else {}
+        readable = {name: value for name, value in status.items() if name not in bad}
+        return model.model_validate({**live, "status": readable})
+
+
+def size_problems(cached: Observation) -> list[Problem]:
+    """Return the problems of objects that are cached only in part.
+
+    Objects left out because all are too large together get one problem for the resource. A child
+    that is being deleted needs nothing more from us, unless our finalizer is on it.
+    """
+    owner = cached.plan_input.owner
+    children = (*cached.observed.children, *cached.observed.claimable)
+    refs = [(owner, cached.live)]
+    refs += [
+        (ObjectRef(child.api, child.namespace, child.name), child.raw)
+        for child in children
+        if not is_terminating(child.raw) or finalizers_of(child.raw)
+    ]
+    found = [(ref, oversize) for ref, obj in refs if (oversize := oversized.oversize_of(obj))]
+    alone = [oversized.problem(ref, oversize) for ref, oversize in found if oversize.of != "sum"]
+    left_out = [oversize for _, oversize in found if oversize.of == "sum"]
+    return alone + [oversized.problem(owner, oversize) for oversize in left_out[:1]]
+
+
+def _id(kind: type[View | Resource], obj: Object) -> ChildId:
+    return kind.api.kind, metadata(obj)["name"]
+
+
+def _in_whole(
+    children: list[tuple[type[View], Object]], whole: Mapping[ChildId, Object]
+) -> list[tuple[type[View], Object]]:
+    """Return children, those of which only a part is cached as they were read, if they were."""
+    if not whole:
+        return children
+    return [
+        (kind, whole.get(_id(kind, obj), obj) if oversized.oversize_of(obj) else obj)
+        for kind, obj in children
+    ]
 
 
 def _cached_since(plan_input: PlanInput) -> bool:

@@ -14,6 +14,7 @@ from hedgerow.objects import ObjectRef, controller_of, metadata
 from hedgerow.plan import installations
 from hedgerow.plan.input import ChildHistory
 from hedgerow.runtime.cache.caches import owner_key
+from hedgerow.runtime.cache.store import version_of
 
 if TYPE_CHECKING:
     from hedgerow.contract import Key
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from hedgerow.runtime.context import PassContext
     from hedgerow.runtime.observation import Observation
     from hedgerow.runtime.state import ResourceState
-    from hedgerow_schemas.base import Object
+    from hedgerow_schemas.base import Object, Resource, View
 
 MOST_READS = 8
 """The most reads of one object in one pass; if it changes faster, the next pass goes on."""
@@ -35,6 +36,8 @@ class Reads:
         self._context, self._key, self._state = context, key, state
         self._number: Counter[ChildId] = Counter()
         self._looked_for: set[ChildId] = set()
+        self.whole: dict[ChildId, Object] = {}
+        """The children of which only a part is cached, as they were read in whole."""
 
     def may_read(self, target: ChildId) -> bool:
         """Return whether a target may be read once more in this pass; count the read."""
@@ -45,7 +48,7 @@ class Reads:
         """Read what the caches lack before the first look of a pass. Raises KubeError."""
         await self._maybe_created()
         await self._taken_names()
-        await self._whole_again()
+        await self._fitting_again()
 
     async def child(self, ref: ObjectRef) -> Object | None:
         """Read a child by name, remember whose it is, and return it, or None.
@@ -57,6 +60,8 @@ class Reads:
             return await self._watched(ref)
         state, child = self._state, (ref.api.kind, ref.name)
         found = await read_owned(self._context, ref, self._key)
+        if found is not None:
+            self.note(child, found)
         other = other_installation(self._context, found)
         # A child left by an earlier resource of this name is not taken: it will be deleted soon.
         ours = found is not None and self._key in owner_key(self._context.controller, found)
@@ -127,14 +132,39 @@ class Reads:
             for ref in to_read_again:
                 await self.child(ref)
 
-    async def _whole_again(self) -> None:
-        """Read the partly cached objects for which there is room, at least during this pass."""
-        for kind, obj in self._context.cache.returning(self._key):
-            meta = metadata(obj)
-            ref = ObjectRef(kind.api, meta.get("namespace", ""), meta["name"])
+    async def _fitting_again(self) -> None:
+        """Read and cache the objects that were left out, and for which there is room again."""
+        for kind, obj in self._context.cache.fitting(self._key):
+            ref = _ref(kind, obj)
             found = await self._context.applier.find(ref)
             if found is not None:
                 self._context.answers.store(ref).adopt(found)
+
+    async def whole_again(self) -> None:
+        """Read the children of which only a part is cached, unless that has been read.
+
+        Otherwise no pass could make a child smaller that is too large for the caches.
+        """
+        for kind, obj in self._context.cache.reduced_children(self._key):
+            ref = _ref(kind, obj)
+            target = kind.api.kind, ref.name
+            known = self.whole.get(target)
+            is_known = known is not None and version_of(known) >= version_of(obj)
+            if is_known or not self.may_read(target):
+                continue
+            found = await self._context.applier.find(ref)
+            if found is not None and metadata(found)["uid"] == metadata(obj)["uid"]:
+                self.whole[target] = found
+
+    def note(self, target: ChildId, obj: Object) -> None:
+        """Take in a newer version of a child that was read in whole."""
+        if target in self.whole:
+            self.whole[target] = obj
+
+
+def _ref(kind: type[View | Resource], obj: Object) -> ObjectRef:
+    meta = metadata(obj)
+    return ObjectRef(kind.api, meta.get("namespace", ""), meta["name"])
 
 
 async def read_owned(context: PassContext, ref: ObjectRef, key: Key) -> Object | None:

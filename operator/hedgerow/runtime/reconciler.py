@@ -15,7 +15,6 @@ from hedgerow.plan.installations import managed_elsewhere
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.answers import Answers
 from hedgerow.runtime.context import PassContext
-from hedgerow.runtime.deletion_status import report_deletion
 from hedgerow.runtime.finalizer_removal import Finalizers
 from hedgerow.runtime.in_flight import InFlight
 from hedgerow.runtime.metrics import Meter, Meters
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from hedgerow.objects import Installation
     from hedgerow.runtime.applier import Applier
     from hedgerow.runtime.events.publisher import EventPublisher
+    from hedgerow.runtime.heavy import Size
     from hedgerow.runtime.observation import ResourcePlanner
     from hedgerow_schemas.base import Object
 
@@ -74,15 +74,17 @@ class Reconciler:
         )
         self._other_installations: set[Installation] = set()
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def reconcile(self, key: Key, size: Size | None = None) -> Outcome:
         """Make one pass over a resource, and return how it ended.
 
-        Raises KubeError if the server cannot be reached or asks us to wait. A refused request or a
-        user's mistake becomes a condition instead; `runtime/refusals.py` has the table.
+        `size` is what it counts with; by default, that of the resource as it is cached now. Raises
+        KubeError if the server cannot be reached or asks us to wait. A refused request or a user's
+        mistake becomes a condition instead; `runtime/refusals.py` has the table.
         """
-        guarded_for = await self._finalizers.take_off(key)
+        size = size or self.context.cache.size(key)
+        guarded_for = await self._finalizers.take_off(key, size)
         live = self.context.cache.resource(key)
-        outcome = await (self._gone(key) if live is None else self._pass(key, live))
+        outcome = await (self._gone(key) if live is None else self._pass(key, live, size))
         if not outcome.unfinished:
             for extension in self.context.extensions:
                 extension.ended(key)
@@ -106,12 +108,13 @@ class Reconciler:
         live, planner = self.context.cache.resource(key), self.context.planner
         return planner.other_installation(live, self._state(key, live)) if live else None
 
-    async def _pass(self, key: Key, live: Object) -> Outcome:
+    async def _pass(self, key: Key, live: Object, size: Size) -> Outcome:
         state, context = self._state(key, live), self.context
         field_policy = f"{annotation(live, YIELD)}\n{annotation(live, CLAIM)}"
         state.renew(context.reporter.generation(live) or 0, field_policy)
+        this = Pass(context, key, state, size)
         try:
-            return await Pass(context, key, state).run() or await self._left_alone(key, state)
+            return await this.run() or await self._left_alone(this)
         except Forbidden as error:
             if not error.terminating:
                 raise
@@ -136,17 +139,16 @@ class Reconciler:
         for extension in self.context.extensions:
             extension.left(key)
 
-    async def _left_alone(self, key: Key, state: ResourceState) -> Outcome:
+    async def _left_alone(self, this: Pass) -> Outcome:
         """Return the outcome for a resource for which nothing may be written, or not yet.
 
-        One that is being deleted says so in its status.
+        One that is being deleted says so.
         """
-        context = self.context
-        if context.planner.writable(key, state) is None:
+        if not this.is_writable:
             # Otherwise it is only not known yet what children there are.
-            self._left(key)
-        outcome = self._other_installations_own(key)
-        again = await report_deletion(context.planner, context.applier, context.backoff, key, state)
+            self._left(this.key)
+        outcome = self._other_installations_own(this.key)
+        again = await self.context.reporter.report_deletion(this)
         return outcome if again is None else replace(outcome, requeue_after=again, refused=True)
 
     def _other_installations_own(self, key: Key) -> Outcome:

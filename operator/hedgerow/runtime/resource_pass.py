@@ -17,7 +17,6 @@ from hedgerow.plan.declaration import NotPureError, compose_failed, difference, 
 from hedgerow.plan.field_patterns import TooManyComparisonsError
 from hedgerow.plan.plan import WAITING
 from hedgerow.plan.writes import Deletion, Write, wave
-from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.runtime.reads import Reads
 from hedgerow.runtime.state import MOST_AT_ONCE
 from hedgerow.runtime.writer import Writer
@@ -30,12 +29,11 @@ if TYPE_CHECKING:
     from hedgerow.plan.conditions import Problem
     from hedgerow.plan.writes import ChildId
     from hedgerow.runtime.context import PassContext
+    from hedgerow.runtime.heavy import Size
     from hedgerow.runtime.observation import Observation
     from hedgerow.runtime.state import ResourceState
     from hedgerow_schemas.base import Resource
 
-AT_ONCE = 8
-"""The most writes of one pass at a time."""
 LOOKS = 16
 """The looks of one pass after which compose is called twice with the same, and must return it."""
 AT_ONCE_AGAIN = timedelta(milliseconds=10)
@@ -64,10 +62,11 @@ class Pass:
     observation: Observation
     """The last look: what the caches held, what compose declared, and the plan; see `observe`."""
 
-    def __init__(self, context: PassContext, key: Key, state: ResourceState) -> None:
+    def __init__(self, context: PassContext, key: Key, state: ResourceState, size: Size) -> None:
         self.context = context
         self.key = key
         self.state = state
+        self.size = size
         self.began: datetime = context.clock.now()
         self.problems: dict[ChildId, Problem] = {}
         """What is wrong with the writes and deletions that failed; they are not tried again."""
@@ -89,8 +88,9 @@ class Pass:
                 outcome = await (self.carry_out(steps) if steps else self.report())
                 if outcome is not None:
                     return outcome
-        finally:
-            self.context.cache.returned(self.key)
+        except TooManyComparisonsError:
+            self.context.cache.slow.add(self.key)
+            return Outcome(unfinished=True)
         return None
 
     async def observe(self) -> bool:
@@ -126,8 +126,7 @@ class Pass:
                 extension.looked(self)
         # The first child decides which of two installations has the resource with all children.
         alone = _creates(found) and self.context.planner.is_new(self.observation.live, state)
-        # Each large object takes several times its size in memory while it is written.
-        return found[: 1 if alone or self.is_heavy else AT_ONCE]
+        return found[: 1 if alone else self.size.at_once]
 
     async def carry_out(self, steps: Sequence[Write | Deletion]) -> Outcome | None:
         """Make writes or deletions; return the outcome if what is left is for a later pass."""
@@ -151,11 +150,6 @@ class Pass:
     def now(self) -> datetime:
         """The time of the last look."""
         return self.observation.plan_input.now
-
-    @property
-    def is_heavy(self) -> bool:
-        """Whether a pass over the resource takes long; see `Cache.is_heavy`."""
-        return self.context.cache.is_heavy(self.key)
 
     @property
     def is_writable(self) -> bool:
@@ -196,9 +190,16 @@ class Pass:
         )
 
     async def _look(self) -> Observation | None:
+        await self.reads.whole_again()
         was_held_back = self.context.in_flight.take(self.key)
-        failed = frozenset(self.problems)
-        found = await self.context.planner.observe(self.key, self.state, failed, self.began)
+        found = await self.context.planner.observe(
+            self.key,
+            self.state,
+            size=self.size,
+            failed=frozenset(self.problems),
+            began=self.began,
+            whole=self.reads.whole,
+        )
         if found is None and was_held_back:
             self.context.in_flight.put_back(self.key)
         return found
@@ -221,12 +222,12 @@ class Pass:
         if self._looks % LOOKS and not state.is_impure:
             return observation
         try:
-            again = await run_in_thread_if_large(self.is_heavy, observation.compose)
+            again = await self.size.compute(self.context.planner.compose, observation)
         except TooManyComparisonsError:
             return observation  # the plan has nearly taken all, which is no fault of compose
         except Exception as error:  # noqa: BLE001 - whatever the author's function raises
             state.is_impure = True
-            return observation.failed(compose_failed(error), error)
+            return observation.failed(compose_failed(error), failure=error)
         path = difference(observation.desired, again)
         state.is_impure = bool(path)
         why = f"compose returns another {path} for the same input: for the time, use observed.now"
@@ -255,7 +256,7 @@ def soonest(*waits: timedelta | None) -> timedelta | None:
 
 def _not_pure(observation: Observation, why: str) -> Observation:
     error = NotPureError(why)
-    return observation.failed(not_pure(error), error)
+    return observation.failed(not_pure(error), failure=error)
 
 
 def _creates(steps: Iterable[Write | Deletion]) -> bool:

@@ -83,11 +83,10 @@ class Writer:
                 return
         plan_input = this.observation.plan_input
         with context.in_flight.writing(write.ref, this.key):
-            applied = await context.applier.apply(
-                write, plan_input.live.get(write.id), is_heavy=this.is_heavy
-            )
+            applied = await context.applier.apply(write, plan_input.live.get(write.id), this.size)
         this.has_written = True
         context.answers.absorb(write.ref, applied.obj)
+        this.reads.note(write.id, applied.obj)
         # With yielded fields the next look decides: we may hold one together with its other holder.
         may_settle = applied.settled and not plan_input.field_policy.yields
         settled = self._settled(write, applied.obj) if may_settle else None

@@ -100,7 +100,7 @@ MUTANTS = (
     Mutant(
         "an Event that was refused is taken for told",
         "hedgerow.runtime.events.recorder",
-        "del self._told[name]",
+        "self._told.pop(name, None)",
         "return None",
         "bluegreen-names: refused with 503 for 150 s at write 2",
     ),

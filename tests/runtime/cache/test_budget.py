@@ -20,6 +20,7 @@ from hedgerow.runtime.cache.budget import (
 )
 from hedgerow.runtime.cache.store import Store
 from hedgerow.runtime.metrics import Meters
+from runtime.scenes import IMAGE, take_image
 from runtime.things import thing
 from runtime.world import World
 
@@ -211,6 +212,19 @@ class TestOneObject:
         before = world.writes
         await world.settle()
         assert world.writes == before
+
+    async def test_what_others_change_in_a_part_that_is_not_cached_is_seen(self):
+        world = await self.annotated(300_000)
+        store, key = world.cache.child_store("Deployment", "default"), ("default", BLUE)
+        before = store.content_version(key)
+        world.edit("Deployment", BLUE, {"metadata": {"labels": {"app": "theirs"}}})
+        await world.settle()
+        assert oversize_of(store.get(key) or {}) is not None
+        assert store.content_version(key) != before  # although the generation is the same
+
+        take_image(world)
+        await world.settle()
+        assert world.contested() == [(f"Deployment/{BLUE}", IMAGE, "helm")]
 
     async def test_the_resource_names_a_child_that_is_too_large_even_for_that(self):
         world = await self.annotated(3_000_000)
@@ -409,9 +423,9 @@ async def test_a_resource_is_heavy_by_what_it_and_its_children_take():
     world = World(budget=bounded(192 * MIB))
     world.apply(**spec(SMALL))
     await world.settle()
-    assert not world.cache.is_heavy(("default", "demo"))
+    assert not world.cache.size(("default", "demo")).is_large
 
     world.apply(**spec(LARGE))
     await world.settle()
-    assert world.cache.is_heavy(("default", "demo"))
-    assert not world.cache.is_heavy(("default", "other"))
+    assert world.cache.size(("default", "demo")).is_large
+    assert not world.cache.size(("default", "other")).is_large

@@ -12,6 +12,7 @@ from hedgerow.runtime.applier import Applied, Applier
 from hedgerow.runtime.cache.caches import build
 from hedgerow.runtime.events.publisher import EventPublisher
 from hedgerow.runtime.events.recorder import Recorder
+from hedgerow.runtime.heavy import USUAL, Size
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reconciler import Reconciler
 from hedgerow.runtime.resource_pass import Outcome
@@ -35,11 +36,9 @@ class _Claimant(Applier):
         super().__init__(cast("Cluster", rehearsal), field_manager)
         self._rehearsal = rehearsal
 
-    async def apply(
-        self, write: Write, before: Object | None, *, is_heavy: bool = False
-    ) -> Applied:
+    async def apply(self, write: Write, before: Object | None, size: Size = USUAL) -> Applied:
         await self._rehearsal.claim(write.ref, write.claims)
-        return await super().apply(write, before, is_heavy=is_heavy)
+        return await super().apply(write, before, size)
 
 
 class Stage:
@@ -115,6 +114,8 @@ class Stage:
                 before = self._written()
                 outcome = await self._reconciler.reconcile((self.ref.namespace, self.ref.name))
                 self._watch()
+                if outcome.unfinished:
+                    continue
                 if outcome.retry or outcome.failure or self._written() == before:
                     return outcome
         except EndlessError:
@@ -128,7 +129,7 @@ class Stage:
         key = self.ref.namespace, self.ref.name
         before = self._planner.reporter.said(self._cache.resource(key) or {})
         state = ResourceState.of(self.uid, before)
-        return await self._planner.observe(key, state, frozenset())
+        return await self._planner.observe(key, state)
 
     def roll_out(self) -> bool:
         """Pretend that every Deployment has rolled out; return False if all had already."""

@@ -118,8 +118,8 @@ UNLIMITED: Final = 1024 * MIB
 """Bytes for the caches of a process without a limit."""
 OBJECTS: Final = 24
 """One object may take the budget divided by this: 8 MiB if the limit is 512 MiB."""
-LOANS: Final = 6
-"""Children of one resource may take the budget divided by this in addition, during one pass."""
+READ: Final = 6
+"""Children that one large pass reads whole may take the budget divided by this in addition."""
 LOW: Final = 0.9
 """The part of the budget to which the caches are reduced, and up to which they fill again."""
 STEP: Final = 1.05
@@ -210,15 +210,15 @@ class Budget:
         """The objects that are decoded and may be packed, the one asked for last at the end. Those
         that a list brought, and that nobody has asked for yet, are at the beginning."""
         self._decoded_weight = 0
-        self.most_decoded = min(DECODED, most // LOANS)
+        self.most_decoded = min(DECODED, most // 6)
+        self.most_read = most // READ
+        """The most bytes of a resource and its children that a pass may read in whole."""
         self._excess: dict[Place, Oversize] = {}
         self._families: defaultdict[Family, dict[Place, None]] = defaultdict(dict)
         self._weights: defaultdict[Family, int] = defaultdict(int)
         self._wanted: defaultdict[Family, int] = defaultdict(int)
         self._wholes: defaultdict[Family, int] = defaultdict(int)
         self._sweep_from = most
-        self._lent: Family | None = None
-        self._loan: tuple[Place, ...] = ()
 
     def of(self, family: Family) -> int:
         """Return what a resource and its children weigh in whole."""
@@ -229,43 +229,11 @@ class Budget:
         more = self._wanted.get(family, 0) - self._weights.get(family, 0)
         return self.weight + more <= LOW * self.most
 
-    def lend(self, family: Family) -> bool:
-        """Return whether a resource may be kept in whole for one pass; `give_back` must follow.
-
-        Without this, a pass could never make a child smaller that is too large for the caches.
-        """
-        if self._lent or self._wholes.get(family, 0) > self.most // LOANS:
-            return False
-        places = self._families.get(family, ())
-        self._lent = family
-        self._loan = tuple(place for place in places if place in self._excess)
-        return True
-
-    def give_back(self, family: Family) -> None:
-        """Reduce a resource again to what there is room for, if it was lent."""
-        if self._lent != family:
-            return
-        loan, self._lent, self._loan = self._loan, None, ()
-        for place in loan:
-            kept = self._places.get(place)
-            if kept is not None and place not in self._excess:
-                self._retake(place, kept)
-        self.settle()
-
-    def _retake(self, place: Place, kept: Kept) -> None:
-        shelf, key = place
-        if kept.whole > self.bound:
-            shelf.reduce(key, Oversize(kept.whole, self.bound, "object"))
-        elif self.weight > LOW * self.most:
-            shelf.reduce(key, Oversize(self._wanted[kept.family], self.most, "sum"))
-
     def _is_left_out(self, family: Family) -> bool:
         return self._wanted.get(family, 0) > self._weights.get(family, 0)
 
     def oversize(self, place: Place, family: Family, whole: int) -> Oversize | None:
         """Return why only a part of an object is to be kept, or None."""
-        if family == self._lent:
-            return None
         if whole > self.bound:
             return Oversize(whole, self.bound, "object")
         if not self._is_left_out(family):
@@ -338,7 +306,7 @@ class Budget:
         self._pack_the_oldest()
         if self.weight <= self.most:
             self._sweep_from = self.most
-        elif self._lent is None and self.weight > self._sweep_from:
+        elif self.weight > self._sweep_from:
             self._sweep()
             self._sweep_from = int(max(self.most, self.weight * STEP))
 

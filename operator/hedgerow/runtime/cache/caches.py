@@ -17,6 +17,7 @@ from hedgerow.plan.finalizers import finalizers_of
 from hedgerow.plan.oversized import Family, oversize_of
 from hedgerow.runtime.cache.budget import HEAVY, Budget, Scale
 from hedgerow.runtime.cache.store import Index, Store, key_of
+from hedgerow.runtime.heavy import LARGE, USUAL, Size
 from hedgerow_schemas.base import ApiResource, Object, Resource, View
 
 if TYPE_CHECKING:
@@ -116,40 +117,49 @@ class Cache:
         """Return the cached resource, or None."""
         return self.resource_store(key[0]).get(key)
 
-    def is_heavy(self, key: Key) -> bool:
-        """Return whether a pass takes long, mostly since resource and children take many bytes."""
+    def size(self, key: Key) -> Size:
+        """Return the size of a resource with its children, mostly by the bytes that they take."""
         budget = self.budget
-        return key in self.slow or (
+        is_large = key in self.slow or (
             budget is not None and budget.of(Family(self.controller, *key)) >= HEAVY
         )
+        return LARGE if is_large else USUAL
 
-    def returning(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
-        """Return the partly cached objects of a resource and its children that may be read again.
+    def fitting(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
+        """Return the objects of a resource that were left out, if there is room for them again."""
+        left_out = [
+            (kind, obj)
+            for kind, obj in self._reduced(key)
+            if (oversize := oversize_of(obj)) is not None and oversize.of == "sum"
+        ]
+        has_room = self.budget is not None and self.budget.has_room(Family(self.controller, *key))
+        return left_out if has_room else []
 
-        Either there is room again for what was left out, or the children may be kept for one pass,
-        until `returned` is called.
+    def reduced_children(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
+        """Return the children of which only a part is cached, if one pass may have them whole.
+
+        Without this, a pass could never make a child smaller that is too large for the caches.
         """
-        budget = self.budget
-        if budget is None or not any(budget.reduced.values()):
-            return []
         live = self.resource(key)
-        if live is None:
+        if self.budget is None or live is None or oversize_of(live) is not None:
             return []
-        family = Family(self.controller, *key)
+        is_small_enough = self.budget.of(Family(self.controller, *key)) <= self.budget.most_read
+        return [
+            (kind, obj)
+            for kind, obj in self._reduced(key)
+            if is_small_enough
+            and (oversize := oversize_of(obj)) is not None
+            and oversize.of != "undecodable"
+        ]
+
+    def _reduced(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
+        """Return the objects of a resource of which only a part is cached."""
+        live = self.resource(key)
+        if self.budget is None or not any(self.budget.reduced.values()) or live is None:
+            return []
         owned = [*self.owned(metadata(live)["uid"], key[0]), *self.claimable(key)]
         together = [(self.resources[0].kind, live), *owned]
-        left_out = [(kind, obj) for kind, obj in together if _is_left_out(obj)]
-        if left_out and budget.has_room(family):
-            return left_out
-        lacking = [(kind, obj) for kind, obj in owned if _may_be_lent(obj)]
-        if lacking and oversize_of(live) is None and budget.lend(family):
-            return [*lacking]
-        return []
-
-    def returned(self, key: Key) -> None:
-        """End the pass: reduce a resource's children again to what there is room for."""
-        if self.budget is not None:
-            self.budget.give_back(Family(self.controller, *key))
+        return [(kind, obj) for kind, obj in together if oversize_of(obj) is not None]
 
     def resource_keys(self) -> tuple[Key, ...]:
         """Return the keys of all cached resources."""
@@ -402,16 +412,6 @@ def _is_picked(prefix: str, manager: str, obj: Object) -> bool:
     return managed.entry(obj, manager) is not None or any(
         key.startswith(prefix) for key in annotations
     )
-
-
-def _is_left_out(obj: Object) -> bool:
-    oversize = oversize_of(obj)
-    return oversize is not None and oversize.of == "sum"
-
-
-def _may_be_lent(obj: Object) -> bool:
-    oversize = oversize_of(obj)
-    return oversize is not None and oversize.of != "undecodable"
 
 
 def owner_key(controller: Controller[Resource], obj: Object) -> tuple[Key, ...]:

@@ -283,7 +283,8 @@ class Store:
         if self._scale is not None:
             obj = self._scale.weigh((self, key), obj, listed=listed)
         content_version = change = next(self._changes)
-        if entry is not None and old is not None and content(old) == content(obj):
+        is_whole = oversize_of(obj) is None  # of a reduced one, what is left out may have changed
+        if entry and old is not None and is_whole and content(old) == content(obj):
             content_version = entry.content_version
         filed = tuple(tuple(dict.fromkeys(index(obj))) for index in self._indices.values())
         self._file(key, () if entry is None else entry.filed, filed)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from hedgerow.plan.input import has_no_holder
 from hedgerow.runtime import refusals
 from hedgerow.runtime.refusals import STATUS, Follow, Refusal, Request
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from hedgerow.kube.errors import KubeError
     from hedgerow.objects import ObjectRef
+    from hedgerow.plan.input import PlanInput
     from hedgerow.runtime.resource_pass import Outcome, Pass
     from hedgerow_schemas.base import Object, Status
 
@@ -29,12 +35,28 @@ class Reporter(ABC):
     def generation(self, live: Object) -> int | None:
         """Return the generation that only users change; None if others change it too."""
 
+    def with_status(self, plan_input: PlanInput, live: Object, before: Status) -> PlanInput:
+        """Return the input of a plan with what the resource says of itself so far."""
+        # After a spec change, fields that were given up before are tried again. The spec of a
+        # built-in resource is nobody's answer to what we report.
+        generation = self.generation(live)
+        spec_changed = generation is not None and (before.observed_generation or 0) != generation
+        reported = tuple(c for c in before.contested if not (spec_changed and has_no_holder(c)))
+        return replace(plan_input, before=before, spec_changed=spec_changed, reported=reported)
+
     @abstractmethod
     async def report(self, this: Pass) -> Outcome | None:
         """Write Events and what the resource has to say; return the outcome of the pass.
 
         Return None after a write: the pass looks again. Raises KubeError.
         """
+
+    async def report_deletion(self, this: Pass) -> timedelta | None:  # noqa: ARG002 - a default
+        """Have a resource that is being deleted say so; return when to try again what was refused.
+
+        By default it says nothing. Raises KubeError.
+        """
+        return None
 
     @staticmethod
     def delay(

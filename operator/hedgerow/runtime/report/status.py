@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from hedgerow.kube.errors import Forbidden, Invalid, KubeError
-from hedgerow.objects import metadata
+from hedgerow.objects import is_terminating, metadata
 from hedgerow.plan import status as statuses
+from hedgerow.plan.conditions import Problem
+from hedgerow.plan.finalizers import finalizers_of
+from hedgerow.plan.installations import reporters
 from hedgerow.plan.status import Report
 from hedgerow.plan.writes import checksum
-from hedgerow.runtime.heavy import run_in_thread_if_large
 from hedgerow.runtime.refusals import STATUS, Request
 from hedgerow.runtime.report.reporter import Reporter
 from hedgerow_schemas.base import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import timedelta
 
-    from hedgerow.plan.conditions import Problem
+    from hedgerow.objects import ObjectRef
     from hedgerow.runtime.observation import Observation
     from hedgerow.runtime.resource_pass import Outcome, Pass
     from hedgerow.runtime.state import ResourceState
@@ -63,16 +66,48 @@ class StatusReporter(Reporter):
             state.refusals.drop(STATUS)
             return replace(this.outcome(), retry=True)
         try:
-            with this.context.in_flight.writing(owner, this.key):
-                answer = await this.context.applier.apply_status(
-                    owner, report.body, version, is_large=this.is_heavy
-                )
+            await _apply(this, owner, version, report)
         except KubeError as error:
             return await self._refused(this, version, error)
-        state.refusals.drop(STATUS)
-        state.note(STATUS, report.intent_digest, now)
-        this.context.answers.absorb(owner, answer)
         await publisher.publish_normal(observation, state)
+        return None
+
+    async def report_deletion(self, this: Pass) -> timedelta | None:
+        """Say in `Ready` that a resource is being deleted, unless its status says so.
+
+        It is for one whose status we wrote before: of any other there is nothing to correct. See
+        docs/adr/0049-a-resource-that-is-being-deleted-says-so.md.
+        """
+        planner, state = this.context.planner, this.state
+        live = planner.cache.resource(this.key)
+        if live is None or metadata(live)["uid"] != state.uid or not is_terminating(live):
+            return None
+        program, installation = planner.installation.program, planner.installation
+        if installation not in reporters(live, this.controller.name, program):
+            return None
+        plan_input = self.with_status(planner.plan_input(live, state), live, self.said(live))
+        version: str = metadata(live)["resourceVersion"]
+        if state.refusals.waiting(STATUS, version, plan_input.now):
+            return state.refusals.due_in(plan_input.now)
+        status = statuses.kept(live, plan_input.field_manager)
+        problems = (Problem("Terminating", _being_deleted(live), stalled=False),)
+        report = await this.size.compute(
+            statuses.report,
+            plan_input,
+            live,
+            status,
+            (),
+            problems,
+            shortened=state.status_too_large,
+        )
+        digest = report.intent_digest
+        if report.body is None or state.is_undone_too_often(STATUS, digest, plan_input.now):
+            return None
+        try:
+            await _apply(this, plan_input.owner, version, report)
+        except KubeError as error:
+            self.delay(this, error, Request.STATUS, plan_input.owner, version)
+            return state.refusals.due_in(plan_input.now)
         return None
 
     async def _refused(self, this: Pass, version: str, error: KubeError) -> Outcome | None:
@@ -93,12 +128,11 @@ async def _judged(this: Pass, problems: list[Problem], rewritten: str) -> Report
     """Return the status to apply; one that is known to be settled is not judged again."""
     observation, state, known = this.observation, this.state, ""
     plan = observation.plan
-    if not (this.is_heavy or plan.contested):
+    if not (this.size.is_large or plan.contested):
         known = _digest(observation, observation.change, problems, rewritten, state)
         if known == state.settled_status:
             return Report(None, ())
-    report = await run_in_thread_if_large(
-        this.is_heavy,
+    report = await this.size.compute(
         statuses.report,
         observation.plan_input,
         observation.live,
@@ -113,6 +147,16 @@ async def _judged(this: Pass, problems: list[Problem], rewritten: str) -> Report
     is_settled = report.body is None and not report.contested
     state.settled_status = known if is_settled else ""
     return report
+
+
+async def _apply(this: Pass, owner: ObjectRef, version: str, report: Report) -> None:
+    """Apply the status to exactly this version of the resource. Raises KubeError."""
+    context, state = this.context, this.state
+    with context.in_flight.writing(owner, this.key):
+        answer = await context.applier.apply_status(owner, report.body or {}, version, this.size)
+    state.refusals.drop(STATUS)
+    state.note(STATUS, report.intent_digest, context.clock.now())
+    context.answers.absorb(owner, answer)
 
 
 async def _stored(this: Pass, contested: Iterable[ContestedField]) -> Outcome:
@@ -137,3 +181,10 @@ def _digest(
     plan = observation.plan
     found = (problems, rewritten, plan.unmatched, plan.ignored, state.status_too_large)
     return checksum(change, observation.desired.status, found)
+
+
+def _being_deleted(live: Object) -> str:
+    held = ", ".join(finalizers_of(live))
+    return "it is being deleted, and nothing is done for it any more" + (
+        f"; it goes once these finalizers are removed: {held}" if held else ""
+    )
