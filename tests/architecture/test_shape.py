@@ -10,6 +10,7 @@ import pytest
 from support.sources import Module, functions, modules
 
 DEEPEST = 3
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def test_nothing_is_nested_deeply():
@@ -32,6 +33,19 @@ def test_after_a_wait_nothing_is_removed_that_may_be_gone_already():
     ]
 
     assert odd == []
+
+
+def test_no_class_of_the_runtime_has_more_than_20_methods():
+    many = {
+        f"{module.name}.{found.name}": len(methods)
+        for module in modules()
+        if module.name.startswith("hedgerow/runtime/")
+        for found in ast.walk(module.tree)
+        if isinstance(found, ast.ClassDef)
+        if len(methods := [one for one in found.body if isinstance(one, FUNCTION)]) > 20
+    }
+
+    assert many == {}
 
 
 def test_every_module_says_in_one_sentence_what_it_promises():

@@ -7,8 +7,8 @@ from typing import Any
 
 from hedgerow.contract import Apply, Child, Desired
 from hedgerow.objects import Installation, ObjectRef
-from hedgerow.plan.input import ChildHistory, Plan, PlanInput
-from hedgerow.plan.plan import plan
+from hedgerow.plan.input import ChildHistory, PlanInput
+from hedgerow.plan.plan import Plan, plan
 from hedgerow.plan.writes import ChildId, Write, declare
 from hedgerow_schemas.base import ApiResource, ContestedField, View
 from hedgerow_schemas.bluegreen import BlueGreen

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from hedgerow.contract import Claim, Claimable, Desired
 from hedgerow.fields import managed, ownership
 from hedgerow.objects import Installation, ObjectRef
-from hedgerow.plan.input import ChildHistory, Plan, PlanInput
-from hedgerow.plan.plan import plan, plan_own
+from hedgerow.plan.input import ChildHistory, PlanInput
+from hedgerow.plan.plan import Plan, plan, plan_own
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
 from hedgerow.plan.writes import ChildId, Write, judge, normal_form, release, unguarded
 from hedgerow.plan.yield_and_claim import NO_FIELD_POLICY, FieldPolicy, field_policy_of

@@ -305,7 +305,7 @@ GATE: dict[str, Function] = {
     "annotation.held": lambda m, c: m.annotation.held(c.live, MANAGER),
     "annotation.text": lambda m, c: m.annotation.text(conditions(c), c.reported),
     "status.told": lambda m, c: m.status.told(
-        c.live, m.base_schema.Status(), m.input.Plan(contested=c.reported), problems(c)
+        c.live, m.base_schema.Status(), m.plan.Plan(contested=c.reported), problems(c)
     ),
     "resources.is_ours": lambda m, c: m.resources.is_ours(c.live, "bluegreen"),
     "diff.difference": lambda m, c: m.diff.difference(c.live, c.after, MANAGER),

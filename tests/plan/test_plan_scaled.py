@@ -8,8 +8,8 @@ import pytest
 
 from hedgerow.contract import Apply, Desired
 from hedgerow.objects import Installation
-from hedgerow.plan.input import ChildHistory, Plan, PlanInput
-from hedgerow.plan.plan import plan
+from hedgerow.plan.input import ChildHistory, PlanInput
+from hedgerow.plan.plan import Plan, plan
 from hedgerow.plan.writes import declare
 from hedgerow_schemas.builtin import Deployment
 from plan.made import entry, live, without

@@ -55,7 +55,7 @@ class Clockwork(World):
         await self.work()
 
     def _next_due(self) -> float:
-        delayed = self.runner.queue._delayed.values()
+        delayed = self.runner.queue._delays.at.values()
         return min((math.ceil(due) for due in delayed), default=math.inf)
 
     def end_job(self, name: str, how: str = "Complete") -> None:

@@ -82,7 +82,8 @@ class TestWhose:
         part = oversized.reduced(
             before, Oversize(2, 1, "object"), "hedgerow-cronjob", [START_GUARD]
         )
-        store._scale, store._entries[key].obj = scale, scale.weigh((store, key), part)
+        store._scale = scale
+        store._entries[key].obj = scale.weigh((store._shelf, key), part)
         world.delete("CronJob")
         world.deliver(kind="CronJob")
 

@@ -60,14 +60,14 @@ class TestBadResources:
         world.apply(blueSpec=pods("blue", "mine:2"))
         world.deliver()
         await world.work()
-        assert world.runner.queue._delayed
+        assert world.runner.queue._delays.at
 
         self.ruin(world, spec={"routeTo": "Grey", "blueSpec": pods("b")})
         world.deliver()
         await world.work()
 
         assert world.condition("Stalled") == "True/InvalidSpec"
-        assert not world.runner.queue._delayed
+        assert not world.runner.queue._delays.at
 
     async def test_a_bad_spec_takes_nothing_back_that_the_status_said(self):
         world = await settled()

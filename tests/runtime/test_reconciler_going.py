@@ -286,7 +286,7 @@ class TestTerminatingNamespace:
 
         assert len(world.writes) == 1
         assert [entry["log_level"] for entry in world.logs.entries] == []
-        assert not world.runner.queue._delayed
+        assert not world.runner.queue._delays.at
 
     async def test_it_stays_so_for_the_resources_that_are_there(self, world):
         world.apply()

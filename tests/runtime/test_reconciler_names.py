@@ -101,7 +101,7 @@ class TestUnwatchedChildren:
         await world.work()
 
         assert len(world.cache.child_store("Deployment", "default")) == 0
-        assert not world.runner.queue._delayed
+        assert not world.runner.queue._delays.at
 
     async def test_a_resource_made_anew_does_not_wait_for_what_is_gone(self):
         world = await settled()
@@ -134,7 +134,7 @@ class TestUnwatchedChildren:
         await world.settle()
 
         assert len(world.cache.child_store("Deployment", "default")) == 1  # the green one
-        assert not world.runner.queue._delayed
+        assert not world.runner.queue._delays.at
 
     async def test_without_the_right_to_look_it_stays_in_mind(self):
         world = await settled()
@@ -147,7 +147,7 @@ class TestUnwatchedChildren:
         world.server.now += 31
         await world.work()
 
-        assert world.runner.queue._delayed
+        assert world.runner.queue._delays.at
         assert world.failures == []
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.runtime.cache.store import Store, key_of
-from runtime.things import Object, contents, owners, thing
+from runtime.things import Object, contents, owners, replaced, thing
 
 
 @dataclass
@@ -93,7 +93,7 @@ class History:
         items, version, told = self.listed
         self.listed, self.told = None, told
         before = contents(self.store)
-        changes = self.store.replace(items, str(version))
+        changes = replaced(self.store, items, str(version))
         after = contents(self.store)
         keys = before.keys() | after.keys()
         differ = [(before.get(k), after.get(k)) for k in keys if before.get(k) != after.get(k)]
@@ -116,7 +116,7 @@ class History:
         for key, obj in contents(self.store).items():
             for value in owners(obj):
                 filed.setdefault(value, set()).add(key)
-        assert self.store._indexed == {"owner": filed}
+        assert self.store._indices.keys == {"owner": filed}
 
     def settle(self) -> None:
         self.list_arrives()

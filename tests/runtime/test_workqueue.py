@@ -52,8 +52,8 @@ class TestAddAll:
         sizes: list[int] = []
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(queue.get)
-            while not queue._active:
-                sizes.append(len(queue._lane_of))
+            while not queue._passes:
+                sizes.append(len(queue._ready))
                 await anyio.lowlevel.checkpoint()
 
         assert sizes == sorted(sizes)
@@ -99,7 +99,7 @@ class TestAddAll:
         async with anyio.create_task_group() as tasks:
             queue.add_all([B])
             tasks.start_soon(work)
-            while not queue._lane_of:
+            while not queue._ready:
                 await anyio.lowlevel.cancel_shielded_checkpoint()
             everyone.append(("other", "x"))
             queue.add_everyone()  # the only worker is not waiting yet
@@ -350,7 +350,7 @@ class TestDelays:
             queue.add(A)
             queue.done(await queue.get())
 
-        assert len(queue._heap) <= 2
+        assert len(queue._delays.heap) <= 2
 
 
 class TestBackoff:
@@ -489,8 +489,8 @@ class TestWorkers:
 
     async def test_a_key_wakes_one_of_those_that_wait(self, queue, monkeypatch):
         looks: list[int] = []
-        popped = queue._pop
-        monkeypatch.setattr(queue, "_pop", lambda: looks.append(1) or popped())
+        popped = queue._ready.pop
+        monkeypatch.setattr(queue._ready, "pop", lambda may: looks.append(1) or popped(may))
         async with anyio.create_task_group() as tasks:
             for _ in range(8):
                 tasks.start_soon(queue.get)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from hedgerow.runtime.cache.store import Store
+from hedgerow.runtime.cache.store import Change, Store
 
 Object = dict[str, Any]
 
@@ -22,3 +23,8 @@ def owners(obj: Object) -> tuple[str, ...]:
 def contents(store: Store) -> dict[Any, Any]:
     keys = store.keys()
     return {key: store.get(key) for key in keys}
+
+
+def replaced(store: Store, items: Iterable[Object], version: str) -> list[Change]:
+    """Have a store take in a whole list at once; give all changes."""
+    return [change for part in store.replacing(items, version) for change in part]

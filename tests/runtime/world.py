@@ -174,7 +174,7 @@ class World:
             await self.work()
             self.deliver()
             await self.work()
-            if self.server.version == before and not self.runner.queue._delayed:
+            if self.server.version == before and not self.runner.queue._delays.at:
                 return
             self.server.now += 61
 

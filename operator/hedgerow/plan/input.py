@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from hedgerow.fields.ownership import Leaf
     from hedgerow.objects import Installation
-    from hedgerow.plan.conditions import Problem
-    from hedgerow.plan.writes import Deletion, Write
     from hedgerow_schemas.base import ApiResource
 
 
@@ -57,29 +55,6 @@ class ChildHistory(Struct, frozen=True):
 
 
 NO_HISTORY: Final = ChildHistory()
-
-
-class Plan(Struct, frozen=True):
-    """All writes that are needed now, and what planning found.
-
-    `rewritten` has a line for each declared field that mutating admission changed, `unmatched` for
-    each policy entry that matches no existing field, and `ignored` for each policy entry that has
-    no effect on a contested field, with the reason.
-    """
-
-    writes: tuple[Write, ...] = ()
-    deletions: tuple[Deletion, ...] = ()
-    contested: tuple[ContestedField, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    rewritten: tuple[str, ...] = ()
-    unmatched: tuple[str, ...] = ()
-    ignored: tuple[str, ...] = ()
-    history: Mapping[ChildId, ChildHistory] = field(default_factory=dict[ChildId, ChildHistory])
-
-    @property
-    def requests(self) -> tuple[Write | Deletion, ...]:
-        """All writes and deletions, in the order in which they are carried out."""
-        return (*self.writes, *self.deletions)
 
 
 class PlanInput(Struct, frozen=True, dict=True):

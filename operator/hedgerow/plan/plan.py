@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hedgerow.contract import Apply, Create, Desired, Finalized, Keep
@@ -30,7 +31,6 @@ from hedgerow.plan.finalizers import finalization
 from hedgerow.plan.input import (
     NO_HISTORY,
     ChildHistory,
-    Plan,
     PlanInput,
     SettledChild,
     has_no_holder,
@@ -84,6 +84,29 @@ Claimable = Mapping["ApiResource", "Fields"]
 
 Found = tuple[tuple["ContestedField", "Leaf"], ...]
 """The contested fields as they are reported, each with its leaf."""
+
+
+class Plan(Struct, frozen=True):
+    """All writes that are needed now, and what planning found.
+
+    `rewritten` has a line for each declared field that mutating admission changed, `unmatched` for
+    each policy entry that matches no existing field, and `ignored` for each policy entry that has
+    no effect on a contested field, with the reason.
+    """
+
+    writes: tuple[Write, ...] = ()
+    deletions: tuple[Deletion, ...] = ()
+    contested: tuple[ContestedField, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    rewritten: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    history: Mapping[ChildId, ChildHistory] = field(default_factory=dict[ChildId, ChildHistory])
+
+    @property
+    def requests(self) -> tuple[Write | Deletion, ...]:
+        """All writes and deletions, in the order in which they are carried out."""
+        return (*self.writes, *self.deletions)
 
 
 class ChildPlanner:

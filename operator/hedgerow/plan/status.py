@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hedgerow.plan.conditions import Problem
-    from hedgerow.plan.input import Plan, PlanInput
+    from hedgerow.plan.input import PlanInput
+    from hedgerow.plan.plan import Plan
 
 EMPTIED = ("contested", "conditions")
 PASSING = ("lastTransitionTime", "since", "live")

@@ -18,9 +18,9 @@ from hedgerow.plan.conditions import Problem
 from hedgerow.plan.declaration import check_read, checked, compose_failed
 from hedgerow.plan.field_patterns import MOST_COMPARED, Comparisons, TooManyComparisonsError
 from hedgerow.plan.finalizers import finalizers_of
-from hedgerow.plan.input import Plan, PlanInput
+from hedgerow.plan.input import PlanInput
 from hedgerow.plan.installations import reporters
-from hedgerow.plan.plan import plan
+from hedgerow.plan.plan import Plan, plan
 from hedgerow.plan.status import kept
 from hedgerow.plan.yield_and_claim import (
     CLAIM,

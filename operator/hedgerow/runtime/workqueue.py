@@ -19,7 +19,7 @@ import anyio.lowlevel
 from hedgerow.kube.retry import backoff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from hedgerow.contract import Key
     from hedgerow.runtime.clock import Clock
@@ -117,6 +117,168 @@ class _Turns:
         self._count = 0
 
 
+class _Ready:
+    """The keys that are ready for a pass, each in one lane."""
+
+    def __init__(self) -> None:
+        self._lanes = {lane: _Turns() for lane in Lane}
+        self._lane_of: dict[Key, Lane] = {}
+        self._turns = count(1)
+
+    def __len__(self) -> int:
+        return len(self._lane_of)
+
+    def __contains__(self, namespace: str) -> bool:
+        return any(namespace in lane for lane in self._lanes.values())
+
+    def add(self, key: Key, lane: Lane, now: float) -> bool:
+        """Make a key ready; return whether it was not yet, and so needs a worker."""
+        before, since = self._lane_of.get(key), now
+        if before is not None and before <= lane:
+            return False
+        if before is not None:
+            since = self._lanes[before].remove(key)
+        self._lane_of[key] = lane
+        self._lanes[lane].add(key, since)
+        return before is None
+
+    def has(self, may: Callable[[str], bool], lanes: Iterable[Lane] = Lane) -> bool:
+        """Return whether there is a key, in these lanes, of a namespace that `may` have a pass."""
+        return any(self._lanes[lane].has(may) for lane in lanes)
+
+    def pop(self, may: Callable[[str], bool]) -> tuple[Key, Lane, float] | None:
+        """Take the next key that `may` have a pass, its lane, and when it became ready; or None."""
+        first = Lane.DUE
+        if len(self._lane_of) > 1:
+            turn = next(self._turns) % FAIR
+            first = {0: Lane.BACKLOG, FAIR // 2: Lane.CHANGED}.get(turn, first)
+        for lane in sorted(self._lanes, key=lambda lane: lane != first):
+            if found := self._lanes[lane].pop(may):
+                key, since = found
+                return key, self._lane_of.pop(key), since
+        return None
+
+    def clear(self) -> None:
+        """Remove all keys."""
+        for lane in self._lanes.values():
+            lane.clear()
+        self._lane_of.clear()
+
+
+class _Delays:
+    """The keys that are to be ready at an instant on the monotonic clock."""
+
+    def __init__(self) -> None:
+        self.at: dict[Key, float] = {}
+        self.heap: list[tuple[float, Key]] = []
+        self._due: set[Key] = set()
+
+    def add(self, key: Key, due: float, *, is_due: bool) -> bool:
+        """Delay a key; return False if it is ready earlier anyway. `is_due`: see `Lane.DUE`."""
+        if key in self.at and self.at[key] <= due:
+            return False
+        self.at[key] = due
+        (self._due.add if is_due else self._due.discard)(key)
+        heapq.heappush(self.heap, (due, key))
+        if len(self.heap) > 2 * len(self.at):
+            # Otherwise outdated entries would stay until they are due, however far off that is.
+            self.heap = [(due, key) for key, due in self.at.items()]
+            heapq.heapify(self.heap)
+        return True
+
+    def discard(self, key: Key) -> None:
+        """Forget that a key is to be ready."""
+        self.at.pop(key, None)
+        self._due.discard(key)
+
+    def matured(self, now: float) -> Iterator[tuple[Key, Lane]]:
+        """Take the keys whose time has come, with their lanes."""
+        while self.heap and self.heap[0][0] <= now:
+            due, key = heapq.heappop(self.heap)
+            if self.at.get(key) == due:
+                lane = Lane.DUE if key in self._due else Lane.CHANGED
+                self.discard(key)
+                yield key, lane
+
+    def next(self) -> float:
+        """Return the instant of the next key."""
+        while self.heap and self.at.get(self.heap[0][1]) != self.heap[0][0]:
+            heapq.heappop(self.heap)
+        return self.heap[0][0] if self.heap else math.inf
+
+
+class _Passes:
+    """The keys whose passes run; no namespace has more than `share` of them at a time."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._lane_of: dict[Key, Lane] = {}
+        self._number: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._lane_of)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._lane_of
+
+    def lane(self, key: Key) -> Lane:
+        """Return the lane that a key came from."""
+        return self._lane_of[key]
+
+    def may(self, namespace: str) -> bool:
+        """Return whether a namespace may have one more pass at a time."""
+        return self._number[namespace] < self._share
+
+    def begin(self, key: Key, lane: Lane) -> None:
+        """Record that a pass begins."""
+        self._lane_of[key] = lane
+        self._number[key[0]] += 1
+
+    def end(self, key: Key) -> bool:
+        """Record that a pass has ended; return whether its namespace could not have one more."""
+        self._lane_of.pop(key, None)
+        left = self._number[key[0]] - 1
+        if left:
+            self._number[key[0]] = left
+        else:
+            del self._number[key[0]]
+        return left == self._share - 1
+
+
+class _Waiting:
+    """The workers that wait for a key, in the order in which they began to."""
+
+    def __init__(self) -> None:
+        self._events: dict[anyio.Event, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait to be roused, for so many seconds at most."""
+        wake = anyio.Event()
+        self._events[wake] = None
+        try:
+            with anyio.move_on_after(None if math.isinf(seconds) else max(0.0, seconds)):
+                await wake.wait()
+        except BaseException:  # cancelled: another one has to look, or to wait for a delay
+            self._events.pop(wake, None)
+            self.rouse()
+            raise
+        self._events.pop(wake, None)
+
+    def rouse(self) -> None:
+        """Wake the worker that has waited longest; the others would find nothing to do.
+
+        After an earlier delay was asked for, the one that was woken waits for it, behind all
+        others. So as long as any worker waits, one of them knows of every delay.
+        """
+        wake = next(iter(self._events), None)
+        if wake is not None:
+            del self._events[wake]
+            wake.set()
+
+
 class WorkQueue:
     """Keys that wait for a pass.
 
@@ -139,38 +301,31 @@ class WorkQueue:
     ) -> None:
         self._clock = clock
         self._begin = begin or anyio.Lock(fast_acquire=True)
-        self._share = share
         self._on_wait = on_wait
         self._on_retry = on_retry
-        self._lanes = {lane: _Turns() for lane in Lane}
-        self._lane_of: dict[Key, Lane] = {}
+        self._ready = _Ready()
         self._later: OrderedDict[Key, Lane] = OrderedDict()
         """What `add_all` has not added yet."""
         self._everyone = everyone
         self._of_all: Lane | None = None
         """The lane of `add_everyone`, until the next key is handed out."""
-        self._turns = count(1)
-        self._active: dict[Key, Lane] = {}
-        self._passes: Counter[str] = Counter()
+        self._passes = _Passes(share)
         self._again: dict[Key, Lane] = {}
-        self._delayed: dict[Key, float] = {}
-        self._due: set[Key] = set()
-        self._heap: list[tuple[float, Key]] = []
+        self._delays = _Delays()
         self._failures: dict[Key, int] = {}
         self._barred: dict[Key, float] = {}
         self._closed = False
-        self._waiting: dict[anyio.Event, None] = {}
-        """The workers that wait in `get`, in the order in which they began to."""
+        self._waiting = _Waiting()
 
     def __len__(self) -> int:
         """Return the number of keys that are ready."""
         more = 0 if self._of_all is None else len(self._everyone())
-        return len(self._lane_of) + len(self._later) + more
+        return len(self._ready) + len(self._later) + more
 
     @property
     def idle(self) -> bool:
         """Whether nothing is ready and no pass runs; delayed keys may remain."""
-        return not len(self) and not self._active
+        return not len(self) and not len(self._passes)
 
     def is_due_after(self, key: Key) -> bool:
         """Return whether a key whose time has come may have a pass once that of `key` has ended.
@@ -178,11 +333,13 @@ class WorkQueue:
         Then its namespace may have one more at a time.
         """
         self._mature()
-        return self._lanes[Lane.DUE].has(lambda other: other == key[0] or self._may(other))
+        return self._ready.has(
+            lambda other: other == key[0] or self._passes.may(other), lanes=(Lane.DUE,)
+        )
 
     def lane(self, key: Key) -> Lane:
         """Return the lane that a key whose pass runs came from."""
-        return self._active[key]
+        return self._passes.lane(key)
 
     def add(self, key: Key, lane: Lane = Lane.CHANGED) -> None:
         """Request a pass now; of several requests, the one for the first lane counts."""
@@ -191,10 +348,10 @@ class WorkQueue:
         barred = self._barred.get(key, 0.0) - self._clock.monotonic()
         if barred > 0:
             self.add_after(key, barred, is_due=lane is Lane.DUE)
-        elif key in self._active:
+        elif key in self._passes:
             self._again[key] = min(lane, self._again.get(key, lane))
-        elif self._enter(key, lane):
-            self._rouse()
+        elif self._ready.add(key, lane, self._clock.monotonic()):
+            self._waiting.rouse()
 
     def add_all(self, keys: Iterable[Key], lane: Lane = Lane.BACKLOG) -> None:
         """Request a pass of each of many keys; they are added in parts before one is handed out."""
@@ -203,13 +360,13 @@ class WorkQueue:
         for key in keys:
             if lane < self._later.get(key, LAST):
                 self._later[key] = lane
-        self._rouse()
+        self._waiting.rouse()
 
     def add_everyone(self, lane: Lane = Lane.BACKLOG) -> None:
         """Request a pass of every key that there is when the next one is handed out."""
         if not self._closed:
             self._of_all = lane if self._of_all is None else min(lane, self._of_all)
-            self._rouse()
+            self._waiting.rouse()
 
     async def _add_later(self) -> None:
         """Add what was requested for many keys, in parts between which other work can run."""
@@ -221,33 +378,15 @@ class WorkQueue:
                 self.add(*self._later.popitem(last=False))
             await anyio.lowlevel.checkpoint()
 
-    def _enter(self, key: Key, lane: Lane) -> bool:
-        """Make a key ready; return whether it was not yet, and so needs a worker."""
-        before, since = self._lane_of.get(key), self._clock.monotonic()
-        if before is not None and before <= lane:
-            return False
-        if before is not None:
-            since = self._lanes[before].remove(key)
-        self._lane_of[key] = lane
-        self._lanes[lane].add(key, since)
-        return before is None
-
     def add_after(self, key: Key, seconds: float, *, is_due: bool = False) -> None:
         """Request a pass in `seconds`; the earliest of several requests counts.
 
         `is_due`: the pass must not be late then, it goes to the first lane.
         """
-        due = self._clock.monotonic() + seconds
-        if self._closed or (key in self._delayed and self._delayed[key] <= due):
+        if self._closed:
             return
-        self._delayed[key] = due
-        (self._due.add if is_due else self._due.discard)(key)
-        heapq.heappush(self._heap, (due, key))
-        if len(self._heap) > 2 * len(self._delayed):
-            # Otherwise outdated entries would stay until they are due, however far off that is.
-            self._heap = [(due, key) for key, due in self._delayed.items()]
-            heapq.heapify(self._heap)
-        self._rouse()
+        if self._delays.add(key, self._clock.monotonic() + seconds, is_due=is_due):
+            self._waiting.rouse()
 
     def retry(self, key: Key, least: float = 0.0) -> float:
         """Request a pass after the key's backoff; return the delay in seconds.
@@ -273,42 +412,31 @@ class WorkQueue:
         """Request a pass now for every key that waits for its backoff: the cause may be gone."""
         failed, self._failures = self._failures, {}
         for key in failed:
-            self._delayed.pop(key, None)
-            self._due.discard(key)
+            self._delays.discard(key)
             self.add(key)
 
     async def get(self) -> Key:
         """Wait for a key and return it; `done` must follow. Raises Closed."""
         while True:
             self._mature()
-            if self._has_ready():
+            if self._of_all is not None or self._later or self._ready.has(self._passes.may):
                 await self._take_turn()
                 self._mature()
-                found = self._pop()
-                if found:
+                if found := self._ready.pop(self._passes.may):
                     return self._hand_out(*found)
             elif self._closed:
                 raise Closed
             else:
-                await self._wait()
+                await self._waiting.wait(self._delays.next() - self._clock.monotonic())
 
-    def _hand_out(self, key: Key, since: float) -> Key:
+    def _hand_out(self, key: Key, lane: Lane, since: float) -> Key:
         """Record that a key, which was ready since then, has a pass from now on."""
-        lane = self._lane_of.pop(key)
         self._on_wait(self._clock.monotonic() - since)
         # This pass decides again when the next one is due.
-        self._delayed.pop(key, None)
-        self._due.discard(key)
+        self._delays.discard(key)
         self._barred.pop(key, None)
-        self._active[key] = lane
-        self._passes[key[0]] += 1
+        self._passes.begin(key, lane)
         return key
-
-    def _has_ready(self) -> bool:
-        """Return whether there may be a key that may have a pass now."""
-        if self._of_all is not None or self._later:
-            return True
-        return any(lane.has(self._may) for lane in self._lanes.values())
 
     async def _take_turn(self) -> None:
         """Add what was requested for many keys, and wait for this queue's turn.
@@ -323,89 +451,26 @@ class WorkQueue:
                 if not has_turned:
                     await anyio.lowlevel.checkpoint()
         except BaseException:  # cancelled: another one has to look
-            self._rouse()
+            self._waiting.rouse()
             raise
-
-    async def _wait(self) -> None:
-        """Wait for a wake-up, or until the next delayed key is due."""
-        wake, due = anyio.Event(), self._next_due()
-        self._waiting[wake] = None
-        try:
-            seconds = max(0.0, due - self._clock.monotonic())
-            with anyio.move_on_after(None if math.isinf(due) else seconds):
-                await wake.wait()
-        except BaseException:  # cancelled: another one has to look, or to wait for a delay
-            self._waiting.pop(wake, None)
-            self._rouse()
-            raise
-        self._waiting.pop(wake, None)
-
-    def _pop(self) -> tuple[Key, float] | None:
-        """Take the next key that may have a pass."""
-        first = Lane.DUE
-        if len(self._lane_of) > 1:
-            turn = next(self._turns) % FAIR
-            first = {0: Lane.BACKLOG, FAIR // 2: Lane.CHANGED}.get(turn, first)
-        lanes = sorted(self._lanes, key=lambda lane: lane != first)
-        keys = (self._lanes[lane].pop(self._may) for lane in lanes)
-        return next((found for found in keys if found), None)
-
-    def _may(self, namespace: str) -> bool:
-        """Return whether a namespace may have one more pass at a time."""
-        return self._passes[namespace] < self._share
 
     def done(self, key: Key) -> None:
         """End the key's pass; queue the key again if it was added during the pass."""
-        self._active.pop(key, None)
-        self._leave(key[0])
+        if self._passes.end(key) and key[0] in self._ready:
+            self._waiting.rouse()
         lane = self._again.pop(key, None)
         if lane is not None:
             self.add(key, lane)
 
-    def _leave(self, namespace: str) -> None:
-        """Record that one of a namespace's passes has ended."""
-        left = self._passes[namespace] - 1
-        if left:
-            self._passes[namespace] = left
-        else:
-            del self._passes[namespace]
-        if left == self._share - 1 and any(namespace in lane for lane in self._lanes.values()):
-            self._rouse()
-
     def close(self) -> None:
         """Take no more work; running passes may end, and waiting workers get Closed."""
         self._closed = True
-        for lane in self._lanes.values():
-            lane.clear()
-        self._lane_of.clear()
+        self._ready.clear()
         self._later.clear()
         self._of_all = None
         while self._waiting:
-            self._rouse()
-
-    def _rouse(self) -> None:
-        """Wake the worker that has waited longest; the others would find nothing to do.
-
-        After an earlier delay was asked for, the one that was woken waits for it, behind all
-        others. So as long as any worker waits, one of them knows of every delay.
-        """
-        wake = next(iter(self._waiting), None)
-        if wake is not None:
-            del self._waiting[wake]
-            wake.set()
+            self._waiting.rouse()
 
     def _mature(self) -> None:
-        now = self._clock.monotonic()
-        while self._heap and self._heap[0][0] <= now:
-            due, key = heapq.heappop(self._heap)
-            if self._delayed.get(key) == due:
-                del self._delayed[key]
-                lane = Lane.DUE if key in self._due else Lane.CHANGED
-                self._due.discard(key)
-                self.add(key, lane)
-
-    def _next_due(self) -> float:
-        """Return the instant at which the next delayed key is due, on the monotonic clock."""
-        while self._heap and self._delayed.get(self._heap[0][1]) != self._heap[0][0]:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else math.inf
+        for key, lane in self._delays.matured(self._clock.monotonic()):
+            self.add(key, lane)

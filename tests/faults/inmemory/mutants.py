@@ -128,8 +128,8 @@ MUTANTS = (
     Mutant(
         "what a list does not have stays in the cache",
         "hedgerow.runtime.cache.store",
-        "dropped = (self._drop(key, None if rewound else told) for key in gone)",
-        "dropped = (self._drop(key, None if rewound else 0) for key in gone)",
+        "if rewound or entry.version <= told",
+        "if rewound or entry.version <= 0",
         "bluegreen-lost: API server restarted for 5 s at write 6",
     ),
     Mutant(

@@ -396,7 +396,9 @@ class TestOver:
         store = Store()
         store.put(thing())
         budget = Budget(1)
-        budget.put((store, ("ns", "a")), Kept(Family("c", "ns", "a"), 9000, 9000, 9000, True), None)
+        budget.put(
+            (store._shelf, ("ns", "a")), Kept(Family("c", "ns", "a"), 9000, 9000, 9000, True), None
+        )
         budget.settle()
 
         assert oversize_of(store.get(("ns", "a")) or {}) is None

@@ -14,7 +14,7 @@ from hedgerow.plan.oversized import Family
 from hedgerow.runtime.cache.budget import DECODED, HEAVY, OVERHEAD, Budget, Scale
 from hedgerow.runtime.cache.packing import Packing
 from hedgerow.runtime.cache.store import Store
-from runtime.things import contents, owners, thing
+from runtime.things import contents, owners, replaced, thing
 from runtime.world import World
 
 MIB = 1024 * 1024
@@ -87,7 +87,7 @@ def outcome(store: Store, step: tuple[str, str, int, str]) -> Any:
         case "forget":
             return store.forget(("ns", name), "u")
         case "replace":
-            return store.replace([obj], str(version))
+            return replaced(store, [obj], str(version))
         case _:
             return getattr(store, verb)(obj)
 

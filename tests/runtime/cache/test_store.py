@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hedgerow.runtime.cache.store import AT_ONCE, Store, key_of, version_of
-from runtime.things import Object, owners, thing
+from runtime.things import Object, owners, replaced, thing
 
 
 def stored(*objects: Object) -> Store:
@@ -155,7 +155,7 @@ class TestLists:
         new, changed = thing("new", 4), thing("old", 5)
         store = stored(same, old, gone)
 
-        changes = store.replace([same, changed, new], "5")
+        changes = replaced(store, [same, changed, new], "5")
 
         assert changes == [(old, changed), (None, new), (gone, None)]
         assert set(store.keys()) == {("ns", "same"), ("ns", "old"), ("ns", "new")}
@@ -164,19 +164,19 @@ class TestLists:
         store = Store()
         store.absorb(thing(version=6))
 
-        assert store.replace([], "5") == []
+        assert replaced(store, [], "5") == []
         assert store.get(A)
 
     def test_what_we_changed_after_the_list_was_taken_stays_as_we_changed_it(self):
         store = stored(thing(version=1))
         store.absorb(thing(version=6, owner="x"))
 
-        assert store.replace([thing(version=1)], "5") == []
+        assert replaced(store, [thing(version=1)], "5") == []
         assert store.by("owner", "x")
 
     def test_a_list_makes_answers_up_to_its_version_old_news(self):
         store = Store()
-        store.replace([], "5")
+        replaced(store, [], "5")
         store.absorb(thing(version=5))
 
         assert store.get(A) is None
@@ -184,7 +184,7 @@ class TestLists:
     def test_an_object_made_anew_between_two_lists_is_one_difference(self):
         old, new = thing(version=1, uid="one"), thing(version=4, uid="two")
 
-        assert stored(old).replace([new], "5") == [(old, new)]
+        assert replaced(stored(old), [new], "5") == [(old, new)]
 
     def test_a_list_of_a_restored_store_is_taken_as_it_is(self):
         same, newer, gone = thing("same", 2), thing("newer", 8), thing("gone", 9)
@@ -199,7 +199,7 @@ class TestLists:
         newer, gone, older = thing("newer", 8), thing("gone", 9), thing("newer", 3)
         store = stored(newer, gone)
 
-        assert store.replace([older], "12") == [(newer, older), (gone, None)]
+        assert replaced(store, [older], "12") == [(newer, older), (gone, None)]
         assert (store.version, store.rewound) == (12, True)
 
     def test_so_is_one_whose_objects_were_taken_in_as_they_came(self):
@@ -231,7 +231,7 @@ class TestLists:
     def test_one_that_was_taken_before_our_own_write_is_not(self):
         store = stored(thing(version=1))
         store.absorb(thing(version=6))
-        store.replace([thing(version=1)], "5")
+        replaced(store, [thing(version=1)], "5")
 
         assert not store.rewound
 
@@ -246,7 +246,7 @@ class TestLists:
     def test_a_list_without_a_version_still_replaces(self):
         store = stored(thing(version=1))
 
-        assert store.replace([], "") == [(thing(version=1), None)]
+        assert replaced(store, [], "") == [(thing(version=1), None)]
 
 
 class TestIndices:
@@ -265,7 +265,7 @@ class TestIndices:
         store = stored(thing(version=1, owner="x"))
         store.remove(thing(version=2))
 
-        assert store._indexed == {"owner": {}}
+        assert store._indices.keys == {"owner": {}}
 
 
 class TestParts:

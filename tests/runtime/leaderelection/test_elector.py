@@ -48,7 +48,13 @@ class Skewed(VirtualClock):
 class Candidate:
     """One process that wants to lead: its cluster, its leadership, and how that ended."""
 
-    def __init__(self, server: Server, name: str, clock: VirtualClock | None = None) -> None:
+    def __init__(
+        self,
+        server: Server,
+        name: str,
+        clock: VirtualClock | None = None,
+        namespaces: tuple[str, ...] = ("b", "a"),
+    ) -> None:
         self.cluster = Cluster(server)
         self.clock = clock or VirtualClock()
         self.stands_still_since = math.inf
@@ -60,7 +66,7 @@ class Candidate:
             identity=name,
             manager=MANAGER,
             timing=TIMING,
-            namespaces=("b", "a"),
+            namespaces=namespaces,
             silent=lambda: max(0.0, anyio.current_time() - self.stands_still_since),
         )
         self.gained: list[float] = []
@@ -152,8 +158,7 @@ class TestGaining:
 
     async def test_who_keeps_to_none_says_nothing(self, server):
         vacant(server)
-        a = Candidate(server, "a")
-        a.leadership._namespaces = ""
+        a = Candidate(server, "a", namespaces=())
         async with living(a):
             await anyio.sleep(0.1)
             assert server.lease["metadata"]["annotations"] == {}
@@ -176,8 +181,8 @@ class TestGaining:
         [
             ("", "a", True),
             ("", "", True),
-            ("a,b", "a", True),
-            ("a", "a,b", False),
+            ("ab", "a", True),
+            ("a", "ab", False),
             ("a", "b", False),
             ("a", "", False),
         ],
@@ -186,8 +191,8 @@ class TestGaining:
         self, server, logs, theirs, ours, covered
     ):
         vacant(server)
-        a, b = Candidate(server, "a"), Candidate(server, "b")
-        a.leadership._namespaces, b.leadership._namespaces = theirs, ours
+        a = Candidate(server, "a", namespaces=tuple(theirs))
+        b = Candidate(server, "b", namespaces=tuple(ours))
         async with living(a):
             await anyio.sleep(1)
             async with living(b):

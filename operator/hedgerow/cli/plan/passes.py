@@ -105,7 +105,8 @@ class Stage:
             )
             self.unchecked.append(f"{source.api.plural} may not be listed: {what}")
             return
-        source.store.replace(listing.items, listing.version)
+        for _ in source.store.replacing(listing.items, listing.version):
+            pass
 
     async def play(self) -> Outcome:
         """Make passes until one has nothing left to do; return its outcome. Raises KubeError."""

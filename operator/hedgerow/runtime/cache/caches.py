@@ -129,7 +129,7 @@ class Cache:
         """Return the objects of a resource that were left out, if there is room for them again."""
         left_out = [
             (kind, obj)
-            for kind, obj in self._reduced(key)
+            for kind, obj in _reduced(self, key)
             if (oversize := oversize_of(obj)) is not None and oversize.of == "sum"
         ]
         has_room = self.budget is not None and self.budget.has_room(Family(self.controller, *key))
@@ -146,20 +146,11 @@ class Cache:
         is_small_enough = self.budget.of(Family(self.controller, *key)) <= self.budget.most_read
         return [
             (kind, obj)
-            for kind, obj in self._reduced(key)
+            for kind, obj in _reduced(self, key)
             if is_small_enough
             and (oversize := oversize_of(obj)) is not None
             and oversize.of != "undecodable"
         ]
-
-    def _reduced(self, key: Key) -> list[tuple[type[View | Resource], Object]]:
-        """Return the objects of a resource of which only a part is cached."""
-        live = self.resource(key)
-        if self.budget is None or not any(self.budget.reduced.values()) or live is None:
-            return []
-        owned = [*self.owned(metadata(live)["uid"], key[0]), *self.claimable(key)]
-        together = [(self.resources[0].kind, live), *owned]
-        return [(kind, obj) for kind, obj in together if oversize_of(obj) is not None]
 
     def resource_keys(self) -> tuple[Key, ...]:
         """Return the keys of all cached resources."""
@@ -234,6 +225,16 @@ class Cache:
             if issubclass(source.kind, View)
             for obj in _concerning(source, key)
         ]
+
+
+def _reduced(cache: Cache, key: Key) -> list[tuple[type[View | Resource], Object]]:
+    """Return the objects of a resource of which only a part is cached."""
+    live = cache.resource(key)
+    if cache.budget is None or not any(cache.budget.reduced.values()) or live is None:
+        return []
+    owned = [*cache.owned(metadata(live)["uid"], key[0]), *cache.claimable(key)]
+    together = [(cache.resources[0].kind, live), *owned]
+    return [(kind, obj) for kind, obj in together if oversize_of(obj) is not None]
 
 
 def build(

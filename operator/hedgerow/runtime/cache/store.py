@@ -57,11 +57,78 @@ class _Entry:
             version == self.version and self.obj is not None and oversize_of(self.obj) is not None
         )
 
+    def outlives(self, obj: Object, told: int) -> bool:
+        """Return whether this one is newer than an object, and a list of version `told` has it."""
+        return version_of(obj) < self.version <= told
+
 
 def _parts(keys: Iterable[Key]) -> Iterator[list[Key]]:
     """Split the current keys into parts."""
     whole = list(keys)
     return (whole[start : start + AT_ONCE] for start in range(0, len(whole), AT_ONCE))
+
+
+class _Indices:
+    """The keys of objects by the values that each index has for them."""
+
+    def __init__(self, indices: Mapping[str, Index]) -> None:
+        self._indices = dict(indices)
+        self.keys: dict[str, dict[Hashable, set[Key]]] = {name: {} for name in indices}
+
+    def values(self, obj: Object) -> _Filed:
+        """Return an object's values in each index, in the order of the indices."""
+        return tuple(tuple(dict.fromkeys(index(obj))) for index in self._indices.values())
+
+    def file(self, key: Key, before: _Filed, now: _Filed) -> None:
+        """Move a key from its values in each index to those that it has now."""
+        if before == now:
+            return
+        for indexed, values in zip(self.keys.values(), before, strict=False):
+            for value in values:
+                indexed[value].discard(key)
+                if not indexed[value]:
+                    del indexed[value]
+        for indexed, values in zip(self.keys.values(), now, strict=False):
+            for value in values:
+                indexed.setdefault(value, set()).add(key)
+
+
+class _Shelf:
+    """The cached objects, decoded or packed; with a `scale`, a budget decides which."""
+
+    def __init__(self, scale: Scale | None) -> None:
+        self._scale = scale
+        self._packing = Packing()
+        self.entries: dict[Key, _Entry] = {}
+
+    def opened(self, key: Key) -> Object:
+        """Return an object that somebody asks for: it stays decoded for a while."""
+        entry = self.entries[key]
+        if self._scale is not None:
+            self._scale.opened((self, key))
+        if entry.obj is None:
+            entry.obj = self._packing.unpack(entry.packed)
+        return entry.obj
+
+    def decoded(self, entry: _Entry) -> Object:
+        """Return an object without keeping it decoded; the loop may pack it meanwhile."""
+        obj = entry.obj
+        return self._packing.unpack(entry.packed) if obj is None else obj
+
+    def reduce(self, key: Key, oversize: Oversize) -> None:
+        """Keep only a part of a cached object."""
+        entry = self.entries[key]
+        obj = self.decoded(entry)
+        if self._scale is not None and oversize_of(obj) is None:
+            entry.obj, entry.packed = self._scale.reduce((self, key), obj, oversize), b""
+
+    def pack(self, key: Key) -> int:
+        """Keep a cached object packed until somebody asks for it; return its bytes."""
+        entry = self.entries[key]
+        if entry.obj is not None:
+            entry.packed = entry.packed or self._packing.pack(entry.obj)
+            entry.obj = None
+        return len(entry.packed)
 
 
 class Store:
@@ -84,10 +151,9 @@ class Store:
     ) -> None:
         self._scale = scale
         self._reads = reads
-        self._packing = Packing()
-        self._entries: dict[Key, _Entry] = {}
-        self._indices = dict(indices or {})
-        self._indexed: dict[str, dict[Hashable, set[Key]]] = {name: {} for name in self._indices}
+        self._shelf = _Shelf(scale)
+        self._entries = self._shelf.entries
+        self._indices = _Indices(indices or {})
         self._older: dict[Key, Object] = {}
         """Objects of the current list that differ from the cached ones and are older."""
         self._changes = count(1)
@@ -101,12 +167,12 @@ class Store:
     def get(self, key: Key) -> Object | None:
         """Return the cached object, or None; it is not to be changed."""
         entry = self._entries.get(key)
-        return None if entry is None else self._opened(key, entry)
+        return None if entry is None else self._shelf.opened(key)
 
     def peek(self, key: Key) -> Object | None:
         """Return what `get` does, from any thread: nothing is recorded of it."""
         entry = self._entries.get(key)
-        return None if entry is None else self._decoded(entry)
+        return None if entry is None else self._shelf.decoded(entry)
 
     def has(self, obj: Object) -> bool:
         """Return whether an object is cached in this version or a newer one."""
@@ -133,16 +199,12 @@ class Store:
 
     def all(self) -> list[Object]:
         """Return all objects, ordered by key."""
-        return [self._opened(key, self._entries[key]) for key in sorted(self._entries)]
+        return [self._shelf.opened(key) for key in sorted(self._entries)]
 
     def by(self, index: str, value: Hashable) -> list[Object]:
         """Return the objects that an index has under `value`, ordered by key."""
-        keys = self._indexed[index].get(value)
-        return [self._opened(key, self._entries[key]) for key in sorted(keys)] if keys else []
-
-    def replace(self, items: Iterable[Object], version: str) -> list[Change]:
-        """Store a whole list; return all changes, including deletions that no event reported."""
-        return [change for part in self.replacing(items, version) for change in part]
+        keys = self._indices.keys[index].get(value)
+        return [self._shelf.opened(key) for key in sorted(keys)] if keys else []
 
     def meet(self, obj: Object) -> Change | None:
         """Store an object of a list that is being read; return the change, if any.
@@ -153,7 +215,7 @@ class Store:
         key = key_of(obj)
         self._older.pop(key, None)
         change = self._take(obj, listed=True)
-        if change is None and obj != self._decoded(self._entries[key]):
+        if change is None and obj != self._shelf.decoded(self._entries[key]):
             self._older[key] = obj
         return change
 
@@ -178,7 +240,11 @@ class Store:
         fresh = {key: item for key, item in self._older.items() if key in met}
         fresh |= {key_of(item): item for item in items}
         self._older = {}
-        rewound = rewound or any(self._outlives(item, told) for item in fresh.values())
+        rewound = rewound or any(
+            entry.outlives(item, told)
+            for key, item in fresh.items()
+            if (entry := self._entries.get(key))
+        )
         if rewound:
             self.rewound, self.version = True, 0
         told = max(self.version, told)
@@ -186,9 +252,14 @@ class Store:
             taken = (self._take(fresh[key], anyway=rewound, listed=True) for key in keys)
             yield [change for change in taken if change]
         for keys in _parts(self._entries):
-            gone = (key for key in keys if key not in fresh and key not in met)
-            dropped = (self._drop(key, None if rewound else told) for key in gone)
-            yield [change for change in dropped if change]
+            missing = (key for key in keys if key not in fresh and key not in met)
+            gone = [(key, entry) for key in missing if (entry := self._entries.get(key))]
+            # What is newer than the list was written by us after it.
+            yield [
+                self._forgotten(key, entry)
+                for key, entry in gone
+                if rewound or entry.version <= told
+            ]
         self.version = max(self.version, told)
 
     def put(self, obj: Object, version: str = "") -> Change | None:
@@ -225,48 +296,8 @@ class Store:
     def forget(self, key: Key, uid: str) -> None:
         """Remove an object that is gone according to the server, unless its uid is another now."""
         entry = self._entries.get(key)
-        if entry is not None and metadata(self._decoded(entry)).get("uid") == uid:
+        if entry is not None and metadata(self._shelf.decoded(entry)).get("uid") == uid:
             self._forgotten(key, entry)
-
-    def reduce(self, key: Key, oversize: Oversize) -> None:
-        """Keep only a part of a cached object."""
-        entry = self._entries[key]
-        obj = self._decoded(entry)
-        if self._scale is not None and oversize_of(obj) is None:
-            entry.obj, entry.packed = self._scale.reduce((self, key), obj, oversize), b""
-
-    def pack(self, key: Key) -> int:
-        """Keep a cached object packed until somebody asks for it; return its bytes."""
-        entry = self._entries[key]
-        if entry.obj is not None:
-            entry.packed = entry.packed or self._packing.pack(entry.obj)
-            entry.obj = None
-        return len(entry.packed)
-
-    def _opened(self, key: Key, entry: _Entry) -> Object:
-        """Return an object that somebody asks for: it stays decoded for a while."""
-        if self._scale is not None:
-            self._scale.opened((self, key))
-        if entry.obj is None:
-            entry.obj = self._packing.unpack(entry.packed)
-        return entry.obj
-
-    def _decoded(self, entry: _Entry) -> Object:
-        """Return an object without keeping it decoded; the loop may pack it meanwhile."""
-        obj = entry.obj
-        return self._packing.unpack(entry.packed) if obj is None else obj
-
-    def _outlives(self, item: Object, told: int) -> bool:
-        """Return whether the cached object is newer, and a list of version `told` must have it."""
-        entry = self._entries.get(key_of(item))
-        return entry is not None and version_of(item) < entry.version <= told
-
-    def _drop(self, key: Key, told: int | None) -> Change | None:
-        """Remove an object that a list lacks, unless it is newer: we wrote it after the list."""
-        entry = self._entries.get(key)
-        if entry is None or (told is not None and entry.version > told):
-            return None
-        return self._forgotten(key, entry)
 
     def _take(self, obj: Object, *, anyway: bool = False, listed: bool = False) -> Change | None:
         """Store an object if it is newer than the cached one; `anyway`: if it differs at all.
@@ -277,17 +308,17 @@ class Store:
         entry = self._entries.get(key)
         if entry is not None and not anyway and not entry.is_older(obj):
             return None
-        old = None if entry is None else self._decoded(entry)
+        old = None if entry is None else self._shelf.decoded(entry)
         if anyway and old == obj:
             return None
         if self._scale is not None:
-            obj = self._scale.weigh((self, key), obj, listed=listed)
+            obj = self._scale.weigh((self._shelf, key), obj, listed=listed)
         content_version = change = next(self._changes)
         is_whole = oversize_of(obj) is None  # of a reduced one, what is left out may have changed
         if entry and old is not None and is_whole and content(old) == content(obj):
             content_version = entry.content_version
-        filed = tuple(tuple(dict.fromkeys(index(obj))) for index in self._indices.values())
-        self._file(key, () if entry is None else entry.filed, filed)
+        filed = self._indices.values(obj)
+        self._indices.file(key, () if entry is None else entry.filed, filed)
         self._entries[key] = _Entry(obj, change, content_version, filed)
         if self._scale is not None:
             self._scale.settle(None)
@@ -296,22 +327,9 @@ class Store:
 
     def _forgotten(self, key: Key, entry: _Entry) -> Change:
         """Remove an object; return the change."""
-        old = self._decoded(entry)
-        self._file(key, entry.filed, ())
+        old = self._shelf.decoded(entry)
+        self._indices.file(key, entry.filed, ())
         del self._entries[key]
         if self._scale is not None:
-            self._scale.settle((self, key))
+            self._scale.settle((self._shelf, key))
         return old, None
-
-    def _file(self, key: Key, before: _Filed, now: _Filed) -> None:
-        """Move a key from its values in each index to those that it has now."""
-        if before == now:
-            return
-        for indexed, values in zip(self._indexed.values(), before, strict=False):
-            for value in values:
-                indexed[value].discard(key)
-                if not indexed[value]:
-                    del indexed[value]
-        for indexed, values in zip(self._indexed.values(), now, strict=False):
-            for value in values:
-                indexed.setdefault(value, set()).add(key)

@@ -60,6 +60,59 @@ def _turns() -> float:
     return 0.0
 
 
+class _Lease:
+    """The Lease at the API server: an election learns from each look at it and from each write."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        election: Election,
+        *,
+        name: str,
+        namespace: str,
+        manager: str,
+        namespaces: str,
+    ) -> None:
+        self._cluster, self._clock, self._election = cluster, clock, election
+        self._name, self._namespace, self._manager = name, namespace, manager
+        self._namespaces = namespaces
+
+    async def look(self, seconds: float) -> None:
+        """Read the Lease. Raises KubeError."""
+        found = await self._cluster.read(LEASES, self._name, self._namespace, timeout=seconds)
+        self._election.looked(seen(found), self._clock.elapsed())
+
+    async def apply(self, step: Take, seconds: float) -> None:
+        """Write the Lease. Raises KubeError."""
+        meta: Object = {"name": self._name, "namespace": self._namespace, **step.meta}
+        if self._namespaces:
+            meta["annotations"] = {NAMESPACES: self._namespaces}
+        body: Object = {"metadata": meta, "spec": step.spec}
+        try:
+            applied = await self._cluster.apply(
+                LEASES, body, manager=self._manager, timeout=seconds
+            )
+        except Conflict:
+            self._election.contested()
+            raise
+        self._election.looked(seen(applied.object), self._clock.elapsed())
+
+    async def remove(self, step: Remove, seconds: float) -> bool:
+        """Delete an expired Lease whose fields another field manager holds. Raises KubeError."""
+        gone = await self._cluster.delete(
+            LEASES,
+            self._name,
+            self._namespace,
+            uid=step.uid,
+            version=step.version,
+            timeout=seconds,
+        )
+        if gone:
+            self._election.removed()
+        return gone
+
+
 class Leadership:
     """One candidate for one Lease.
 
@@ -87,11 +140,19 @@ class Leadership:
         namespaces: tuple[str, ...] = (),
         silent: Callable[[], float] = _turns,
     ) -> None:
-        self._cluster, self._clock, self._timing = cluster, clock, timing
+        self._clock, self._timing = clock, timing
         self._silent = silent
-        self._name, self._namespace, self._manager = name, namespace, manager
-        self._namespaces = ",".join(sorted(set(namespaces)))
+        self._namespaces = frozenset(namespaces)
         self._election = Election(identity, timing)
+        self._lease = _Lease(
+            cluster,
+            clock,
+            self._election,
+            name=name,
+            namespace=namespace,
+            manager=manager,
+            namespaces=",".join(sorted(self._namespaces)),
+        )
         self._log = log.bind(lease=f"{namespace}/{name}", identity=identity)
         self._failures = 0
         self._trouble = ""
@@ -181,13 +242,13 @@ class Leadership:
     async def _tell(self) -> None:
         for _ in range(_ATTEMPTS):
             if not self._election.certain:
-                await self._look()
+                await self._lease.look(self._timeout())
             step = self._election.give_up()
             if step is None:
                 return
             self._election.doubt()
             try:
-                await self._apply(step)
+                await self._lease.apply(step, self._timeout())
             except Stale:
                 continue
             self._log.info("lease released")
@@ -210,52 +271,19 @@ class Leadership:
         """Read if needed, then write once; after a deletion the Lease is created at once."""
         step = self._next()
         if isinstance(step, Read):
-            await self._look()
+            await self._lease.look(self._timeout())
             step = self._next()
         if isinstance(step, Remove):
-            await self._remove(step)
+            if await self._lease.remove(step, self._timeout()):
+                self._log.info("deleted the expired lease of another field manager")
             step = self._next()
         if isinstance(step, Take):
-            await self._apply(step)
+            await self._lease.apply(step, self._timeout())
         elif isinstance(step, Wait):
             self._log_holder(step.holder)
 
     def _next(self) -> Read | Take | Remove | Wait:
         return self._election.next(self._clock.elapsed(), self._clock.now())
-
-    async def _look(self) -> None:
-        found = await self._cluster.read(
-            LEASES, self._name, self._namespace, timeout=self._timeout()
-        )
-        self._election.looked(seen(found), self._clock.elapsed())
-
-    async def _apply(self, step: Take) -> None:
-        meta: Object = {"name": self._name, "namespace": self._namespace, **step.meta}
-        if self._namespaces:
-            meta["annotations"] = {NAMESPACES: self._namespaces}
-        body: Object = {"metadata": meta, "spec": step.spec}
-        try:
-            applied = await self._cluster.apply(
-                LEASES, body, manager=self._manager, timeout=self._timeout()
-            )
-        except Conflict:
-            self._election.contested()
-            raise
-        self._election.looked(seen(applied.object), self._clock.elapsed())
-
-    async def _remove(self, step: Remove) -> None:
-        """Delete an expired Lease whose fields another field manager holds."""
-        gone = await self._cluster.delete(
-            LEASES,
-            self._name,
-            self._namespace,
-            uid=step.uid,
-            version=step.version,
-            timeout=self._timeout(),
-        )
-        if gone:
-            self._log.info("deleted the expired lease of another field manager")
-            self._election.removed()
 
     def _timeout(self) -> float:
         """Return a third of the deadline: after a lost response there is time for another try."""
@@ -294,8 +322,7 @@ class Leadership:
         """Return whether the leader watches all namespaces that we would; none named means all."""
         found = self._election.seen
         theirs = set(found.namespaces) if found else set[str]()
-        ours = set(filter(None, self._namespaces.split(",")))
-        return not theirs or bool(ours and ours <= theirs)
+        return not theirs or bool(self._namespaces and self._namespaces <= theirs)
 
     def _why(self) -> str:
         found = self._election.seen
