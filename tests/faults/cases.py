@@ -14,7 +14,8 @@ from faults.checks import OF_TROUBLE, both_at_work, broken, busiest
 from faults.endings import warnings
 from faults.machine import QUIET, Reference, Run, World, prepared
 from faults.proxy import Reply, Trouble
-from faults.scenarios import CRON, EVERY_SECOND, Object, Scenario, apply, collect, jobs
+from faults.scenario import USER, Object, Scenario, apply, collect, jobs
+from faults.scenarios import CRON, EVERY_SECOND
 from faults.troubles import ANY_STEP, LONG_OUTAGE, OUTAGE, REFUSALS, Target
 from hedgerow.testing.waiting import eventually
 
@@ -252,9 +253,7 @@ def _of_watches(known: Reference) -> Iterator[Case]:
         "watch events swapped": troubles.Swapped,
         "watch events late": troubles.Late,
     }
-    declared = known.scenario.declared
-    owned = [declared.resource.api.plural, *(kind.api.plural for kind in declared.owns)]
-    related = [relation.kind.api.plural for relation in declared.relates]
+    owned, related = known.scenario.plurals, known.scenario.related
     for fault, trouble in kinds.items():
         is_restart = fault.split()[1] != "events"
         for plural in [*owned, *related] if is_restart else owned:
@@ -370,10 +369,9 @@ def make_anew(run: Run, identity: Object) -> None:
     if live is None:
         return
     run.people.delete(identity)
+    run.people.release(identity)
     collect(run.people, run.scenario.children)
-    annotations = live["metadata"].get("annotations", {})
-    body = {**identity, "metadata": {**identity["metadata"], "annotations": annotations}}
-    run.people.apply({**body, "spec": live["spec"]}, "user", force=True)
+    run.people.apply({**identity, **run.scenario.written(live)}, USER, force=True)
 
 
 class Remade:

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 
 from faults.machine import Run
 from faults.proxy import Exchange
-from faults.scenarios import Object
+from faults.scenario import Object
 from faults.signatures import signature
+from hedgerow.controllers.scaler.record import recorded
+from hedgerow.controllers.scaler.windows import BEFORE
 
 MOST_PER_SECOND = 60
 """Requests in any second of an operator of one resource, once it has filled its caches."""
@@ -47,7 +49,10 @@ def busiest(run: Run) -> int:
 
 
 def _unlawful(asked: Iterable[Exchange]) -> Iterator[str]:
-    """Every write is an unforced apply under a manager of ours, or a delete by uid."""
+    """Every write is an apply under a manager of ours, or a delete by uid.
+
+    Only a claim is forced: it records on the object what it takes, and from whom.
+    """
     for one in asked:
         if not one.writes:
             continue
@@ -57,7 +62,7 @@ def _unlawful(asked: Iterable[Exchange]) -> Iterator[str]:
         elif (
             one.method != "PATCH"
             or one.headers.get("content-type") != APPLY
-            or "force" in one.query
+            or ("force" in one.query and not _is_claim(one.json()))
             or not one.query.get("fieldManager", "").startswith("hedgerow")
         ):
             yield f"no unforced apply: {one}"
@@ -73,6 +78,11 @@ def _careless(asked: Iterable[Exchange]) -> Iterator[str]:
             yield f"a list of a version: {one}"
         elif version and one.query.get("sendInitialEvents"):
             yield f"initial events of a version: {one}"
+
+
+def _is_claim(body: Object) -> bool:
+    record = recorded(body["metadata"].get("annotations", {}).get(BEFORE, ""))
+    return record is not None and bool(record.taken_from)
 
 
 def _is_child(one: Exchange) -> bool:

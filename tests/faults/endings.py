@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from faults.scenarios import Object, People, Scenario
+from faults.scenario import Object, People, Scenario
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -19,19 +19,16 @@ _COUNTS = ("missed",)
 
 def ending(people: People, scenario: Scenario, namespace: str) -> Object:
     """Return the resource and its children, each by kind and name, comparable between runs."""
-    kinds = [
-        {key: scenario.resource[key] for key in ("apiVersion", "kind")},
-        *scenario.children,
-    ]
+    own = {key: scenario.resource[key] for key in ("apiVersion", "kind")}
     found = {
-        f"{kind['kind']}/{live['metadata']['name']}": live
-        for kind in kinds
+        f"{kind['kind']}/{_name(live, namespace)}": live
+        for kind in (own, *(kind for kind in scenario.children if kind != own))
         for live in people.every(kind)
     }
     text = json.dumps({name: _plain(live) for name, live in found.items()}, sort_keys=True)
     for name, live in found.items():
         text = text.replace(live["metadata"]["uid"], f"uid of {name}")
-    text = text.replace(namespace, "here")
+    text = text.replace(namespace, "here").replace(namespace.rpartition("-")[2], "mark")
     text = _UID.sub("uid of what is gone", text)
     text = _TIME.sub("some time", text)
     text = _GENERATION.sub("some generation", text)
@@ -73,6 +70,13 @@ def difference(wanted: Any, found: Any, path: str = "") -> list[str]:
             for line in difference(one, other, f"{path}[{number}]")
         ]
     return [] if wanted == found else [f"{path}: wanted {_short(wanted)}, found {_short(found)}"]
+
+
+def _name(live: Object, namespace: str) -> str:
+    """Return the name, after the end of the namespace's name if it is elsewhere."""
+    meta = live["metadata"]
+    end = meta["namespace"].removeprefix(namespace).lstrip("-")
+    return "/".join(filter(None, (end, meta["name"])))
 
 
 def _plain(live: Object) -> Object:

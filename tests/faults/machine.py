@@ -22,7 +22,7 @@ from faults.endings import difference, ending, warnings
 from faults.nursery import Nursery
 from faults.people import RealPeople
 from faults.proxy import Line, Proxy
-from faults.scenarios import Object, Scenario, Step, collect
+from faults.scenario import Object, Scenario, Step, collect
 from faults.signatures import signature
 from faults.troubles import ANY_STEP, Target
 from hedgerow.sandbox.cluster import Sandbox
@@ -75,7 +75,7 @@ class Operator:
         path.write_text(yaml.safe_dump(kubeconfig), "utf-8")
         self._flags = (
             *("run", "--kubeconfig", str(path), *FLAGS, *LEASE),
-            *("--namespace", namespace, "--system-namespace", namespace, *flags),
+            *("--system-namespace", namespace, *flags),
         )
         self.metrics = self._directory / f"{line.port}.metrics"
         self._port = _free_port()
@@ -322,15 +322,23 @@ class Run:
 @contextlib.contextmanager
 def prepared(world: World, scenario: Scenario, replicas: int = 1) -> Iterator[Run]:
     """Open a namespace with operators for a scenario, and leave nothing running."""
-    namespace = f"{scenario.name}-{secrets.token_hex(3)}"
-    flags = ("--controllers", scenario.controller)
+    mark = f"x{secrets.token_hex(3)}"  # no part of a number or a digest
+    namespace = f"{scenario.name}-{mark}"
+    flags = ["--controllers", scenario.controller]
+    if scenario.elsewhere:
+        # It works on Namespaces, those of other runs left out, as an installation of its own.
+        names = ",".join(f"{namespace}-{end}" for end in scenario.elsewhere)
+        flags += ["--instance", mark, f"--{scenario.controller}-namespace={namespace}"]
+        flags += [f"--{scenario.controller}-selector=kubernetes.io/metadata.name in ({names})"]
+    else:
+        flags += ["--namespace", namespace]
     if replicas > 1:
-        flags = (*flags, "--leader-elect")
-    people = RealPeople(world.sandbox.kubeconfig, namespace)
-    people.open_namespace()
+        flags += ["--leader-elect"]
+    people = RealPeople(world.sandbox.kubeconfig, namespace, scenario.elsewhere)
+    people.open_namespaces()
     with contextlib.ExitStack() as stack:
         stack.callback(people.close)
-        stack.callback(people.close_namespace)
+        stack.callback(people.forget_namespaces)
         lines = [stack.enter_context(world.proxy.line()) for _ in range(replicas)]
         operators = [Operator(world, line, namespace, *flags) for line in lines]
         for operator in operators:

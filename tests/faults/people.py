@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import yaml
 
-from faults.scenarios import Object
+from faults.scenario import Object
+from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
 from hedgerow.testing.waiting import eventually
 
 PLURALS = {
@@ -22,10 +23,12 @@ PLURALS = {
     "Deployment": "deployments",
     "Event": "events",
     "Guestbook": "guestbooks",
+    "HorizontalPodAutoscaler": "horizontalpodautoscalers",
     "Job": "jobs",
     "Lease": "leases",
     "Memcached": "memcacheds",
     "PodDisruptionBudget": "poddisruptionbudgets",
+    "Secret": "secrets",
     "Service": "services",
 }
 PATIENCE = 120.0
@@ -38,10 +41,11 @@ class Refused(AssertionError):
 class RealPeople:
     """Those of `faults.scenarios.People`, in one namespace; one object belongs to one thread."""
 
-    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+    def __init__(self, kubeconfig: Path, namespace: str, elsewhere: tuple[str, ...] = ()) -> None:
         config = yaml.safe_load(kubeconfig.read_text("utf-8"))
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         self.namespace = namespace
+        self._namespaces = {"": namespace, **{end: f"{namespace}-{end}" for end in elsewhere}}
         self._http = httpx.Client(
             base_url=cluster["server"],
             headers={"Authorization": f"Bearer {user['token']}"},
@@ -71,9 +75,12 @@ class RealPeople:
         return self._ask("GET", self._path(target), missing=True) or None
 
     def every(self, kind: Object) -> list[Object]:
-        path = self._path({**kind, "metadata": {"name": ""}}).rstrip("/")
-        found = self._ask("GET", path)["items"]
-        return sorted(found, key=lambda item: item["metadata"]["name"])
+        found: list[Object] = []
+        for end in self._namespaces:
+            path = self._path({**kind, "metadata": {"name": "", "namespace": end}}).rstrip("/")
+            items = self._ask("GET", path)["items"]
+            found += sorted(items, key=lambda item: item["metadata"]["name"])
+        return found
 
     def now(self) -> datetime:
         return datetime.now(UTC)  # noqa: TID251 - the API server is on this machine
@@ -83,24 +90,48 @@ class RealPeople:
         path = f"/api/v1/namespaces/{self.namespace}/configmaps"
         return self._ask("GET", path)["metadata"]["resourceVersion"]
 
-    def open_namespace(self) -> None:
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
-        path = f"/api/v1/namespaces/{self.namespace}"
-        self._ask("PATCH", path, body, "apply-patch+yaml", {"fieldManager": "faults"})
+    def release(self, target: Object) -> None:
+        """Take all finalizers off an object that is being deleted, if it is there."""
+        try:
+            self.edit(target, {"metadata": {"finalizers": None}}, "admin")
+        except Refused:
+            if self.get(target) is not None:
+                raise
+
+    def open_namespaces(self) -> None:
+        """Have the namespaces there are, in which everybody may claim fields."""
+        for name in self._namespaces.values():
+            meta = {"name": name, "labels": {ALLOW_CLAIMS: "true"}}
+            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}
+            params = {"fieldManager": "faults"}
+            self._ask("PATCH", f"/api/v1/namespaces/{name}", body, "apply-patch+yaml", params)
 
     def close_namespace(self) -> None:
+        """Delete the own namespace; it stays until somebody empties it."""
         self._ask("DELETE", f"/api/v1/namespaces/{self.namespace}", missing=True)
+
+    def forget_namespaces(self) -> None:
+        """Delete all of them, and have them gone: what is in them is looked for by nobody."""
+        for name in self._namespaces.values():
+            path = f"/api/v1/namespaces/{name}"
+            live = self._ask("DELETE", path, missing=True)
+            if live.get("kind") == "Namespace":
+                live["spec"] = {"finalizers": []}
+                self._ask("PUT", f"{path}/finalize", live, missing=True)
 
     def _placed(self, body: Object) -> Object:
         placed = copy.deepcopy(body)
-        placed["metadata"]["namespace"] = self.namespace
+        placed["metadata"]["namespace"] = self._namespace(body)
         return placed
+
+    def _namespace(self, target: Object) -> str:
+        return self._namespaces[target["metadata"].get("namespace", "")]
 
     def _path(self, target: Object, subresource: str = "") -> str:
         version = target["apiVersion"]
         root = f"/apis/{version}" if "/" in version else f"/api/{version}"
         name = "/".join(filter(None, (target["metadata"]["name"], subresource)))
-        return f"{root}/namespaces/{self.namespace}/{PLURALS[target['kind']]}/{name}"
+        return f"{root}/namespaces/{self._namespace(target)}/{PLURALS[target['kind']]}/{name}"
 
     def _ask(
         self,

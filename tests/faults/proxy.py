@@ -19,7 +19,7 @@ from http import HTTPStatus
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from faults.scenarios import Object
+from faults.scenario import Object
 
 LIMIT = 2**24
 """Bytes of one head or one line of a stream."""

@@ -7,18 +7,20 @@ import re
 from faults.proxy import Exchange
 
 _START = re.compile(r"-\d{10}\b")
+_ELSEWHERE = re.compile(r"-x[0-9a-f]{6}-(\w+)$")
 
 
 def signature(asked: Exchange) -> str:
     """Name what a request writes, without namespace, times and digests."""
-    parts = asked.path.split("/namespaces/", 1)[-1].split("/")[1:]
+    place, *parts = asked.path.split("/namespaces/", 1)[-1].split("/")
+    elsewhere = _ELSEWHERE.search(place)
     verb = {"PATCH": "apply", "DELETE": "delete"}.get(asked.method, asked.method)
     if parts[0] == "events":
         body = asked.json()
         about = body.get("regarding", {})
         named = _START.sub("-N", f"{about.get('kind')}/{about.get('name')}")
         return f"{verb} Event {body.get('reason')} on {named}"
-    name = _START.sub("-N", "/".join(parts))
+    name = _START.sub("-N", "/".join([*(elsewhere.groups() if elsewhere else ()), *parts]))
     metadata = asked.json().get("metadata", {}) if asked.method == "PATCH" else {}
     with_finalizers = " with its finalizers" if metadata.get("finalizers") else ""
     return f"{verb} {name}{with_finalizers}"

@@ -25,7 +25,7 @@ from faults.checks import APPLY
 from faults.machine import Operator, World
 from faults.people import RealPeople, Refused
 from faults.proxy import Drop, Exchange, Line, Reply, Trouble
-from faults.scenarios import OTHER, USER, Object, finish, target
+from faults.scenario import OTHER, USER, Object, finish, target
 from faults.troubles import REFUSALS
 from support.registered import CONTROLLERS
 
@@ -186,9 +186,9 @@ class Load:
 def soak(among: World, seconds: float, dice: random.Random) -> tuple[list[Sample], dict[str, Any]]:
     """Run it, and return the samples and the figures."""
     people = RealPeople(among.sandbox.kubeconfig, NAMESPACE)
-    people.open_namespace()
+    people.open_namespaces()
     with among.proxy.line() as line, contextlib.closing(people):
-        operator = Operator(among, line, NAMESPACE)
+        operator = Operator(among, line, NAMESPACE, "--namespace", NAMESPACE)
         weather = line.trouble = Weather(dice)
         operator.start()
         process = psutil.Process(operator.pid)

@@ -13,6 +13,8 @@ from faults.endings import difference
 from faults.proxy import Exchange
 from faults.signatures import signature
 from faults.troubles import ANY_STEP, Target
+from hedgerow.controllers.scaler.record import Record
+from hedgerow.controllers.scaler.windows import BEFORE
 
 JOBS = "/apis/batch/v1/namespaces/here/jobs"
 BODY = {"metadata": {"name": "cron-1795337413", "resourceVersion": "1"}}
@@ -47,6 +49,15 @@ def run(*record: Exchange, births: tuple[float, ...] = (), other: tuple[Exchange
 class TestWrites:
     def test_an_unforced_guarded_apply_is_lawful(self):
         assert checks.broken(run(asked())) == []
+
+    @pytest.mark.parametrize(("former", "lawful"), [("helm", True), ("", False)])
+    def test_a_forced_apply_is_lawful_that_records_from_whom_it_takes(self, former, lawful):
+        notes = {BEFORE: Record(replicas=3, taken_from=former).text()}
+        body = {"metadata": {"name": "web", "uid": "u", "annotations": notes}}
+        query = {"fieldManager": "hedgerow-scaler", "force": "true"}
+        path = "/apis/apps/v1/namespaces/here/deployments/web"
+
+        assert (checks.broken(run(asked(path=path, query=query, body=body))) == []) is lawful
 
     @pytest.mark.parametrize(
         "wrong",
@@ -155,6 +166,12 @@ class TestTelling:
 
     def test_a_write_has_the_same_name_in_every_run(self):
         assert signature(asked()) == "apply jobs/cron-N"
+
+    def test_the_namespace_is_left_out_but_for_the_end_that_a_scenario_names(self):
+        path = "/api/v1/namespaces/secretsync-shared-x01ab2f{}/secrets/app"
+
+        assert signature(asked(path=path.format(""))) == "apply secrets/app"
+        assert signature(asked(path=path.format("-one"))) == "apply one/secrets/app"
         assert Target("apply jobs/cron-N", 1, 0).fits(asked())
         assert not Target("apply jobs/cron-N", 1, 1).fits(asked())
         assert Target("apply jobs/cron-N", 1, ANY_STEP).fits(asked(step=3))

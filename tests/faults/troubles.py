@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from faults.proxy import Drop, Exchange, Line, Reply, Silence, Tell, Trouble
-from faults.scenarios import Object
+from faults.scenario import Object
 from faults.signatures import signature
 
 OUTAGE, LONG_OUTAGE = 5.0, 12.0

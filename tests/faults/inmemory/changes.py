@@ -20,7 +20,7 @@ from faults.inmemory.machine import Machine
 from faults.inmemory.people import ModelPeople
 from faults.inmemory.story import everything, is_write
 from faults.inmemory.trial import difference
-from faults.scenarios import USER, roll_out
+from faults.scenario import USER, roll_out
 from hedgerow.plan.yield_and_claim import YIELD
 from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.schema import Object

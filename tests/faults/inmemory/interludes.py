@@ -20,7 +20,7 @@ from faults.inmemory.machine import Machine
 from faults.inmemory.people import HOME, ModelPeople
 from faults.inmemory.story import QUIET, TAIL, Teller, everything
 from faults.inmemory.trial import AFTER, BY_NAME, LOOKS, Trial, calm, difference
-from faults.scenarios import USER, Scenario, collect
+from faults.scenario import USER, Scenario, collect
 from hedgerow.objects import digest
 from hedgerow.testing.memory.schema import Object
 

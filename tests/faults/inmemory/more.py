@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from faults.scenarios import (
-    BLUE,
-    CRON,
-    DEMO,
-    GREEN,
+from faults.scenario import (
     OTHER,
-    ROUTE,
     Object,
     People,
     Scenario,
@@ -21,6 +16,7 @@ from faults.scenarios import (
     jobs,
     observed,
 )
+from faults.scenarios import BLUE, CRON, DEMO, GREEN, ROUTE
 
 LABEL = "hedgerow.dev/controller"
 EVERY = 600

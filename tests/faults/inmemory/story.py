@@ -13,7 +13,7 @@ import anyio
 from faults.inmemory.apiserver import Entry, Exchange
 from faults.inmemory.machine import Machine
 from faults.inmemory.people import HOME, ModelPeople
-from faults.scenarios import Scenario
+from faults.scenario import Scenario
 from hedgerow.testing.memory.schema import Object
 
 PATIENCE = 900.0

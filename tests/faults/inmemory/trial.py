@@ -17,7 +17,8 @@ from faults.inmemory.apiserver import Exchange
 from faults.inmemory.injector import ANSWERS, MINUTES, Fault, Injector
 from faults.inmemory.machine import Machine
 from faults.inmemory.story import Ending, Teller, everything, is_write
-from faults.scenarios import SCENARIOS, Scenario
+from faults.scenario import Scenario
+from faults.scenarios import CUSTOM
 from hedgerow.controllers.cronjob.starts import SCHEDULED_AT
 from hedgerow.kube.wire import APPLY
 
@@ -29,7 +30,7 @@ ATTEMPTS = 80
 """How often a request may be sent that is refused for minutes, all its retries together."""
 OFTEN = 4
 """Refusals in a row of one request that the log has to tell of."""
-BY_NAME = {scenario.name: scenario for scenario in (*SCENARIOS, *more.SCENARIOS)}
+BY_NAME = {scenario.name: scenario for scenario in (*CUSTOM, *more.SCENARIOS)}
 
 
 @dataclass
