@@ -13,9 +13,9 @@ from structlog.testing import capture_logs
 from hedgerow import app
 from hedgerow.kube import errors
 from hedgerow.process import leadership
-from support.inline import inline
-from support.operating import BLUEGREEN, Process, quiet
-from support.registered import REGISTRY
+from support.operator.inline import inline
+from support.operator.operating import BLUEGREEN, Process, quiet
+from support.operator.registered import REGISTRY
 
 pytestmark = pytest.mark.anyio
 

@@ -21,9 +21,9 @@ from hedgerow.runtime.leaderelection.record import LEASES
 from hedgerow.testing.memory.cluster import Cluster, Sent
 from hedgerow.testing.memory.watched import Watched
 from hedgerow.testing.virtual import BACKEND, VirtualClock, VirtualLoop
-from support.inline import inline
-from support.operating import BLUEGREEN, Process, quiet
-from support.registered import REGISTRY
+from support.operator.inline import inline
+from support.operator.operating import BLUEGREEN, Process, quiet
+from support.operator.registered import REGISTRY
 
 pytestmark = pytest.mark.anyio
 

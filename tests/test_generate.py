@@ -12,7 +12,7 @@ from hedgerow import generate
 from hedgerow.cli.install.definitions import packaged_document
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import render
-from support.registered import ALL, RESOURCES
+from support.operator.registered import ALL, RESOURCES
 
 REPOSITORY = Path(__file__).parents[1]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.sources import ROOT
+from support.code.sources import ROOT
 
 Object = dict[str, Any]
 STATUS = """\

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.sources import ROOT
+from support.code.sources import ROOT
 
 PYTHON = """#!/bin/sh
 case "$1" in

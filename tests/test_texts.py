@@ -11,7 +11,7 @@ from hypothesis.strategies import text
 
 from hedgerow.manifest import from_yaml, to_yaml
 from hedgerow.texts import cut, escaped, escaped_lines, printable
-from support.foreign import UNMEANT
+from support.objects.foreign import UNMEANT
 
 ANY = text(max_size=40)
 

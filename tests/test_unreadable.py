@@ -11,7 +11,7 @@ from hedgerow.settings import Settings
 from hedgerow.validation import field_errors, in_a_line
 from hedgerow_schemas.base import ObjectMeta
 from hedgerow_schemas.bluegreen import BlueGreen
-from support.registered import RESOURCES
+from support.operator.registered import RESOURCES
 
 PYDANTIC = ("Input should", "Field required", "Value error", "valid ", "cannot be read")
 WRONG = ("", "no", -1, 1 << 70, 0.5, float("nan"), True, None, [], [None], {}, {"a": None})

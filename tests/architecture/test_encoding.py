@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from support.sources import Module, modules
+from support.code.sources import Module, modules
 
 LIBRARIES = {"json", "msgspec.json", "orjson"}
 FUNCTIONS = {"from_json", "to_json", "to_jsonable_python", "JSONEncoder", "JSONDecoder"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from support.sources import running
+from support.code.sources import running
 
 
 def test_only_the_applier_forces_and_only_for_claims():

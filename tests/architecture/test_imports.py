@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from support.sources import modules
+from support.code.sources import modules
 
 COSTLY = ("kr8s", "rich", "cryptography", "httpx_ws", "pygments")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from support.sources import Module, running
+from support.code.sources import Module, running
 
 PRINTERS = {"hedgerow/cli/output.py", "hedgerow/terminal.py"}
 NO_COMMANDS = {

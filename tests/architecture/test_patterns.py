@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from support.patterns import Begins, Superlinear, check
-from support.sources import modules
+from support.code.patterns import Begins, Superlinear, check
+from support.code.sources import modules
 
 ANCHORED = frozenset({"match", "fullmatch"})
 MAKES_NONE = frozenset({"Match", "Pattern", "escape", *re.RegexFlag.__members__})

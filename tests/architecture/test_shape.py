@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from support.sources import Module, functions, modules
+from support.code.sources import Module, functions, modules
 
 DEEPEST = 3
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef

@@ -6,7 +6,7 @@ import operator
 import sysconfig
 from pathlib import Path
 
-from support.sources import ROOT, modules
+from support.code.sources import ROOT, modules
 
 
 class TestSourceRoots:

@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.kube import clientside, reviews
 from hedgerow_schemas.base import ApiResource
-from support.sources import Module, running
+from support.code.sources import Module, running
 
 CLIENT = "hedgerow/kube/cluster.py"
 """Where requests are put together: the one place that may name a method."""

@@ -33,7 +33,7 @@ from bench.scale import SCALE_MARKS, curve, scaled, table
 from hedgerow.sandbox.binaries import Binaries
 from hedgerow.sandbox.pins import pick
 from hedgerow.version import version
-from support.kopf import cache, kopf_python
+from support.programs.kopf import cache, kopf_python
 
 HERE = Path(__file__).parent
 NEUTRAL = HERE / "neutral"

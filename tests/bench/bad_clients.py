@@ -24,9 +24,9 @@ from hedgerow.sandbox.cluster import Options
 from hedgerow.testing.api import Api
 from hedgerow.testing.sandboxes import running
 from serving.serving import pair
-from support.bluegreens import prepare
-from support.confined import confined
-from support.running import Operator
+from support.cluster.bluegreens import prepare
+from support.operator.running import Operator
+from support.programs.confined import confined
 
 LIMIT = 512 * 1024**2
 """Bytes: that of the manifests."""

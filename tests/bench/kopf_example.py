@@ -35,7 +35,7 @@ from hedgerow.testing import (
 )
 from hedgerow.testing.sandboxes import running
 from hedgerow.version import version
-from support.kopf import REQUIREMENTS, kopf_python
+from support.programs.kopf import REQUIREMENTS, kopf_python
 
 HERE = Path(__file__).parent / "claims"
 PAGE = Path(__file__).parents[2] / "docs/coming-from-kopf.md"

@@ -14,7 +14,7 @@ from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import ApiResource
 from model.ours import bluegreen
-from support import bluegreens
+from support.cluster import bluegreens
 
 Object = dict[str, Any]
 NAME, OURS = "demoblue-deployment", "hedgerow-bluegreen"

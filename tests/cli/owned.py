@@ -8,7 +8,7 @@ from typing import Any
 from hedgerow.cli.owners.report import Page, page
 from hedgerow.cli.owners.selection import choose
 from hedgerow.fields.owners import owners
-from support.judged import Object, item
+from support.objects.judged import Object, item
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 IMAGE = '.spec.containers[name="main"].image'

@@ -14,8 +14,8 @@ import yaml
 from hedgerow.cli import main
 from hedgerow.cli.commands import LAZY
 from hedgerow.kube import client
-from support.foreign import COPY, FORGED, POISON
-from support.odd import Mode, OddServer
+from support.objects.foreign import COPY, FORGED, POISON
+from support.programs.odd import Mode, OddServer
 
 TARGET = "deployment/web"
 FILES = ("-f", "{file}")

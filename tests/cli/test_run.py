@@ -17,7 +17,7 @@ from hedgerow import app
 from hedgerow.cli import main
 from hedgerow.cli.commands import Lazy
 from hedgerow.settings import Settings, default, flags
-from support.registered import ALL
+from support.operator.registered import ALL
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.locks import Notice
 from hedgerow.sandbox.processes import birth
 from hedgerow.testing.waiting import eventually
-from support.fakes import Fakes
-from support.leftovers import nothing_left
+from support.programs.fakes import Fakes
+from support.programs.leftovers import nothing_left
 
 pytestmark = pytest.mark.usefixtures("fakes")
 

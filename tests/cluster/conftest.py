@@ -11,8 +11,8 @@ from hedgerow.testing.api import Api
 from hedgerow.testing.audit import Audit
 from hedgerow.testing.plugin import telling
 from hedgerow.testing.sandboxes import find_binaries, name_for, running
-from support import binaries
-from support.worlds import with_custom_resources
+from support.cluster import binaries
+from support.cluster.worlds import with_custom_resources
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

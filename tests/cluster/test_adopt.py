@@ -13,8 +13,8 @@ from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.errors import Stale
 from hedgerow.testing.api import Object
 from hedgerow_schemas.base import ApiResource
-from support.bluegreens import FIELD_MANAGER
-from support.typed import Garden, Typing, body, typing
+from support.cluster.bluegreens import FIELD_MANAGER
+from support.programs.typed import Garden, Typing, body, typing
 
 pytestmark = pytest.mark.cluster
 

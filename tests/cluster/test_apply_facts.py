@@ -6,7 +6,7 @@ import pytest
 
 from hedgerow.fields.managed import entry
 from model.programs import World
-from support.facts import (
+from support.cluster.facts import (
     ENDING,
     NOBODY,
     OTHER,

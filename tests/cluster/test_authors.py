@@ -16,9 +16,9 @@ from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually
-from support.policies import Impersonated
-from support.registered import ALL
-from support.rights import grant
+from support.cluster.policies import Impersonated
+from support.cluster.rights import grant
+from support.operator.registered import ALL
 
 pytestmark = pytest.mark.cluster
 

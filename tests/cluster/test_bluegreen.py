@@ -11,8 +11,8 @@ from hedgerow.testing.api import Api
 from hedgerow.testing.audit import Audit, must_be_unforced_applies
 from hedgerow.testing.silence import Silence, assert_settled
 from hedgerow.testing.waiting import eventually
-from support.bluegreens import FIELD_MANAGER, USER, World, pods, prepare
-from support.running import Operator
+from support.cluster.bluegreens import FIELD_MANAGER, USER, World, pods, prepare
+from support.operator.running import Operator
 
 pytestmark = pytest.mark.cluster
 

@@ -15,9 +15,18 @@ from cryptography import x509
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually, throughout
-from support.admitted import GROUP, MANAGER, USER, Replica, configure, remove, replicas, rules
-from support.cronjobs import VERSION, prepare, template
-from support.rights import grant
+from support.cluster.admitted import (
+    GROUP,
+    MANAGER,
+    USER,
+    Replica,
+    configure,
+    remove,
+    replicas,
+    rules,
+)
+from support.cluster.cronjobs import VERSION, prepare, template
+from support.cluster.rights import grant
 
 pytestmark = pytest.mark.cluster
 

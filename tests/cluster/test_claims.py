@@ -18,7 +18,7 @@ from hedgerow.testing.api import Api
 from hedgerow.testing.audit import Audit, must_be_unforced_applies
 from hedgerow.testing.waiting import eventually
 from library.scaler import WANTED
-from support.packages import Package
+from support.programs.packages import Package
 
 pytestmark = pytest.mark.cluster
 

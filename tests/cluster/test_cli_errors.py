@@ -15,10 +15,10 @@ import pytest
 import yaml
 
 from hedgerow.testing.waiting import eventually
-from support.bluegreens import bluegreen
-from support.clusters import undefine
-from support.running import PORTLESS
-from support.typed import answer
+from support.cluster.bluegreens import bluegreen
+from support.cluster.clusters import undefine
+from support.operator.running import PORTLESS
+from support.programs.typed import answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,14 +14,14 @@ import yaml
 from hedgerow.kube.client import connect
 from hedgerow.kube.discovery import find, spelled
 from hedgerow.testing.api import Api, Object
-from support.bluegreens import bluegreen
-from support.edits import having
-from support.hedge import HEDGE
-from support.manifests import CONFIG_MAP, SECRET
-from support.rights import grant
-from support.typed import answer
-from support.workloads import AUTOSCALER, DEPLOYMENT
-from support.worlds import with_custom_resources
+from support.cluster.bluegreens import bluegreen
+from support.cluster.rights import grant
+from support.cluster.worlds import with_custom_resources
+from support.objects.edits import having
+from support.objects.hedge import HEDGE
+from support.objects.manifests import CONFIG_MAP, SECRET
+from support.objects.workloads import AUTOSCALER, DEPLOYMENT
+from support.programs.typed import answer
 
 pytestmark = pytest.mark.cluster
 

@@ -18,14 +18,14 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit import Audit
 from hedgerow.testing.waiting import eventually
-from support import cronjobs, memcacheds
-from support.bluegreens import World
-from support.following import Following
-from support.rights import grant
-from support.running import Operator
-from support.typed import answer
-from support.workloads import DEPLOYMENT
-from support.worlds import with_custom_resources
+from support.cluster import cronjobs, memcacheds
+from support.cluster.bluegreens import World
+from support.cluster.rights import grant
+from support.cluster.worlds import with_custom_resources
+from support.objects.workloads import DEPLOYMENT
+from support.operator.running import Operator
+from support.programs.following import Following
+from support.programs.typed import answer
 
 pytestmark = pytest.mark.cluster
 

@@ -12,9 +12,9 @@ from hedgerow.deploy.overlays import parts
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
-from support import bluegreens, cronjobs
-from support.bluegreens import World
-from support.registered import REGISTRY
+from support.cluster import bluegreens, cronjobs
+from support.cluster.bluegreens import World
+from support.operator.registered import REGISTRY
 
 pytestmark = pytest.mark.cluster
 

@@ -15,13 +15,20 @@ from hedgerow.testing.api import Api
 from hedgerow.testing.audit import Audit
 from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually
-from support import bluegreens, memcacheds
-from support.memcacheds import World
-from support.policies import Impersonated
-from support.rights import grant
-from support.running import Operator
-from support.situations import SITUATIONS, Contested, Situation, containers, deployment, image
-from support.typed import typing
+from support.cluster import bluegreens, memcacheds
+from support.cluster.memcacheds import World
+from support.cluster.policies import Impersonated
+from support.cluster.rights import grant
+from support.cluster.situations import (
+    SITUATIONS,
+    Contested,
+    Situation,
+    containers,
+    deployment,
+    image,
+)
+from support.operator.running import Operator
+from support.programs.typed import typing
 
 pytestmark = pytest.mark.cluster
 

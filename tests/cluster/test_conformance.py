@@ -19,7 +19,7 @@ from model.bodies import NAMESPACE
 from model.ours import bluegreen, memcached
 from model.programs import ModelWorld, Request, World, programs
 from model.subjects import SUBJECTS
-from support.worlds import RealWorld, with_custom_resources
+from support.cluster.worlds import RealWorld, with_custom_resources
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 

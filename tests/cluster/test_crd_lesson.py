@@ -18,7 +18,7 @@ from hedgerow.kube.client import connect
 from hedgerow.testing.api import Api
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD
-from support.clusters import undefine
+from support.cluster.clusters import undefine
 
 REFUSED = "metadata.annotations: Too long: may not be more than 262144 bytes"
 pytestmark = [pytest.mark.cluster, pytest.mark.anyio]

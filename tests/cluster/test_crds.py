@@ -24,8 +24,8 @@ from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name, render
 from hedgerow_schemas.editor import needed_types
 from hedgerow_schemas.openapi import DOCUMENT_PATH, excerpt
-from support.registered import ALL
-from support.specimen import paths, specimen
+from support.objects.specimen import paths, specimen
+from support.operator.registered import ALL
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 

@@ -12,10 +12,10 @@ from hedgerow.sandbox import ports
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
-from support import bluegreens
-from support.bluegreens import World
-from support.rights import account, grant
-from support.running import Operator
+from support.cluster import bluegreens
+from support.cluster.bluegreens import World
+from support.cluster.rights import account, grant
+from support.operator.running import Operator
 
 pytestmark = pytest.mark.cluster
 

@@ -17,7 +17,7 @@ from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit import Audit, must_be_unforced_applies
 from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually, throughout
-from support.cronjobs import (
+from support.cluster.cronjobs import (
     FIELD_MANAGER,
     SCHEDULED_AT,
     START_GUARD,
@@ -29,7 +29,7 @@ from support.cronjobs import (
     seconds_of,
     template,
 )
-from support.running import Operator
+from support.operator.running import Operator
 
 pytestmark = pytest.mark.cluster
 

@@ -16,7 +16,7 @@ import pytest
 
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
-from support.leftovers import nothing_left
+from support.programs.leftovers import nothing_left
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ import pytest
 
 from hedgerow.fields.ownership import judge
 from hedgerow.testing.api import Api, Object
-from support.cases import container, pod, workload
-from support.hedge import CUSTOM, HEDGE
+from support.objects.cases import container, pod, workload
+from support.objects.hedge import CUSTOM, HEDGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

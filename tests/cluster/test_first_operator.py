@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
-from support import wheels
-from support.tutorial import Block, Terminal, blocks, matches
+from support.programs import wheels
+from support.programs.tutorial import Block, Terminal, blocks, matches
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 

@@ -13,8 +13,8 @@ from hedgerow.fields.applyconfiguration import extract
 from hedgerow.plan.writes import normal_form
 from hedgerow.testing.api import Object
 from hedgerow.testing.waiting import eventually
-from support.bluegreens import FIELD_MANAGER, World
-from support.running import Operator
+from support.cluster.bluegreens import FIELD_MANAGER, World
+from support.operator.running import Operator
 
 pytestmark = pytest.mark.cluster
 

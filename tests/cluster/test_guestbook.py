@@ -21,11 +21,11 @@ from hedgerow.testing.audit import Audit, must_be_unforced_applies
 from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.guestbook import Guestbook
-from support import bluegreens
-from support.bluegreens import ROOT
-from support.granted import denied, requests
-from support.registered import ALL
-from support.running import Operator
+from support.cluster import bluegreens
+from support.cluster.bluegreens import ROOT
+from support.cluster.granted import denied, requests
+from support.operator.registered import ALL
+from support.operator.running import Operator
 
 pytestmark = pytest.mark.cluster
 

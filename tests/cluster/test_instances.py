@@ -14,9 +14,9 @@ import pytest
 
 from hedgerow.testing.api import Object
 from hedgerow.testing.waiting import eventually, throughout
-from support.bluegreens import FIELD_MANAGER, World, pods
-from support.running import PORTLESS, Operator
-from support.typed import Answer, answer
+from support.cluster.bluegreens import FIELD_MANAGER, World, pods
+from support.operator.running import PORTLESS, Operator
+from support.programs.typed import Answer, answer
 
 pytestmark = pytest.mark.cluster
 

@@ -22,7 +22,7 @@ from hedgerow_schemas.base import ApiResource, Object
 from kube.recipes import RECIPES, Plain, configmap
 from kube.recordings import Recording
 from kube.worlds import CONFIG_MAP, Recorder, World, reflected
-from support.rights import grant
+from support.cluster.rights import grant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,9 +25,9 @@ from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit import Audit, must_be_unforced_applies
 from hedgerow.testing.waiting import eventually, throughout
 from runtime.leases import Server
-from support.contender import LEASE, LEASE_MANAGER, LEDGER, SHORT, Contender, leadership
-from support.held_up import HeldUp
-from support.rights import grant
+from support.cluster.rights import grant
+from support.operator.contender import LEASE, LEASE_MANAGER, LEDGER, SHORT, Contender, leadership
+from support.operator.held_up import HeldUp
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
 

@@ -13,7 +13,7 @@ import library.greeter
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
-from support.packages import Package
+from support.programs.packages import Package
 
 pytestmark = pytest.mark.cluster
 

@@ -14,8 +14,8 @@ from hedgerow.deploy.overlays import OVERLAYS
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.sandboxes import running as cluster
-from support.bluegreens import ROOT
-from support.registered import RESOURCES
+from support.cluster.bluegreens import ROOT
+from support.operator.registered import RESOURCES
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 

@@ -21,13 +21,13 @@ from hedgerow.sandbox.ports import choose
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit import Audit
 from hedgerow.testing.waiting import eventually
-from support import bluegreens, cronjobs, memcacheds
-from support.granted import denied, granted, requests, used
-from support.registered import REGISTRY, RESOURCES
-from support.rewriting import IMAGE as IMAGE_INSTEAD
-from support.rewriting import rewriting
-from support.rights import account, bind, may
-from support.running import Operator
+from support.cluster import bluegreens, cronjobs, memcacheds
+from support.cluster.granted import denied, granted, requests, used
+from support.cluster.rewriting import IMAGE as IMAGE_INSTEAD
+from support.cluster.rewriting import rewriting
+from support.cluster.rights import account, bind, may
+from support.operator.registered import REGISTRY, RESOURCES
+from support.operator.running import Operator
 
 pytestmark = pytest.mark.cluster
 

@@ -14,8 +14,8 @@ from hedgerow.testing.api import Api
 from hedgerow.testing.audit import Audit, must_be_unforced_applies
 from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually, throughout
-from support.memcacheds import FIELD_MANAGER, ORIGINAL, RESTRICTED, USER, World, prepare
-from support.running import Operator
+from support.cluster.memcacheds import FIELD_MANAGER, ORIGINAL, RESTRICTED, USER, World, prepare
+from support.operator.running import Operator
 
 pytestmark = pytest.mark.cluster
 

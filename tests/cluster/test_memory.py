@@ -20,12 +20,12 @@ from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.sandboxes import running as cluster
 from hedgerow.testing.waiting import eventually
-from support import bluegreens, cronjobs
-from support.bluegreens import USER, World, bluegreen, prepare
-from support.confined import Cgroup, confined
-from support.rights import grant
-from support.running import Operator
-from support.stored import Etcd, clone
+from support.cluster import bluegreens, cronjobs
+from support.cluster.bluegreens import USER, World, bluegreen, prepare
+from support.cluster.rights import grant
+from support.cluster.stored import Etcd, clone
+from support.operator.running import Operator
+from support.programs.confined import Cgroup, confined
 
 pytestmark = [pytest.mark.cluster]
 

@@ -21,7 +21,7 @@ from hedgerow.serving.metrics import metrics_app
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit import Audit
 from serving.serving import pair, served
-from support.rights import account, grant
+from support.cluster.rights import account, grant
 
 pytestmark = [pytest.mark.cluster, pytest.mark.anyio]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support import wheels
-from support.tutorial import Terminal
+from support.programs import wheels
+from support.programs.tutorial import Terminal
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 

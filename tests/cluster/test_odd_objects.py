@@ -28,8 +28,8 @@ from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.testing.api import Api
 from hedgerow.testing.sandboxes import running
 from hedgerow.testing.waiting import eventually
-from support.registered import ALL
-from support.running import Operator
+from support.operator.registered import ALL
+from support.operator.running import Operator
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 

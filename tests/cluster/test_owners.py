@@ -9,13 +9,13 @@ import pytest
 
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
-from support.accounts import must_account
-from support.cases import Case
-from support.edits import having
-from support.hedge import HEDGE
-from support.manifests import CASES, RICH_DEPLOYMENT, SERVICE
-from support.workloads import AUTOSCALER, DEPLOYMENT
-from support.worlds import with_custom_resources
+from support.cluster.worlds import with_custom_resources
+from support.objects.accounts import must_account
+from support.objects.cases import Case
+from support.objects.edits import having
+from support.objects.hedge import HEDGE
+from support.objects.manifests import CASES, RICH_DEPLOYMENT, SERVICE
+from support.objects.workloads import AUTOSCALER, DEPLOYMENT
 
 pytestmark = pytest.mark.cluster
 

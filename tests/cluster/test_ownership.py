@@ -12,11 +12,11 @@ import pytest
 
 from hedgerow.fields.ownership import Verdict, judge, leave_out, residual
 from hedgerow.testing.api import Api, Reply
-from support.cases import Case, Field, Object
-from support.edits import at, having, only, reversed_lists
-from support.facts import visible
-from support.hedge import HEDGE
-from support.manifests import CASES
+from support.cluster.facts import visible
+from support.objects.cases import Case, Field, Object
+from support.objects.edits import at, having, only, reversed_lists
+from support.objects.hedge import HEDGE
+from support.objects.manifests import CASES
 
 pytestmark = pytest.mark.cluster
 

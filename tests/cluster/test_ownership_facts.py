@@ -8,7 +8,7 @@ from hedgerow.fields.managed import entry, managers
 from hedgerow.fields.ownership import judge, leave_out, residual
 from hedgerow.testing.api import Object
 from model.programs import World
-from support.facts import (
+from support.cluster.facts import (
     OTHER,
     OURS,
     blue,

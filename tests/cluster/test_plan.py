@@ -17,11 +17,11 @@ from hedgerow.runtime.clock import SystemClock
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit import Audit
 from hedgerow.testing.waiting import eventually
-from support.bluegreens import World, bluegreen, pods
-from support.planned import FixedClock, Operator
-from support.registered import CONTROLLERS
-from support.rights import grant
-from support.typed import answer
+from support.cluster.bluegreens import World, bluegreen, pods
+from support.cluster.rights import grant
+from support.operator.planned import FixedClock, Operator
+from support.operator.registered import CONTROLLERS
+from support.programs.typed import answer
 
 pytestmark = pytest.mark.cluster
 

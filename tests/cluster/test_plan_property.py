@@ -23,8 +23,8 @@ from hedgerow.plan.yield_and_claim import CLAIM, YIELD
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
-from support.bluegreens import World
-from support.planned import FixedClock, Operator, Told, foretold, happened
+from support.cluster.bluegreens import World
+from support.operator.planned import FixedClock, Operator, Told, foretold, happened
 
 pytestmark = pytest.mark.cluster
 

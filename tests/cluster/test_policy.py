@@ -12,8 +12,8 @@ import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
-from support.bluegreens import ROOT
-from support.policies import (
+from support.cluster.bluegreens import ROOT
+from support.cluster.policies import (
     ACCOUNT,
     CLAIMS,
     DIRECTORY,

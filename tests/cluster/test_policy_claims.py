@@ -10,7 +10,7 @@ import pytest
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually
-from support.policies import (
+from support.cluster.policies import (
     CLAIMS,
     MANAGER,
     TAKINGS,
@@ -21,7 +21,7 @@ from support.policies import (
     policed,
     settings,
 )
-from support.workloads import RICH_DEPLOYMENT
+from support.objects.workloads import RICH_DEPLOYMENT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 

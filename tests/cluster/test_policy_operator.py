@@ -11,10 +11,10 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit import Audit
 from hedgerow.testing.waiting import eventually
-from support import bluegreens, cronjobs, memcacheds
-from support.policies import in_force
-from support.rights import grant
-from support.running import Operator
+from support.cluster import bluegreens, cronjobs, memcacheds
+from support.cluster.policies import in_force
+from support.cluster.rights import grant
+from support.operator.running import Operator
 
 pytestmark = pytest.mark.cluster
 

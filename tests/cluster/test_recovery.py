@@ -17,9 +17,9 @@ from hedgerow.testing.api import Api
 from hedgerow.testing.audit import Audit
 from hedgerow.testing.sandboxes import running as cluster
 from hedgerow.testing.waiting import eventually
-from support.bluegreens import USER, World, prepare
-from support.proxy import Proxy
-from support.running import Operator
+from support.cluster.bluegreens import USER, World, prepare
+from support.cluster.proxy import Proxy
+from support.operator.running import Operator
 
 pytestmark = [pytest.mark.cluster]
 

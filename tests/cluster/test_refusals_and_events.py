@@ -11,11 +11,11 @@ import pytest
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
-from support import bluegreens, cronjobs
-from support.bluegreens import World
-from support.refusing import Refusing, refusing
-from support.rights import grant
-from support.running import Operator
+from support.cluster import bluegreens, cronjobs
+from support.cluster.bluegreens import World
+from support.cluster.refusing import Refusing, refusing
+from support.cluster.rights import grant
+from support.operator.running import Operator
 
 pytestmark = pytest.mark.cluster
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from support.bluegreens import FIELD_MANAGER
-from support.typed import Garden, Typing, body, typing
+from support.cluster.bluegreens import FIELD_MANAGER
+from support.programs.typed import Garden, Typing, body, typing
 
 pytestmark = pytest.mark.cluster
 

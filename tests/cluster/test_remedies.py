@@ -18,11 +18,10 @@ from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
-from support import bluegreens, memcacheds
-from support.memcacheds import World
-from support.rights import grant
-from support.running import Operator
-from support.situations import (
+from support.cluster import bluegreens, memcacheds
+from support.cluster.memcacheds import World
+from support.cluster.rights import grant
+from support.cluster.situations import (
     ENV,
     SITUATIONS,
     Situation,
@@ -30,6 +29,7 @@ from support.situations import (
     deployment,
     replicas,
 )
+from support.operator.running import Operator
 
 pytestmark = pytest.mark.cluster
 

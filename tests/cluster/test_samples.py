@@ -14,7 +14,7 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import CustomResource
-from support.registered import ALL
+from support.operator.registered import ALL
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 

@@ -22,8 +22,8 @@ from hedgerow.sandbox.ports import choose
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit import WRITES, Audit
 from hedgerow.testing.waiting import eventually
-from support.killed import killed
-from support.leftovers import leftovers, nothing_left
+from support.programs.killed import killed
+from support.programs.leftovers import leftovers, nothing_left
 
 pytestmark = [pytest.mark.cluster, pytest.mark.anyio]
 

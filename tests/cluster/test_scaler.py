@@ -28,8 +28,8 @@ from hedgerow.testing.api import Api
 from hedgerow.testing.audit import Audit
 from hedgerow.testing.somebody import holders
 from hedgerow.testing.waiting import eventually, throughout
-from support.granted import denied, requests
-from support.running import Operator
+from support.cluster.granted import denied, requests
+from support.operator.running import Operator
 
 pytestmark = pytest.mark.cluster
 

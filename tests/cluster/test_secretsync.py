@@ -25,9 +25,9 @@ from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit import Audit, must_be_unforced_applies
 from hedgerow.testing.waiting import eventually
-from support.granted import denied, requests
-from support.registered import ALL
-from support.running import Operator
+from support.cluster.granted import denied, requests
+from support.operator.registered import ALL
+from support.operator.running import Operator
 
 pytestmark = pytest.mark.cluster
 

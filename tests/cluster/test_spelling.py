@@ -11,9 +11,9 @@ import pytest
 from hedgerow.fields.canonical import canonical_object, quantity
 from hedgerow.fields.ownership import judge
 from hedgerow.testing.api import Api, Object
-from support.cases import container, pod, workload
-from support.hedge import CUSTOM, HEDGE
-from support.manifests import LEASE
+from support.objects.cases import container, pod, workload
+from support.objects.hedge import CUSTOM, HEDGE
+from support.objects.manifests import LEASE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest]
 

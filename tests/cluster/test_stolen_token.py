@@ -26,11 +26,11 @@ from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import ApiResource, CustomResource
 from hedgerow_schemas.builtin import Deployment, Secret
-from support.bluegreens import ROOT
-from support.cronjobs import START_GUARD
-from support.granted import granted
-from support.registered import ALL
-from support.worlds import with_custom_resources
+from support.cluster.bluegreens import ROOT
+from support.cluster.cronjobs import START_GUARD
+from support.cluster.granted import granted
+from support.cluster.worlds import with_custom_resources
+from support.operator.registered import ALL
 
 pytestmark = pytest.mark.cluster
 

@@ -23,7 +23,7 @@ from hedgerow.testing import (
 )
 from hedgerow_schemas import crd
 from library.greeter import Greeting
-from support.kopf import kopf_python
+from support.programs.kopf import kopf_python
 from testing import guide
 
 pytestmark = pytest.mark.cluster

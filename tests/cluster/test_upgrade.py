@@ -15,10 +15,10 @@ from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit import Audit
 from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually
-from support import bluegreens, cronjobs, memcacheds
-from support.rights import grant
-from support.running import Operator
-from support.typed import Typing, typing
+from support.cluster import bluegreens, cronjobs, memcacheds
+from support.cluster.rights import grant
+from support.operator.running import Operator
+from support.programs.typed import Typing, typing
 
 pytestmark = pytest.mark.cluster
 

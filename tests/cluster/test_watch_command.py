@@ -21,10 +21,10 @@ from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit import Audit
 from hedgerow.testing.sandboxes import running as cluster
 from hedgerow.testing.waiting import eventually
-from support.bluegreens import bluegreen, prepare
-from support.following import Following
-from support.rights import grant
-from support.typed import Answer, answer
+from support.cluster.bluegreens import bluegreen, prepare
+from support.cluster.rights import grant
+from support.programs.following import Following
+from support.programs.typed import Answer, answer
 
 pytestmark = pytest.mark.cluster
 

@@ -14,11 +14,11 @@ import pytest
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually
-from support.admitted import USER, configure, remove, replicas, rules
-from support.cronjobs import GROUP, VERSION, prepare, template
-from support.policies import Impersonated
-from support.rights import grant
-from support.typed import answer
+from support.cluster.admitted import USER, configure, remove, replicas, rules
+from support.cluster.cronjobs import GROUP, VERSION, prepare, template
+from support.cluster.policies import Impersonated
+from support.cluster.rights import grant
+from support.programs.typed import answer
 
 pytestmark = pytest.mark.cluster
 

@@ -7,7 +7,7 @@ import yaml
 
 from hedgerow.demo import samples
 from hedgerow_schemas.bluegreen import BlueGreen
-from support.sources import ROOT
+from support.code.sources import ROOT
 
 
 @pytest.fixture

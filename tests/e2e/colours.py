@@ -7,7 +7,7 @@ from e2e.node.images import PYTHON
 from e2e.pods import container, user
 from hedgerow.testing.api import Object
 from hedgerow.testing.waiting import eventually
-from support.bluegreens import World
+from support.cluster.bluegreens import World
 
 PORT, TARGET = 80, 8080
 _SOON = 120.0

@@ -14,7 +14,7 @@ from e2e.node.node import Node
 from e2e.pods import container, user
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually
-from support.bluegreens import World, bluegreen
+from support.cluster.bluegreens import World, bluegreen
 
 COLOURS = ("Blue", "Green")
 SIZES = (1, 2)

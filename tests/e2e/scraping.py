@@ -9,7 +9,7 @@ from e2e.deployment import NAMESPACE
 from e2e.node.node import Node
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
-from support import rights
+from support.cluster import rights
 
 NAME = f"hedgerow-metrics.{NAMESPACE}.svc"
 PORT = 8080

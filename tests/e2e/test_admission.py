@@ -14,7 +14,7 @@ from e2e.node.node import Node
 from e2e.pods import container, user
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually
-from support.cronjobs import GROUP, VERSION
+from support.cluster.cronjobs import GROUP, VERSION
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360), pytest.mark.usefixtures("deployment")]
 

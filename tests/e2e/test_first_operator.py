@@ -13,9 +13,9 @@ from e2e.node.node import Node
 from e2e.node.prepared import Prepared
 from hedgerow.testing.api import Api
 from hedgerow.testing.audit import must_be_unforced_applies
-from support import wheels
-from support.granted import denied, requests
-from support.tutorial import Block, Terminal, blocks
+from support.cluster.granted import denied, requests
+from support.programs import wheels
+from support.programs.tutorial import Block, Terminal, blocks
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 

@@ -15,10 +15,10 @@ from hedgerow.deploy.rights import Right, of_installation
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.audit import Entry
 from hedgerow.testing.waiting import eventually
-from support import cronjobs
-from support.granted import denied, granted, requests, used
-from support.rewriting import IMAGE as IMAGE_INSTEAD
-from support.rewriting import rewriting
+from support.cluster import cronjobs
+from support.cluster.granted import denied, granted, requests, used
+from support.cluster.rewriting import IMAGE as IMAGE_INSTEAD
+from support.cluster.rewriting import rewriting
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(540)]
 

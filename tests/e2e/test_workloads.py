@@ -13,8 +13,8 @@ from e2e.node.node import Node
 from e2e.pods import container, finished, pod, spec, user
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
-from support import cronjobs
-from support.cronjobs import SCHEDULED_AT, ended, seconds_of
+from support.cluster import cronjobs
+from support.cluster.cronjobs import SCHEDULED_AT, ended, seconds_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(360), pytest.mark.usefixtures("deployment")]
 

@@ -26,7 +26,7 @@ from faults.troubles import Target
 from hedgerow.sandbox.cluster import Options
 from hedgerow.testing.api import Api
 from hedgerow.testing.sandboxes import running as cluster
-from support.worlds import with_custom_resources
+from support.cluster.worlds import with_custom_resources
 
 LANES, SLOW_LANES = 10, 8
 TRIES = 3

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from hedgerow.contract import Controller
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow_schemas.base import ApiResource
-from support.registered import ALL
+from support.operator.registered import ALL
 
 Object = dict[str, Any]
 

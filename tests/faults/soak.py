@@ -27,7 +27,7 @@ from faults.people import RealPeople, Refused
 from faults.proxy import Drop, Exchange, Line, Reply, Trouble
 from faults.scenario import OTHER, USER, Object, finish, target
 from faults.troubles import REFUSALS
-from support.registered import CONTROLLERS
+from support.operator.registered import CONTROLLERS
 
 NAMESPACE = "soak"
 EACH = 8

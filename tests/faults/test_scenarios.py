@@ -9,7 +9,7 @@ import pytest
 from faults.__main__ import faults
 from faults.people import PLURALS
 from faults.scenarios import SCENARIOS
-from support.registered import ALL
+from support.operator.registered import ALL
 
 WORDS = ("created", "contested", "changed", "deleted")
 

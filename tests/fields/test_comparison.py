@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hedgerow.fields.ownership import judge, residual
-from support.judged import NAME, OTHER, OURS, item, live, only, told, want
+from support.objects.judged import NAME, OTHER, OURS, item, live, only, told, want
 
 
 class TestSurplus:

@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.fields.diff import Line, difference
 from hedgerow.fields.redaction import HIDDEN
-from support.judged import OURS, item, live, want
+from support.objects.judged import OURS, item, live, want
 
 Object = dict[str, Any]
 TREE = {"f:spec": {"f:a": {}}}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hedgerow.fields.managed import Holder, entry, managers
-from support.foreign import POISON
+from support.objects.foreign import POISON
 
 LIVE = {
     "metadata": {

@@ -17,8 +17,8 @@ from model.bodies import NAMESPACE
 from model.ours import bluegreen, cronjob, memcached
 from model.programs import ModelWorld, programs
 from model.subjects import SUBJECTS
-from support.accounts import must_account
-from support.judged import Object, item, live, want
+from support.objects.accounts import must_account
+from support.objects.judged import Object, item, live, want
 
 CUSTOM = (bluegreen(), memcached(), cronjob())
 ONE, TWO = Holder("one", "Apply"), Holder("two", "Update")

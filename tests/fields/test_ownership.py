@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hedgerow.fields.ownership import judge, residual
-from support.judged import NAME, OTHER, OURS, Object, live, only, told, want
+from support.objects.judged import NAME, OTHER, OURS, Object, live, only, told, want
 
 SPEC = {"f:spec": {"f:replicas": {}}}
 

@@ -18,7 +18,7 @@ from model.bodies import NAMESPACE
 from model.ours import bluegreen, memcached
 from model.programs import APPLIERS, Apply, ModelWorld, Outcome, laid, programs, requests
 from model.subjects import SUBJECTS
-from support.judged import Object
+from support.objects.judged import Object
 
 pytestmark = pytest.mark.timeout(900)  # the nightly profile
 

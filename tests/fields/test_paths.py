@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hedgerow.fields.paths import Positions, assign, coin, parse, path_of, show
-from support.foreign import UNMEANT
+from support.objects.foreign import UNMEANT
 
 HTTP = 'k:{"containerPort":80,"protocol":"TCP"}'
 DNS = 'k:{"containerPort":53,"protocol":"UDP"}'

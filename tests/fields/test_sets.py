@@ -6,7 +6,7 @@ import pytest
 
 from hedgerow.fields.managed import held
 from hedgerow.fields.sets import ABSENT, Values, cut, declaring, is_hollow, is_key, leaves, united
-from support.judged import OTHER, OURS, item, live, want
+from support.objects.judged import OTHER, OURS, item, live, want
 
 LEAF: dict[str, Any] = {}
 C = 'k:{"name":"c"}'

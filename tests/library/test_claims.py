@@ -28,7 +28,7 @@ from hedgerow_schemas.bluegreen import BlueGreen
 from library import scaler
 from library.greeter import GREETER
 from library.scaler import SCALER, Autoscaler
-from support.registered import ALL
+from support.operator.registered import ALL
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

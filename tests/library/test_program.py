@@ -32,7 +32,7 @@ from hedgerow.runtime.metrics import Meters
 from hedgerow.version import user_agent, version
 from hedgerow_schemas.base import ContestedField
 from library.greeter import GREETER, Greeting
-from support.registered import REGISTRY
+from support.operator.registered import REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ import hedgerow
 from hedgerow.registry import Registry, installed
 from library import greeter
 from library.greeter import GREETER, Greeting
-from support.registered import ALL, CONTROLLERS
+from support.operator.registered import ALL, CONTROLLERS
 
 LISTED = {
     "CONFINED", "ApiResource", "Apply", "Claim", "Claimable", "Column", "Condition",

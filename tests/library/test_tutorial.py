@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.tutorial import Block, Terminal, blocks, matches
+from support.programs.tutorial import Block, Terminal, blocks, matches
 
 PAGE = """
 Text with `code`.

@@ -17,7 +17,7 @@ import yaml
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.runtime.metrics import Meters
 from hedgerow_schemas.builtin import Deployment
-from support.registered import CONTROLLERS
+from support.operator.registered import CONTROLLERS
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "manifests/monitoring"

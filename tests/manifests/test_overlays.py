@@ -18,7 +18,7 @@ from hedgerow.serving.httpserver import server as served
 from hedgerow.serving.httpserver.addresses import Address
 from hedgerow.serving.loop_latency import TOO_LATE
 from hedgerow.settings import Settings
-from support.registered import ALL, REGISTRY
+from support.operator.registered import ALL, REGISTRY
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "hedgerow:1"

@@ -20,8 +20,8 @@ from hedgerow.deploy.rights import (
     rules,
 )
 from hedgerow.registry import Registry
-from support.granted import denied, granted, used
-from support.registered import REGISTRY, RESOURCES
+from support.cluster.granted import denied, granted, used
+from support.operator.registered import REGISTRY, RESOURCES
 
 NAMESPACES = {"namespaced": ("shop", "shop-test")}
 ROLES = ("Role", "ClusterRole")

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from plan.made import MANAGER, entry, fields
-from support.counted import Counter, load
+from support.code.counted import Counter, load
 
 Object = dict[str, Any]
 

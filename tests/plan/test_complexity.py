@@ -26,7 +26,7 @@ from plan.growing import (
     Case,
     counted,
 )
-from support.counted import Counter, TooMany, run
+from support.code.counted import Counter, TooMany, run
 
 pytestmark = pytest.mark.untraced
 

@@ -16,7 +16,7 @@ from hedgerow.plan.installations import (
     remedy,
     reporters,
 )
-from support.judged import live, want
+from support.objects.judged import live, want
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hedgerow.fields.managed import Holder
 from hedgerow.fields.redaction import HIDDEN
 from hedgerow.fields.sets import ABSENT, Values
 from hedgerow.plan.transfers import Change, Refusal, are_meant, changes, holdings, patterns, shown
-from support.judged import OTHER, OURS, live, want
+from support.objects.judged import OTHER, OURS, live, want
 
 REPLICAS, DATA = ("f:spec", "f:replicas"), ("f:data", "f:key")
 NOTE = ("f:metadata", "f:annotations", "f:a")

@@ -28,7 +28,7 @@ from hedgerow.testing.memory.cluster import Cluster
 from hedgerow.testing.memory.server import Server
 from hedgerow.testing.virtual import BACKEND, VirtualClock
 from hedgerow_schemas.base import ApiResource
-from support.inline import inline
+from support.operator.inline import inline
 
 pytestmark = pytest.mark.anyio
 

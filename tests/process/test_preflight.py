@@ -12,7 +12,7 @@ from hedgerow.kube.reviews import NOWHERE, RULES
 from hedgerow.process.preflight import _needed, look, tell
 from hedgerow.settings import Settings
 from hedgerow_schemas.crd import crd_name
-from support.registered import REGISTRY, RESOURCES
+from support.operator.registered import REGISTRY, RESOURCES
 
 pytestmark = pytest.mark.anyio
 

@@ -30,7 +30,7 @@ from hedgerow.settings import Settings
 from hedgerow.testing.virtual import BACKEND, VirtualClock
 from serving.certs import Server, shown, unavailable
 from serving.serving import pair
-from support.registered import REGISTRY
+from support.operator.registered import REGISTRY
 
 pytestmark = pytest.mark.anyio
 

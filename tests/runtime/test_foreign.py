@@ -10,7 +10,7 @@ import pytest
 from hedgerow.kube.errors import Invalid
 from runtime.scenes import refuse, settled
 from runtime.world import pods
-from support.foreign import POISON
+from support.objects.foreign import POISON
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from hedgerow.runtime import logs
-from support.foreign import POISON
+from support.objects.foreign import POISON
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.waiting import eventually
-from support.fakes import Fakes
+from support.programs.fakes import Fakes
 
 
 @pytest.fixture

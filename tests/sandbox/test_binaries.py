@@ -12,8 +12,8 @@ from hedgerow.sandbox.cache import Cache
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.pins import pick
 from hedgerow.sandbox.published import Origins
-from support.fakes import SERVERS, Fakes
-from support.projects import WRONG, Projects, nowhere
+from support.programs.fakes import SERVERS, Fakes
+from support.programs.projects import WRONG, Projects, nowhere
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,9 @@ from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.pauses import until
 from hedgerow.sandbox.pins import pick
 from hedgerow.sandbox.toolchain import Go
-from support.fakes import Fakes
-from support.killed import killed
-from support.leftovers import leftovers, nothing_left
+from support.programs.fakes import Fakes
+from support.programs.killed import killed
+from support.programs.leftovers import leftovers, nothing_left
 
 RELEASE = pick("1.36")
 MARK = {"HEDGEROW_SANDBOX": "of-this-test"}

@@ -19,8 +19,8 @@ from hedgerow.sandbox.blueprint import Blueprint
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.errors import PortTakenError, SandboxError
 from hedgerow.sandbox.pauses import until
-from support.killed import killed
-from support.leftovers import leftovers, nothing_left
+from support.programs.killed import killed
+from support.programs.leftovers import leftovers, nothing_left
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,7 @@ from hedgerow.sandbox.locks import Notice
 from hedgerow.sandbox.pauses import until
 from hedgerow.sandbox.pins import pick
 from hedgerow.sandbox.published import Origins
-from support.projects import (
+from support.programs.projects import (
     BINARIES,
     CUT,
     HELD,

@@ -10,7 +10,7 @@ from hedgerow.sandbox import fetch
 from hedgerow.sandbox.certificates import Authority
 from hedgerow.sandbox.fetch import BrokenOffError, FetchError, UnreachableError
 from hedgerow.sandbox.pins import pick
-from support.projects import CUT, SILENT, Projects, nowhere
+from support.programs.projects import CUT, SILENT, Projects, nowhere
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ import pytest
 
 from hedgerow.sandbox import locks
 from hedgerow.sandbox.locks import exclusive
-from support.killed import killed
+from support.programs.killed import killed
 
 pytestmark = pytest.mark.anyio
 

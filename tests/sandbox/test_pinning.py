@@ -10,7 +10,7 @@ from hedgerow.sandbox.digests import pin, pinned
 from hedgerow.sandbox.downloads import Downloads
 from hedgerow.sandbox.pins import pick, releases
 from hedgerow.sandbox.published import Origins
-from support.projects import BINARIES, Projects, nowhere
+from support.programs.projects import BINARIES, Projects, nowhere
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ import pytest
 from hedgerow.sandbox import toolchain
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.toolchain import Go, find, platform_name
-from support.fakes import Fakes
+from support.programs.fakes import Fakes
 
 
 @pytest.fixture

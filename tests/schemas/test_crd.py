@@ -11,7 +11,7 @@ from hedgerow_schemas.crd import crd_name, render
 from hedgerow_schemas.cronjob import CronJob
 from hedgerow_schemas.definition import EDITOR, Column, Definition
 from hedgerow_schemas.memcached import Memcached
-from support.registered import ALL
+from support.operator.registered import ALL
 
 DOCUMENT = packaged_document()
 

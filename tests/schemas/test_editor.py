@@ -6,7 +6,7 @@ from jsonschema import Draft7Validator
 from hedgerow.cli.install.definitions import packaged_document
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.editor import DRAFT, editor_schema
-from support.specimen import specimen
+from support.objects.specimen import specimen
 
 DOCUMENT = packaged_document()
 SCHEMA = editor_schema(BlueGreen, DOCUMENT)

@@ -10,7 +10,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from hedgerow.generate import SCHEMAS, editor_file
-from support.registered import ALL
+from support.operator.registered import ALL
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = sorted(

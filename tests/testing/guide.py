@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import library.greeter
-from support.sources import ROOT
+from support.code.sources import ROOT
 
 TEXT = (ROOT / "docs/guides/testing.md").read_text("utf-8")
 BLOCKS = dict(re.findall(r"<!-- (\w+\.py) -->\n\n```python\n(.*?)```\n", TEXT, re.DOTALL))

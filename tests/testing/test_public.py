@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 import hedgerow.testing
-from support.sources import ROOT
+from support.code.sources import ROOT
 
 LISTED = {
     "Api", "Audit", "InMemory", "OperatorProcess", "Reply", "SomebodyElse", "StartOperator",

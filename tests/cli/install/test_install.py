@@ -37,7 +37,7 @@ from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name
 from hedgerow_schemas.openapi import DOCUMENT_PATH
-from support.registered import RESOURCES
+from support.operator.registered import RESOURCES
 
 NAME = "bluegreens.app.demo.kakao.com"
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ from cli.owned import IMAGE, LIVE, OWNER
 from hedgerow.cli import main
 from hedgerow.kube import client
 from hedgerow.kube.errors import Forbidden, Missing, Unavailable
-from support.judged import Object
+from support.objects.judged import Object
 
 
 def kind(plural: str, name: str, **more: Any) -> Object:

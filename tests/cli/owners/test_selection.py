@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.cli.owners.selection import choose, contested_in
 from hedgerow.fields.owners import Ownership, owners
-from support.judged import live, want
+from support.objects.judged import live, want
 
 BODY = {"a": 1, "b": {"c": 2, "d": 3}, "free": 4}
 LIVE = live(

@@ -10,7 +10,7 @@ import pytest
 from hedgerow.cli.plan.merge import keyed, merge, put, taken, tree_of, without
 from hedgerow.fields import ownership
 from hedgerow.testing.memory.server import Server
-from support.judged import OURS
+from support.objects.judged import OURS
 
 Object = dict[str, Any]
 NAME = {"name": "web", "namespace": "default"}

@@ -19,7 +19,7 @@ from model.bodies import NAMESPACE
 from model.ours import bluegreen, cronjob, memcached
 from model.programs import APPLIERS, ModelWorld, programs
 from model.subjects import SUBJECTS
-from support.judged import OURS, item, live, want
+from support.objects.judged import OURS, item, live, want
 
 Object = dict[str, Any]
 LEAF: Object = {}

@@ -25,7 +25,7 @@ from hedgerow.kube.discovery import Found
 from hedgerow.kube.errors import Forbidden, Missing, Unavailable
 from hedgerow.manifest import from_yaml
 from hedgerow_schemas.builtin import Deployment, Pod, Secret, Service, StatefulSet
-from support.registered import ALL
+from support.operator.registered import ALL
 
 Object = dict[str, Any]
 

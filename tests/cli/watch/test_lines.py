@@ -15,7 +15,7 @@ from hedgerow.cli.watch.informer import Notice
 from hedgerow.cli.watch.lines import JsonLines, Scope, SeedLines, Sentences
 from hedgerow.fields.managed import Holder
 from hedgerow_schemas.base import ApiResource
-from support.sources import ROOT
+from support.code.sources import ROOT
 
 NOW = datetime(2026, 11, 22, 21, 0, 5, tzinfo=UTC)
 AT = "2026-11-22T21:00:05Z"

@@ -17,7 +17,7 @@ from hedgerow.runtime.leaderelection import record
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
 from model.ours import bluegreen, cronjob
-from support.registered import CONTROLLERS
+from support.operator.registered import CONTROLLERS
 
 TWO = "hedgerow-two-bluegreen"
 LEASE = {

@@ -4,7 +4,7 @@ import pytest
 
 from hedgerow.cli.withdraw.plan import co_owning_apply, count, endpoints, is_mark, losses, nothing
 from hedgerow.objects import CONTROLLER_LABEL
-from support.judged import live, want
+from support.objects.judged import live, want
 
 OURS = "hedgerow-two-bluegreen"
 SPEC = {"f:spec": {"f:replicas": {}, "f:paused": {}}}

@@ -10,7 +10,7 @@ import pytest
 
 from controllers.secretsync.syncing import HOME, TYPE, Syncing, coded, secret
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
-from support.counted import Counter, load
+from support.code.counted import Counter, load
 
 SIZES = (100, 800)
 GROWTH = 2.25**3

@@ -39,8 +39,8 @@ from hedgerow.runtime.metrics import Meters
 from hedgerow.serving import loop_latency
 from hedgerow.settings import Settings
 from hedgerow.testing.virtual import run as virtually
-from support.inline import inline
-from support.registered import ALL
+from support.operator.inline import inline
+from support.operator.registered import ALL
 
 RESTART = 2.0
 """Seconds until a process that ended is started again, as a kubelet does."""

@@ -23,7 +23,7 @@ from hedgerow.runtime.namespaces import NAMESPACES
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.bluegreen import BlueGreen
 from runtime.world import ModelClock
-from support.foreign import POISON
+from support.objects.foreign import POISON
 
 pytestmark = pytest.mark.anyio
 

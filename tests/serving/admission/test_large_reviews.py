@@ -19,7 +19,7 @@ from hedgerow.serving.admission import answering
 from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.answering import LARGEST, Answering
 from hedgerow.serving.httpserver.limits import BODY, FREE
-from support.sources import ROOT
+from support.code.sources import ROOT
 
 pytestmark = pytest.mark.anyio
 

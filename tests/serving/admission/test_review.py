@@ -20,7 +20,7 @@ from hedgerow.serving.admission import review as admission
 from hedgerow.serving.admission.review import ReviewError
 from hedgerow.validation import FieldError
 from hedgerow_schemas.base import Model, Resource
-from support.registered import CONTROLLERS
+from support.operator.registered import CONTROLLERS
 
 Object = dict[str, Any]
 CRONJOB, BLUEGREEN, MEMCACHED = (

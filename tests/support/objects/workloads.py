@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.cases import LABEL, LABELS, MAIN, Case, Field, container, pod, workload
+from support.objects.cases import LABEL, LABELS, MAIN, Case, Field, container, pod, workload
 
 RICH = container(
     command=["app", "--serve"],

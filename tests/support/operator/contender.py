@@ -52,7 +52,7 @@ class Started:
     def __init__(self, name: str, log: Path, *command: str) -> None:
         self.name = name
         self._log = log / f"{name}.log"
-        tests = str(Path(__file__).parents[1])
+        tests = str(Path(__file__).parents[2])
         with self._log.open("wb") as out:
             self._process = subprocess.Popen(
                 [sys.executable, *command],

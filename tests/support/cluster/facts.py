@@ -13,7 +13,7 @@ from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
 from model.ours import bluegreen
 from model.programs import ModelWorld, World, laid
-from support.worlds import RealWorld, with_custom_resources
+from support.cluster.worlds import RealWorld, with_custom_resources
 
 OURS, OTHER = "hedgerow-test", "other"
 RUN = secrets.token_hex(3)

@@ -7,7 +7,7 @@ from hedgerow.testing.api import Api
 from hedgerow.testing.waiting import eventually
 from hedgerow_schemas.base import Object
 from hedgerow_schemas.crd import CRD, crd_name
-from support.registered import RESOURCES
+from support.operator.registered import RESOURCES
 
 
 def undefine(sandbox: Sandbox) -> None:

@@ -14,8 +14,8 @@ from hedgerow import app
 from hedgerow.cli.errors import explain
 from hedgerow.runtime.leaderelection import elector
 from hedgerow.settings import Settings
-from support.contender import SHORT, Started
-from support.registered import REGISTRY
+from support.operator.contender import SHORT, Started
+from support.operator.registered import REGISTRY
 
 
 class HeldUp(Started):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from hedgerow.sandbox.cache import default_cache
 
-REQUIREMENTS = Path(__file__).parents[1] / "bench/neutral/peer-kopf/requirements.txt"
+REQUIREMENTS = Path(__file__).parents[2] / "bench/neutral/peer-kopf/requirements.txt"
 
 
 def cache(name: str, sources: Sequence[Path]) -> Path:

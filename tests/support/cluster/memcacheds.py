@@ -12,9 +12,9 @@ import yaml
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
-from support import bluegreens
-from support.bluegreens import ROOT
-from support.rights import grant
+from support.cluster import bluegreens
+from support.cluster.bluegreens import ROOT
+from support.cluster.rights import grant
 
 USER = "hedgerow-memcached-under-test"
 FIELD_MANAGER = "hedgerow-memcached"

@@ -8,7 +8,7 @@ from importlib.resources import files
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow_schemas import crd
 from model.programs import Outcome, refused
-from support.registered import ALL
+from support.operator.registered import ALL
 
 
 class RealWorld:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from support.cases import LABEL, LABELS, Case, Field
-from support.hedge import CUSTOM
-from support.workloads import (
+from support.objects.cases import LABEL, LABELS, Case, Field
+from support.objects.hedge import CUSTOM
+from support.objects.workloads import (
     AUTOSCALER,
     CRON_JOB,
     DEPLOYMENT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.cases import LABELS, Case, Field, Object
+from support.objects.cases import LABELS, Case, Field, Object
 
 CUSTOM = Case(
     "custom resource",

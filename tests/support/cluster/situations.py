@@ -12,8 +12,8 @@ from typing import Any
 
 from hedgerow.testing.api import Object
 from hedgerow.testing.waiting import eventually
-from support.bluegreens import bluegreen
-from support.memcacheds import World
+from support.cluster.bluegreens import bluegreen
+from support.cluster.memcacheds import World
 
 Contested = tuple[str, str, str | None, str | None, str | None]
 BLUE = '.spec.template.spec.containers[name="blue"]'

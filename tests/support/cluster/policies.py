@@ -13,8 +13,8 @@ import yaml
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow.testing.waiting import eventually
-from support.bluegreens import ROOT
-from support.rights import grant
+from support.cluster.bluegreens import ROOT
+from support.cluster.rights import grant
 
 DIRECTORY = ROOT / "manifests" / "policy"
 ACCOUNT = "system:serviceaccount:hedgerow-system:hedgerow"

@@ -17,8 +17,8 @@ from hedgerow.cli.schedule.windows import ASKED
 from hedgerow.testing.memory.kinds import BUILTIN, NAMESPACE, POD
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.crd import CRD
-from support.foreign import POISON
-from support.registered import ALL
+from support.objects.foreign import POISON
+from support.operator.registered import ALL
 
 Object = dict[str, Any]
 Mode = Literal["objects", "refusals", "conflicts"]

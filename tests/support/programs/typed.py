@@ -12,7 +12,7 @@ import pytest
 
 from hedgerow.cli import main
 from hedgerow.testing.api import Api, Object
-from support.bluegreens import FIELD_MANAGER, bluegreen
+from support.cluster.bluegreens import FIELD_MANAGER, bluegreen
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from hedgerow.testing.api import Api, Object
-from support.rights import grant
+from support.cluster.rights import grant
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GROUP = "batch.tutorial.kubebuilder.io"
 VERSION = f"{GROUP}/v1"
 USER = "hedgerow-cronjob-under-test"

