@@ -24,7 +24,12 @@ SILENT_PATIENCE = 240.0
 CLOCKS = {"an hour": 3600.0, "a year": 365 * 86400.0}
 REFUSALS_TOTAL = "hedgerow_refusals_total"
 RESTARTS_TOTAL = "hedgerow_watch_restarts_total"
-AFTER_A_WRITE = frozenset({"FieldRestored"})
+OF_FORCE = frozenset({"FieldClaimed"})
+"""The reason of the Event that tells of a forced write: without its answer there is none.
+
+The record on the object says the same.
+"""
+AFTER_A_WRITE = frozenset({"FieldRestored"}) | OF_FORCE
 """Reasons of Events that tell of a write: a crash right after it leaves nothing to tell."""
 
 
@@ -162,7 +167,7 @@ def _of_writes(known: Reference) -> Iterator[Case]:
     }
     for fault, trouble in made.items():
         for target in known.writes:
-            unheard = AFTER_A_WRITE if fault.startswith("crash") else frozenset[str]()
+            unheard = AFTER_A_WRITE if fault.startswith("crash") else OF_FORCE
             hears = said.get(fault, lambda run: [])
             spoilt = Spoilt(known, trouble(target), target.step, hears, unheard=unheard)
             yield Case(fault, known.scenario.name, str(target), spoilt)
@@ -357,7 +362,7 @@ def _of_remaking(known: Reference) -> Iterator[Case]:
     removed = {n for n, step in enumerate(known.scenario.steps) if step.name == "deleted"}
     wanted: dict[int, Remade] = {}
     for target in known.writes:
-        if target.step not in {*removed, ANY_STEP}:
+        if target.step not in {*removed, ANY_STEP} and known.scenario.anew:
             remade = wanted.setdefault(target.step, Remade(known, target.step))
             case = RemadeAt(remade, target)
             yield Case("deleted and made anew", known.scenario.name, str(target), case)

@@ -138,13 +138,13 @@ def _most_in_a_second(times: list[float]) -> int:
 def _told_twice(run: Run) -> list[str]:
     """No Event is there twice: same reason, same note, about the same object.
 
-    What the server refuses is told again under another generation.
+    What the server refuses is told again under another generation, and each use of force is told.
     """
     kind = {"apiVersion": "events.k8s.io/v1", "kind": "Event"}
     told = Counter(
         (event.get("reason"), event.get("note"), json.dumps(event.get("regarding"), sort_keys=True))
         for event in run.people.every(kind)
-        if event.get("reason") not in OF_TROUBLE
+        if event.get("reason") not in {*OF_TROUBLE, "FieldClaimed"}
     )
     return [f"told {count} times: {what[:2]}" for what, count in told.items() if count > 1]
 

@@ -422,7 +422,14 @@ CUSTOM = (
 SCENARIOS = (
     *CUSTOM,
     Scenario("scaler-windows", "scaler", built_in.WEB, tuple(built_in.scaler_windows())),
-    Scenario("scaler-autoscaler", "scaler", built_in.WEB, tuple(built_in.scaler_autoscaler())),
+    Scenario(
+        "scaler-autoscaler",
+        "scaler",
+        built_in.WEB,
+        tuple(built_in.scaler_autoscaler()),
+        # That force was used is remembered on the autoscaler, until the Deployment is seen gone.
+        anew=False,
+    ),
     Scenario(
         "secretsync-shared",
         "secretsync",
