@@ -214,15 +214,20 @@ def secretsync_shared() -> Iterator[Step]:
     )
     opaque = {TARGET_TYPE: "Opaque"}
     yield Step(
-        "changed in type, so that copies are made anew",
-        lambda people: [
-            forced(_source(MAIL, {"smtp": "four"}, **opaque))(people),
-            forced(_source(DB, {**db, "password": "c"}, **opaque))(people),
-        ],
+        "one changed to a type that the other has not",
+        forced(_source(MAIL, {"smtp": "four"}, **opaque)),
+        both(
+            _both_have("smtp", "four"),
+            *(told(one, Contested="True/KeyConflict") for one in (DB, MAIL)),
+        ),
+    )
+    yield Step(
+        "the other too, so that copies are made anew",
+        forced(_source(DB, {**db, "password": "c"}, **opaque)),
         both(
             *(at(copy, "type", is_="Opaque") for copy in (COPY_ONE, COPY_TWO)),
             _both_have("password", "c"),
-            _both_have("smtp", "four"),
+            *(told(one, Contested="") for one in (DB, MAIL)),
         ),
     )
     yield Step(
