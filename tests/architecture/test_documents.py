@@ -17,6 +17,12 @@ LOCKS = [ROOT / ".ci" / name for name in ("constraints.txt", "image.txt", "build
 DOCUMENTS = committed(".md")
 GUIDES = sorted((ROOT / "docs/guides").glob("*.md"))
 DECISIONS = sorted((ROOT / "docs/adr").glob("*.md"))
+FILES = sorted((ROOT / "tests").rglob("*.py"))
+DEFINED = re.compile(r"^\s*(?:class|(?:async )?def) (\w+)", re.MULTILINE)
+TESTS = {file.name for file in FILES}.union(
+    *(DEFINED.findall(file.read_text("utf-8")) for file in FILES)
+)
+"""The names of the tests' files, classes and functions."""
 HOSTS = re.compile(r"https?://(?:[\w-]+\.)*(?:pypi|pythonhosted|npmjs|golang|docker)\.\w+")
 
 
@@ -123,6 +129,16 @@ class TestDecisions:
 
         assert numbers == list(range(1, len(numbers) + 1))
         assert numbers
+
+    @pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
+    def test_the_tests_that_it_cites_are_there(self, path):
+        text = path.read_text("utf-8")
+        cited = re.findall(r"`(tests/[\w./-]+|test_\w+(?:\.py)?|Test\w+)`", text)
+        # In the way of: `tests/a/test_b.py`: "what it shows".
+        quoted = re.findall(r'`tests/[\w./]+\.py`\W{0,4}"([a-z][^"]+)"', text)
+        cited += ["test_" + re.sub(r"\W+", "_", words) for words in quoted]
+
+        assert [name for name in cited if not (ROOT / name).exists() and name not in TESTS] == []
 
     @pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
     def test_each_has_its_four_parts_on_one_page(self, path):

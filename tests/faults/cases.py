@@ -137,11 +137,11 @@ def _keep(run: Run, why: str) -> None:
 def untold(run: Run, last: int) -> list[str]:
     """Return the Warning Events that are missing, and those that are too many."""
     assert run.reference
-    wanted, found = set(run.reference.told[last]), set(warnings(run.people, run.namespace))
-    known = {reason for _, reason, _ in wanted}
+    wanted, found = run.wanted(last), set(warnings(run.people, run.namespace))
+    known = {reason for _, reason, _ in run.reference.told[last]} | OF_TROUBLE | run.heard_too
     return [
         *(f"no Event {e}" for e in sorted(wanted - found) if e[1] not in run.unheard),
-        *(f"an Event {e}" for e in sorted(found - wanted) if e[1] not in OF_TROUBLE | known),
+        *(f"an Event {e}" for e in sorted(found - wanted) if e[1] not in known),
     ]
 
 

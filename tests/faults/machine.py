@@ -167,6 +167,8 @@ class Run:
     """The last step of which the change was made."""
     unheard: frozenset[str] = frozenset()
     """Reasons of Events that this run need not tell."""
+    heard_too: frozenset[str] = frozenset()
+    """Reasons of Events that it may tell besides."""
     _over: Callable[[], bool] = bool
     between: Callable[[Run, int], None] = lambda run, step: None
     """What is done after a step."""
@@ -242,8 +244,7 @@ class Run:
 
     def hear(self, last: int) -> None:
         """Wait until every Event is told that was told in the reference by then."""
-        assert self.reference
-        wanted = {event for event in self.reference.told[last] if event[1] not in self.unheard}
+        wanted = {event for event in self.wanted(last) if event[1] not in self.unheard}
         if not wanted:
             return
 
@@ -252,6 +253,13 @@ class Run:
 
         with contextlib.suppress(AssertionError):  # what is missing is told of later
             self.until(self.after_news(told), "every Event", self.patience)
+
+    def wanted(self, last: int) -> set[tuple[str, str, str]]:
+        """Return the Events that the reference told by then, and that this run remembers."""
+        assert self.reference
+        is_one_life = sum(len(operator.births) for operator in self.operators) == 1
+        forgotten = frozenset[str]() if is_one_life else self.scenario.unremembered
+        return {event for event in self.reference.told[last] if event[0] not in forgotten}
 
     def ending(self) -> Object:
         """Return what there is now."""

@@ -95,6 +95,8 @@ class Struck:
         number = next(resting)
         with prepared(world, self.known.scenario) as run:
             run.reference, run.patience = self.known, PATIENCE
+            if isinstance(self.what, Restored):
+                run.heard_too = frozenset({"FieldRestored"})  # what it says on an object is undone
 
             def between(run: Run, at: int) -> None:
                 if at != number:

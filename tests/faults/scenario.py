@@ -82,6 +82,8 @@ class Scenario:
     """Namespaces besides the own one, by the end of their names; objects in them name them."""
     anew: bool = True
     """Whether it ends alike whenever it is seen that the resource was made anew."""
+    unremembered: frozenset[str] = frozenset()
+    """Objects of which an operator that starts does not know what it told: they say nothing."""
 
     @property
     def declared(self) -> tuple[Controller[Any], ...]:

@@ -436,5 +436,6 @@ SCENARIOS = (
         built_in.DB,
         tuple(built_in.secretsync_shared()),
         built_in.ELSEWHERE,
+        unremembered=frozenset({"Secret/app"}),
     ),
 )
