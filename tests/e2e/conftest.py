@@ -75,7 +75,7 @@ def images(prepared: Prepared) -> Iterator[Images]:
 def one_node(prepared: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node with every image loaded; even a killed test run leaves nothing of it."""
     node = Node(tmp_path_factory.mktemp("node"), prepared.programs)
-    node.up(prepared.archives)
+    node.up(prepared.images)
     yield node
     node.down()
 

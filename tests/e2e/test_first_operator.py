@@ -21,7 +21,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 PAGE = wheels.ROOT / "docs/your-first-operator.md"
 IMAGE = "localhost/guestbook:0.1.0"
-BUSYBOX = "docker.io/library/busybox:1.37"
 ACCOUNT = "system:serviceaccount:guestbook-system:guestbook"
 
 
@@ -61,10 +60,8 @@ def terminal(
 def test_the_image_is_built_and_runs_in_a_cluster(
     terminal: Terminal, node: Node, images: Images, api: Api, tmp_path: Path
 ):
-    # What `FROM python:3.11-slim` and the pods' image find where there is no registry.
+    # What `FROM python:3.11-slim` finds where there is no registry.
     images.buildah("tag", PYTHON, "docker.io/library/python:3.11-slim")
-    images._recipe(BUSYBOX, "busybox")
-    node.load(images._archive(BUSYBOX))
     mark = node.audit.mark()
 
     for block in filter(is_here, blocks(PAGE)):
@@ -74,7 +71,7 @@ def test_the_image_is_built_and_runs_in_a_cluster(
         for command, _ in block.commands():
             terminal.run(command)
         if block.needs == "buildah":
-            node.load(images._archive(IMAGE))
+            node.load(images.archive(IMAGE))
 
     (pod, *_) = api.raw("GET", "/api/v1/namespaces/default/pods").must()["items"]
     page = httpx.get(f"http://{pod['status']['podIP']}:8080/", trust_env=False).text

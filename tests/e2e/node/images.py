@@ -1,7 +1,10 @@
 """Images: what the node's pods are made of."""
 
 import hashlib
+import io
+import json
 import shutil
+import tarfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,12 +21,14 @@ from hedgerow.sandbox.locks import Progress
 PYTHON = "localhost/python:e2e"
 """Stands in for python:slim; of use for clients and Jobs as well."""
 MEMCACHED = "localhost/memcached:e2e"
+BUSYBOX = "docker.io/library/busybox:1.37"
 OPERATOR = "localhost/hedgerow:e2e"
-ALL = (PYTHON, PAUSE_IMAGE, MEMCACHED, OPERATOR)
+ALL = (PYTHON, PAUSE_IMAGE, MEMCACHED, BUSYBOX, OPERATOR)
 
 ROOT = Path(__file__).parents[3]
 CACHE = default_cache().root.parent / "e2e"
 
+_MANIFEST = "manifest.json"
 _RECIPES = Path(__file__).parent / "recipes"
 _PACKAGES = "python3,python3-pip,python3-venv,ca-certificates"
 _UNREAD = ("doc", "info", "locale", "man")
@@ -44,13 +49,14 @@ class Images:
         with Buildah.on(root) as buildah:
             yield cls(buildah, progress)
 
-    def all(self) -> list[Path]:
-        """Build what has changed, and give the archives of all."""
+    def all(self) -> Path:
+        """Build what has changed, and give the archive of all."""
         self._python()
         self._recipe(PAUSE_IMAGE, "pause")
         self._recipe(MEMCACHED, "memcached")
+        self._recipe(BUSYBOX, "busybox")
         self.operator()
-        return [self._archive(tag) for tag in ALL]
+        return self._together([self.archive(tag) for tag in ALL])
 
     @property
     def told(self) -> Path:
@@ -101,7 +107,32 @@ class Images:
         fixed = ("--quiet", "--layers", "--pull=never", *self.buildah.mounts())
         self.buildah("build", *fixed, "--tag", tag, "--file", recipe, *more, context)
 
-    def _archive(self, tag: str) -> Path:
+    def _together(self, archives: list[Path]) -> Path:
+        """Join archives to one that has each layer once: the greatest is the same in all."""
+        digest = hashlib.sha256("\n".join(sorted(p.name for p in archives)).encode()).hexdigest()
+        joined = self.buildah.root / "archives" / f"all-{digest[:16]}.tar"
+        if joined.exists():
+            return joined
+        for old in joined.parent.glob("all-*.tar"):
+            old.unlink()
+        partial = self.buildah.scratch / joined.name
+        listed: list[Any] = []
+        seen: set[str] = set()
+        with tarfile.open(partial, "w") as target:
+            for archive in archives:
+                with tarfile.open(archive) as source:
+                    listed += from_json(_content(source, _MANIFEST))
+                    for name in {listed[-1]["Config"], *listed[-1]["Layers"]} - seen:
+                        target.addfile(source.getmember(name), source.extractfile(name))
+                        seen.add(name)
+            text = json.dumps(listed).encode()
+            member = tarfile.TarInfo(_MANIFEST)
+            member.size = len(text)
+            target.addfile(member, io.BytesIO(text))
+        shutil.move(partial, joined)
+        return joined
+
+    def archive(self, tag: str) -> Path:
         """Pack an image for the node, unless it is there from before."""
         directory = self.buildah.root / "archives"
         name = tag.rpartition("/")[2].replace(":", "-")
@@ -115,6 +146,12 @@ class Images:
             self.buildah("push", "--quiet", tag, f"docker-archive:{partial}:{tag}")
             shutil.move(partial, archive)
         return archive
+
+
+def _content(archive: tarfile.TarFile, name: str) -> bytes:
+    found = archive.extractfile(name)
+    assert found is not None
+    return found.read()
 
 
 def _suite() -> str:

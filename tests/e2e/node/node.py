@@ -5,7 +5,7 @@ There is no DNS in the cluster, no registry, and no network policy is enforced.
 
 import socket
 import subprocess
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,14 +48,14 @@ class Node:
         """The administrator's; of use on the node's network only."""
         return self.components.directory.kubeconfig
 
-    def up(self, archives: Sequence[Path]) -> None:
+    def up(self, images: Path) -> None:
         """Bring everything up, load the images, and wait until the node is Ready."""
         self.directory.mkdir(parents=True, exist_ok=True)
         kept = Kept(self.directory / "work", self.directory / "keeper.log")
         try:
             self._up = Components.prepare(self.directory, kept, self._programs)
             with self.network():
-                self._raise(archives)
+                self._raise(images)
         except BaseException:
             kept.release()
             raise
@@ -119,13 +119,12 @@ class Node:
         finally:
             self.inside("iptables", "-w", "-D", "INPUT", *rule)
 
-    def _raise(self, archives: Sequence[Path]) -> None:
+    def _raise(self, images: Path) -> None:
         up = self.components
         for name in (ETCD, CONTAINERD, API_SERVER):
             up.start(name)
         eventually(self._containerd_answers, PATIENCE, "containerd")
-        for archive in archives:
-            self.load(archive)
+        self.load(images)
         up.start(KUBELET)
         api = Api(self.kubeconfig)
         eventually(lambda: _answers(api), PATIENCE, "the API server")

@@ -17,10 +17,10 @@ from hedgerow.sandbox.locks import Progress, exclusive
 
 @dataclass(frozen=True)
 class Prepared:
-    """The programs by their names, and the images' archives."""
+    """The programs by their names, and the archive of all images."""
 
     programs: dict[str, Path]
-    archives: list[Path]
+    images: Path
 
 
 async def prepare(progress: Progress) -> Prepared:
