@@ -216,16 +216,6 @@ class TestKept:
         assert self.namespaces(api) == ["demo"]
         assert [path.name for path in directory.glob("hedgerow-demo-*")] == []
 
-    def test_a_definition_that_it_installed_goes_with_it(self, api, kept, directory):
-        end(kept.pid())
-        for line in ("kubectl delete bluegreens --all -n demo", "hedgerow uninstall"):
-            assert in_shell(directory, line).returncode == 0
-        played = play(directory, "--kubeconfig", str(directory / "sandbox" / "kubeconfig"))
-
-        assert (played.code, played.errors) == (0, "")
-        assert api.get(CRD).status == 404
-        assert self.namespaces(api) == ["demo"]
-
     def test_it_ends_as_it_says(self, kept, directory):
         for line in kept.lines[-3:]:
             # The operator was ended by the test before this one.

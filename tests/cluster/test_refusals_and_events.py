@@ -34,7 +34,6 @@ RULES = [
         "operations": ["CREATE"],
     },
 ]
-LABEL = "hedgerow.dev/controller"
 
 
 @pytest.fixture(scope="module")
@@ -106,39 +105,6 @@ def test_a_start_that_is_refused_once_is_made_after_what_it_replaces_was_deleted
 
     eventually(lambda: refused in webhook.allowed, what="the refused start is made")
     assert first not in jobs.names("demo")
-
-
-def test_a_child_without_label_is_known_to_be_gone_after_its_resource(world: World):
-    world.apply()
-    eventually(lambda: world.status().get("routeTo") == "Blue")
-    unlabelled = {"metadata": {"labels": {LABEL: None}}}
-
-    def labelled() -> bool:
-        live = world.get("Deployment", "demoblue-deployment") or {}
-        return LABEL in live["metadata"].get("labels", {})
-
-    world.edit("Deployment", "demoblue-deployment", unlabelled)
-    eventually(labelled, what="put back once")
-    world.edit("Deployment", "demoblue-deployment", unlabelled)
-    eventually(lambda: world.condition("Contested"), what="left at the second time")
-    world.delete("BlueGreen", "demo")
-    world.apply()
-    eventually(lambda: world.condition("Ready") == "False/WaitingForDeletion")
-
-    # As garbage collection does; of the first, no watch tells.
-    for kind, name in (
-        ("Deployment", "demoblue-deployment"),
-        ("Deployment", "demogreen-deployment"),
-        ("Service", "demo"),
-    ):
-        world.delete(kind, name)
-
-    eventually(
-        lambda: world.get("Deployment", "demoblue-deployment") and labelled(),
-        within=90,
-        what="made anew",
-    )
-    eventually(lambda: "WaitingForDeletion" not in world.condition("Ready"))
 
 
 def test_describe_shows_what_was_created_and_switched(world: World):
