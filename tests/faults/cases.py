@@ -322,6 +322,7 @@ class Older:
         last = self.known.last(self.step)
         with prepared(world, self.known.scenario) as run:
             run.reference, run.unheard = self.known, AFTER_A_WRITE
+            run.heard_too = frozenset({"FieldRestored"})  # what it said is seen where it is gone
             trouble = run.line.trouble = troubles.Stale()
             versions = {-1: _version(run)}
 

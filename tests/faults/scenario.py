@@ -205,15 +205,13 @@ def collect(people: People, kinds: tuple[Object, ...]) -> bool:
     Return whether nothing had to be deleted.
     """
     clean = True
-    alive = {
-        controller["metadata"]["uid"]
-        for each in ALL.controllers
-        if each.is_custom
-        for controller in people.every(_kind(each.resource.api))
-    }
+    custom = [_kind(each.resource.api) for each in ALL.controllers if each.is_custom]
+    alive = {live["metadata"]["uid"] for kind in custom for live in people.every(kind)}
+    names = {kind["kind"] for kind in custom}
     for kind in kinds:
         for live in people.every(kind):
             owners = live["metadata"].get("ownerReferences", ())
+            owners = [owner for owner in owners if owner["kind"] in names]
             if owners and not any(owner["uid"] in alive for owner in owners):
                 people.delete({**kind, "metadata": {"name": live["metadata"]["name"]}})
                 clean = False
