@@ -1,6 +1,7 @@
 """Install on the real server: created, left alone, refused, and gone again.
 
-Each test has API groups of its own: nobody else's definitions are touched.
+Each test has API groups of its own: nobody else's definitions are touched. They are small: of one
+with a whole PodSpec the server publishes another document for seconds, each time it changes.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from hedgerow.cli.install.definitions import (
 from hedgerow.kube.client import connect
 from hedgerow.kube.retry import Timing
 from hedgerow.testing.api import Api
-from hedgerow_schemas.base import ApiResource
+from hedgerow_schemas.base import ApiResource, Resource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import CRD, crd_name, render
+from hedgerow_schemas.memcached import Memcached
 
 if TYPE_CHECKING:
     from hedgerow_schemas.base import Object
@@ -34,14 +36,21 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.cluster, pytest.mark.oldest, pytest.mark.anyio]
 
 
+def fresh(kind: type[Resource]) -> type[Resource]:
+    """Return a resource that nobody has installed yet."""
+    group = f"g{secrets.token_hex(4)}.hedgerow.test/v1"
+    return type("Fresh", (kind,), {"api": ApiResource(group, kind.api.kind, kind.api.plural)})
+
+
 @pytest.fixture
 def both():
-    """Two resources that nobody has installed yet."""
-    groups = [f"g{secrets.token_hex(4)}.hedgerow.test/v1" for _ in range(2)]
-    return tuple(
-        type("Fresh", (BlueGreen,), {"api": ApiResource(group, "BlueGreen", "bluegreens")})
-        for group in groups
-    )
+    return fresh(Memcached), fresh(Memcached)
+
+
+@pytest.fixture
+def great():
+    """One whose description is more than a plain definition has."""
+    return fresh(BlueGreen)
 
 
 @pytest.fixture
@@ -50,10 +59,10 @@ def first(both):
 
 
 @pytest.fixture
-async def cluster(sandbox, both):
+async def cluster(sandbox, both, great):
     async with connect(kubeconfig=str(sandbox.kubeconfig)) as cluster:
         yield cluster
-        for resource in both:
+        for resource in (*both, great):
             live = await cluster.read(CRD, crd_name(resource))
             if live is not None:
                 await cluster.delete(CRD, crd_name(resource), uid=live["metadata"]["uid"])
@@ -102,8 +111,8 @@ async def test_the_second_run_changes_nothing(cluster, first, plain):
     assert after == before
 
 
-async def test_from_plain_to_described_and_back_is_a_change_each_time(cluster, first):
-    runs = [await install(cluster, plain=p, resources=(first,)) for p in (True, False, True, True)]
+async def test_from_plain_to_described_and_back_is_a_change_each_time(cluster, great):
+    runs = [await install(cluster, plain=p, resources=(great,)) for p in (True, False, True, True)]
 
     assert [actions(run) for run in runs] == [
         ["created"],
@@ -113,17 +122,17 @@ async def test_from_plain_to_described_and_back_is_a_change_each_time(cluster, f
     ]
 
 
-async def test_a_dry_run_foretells_and_changes_nothing(cluster, first):
-    assert actions(await install(cluster, resources=(first,), dry_run=True)) == ["created"]
-    assert await cluster.read(CRD, crd_name(first)) is None
+async def test_a_dry_run_foretells_and_changes_nothing(cluster, great):
+    assert actions(await install(cluster, resources=(great,), dry_run=True)) == ["created"]
+    assert await cluster.read(CRD, crd_name(great)) is None
 
-    await install(cluster, plain=True, resources=(first,))
-    before = await cluster.read(CRD, crd_name(first))
+    await install(cluster, plain=True, resources=(great,))
+    before = await cluster.read(CRD, crd_name(great))
 
     for plain, foretold in ((True, "unchanged"), (False, "configured")):
-        changes = await install(cluster, plain=plain, resources=(first,), dry_run=True)
+        changes = await install(cluster, plain=plain, resources=(great,), dry_run=True)
         assert actions(changes) == [foretold]
-    assert await cluster.read(CRD, crd_name(first)) == before
+    assert await cluster.read(CRD, crd_name(great)) == before
 
 
 async def test_what_another_manager_holds_is_told_and_kept_and_the_rest_goes_on(api, cluster, both):
@@ -152,20 +161,19 @@ async def test_uninstalling_is_refused_while_resources_exist_unless_told(
 ):
     first, second = both
     await install(cluster, plain=True, resources=both)
-    spec = {"routeTo": "Blue", "blueSpec": {"containers": [{"name": "blue"}]}}
     for number in range(7):
         given = {
             "apiVersion": first.api.group_version,
-            "kind": "BlueGreen",
+            "kind": "Memcached",
             **named(f"demo-{number}", namespace=namespace),
-            "spec": spec,
+            "spec": {"size": 1},
         }
         api.apply(given, "test").must()
 
     with pytest.raises(InstallError) as refusal:
         await uninstall(cluster, resources=both)
 
-    assert f"7 bluegreens exist ({namespace}/demo-0, " in str(refusal.value)
+    assert f"7 memcacheds exist ({namespace}/demo-0, " in str(refusal.value)
     assert "--delete-resources" in str(refusal.value)
     assert await cluster.read(CRD, crd_name(second)) is not None
 
@@ -177,9 +185,9 @@ async def test_what_is_made_while_it_uninstalls_is_refused(api, cluster, first, 
     await install(cluster, plain=True, resources=(first,))
     given = {
         "apiVersion": first.api.group_version,
-        "kind": "BlueGreen",
+        "kind": "Memcached",
         **named("late", namespace=namespace),
-        "spec": {"routeTo": "Blue", "blueSpec": {"containers": [{"name": "blue"}]}},
+        "spec": {"size": 1},
     }
     refusals = []
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
 from hedgerow.testing.api import Api, Object
+from support.cluster.definitions import committed, define
 from support.cluster.rights import grant
 
 ROOT = Path(__file__).parents[3]
@@ -35,8 +34,7 @@ RULES = [
 
 def prepare(api: Api) -> None:
     """Install the CRD and grant the operator its rights."""
-    crd = ROOT / "manifests" / "crds" / "app.demo.kakao.com_bluegreens.yaml"
-    api.apply(yaml.safe_load(crd.read_text("utf-8")), "hedgerow-install").must()
+    define(api, committed("app.demo.kakao.com_bluegreens"), "hedgerow-install")
     grant(api, USER, RULES)
     api.served("app.demo.kakao.com/v1")
 

@@ -6,9 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hedgerow.testing.api import Api, Object
+from support.cluster.definitions import committed, define
 from support.cluster.rights import grant
 
 ROOT = Path(__file__).parents[3]
@@ -38,8 +37,7 @@ RULES = [
 
 def prepare(api: Api) -> None:
     """Install the CRD and grant the operator its rights."""
-    crd = ROOT / "manifests" / "crds" / f"{GROUP}_cronjobs.yaml"
-    api.apply(yaml.safe_load(crd.read_text("utf-8")), "hedgerow-install").must()
+    define(api, committed(f"{GROUP}_cronjobs"), "hedgerow-install")
     grant(api, USER, RULES)
     api.served(VERSION)
 

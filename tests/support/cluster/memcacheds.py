@@ -7,13 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hedgerow.sandbox.cluster import Sandbox
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
 from support.cluster import bluegreens
-from support.cluster.bluegreens import ROOT
+from support.cluster.definitions import committed, define
 from support.cluster.rights import grant
 
 USER = "hedgerow-memcached-under-test"
@@ -46,8 +44,7 @@ RULES = [
 
 def prepare(api: Api) -> None:
     """Install the CRD and grant the operator its rights."""
-    crd = ROOT / "manifests" / "crds" / "memcached.cache.example.com_memcacheds.yaml"
-    api.apply(yaml.safe_load(crd.read_text("utf-8")), "hedgerow-install").must()
+    define(api, committed("memcached.cache.example.com_memcacheds"), "hedgerow-install")
     grant(api, USER, RULES)
     api.served(API_VERSION)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from importlib.resources import files
 
 from hedgerow.testing.api import Api, Object, Reply
 from hedgerow_schemas import crd
 from model.programs import Outcome, refused
+from support.cluster.definitions import define
 from support.operator.registered import ALL
 
 
@@ -57,13 +59,17 @@ class RealWorld:
 
 def with_custom_resources(api: Api) -> Api:
     """Have our CRDs served."""
-    document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
-    for resource in ALL.resources:
-        definition = crd.render(resource, document, describe=False)
-        api.apply(definition, "test", force=True).must()
+    for definition in _definitions():
+        define(api, definition, "test", force=True)
     for resource in ALL.resources:
         api.served(resource.api.group_version)
     return api
+
+
+@cache
+def _definitions() -> tuple[Object, ...]:
+    document = json.loads((files("hedgerow_schemas") / "openapi.json").read_text("utf-8"))
+    return tuple(crd.render(resource, document, describe=False) for resource in ALL.resources)
 
 
 def _outcome(reply: Reply) -> Outcome:
