@@ -262,9 +262,8 @@ def running(nodes_binaries, tmp_path):
 
 
 class TestInterrupted:
-    @pytest.mark.parametrize("moment", ["$ hedgerow sandbox up", "One BlueGreen gives"])
-    def test_ctrl_c_leaves_nothing(self, running, moment):
-        running.until(moment)
+    def test_ctrl_c_leaves_nothing(self, running):
+        running.until("One BlueGreen gives")
         running.process.send_signal(signal.SIGINT)
 
         assert running.process.wait(60) == 130

@@ -197,7 +197,7 @@ def test_what_is_planned_is_what_then_happens(subject: Subject, sandbox, api: Ap
     trials = st.tuples(pairs, st.booleans())
 
     @settings(
-        max_examples=25,
+        max_examples=15,
         deadline=None,
         database=None,
         phases=(Phase.generate,),
