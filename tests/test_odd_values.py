@@ -25,7 +25,7 @@ from hedgerow.plan.status_annotation import STATUS_ANNOTATION, said
 from hedgerow.runtime.cache.store import version_of
 from hedgerow_schemas.base import Status, View, instant
 from hedgerow_schemas.job import Job
-from plan import scenery
+from plan import one_child
 from plan.made import entry, live
 
 DIGITS = "9" * 5000
@@ -114,11 +114,11 @@ def test_it_is_refused_as_any_invalid_value(function, error):
 
 @pytest.mark.parametrize("time", [YEAR_0, BEFORE, "soon", ""])
 def test_a_field_is_contested_whatever_time_its_holder_has(time):
-    ours = {**scenery.WANT, "data": {"b": scenery.DATA["b"]}}
-    theirs = {**scenery.WANT, "metadata": {}, "data": {"a": "other"}}
-    there = live(scenery.WANT, entry(ours), entry(theirs, "kubectl", "Update", time=time))
-    there["data"] = {**scenery.DATA, "a": "other"}
+    ours = {**one_child.WANT, "data": {"b": one_child.DATA["b"]}}
+    theirs = {**one_child.WANT, "metadata": {}, "data": {"a": "other"}}
+    there = live(one_child.WANT, entry(ours), entry(theirs, "kubectl", "Update", time=time))
+    there["data"] = {**one_child.DATA, "a": "other"}
 
-    (found,) = scenery.planned(scenery.plan_input(there)).contested
+    (found,) = one_child.planned(one_child.plan_input(there)).contested
 
-    assert (found.path, found.manager, found.since) == (".data.a", "kubectl", scenery.NOW)
+    assert (found.path, found.manager, found.since) == (".data.a", "kubectl", one_child.NOW)

@@ -1,4 +1,4 @@
-"""Scenery: one declared child, and the scenes in which it is planned for."""
+"""One child: what is declared, what there is of it, and the plan for that."""
 
 from __future__ import annotations
 

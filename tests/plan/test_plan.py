@@ -15,7 +15,7 @@ from hedgerow.plan.input import ChildHistory
 from hedgerow.plan.writes import declare, normal_form
 from hedgerow_schemas.base import ContestedField
 from plan.made import MANAGER, live, removed, taken
-from plan.scenery import (
+from plan.one_child import (
     CHILD,
     DATA,
     ID,

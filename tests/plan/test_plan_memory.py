@@ -17,7 +17,7 @@ from hedgerow.plan.plan import RESTORE_ONCE_IN, plan
 from hedgerow.plan.writes import declare
 from hedgerow_schemas.builtin import Deployment, Service
 from plan.made import entry, live, removed, taken
-from plan.scenery import (
+from plan.one_child import (
     DATA,
     ID,
     NOW,

@@ -13,7 +13,7 @@ from hedgerow.objects import controller_reference
 from hedgerow.plan.input import ChildHistory
 from hedgerow.plan.writes import declare
 from plan.made import entry, live, taken
-from plan.scenery import CHILD, DATA, ID, OWNER, WANT, ConfigMap, only_write, plan_input, planned
+from plan.one_child import CHILD, DATA, ID, OWNER, WANT, ConfigMap, only_write, plan_input, planned
 
 Object = dict[str, Any]
 

@@ -13,7 +13,7 @@ from hedgerow.plan.plan import Plan, plan
 from hedgerow.plan.writes import declare
 from hedgerow_schemas.builtin import Deployment
 from plan.made import entry, live, without
-from plan.scenery import NOW, OWNER, OWNS, only_write
+from plan.one_child import NOW, OWNER, OWNS, only_write
 
 SERVERS = Apply(Deployment, "demo", {"spec": {"minReadySeconds": 5, "replicas": 3}})
 WANT = declare(SERVERS, OWNER, "bluegreen")

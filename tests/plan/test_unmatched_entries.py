@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hedgerow.plan.field_patterns import Comparisons
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, field_policy_of, unmatched
-from plan import scenery
+from plan import one_child
 from plan.made import live
 
 WEB = live({
@@ -78,8 +78,8 @@ class TestTold:
 
 def test_a_plan_tells_them():
     field_policy = field_policy_of({YIELD: "ConfigMap/settings: data.a, data.c"})
-    made = scenery.planned(
-        replace(scenery.plan_input(live(scenery.WANT)), field_policy=field_policy)
+    made = one_child.planned(
+        replace(one_child.plan_input(live(one_child.WANT)), field_policy=field_policy)
     )
 
     assert made.unmatched == (f"{YIELD}: ConfigMap/settings: data.c",)

@@ -9,7 +9,7 @@ from hedgerow.objects import ObjectRef
 from hedgerow.plan.writes import Deletion, Write, checksum, content, settles, wave
 from hedgerow_schemas.builtin import Deployment, PodDisruptionBudget, Service
 from plan.made import MANAGER, live
-from plan.scenery import WANT
+from plan.one_child import WANT
 
 KINDS = {kind.api.kind: kind.api for kind in (Deployment, Service, PodDisruptionBudget)}
 

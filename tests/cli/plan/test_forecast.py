@@ -24,7 +24,7 @@ from hedgerow.plan.yield_and_claim import YIELD, field_policy_of
 from hedgerow_schemas.base import ContestedField
 from hedgerow_schemas.builtin import Deployment
 from plan.made import entry, live
-from plan.scenery import CHILD, DATA, NOW, OWNER, WANT, plan_input
+from plan.one_child import CHILD, DATA, NOW, OWNER, WANT, plan_input
 
 NOTHING = Forecast(OWNER, "bluegreen", "hedgerow-bluegreen")
 CHANGED = replace(NOTHING, objects=(ObjectForecast(OWNER, "configured"),))

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from hedgerow.cli.tree.resources import ObjectIndex, TreeNode, resource_tree
-from plan import scenery
+from plan import one_child
 
 Object = dict[str, Any]
 NOON = "2026-01-01T12:00:00Z"
@@ -98,5 +98,5 @@ def foreign(owner: str = "", *, going: bool = False) -> Object:
 
 def unmet(name_conflict: Object) -> Object:
     """The resource as it is after the planner met an object that has a child's name."""
-    (problem,) = scenery.planned(scenery.plan_input(name_conflict=name_conflict)).problems
+    (problem,) = one_child.planned(one_child.plan_input(name_conflict=name_conflict)).problems
     return resource(problem.message, problem.reason, "False")

@@ -68,7 +68,7 @@ CASES = (
 )
 
 
-class TestAgenda:
+class TestMissedStarts:
     @pytest.mark.parametrize("case", CASES, ids=str)
     def test_only_the_newest_missed_start_within_its_deadline_is_due(self, case):
         found = missed_starts(cron.parse("* * * * *"), case.since, case.deadline, case.now)
