@@ -241,31 +241,6 @@ class TestEmptied:
 
 
 class TestRefused:
-    def test_an_unknown_manager_with_those_that_are_there(self, contested, typed):
-        told = typed("adopt", CHILD, "--from", "nobody")
-
-        assert told.code == 1
-        assert "others: manager" in told.err
-
-    def test_a_second_time_there_is_nothing_to_do(self, contested, typed):
-        assert typed("adopt", CHILD, "--from", "manager").code == 0
-
-        assert typed("adopt", CHILD, "--from", "manager").code == 1
-
-    def test_a_field_that_he_does_not_hold(self, contested, typed):
-        told = typed("adopt", CHILD, "--from", "manager", "--field", "spec.paused")
-
-        assert told.code == 1
-        assert "called spec.paused" in told.err
-
-    def test_what_the_controller_knows_nothing_of(self, garden, typed):
-        garden.original()
-
-        told = typed("adopt", CHILD, "--from", "manager")
-
-        assert told.code == 1
-        assert "let the operator look at it first" in told.err
-
     def test_an_object_that_hedgerow_has_nothing_to_do_with(self, garden, typed):
         meta = {"name": "x", "namespace": garden.namespace}
         other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "b"}}

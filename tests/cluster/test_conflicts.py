@@ -220,14 +220,6 @@ class TestSettling:
         eventually(lambda: image(world, "demo") == "example/echo:1")
         eventually(lambda: world.said("BlueGreen", "demo", "Stalled") == "")
 
-    def test_a_word_that_makes_no_sense_is_told(self, world: Looks):
-        make(world)
-
-        world.annotate("demo", yields="everything please")
-
-        eventually(lambda: world.said("BlueGreen", "demo", "Stalled") == "True/InvalidAnnotation")
-        assert "everything please" in world.message("BlueGreen", "demo", "Stalled")
-
     def test_an_item_is_not_removed_with_what_another_holds_in_it(self, world: Looks):
         two = [{"name": "blue", "image": "a"}, {"name": "side", "image": "b"}]
         spec = {"blueSpec": {"containers": two}, "greenSpec": None}

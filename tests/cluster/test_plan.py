@@ -109,13 +109,6 @@ class TestNew:
             (False, "its namespace does not exist yet")
         }
 
-    def test_what_else_a_file_holds_is_told_of(self, namespace, typed):
-        other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
-        code, _, err = typed(bluegreen(namespace), other)
-
-        assert code == 2
-        assert "ConfigMap/x of v1 is not one of hedgerow's resources, and not planned" in err
-
     @pytest.mark.parametrize("kind", ["memcached", "cronjob"])
     def test_every_kind_can_be_planned(self, kind, namespace, typed):
         manifest = {
@@ -165,21 +158,6 @@ class TestThere:
             "example/echo:1", "->", "example/echo:2", "hedgerow-bluegreen",
         ]  # fmt: skip
 
-    def test_a_contested_field_is_left_out_of_the_rest(self, world, namespace, typed):
-        world.set_image("demoblue-deployment", "blue", "example/echo:9")
-        spec = pods("blue", "example/echo:2", terminationGracePeriodSeconds=5)
-        told = typed(bluegreen(namespace, blueSpec=spec), "-o", "json")
-        resource = listed(told)
-
-        assert told[0] == 3
-        [held] = resource["contested"]
-        assert (held["path"], held["manager"], held["operation"]) == (
-            IMAGE, "kubectl-set", "Update",
-        )  # fmt: skip
-        changed = fields(resource, "Deployment/demoblue-deployment")
-        assert list(changed) == [".spec.template.spec.terminationGracePeriodSeconds"]
-        assert {e["reason"] for e in resource["events"]} == {"FieldConflict"}
-
     def test_a_claim_is_told_and_not_tried(self, world, namespace, typed, audit: Audit):
         world.set_image("demoblue-deployment", "blue", "example/echo:9")
         manifest = bluegreen(namespace)
@@ -199,23 +177,6 @@ class TestThere:
         assert asked
         assert "force=" not in " ".join(e["requestURI"] for e in asked)
 
-    def test_what_is_yielded_is_told(self, world, namespace, typed):
-        world.set_image("demoblue-deployment", "blue", "example/echo:9")
-        manifest = bluegreen(namespace)
-        manifest["metadata"]["annotations"] = {"hedgerow.dev/yield": "Deployment/*: **"}
-        told = typed(manifest, "-o", "json")
-        resource = listed(told)
-
-        assert told[0] == 2
-        assert [(y["path"], y["manager"]) for y in resource["yields"]] == [(IMAGE, "kubectl-set")]
-        assert resource["contested"] == []
-
-    def test_what_would_be_pruned_is_told(self, namespace, typed):
-        told = typed(bluegreen(namespace, greenSpec=None), "--server-side", "-o", "json")
-
-        assert told[0] == 2
-        assert actions(listed(told))["Deployment/demogreen-deployment"] == "deleted"
-
     def test_what_waits_for_pods_is_told_as_later(self, namespace, typed):
         manifest = bluegreen(namespace, route_to="Green", promotion="WhenAvailable")
         told = typed(manifest, "-o", "json")
@@ -227,14 +188,6 @@ class TestThere:
         out = typed(manifest)[1]
         assert "once every Deployment has rolled out, Service/demo would be changed" in out
         assert "~ .spec.selector.app.kubernetes.io/phase: Blue -> Green" in out
-
-    def test_a_field_that_is_given_up_is_told(self, world, namespace, typed):
-        spec = pods("blue", terminationGracePeriodSeconds=5)
-        world.api.apply(bluegreen(namespace, blueSpec=spec), "kubectl").must()
-        settle_again = typed("demo")
-        assert settle_again[0] == 2
-        path = ".spec.template.spec.terminationGracePeriodSeconds"
-        assert f"~ {path}: 30 -> 5" in settle_again[1]
 
     def test_a_conflict_over_the_resource_itself_stops_it(self, world, namespace, typed):
         world.edit("BlueGreen", "demo", {"spec": {"routeTo": "Green"}})
@@ -414,17 +367,6 @@ class TestRefused:
         assert "RewrittenByAdmission: not set -> True (ChangedOnTheWay)" in told[1]
         assert f"MutatingAdmissionPolicy/{namespace}" in told[1]
 
-    def test_a_name_that_somebody_else_has(self, world, namespace, typed):
-        service = {"metadata": {"name": "demo", "namespace": namespace}}
-        spec = {"ports": [{"name": "http", "port": 80, "protocol": "TCP"}]}
-        world.api.apply(
-            {"apiVersion": "v1", "kind": "Service", **service, "spec": spec}, "x"
-        ).must()
-        code, out, _ = typed(bluegreen(namespace))
-
-        assert code == 3
-        assert "Service/demo exists and is not controlled by BlueGreen/demo" in out
-
 
 class TestRights:
     def test_without_the_right_to_patch_it_is_merged_and_marked(
@@ -482,28 +424,6 @@ class TestPromise:
         assert {entry["verb"] for entry in writes} == {"create", "patch"}
         assert [e["requestURI"] for e in writes if "dryRun=All" not in e["requestURI"]] == []
         assert [e["requestURI"] for e in writes if "force" in e["requestURI"]] == []
-
-
-class TestWrongInput:
-    @pytest.mark.parametrize(
-        ("words", "said"),
-        [
-            ((), "name either resources or, with -f, files"),
-            (("demo", "-f", "x.yaml"), "name either resources or, with -f, files"),
-            (("demo",), "demo does not exist in namespace"),
-            (("qq/demo",), "qq is not one of hedgerow's kinds"),
-            (("a/b/c",), "'a/b/c' is no [KIND/]NAME"),
-            (("-f", "/nowhere/x.yaml"), "/nowhere/x.yaml"),
-            (("demo", "--instance", "No!"), "--instance takes a short name"),
-        ],
-    )
-    def test_it_is_one_line_and_a_failure(self, typed, words, said):
-        code, out, err = typed(*words)
-
-        assert (code, out) == (1, "")
-        assert err.startswith("hedgerow: ")
-        assert err.count("\n") == 1
-        assert said in err
 
 
 ADMISSION = "admissionregistration.k8s.io/v1"

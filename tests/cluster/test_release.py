@@ -122,16 +122,6 @@ class TestYield:
         joined = f"Service/*: spec.type; Deployment/{Garden.NAME}: spec.replicas"
         assert garden.annotations()[YIELD] == joined
 
-    def test_what_is_yielded_already_is_not_written_again(self, garden, typed):
-        garden.declare(replicas=5)
-        meta = {**garden.owner_target["metadata"], "annotations": {YIELD: "*/*: spec.repl*"}}
-        garden.api.apply({**garden.owner_target, "metadata": meta}, "kubectl-annotate").must()
-
-        assert typed("release", CHILD, "--to", "x", "--field", "spec.replicas", *NOW).code == 0
-
-        assert garden.annotations()[YIELD] == "*/*: spec.repl*"
-        assert garden.held("replicas") == {"x"}
-
     def test_an_annotation_of_somebody_else_is_not_overwritten(self, garden, typed):
         before = garden.declare(replicas=5)
         meta = {"metadata": {"annotations": {YIELD: "Service/*: spec.type"}}}
@@ -144,47 +134,8 @@ class TestYield:
         assert "kubectl annotate --overwrite bluegreen demo" in told.err
         assert garden.live() == before
 
-    def test_one_that_cannot_be_read_is_left(self, garden, typed):
-        garden.declare(replicas=5)
-        meta = {"metadata": {"annotations": {YIELD: "everything"}}}
-        garden.api.merge(garden.owner_target, meta, "kubectl-annotate").must()
-
-        told = typed("release", CHILD, "--to", "x", "--field", "spec.replicas", *NOW)
-
-        assert told.code == 1
-        assert "'everything' is not KIND/NAME: PATH" in told.err
-
 
 class TestRefused:
-    def test_what_hedgerow_does_not_hold(self, garden, typed):
-        garden.declare()
-
-        told = typed("release", CHILD, "--field", "spec.replicas", *NOW)
-
-        assert told.code == 1
-        assert "hedgerow-bluegreen holds nothing" in told.err
-
-    def test_a_branch_with_the_way_to_name_all_below_it(self, garden, typed):
-        garden.declare()
-
-        told = typed("release", CHILD, "--field", "spec.template", *NOW)
-
-        assert told.code == 1
-        assert "--field 'spec.template.**'" in told.err
-
-    def test_an_object_that_is_no_child(self, garden, typed):
-        other = {**garden.target, "metadata": {"name": "x", "namespace": garden.namespace}}
-        garden.api.apply({**other, "kind": "ConfigMap", "apiVersion": "v1"}, "x").must()
-
-        assert "no child" in typed("release", "cm/x").err
-        assert "no child" in typed("release", "bluegreen/demo").err
-
-    def test_what_does_not_exist(self, garden, typed):
-        told = typed("release", "deploy/none")
-
-        assert told.code == 1
-        assert "does not exist" in told.err
-
     def test_a_user_without_the_right(self, garden, typed, sandbox):
         before = garden.declare(replicas=5)
         nobody = anyio.run(sandbox.kubeconfig_for, "nobody-at-all")

@@ -304,20 +304,6 @@ class TestEnds:
         assert 'User "nobody-at-all" cannot watch resource "pods"' in told.err
         assert told.err.count("\n") == 1
 
-    @pytest.mark.parametrize(
-        ("words", "code", "said"),
-        [
-            (("pods", "-l", "a in"), 2, "--selector: "),
-            (("nonesuch",), 1, 'the server serves no kind "nonesuch"'),
-        ],
-    )
-    def test_wrong_words_are_one_line(self, typed, words, code, said):
-        told = typed(*words)
-
-        assert (told.code, told.out) == (code, "")
-        assert said in told.err
-        assert told.err.count("\n") == 1
-
     def test_a_kind_that_cannot_be_watched_is_one_line(self, typed):
         """It can be listed."""
         told = typed("componentstatuses")

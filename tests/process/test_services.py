@@ -36,7 +36,6 @@ pytestmark = pytest.mark.anyio
 
 HEALTH, METRICS, WEBHOOKS = ":8081", ":8080", ":9443"
 OWN_HEALTH, OWN_METRICS, OWN_WEBHOOKS = "127.0.0.1:8081", "127.0.0.1:8080", "127.0.0.1:9443"
-REVIEW = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 
 
 @pytest.fixture

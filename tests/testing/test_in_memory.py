@@ -17,7 +17,6 @@ GREETING = {
     **target("greeter.example.com/v1", "Greeting", "hello", "default"),
     "spec": {"name": "you"},
 }
-ANNOTATIONS = ("metadata", "annotations")
 CHILD = target("v1", "ConfigMap", "hello", "default")
 
 

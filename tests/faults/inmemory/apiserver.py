@@ -40,7 +40,6 @@ COLLECTED = 1.0
 """Seconds until what was made for an owner that is gone goes too."""
 LATENCY = 0.01
 """Seconds that a request takes there and back, unless a test says otherwise."""
-KEPT_EVENTS = 2000
 SYNCED = {"k8s.io/initial-events-end": "true"}
 
 NAMESPACE = Kind(

@@ -31,7 +31,6 @@ RESTORING = 20.0
 ANEW = "resource made anew"
 NAMESPACE = "namespace deleted and made anew"
 RESTORED = "etcd restored"
-WHATS = (ANEW, NAMESPACE, RESTORED)
 WHENS = ("before", "after")
 _GENERAL = {
     "_does_not_fail",
