@@ -322,7 +322,8 @@ class Older:
         last = self.known.last(self.step)
         with prepared(world, self.known.scenario) as run:
             run.reference, run.unheard = self.known, AFTER_A_WRITE
-            run.heard_too = frozenset({"FieldRestored"})  # what it said is seen where it is gone
+            # What it said is seen where it is gone, and what is not seen to be told is told again.
+            run.heard_too = frozenset({"FieldRestored", "AnnotationIgnored"})
             trouble = run.line.trouble = troubles.Stale()
             versions = {-1: _version(run)}
 

@@ -144,7 +144,7 @@ def _told_twice(run: Run) -> list[str]:
     told = Counter(
         (event.get("reason"), event.get("note"), json.dumps(event.get("regarding"), sort_keys=True))
         for event in run.people.every(kind)
-        if event.get("reason") not in {*OF_TROUBLE, "FieldClaimed"}
+        if event.get("reason") not in {*OF_TROUBLE, *run.heard_too, "FieldClaimed"}
     )
     return [f"told {count} times: {what[:2]}" for what, count in told.items() if count > 1]
 

@@ -168,7 +168,7 @@ class Run:
     unheard: frozenset[str] = frozenset()
     """Reasons of Events that this run need not tell."""
     heard_too: frozenset[str] = frozenset()
-    """Reasons of Events that it may tell besides."""
+    """Reasons of Events that it may tell besides, or twice."""
     _over: Callable[[], bool] = bool
     between: Callable[[Run, int], None] = lambda run, step: None
     """What is done after a step."""

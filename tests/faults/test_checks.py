@@ -42,7 +42,10 @@ def run(*record: Exchange, births: tuple[float, ...] = (), other: tuple[Exchange
         SimpleNamespace(line=line, births=list(births), entries=list[Any]) for line in lines
     ]
     return SimpleNamespace(
-        lines=lines, operators=operators, people=SimpleNamespace(every=lambda _kind: [])
+        lines=lines,
+        operators=operators,
+        people=SimpleNamespace(every=lambda _kind: []),
+        heard_too=frozenset[str](),
     )
 
 
