@@ -137,6 +137,19 @@ def vacant(server: Server) -> None:
     server.apply({"resourceVersion": "1"}, {}, "somebody")
 
 
+@pytest.fixture
+async def a(server):
+    """A candidate for a Lease that nobody holds."""
+    vacant(server)
+    return Candidate(server, "a")
+
+
+@pytest.fixture
+async def b(server):
+    """Another one."""
+    return Candidate(server, "b")
+
+
 class TestGaining:
     async def test_of_two_that_find_none_one_leads_after_one_duration(self, server):
         a, b = Candidate(server, "a"), Candidate(server, "b")
@@ -163,9 +176,7 @@ class TestGaining:
             await anyio.sleep(0.1)
             assert server.lease["metadata"]["annotations"] == {}
 
-    async def test_standing_by_costs_about_a_read_a_second_and_one_line(self, server, logs):
-        vacant(server)
-        a, b = Candidate(server, "a"), Candidate(server, "b")
+    async def test_standing_by_costs_about_a_read_a_second_and_one_line(self, a, b, logs):
         async with living(a):
             await anyio.sleep(1)
             async with living(b):
@@ -200,18 +211,14 @@ class TestGaining:
 
         assert told(logs) == ([] if covered else ["the leader looks at other namespaces"])
 
-    async def test_leading_costs_a_write_in_less_than_two_seconds(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_leading_costs_a_write_in_less_than_two_seconds(self, a):
         async with living(a):
             await anyio.sleep(100)
 
         assert a.cluster.sent.count("read") == 1
         assert 50 <= a.cluster.sent.count("apply") <= 63
 
-    async def test_a_killed_leader_is_replaced_after_duration_and_retry(self, server):
-        vacant(server)
-        a, b = Candidate(server, "a"), Candidate(server, "b")
+    async def test_a_killed_leader_is_replaced_after_duration_and_retry(self, a, b):
         async with living(a, b):
             await anyio.sleep(30)
             [first, second] = sorted([a, b], key=lambda c: not c.leadership.leading)
@@ -259,9 +266,7 @@ class TestGaining:
 
 
 class TestHolding:
-    async def test_cut_off_it_is_lost_at_the_deadline_and_taken_after_the_duration(self, server):
-        vacant(server)
-        a, b = Candidate(server, "a"), Candidate(server, "b")
+    async def test_cut_off_it_is_lost_at_the_deadline_and_taken_after_the_duration(self, a, b):
         async with living(a):
             await anyio.sleep(1)
             async with living(b):
@@ -278,9 +283,7 @@ class TestHolding:
         assert 8 < lost - 30 <= 10.1
         assert 13 < b.gained[0] - 30 < 17
 
-    async def test_one_lost_answer_is_read_up_and_costs_nothing(self, server, logs):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_one_lost_answer_is_read_up_and_costs_nothing(self, server, a, logs):
         async with living(a):
             await anyio.sleep(1)
             a.cluster.after = never("apply")
@@ -293,9 +296,7 @@ class TestHolding:
         assert told(logs) == ["lease in trouble"]
         assert told(logs, "info")[-1] == "lease recovered"
 
-    async def test_lost_answers_alone_do_not_cost_the_lease_while_reads_tell(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_lost_answers_alone_do_not_cost_the_lease_while_reads_tell(self, a):
         async with living(a):
             await anyio.sleep(1)
             a.cluster.after = fails(errors.Unreachable("lost", sent=True), "apply")
@@ -303,9 +304,7 @@ class TestHolding:
 
             assert leading(a) == ["a"]
 
-    async def test_another_holder_ends_it(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_another_holder_ends_it(self, server, a):
         async with living(a):
             await anyio.sleep(1)
             server.update(holderIdentity="x", renewTime="t")
@@ -313,9 +312,7 @@ class TestHolding:
 
         assert a.lost == "the lease is held by x now"
 
-    async def test_an_emptied_lease_ends_it(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_an_emptied_lease_ends_it(self, server, a):
         async with living(a):
             await anyio.sleep(1)
             server.update(holderIdentity="")
@@ -323,9 +320,9 @@ class TestHolding:
 
         assert a.lost == "the lease is held by nobody now"
 
-    async def test_a_lease_that_is_deleted_is_there_again_and_nobody_else_took_it(self, server):
-        vacant(server)
-        a, b = Candidate(server, "a"), Candidate(server, "b")
+    async def test_a_lease_that_is_deleted_is_there_again_and_nobody_else_took_it(
+        self, server, a, b
+    ):
         async with living(a):
             await anyio.sleep(1)
             async with living(b):
@@ -336,9 +333,7 @@ class TestHolding:
                 assert server.spec["holderIdentity"] == "a"
                 assert leading(a, b) == ["a"]
 
-    async def test_an_edited_lease_is_renewed_still(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_an_edited_lease_is_renewed_still(self, server, a):
         async with living(a):
             for _ in range(20):
                 await anyio.sleep(3)
@@ -368,9 +363,7 @@ class TestHolding:
             await anyio.sleep(60)
             assert leading(a) == ["a"]
 
-    async def test_the_loss_is_told_when_it_happens_whatever_the_server_asks_for(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_the_loss_is_told_when_it_happens_whatever_the_server_asks_for(self, a):
         async with living(a):
             await anyio.sleep(1)
             a.cluster.before = fails(errors.Throttled("slow down", code=429, after=100))
@@ -382,9 +375,7 @@ class TestHolding:
 class TestStandingStill:
     """The loop of those who write does not turn, while that of the election does."""
 
-    async def test_a_pass_of_40_seconds_costs_nothing(self, server, logs):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_a_pass_of_40_seconds_costs_nothing(self, a, logs):
         async with living(a):
             await anyio.sleep(1)
             a.stands_still_since = 1.0
@@ -396,9 +387,9 @@ class TestStandingStill:
 
         assert told(logs) == []
 
-    async def test_a_loop_that_is_dead_leads_no_more_and_the_lease_runs_out(self, server, logs):
-        vacant(server)
-        a, b = Candidate(server, "a"), Candidate(server, "b")
+    async def test_a_loop_that_is_dead_leads_no_more_and_the_lease_runs_out(
+        self, server, a, b, logs
+    ):
         async with living(a):
             await anyio.sleep(1)
             a.stands_still_since = 1.0
@@ -413,9 +404,7 @@ class TestStandingStill:
         assert 13 <= b.gained[0] - (1 + DEAD) <= 18
         assert told(logs, "error") == ["leading no longer"]
 
-    async def test_once_it_turns_again_the_lease_is_given_up_if_it_still_is_ours(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_once_it_turns_again_the_lease_is_given_up_if_it_still_is_ours(self, server, a):
         async with living(a):
             await anyio.sleep(1)
             a.stands_still_since = 1.0
@@ -424,9 +413,7 @@ class TestStandingStill:
 
         assert (a.lost != "", server.spec["holderIdentity"]) == (True, "")
 
-    async def test_it_is_kept_for_what_that_loop_has_sent_and_got_no_answer_to(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_it_is_kept_for_what_that_loop_has_sent_and_got_no_answer_to(self, server, a):
         async with living(a):
             await anyio.sleep(1)
             a.stands_still_since = 1.0
@@ -436,9 +423,7 @@ class TestStandingStill:
 
         assert server.spec["holderIdentity"] == "a"
 
-    async def test_whoever_stands_still_takes_none(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_whoever_stands_still_takes_none(self, a):
         a.stands_still_since = -DEAD
         async with living(a):
             await anyio.sleep(60)
@@ -449,9 +434,7 @@ class TestStandingStill:
 
 
 class TestReleasing:
-    async def test_hands_over_within_about_a_second(self, server):
-        vacant(server)
-        a, b = Candidate(server, "a"), Candidate(server, "b")
+    async def test_hands_over_within_about_a_second(self, server, a, b):
         async with living(a):
             await anyio.sleep(0.5)
             async with living(b):
@@ -469,9 +452,7 @@ class TestReleasing:
         assert server.spec["leaseTransitions"] == 2
 
     @pytest.mark.parametrize(("since", "kept"), [(0, True), (4.9, True), (5.1, False)])
-    async def test_it_is_kept_while_a_write_may_be_carried_out_yet(self, server, since, kept):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_it_is_kept_while_a_write_may_be_carried_out_yet(self, server, a, since, kept):
         async with living(a):
             await anyio.sleep(20)
             a.leadership.unanswered()
@@ -481,9 +462,7 @@ class TestReleasing:
             assert not a.leadership.leading
             assert (server.lease["spec"]["holderIdentity"] == "a") is kept
 
-    async def test_a_server_that_asks_for_an_hour_is_asked_again_after_a_minute(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_a_server_that_asks_for_an_hour_is_asked_again_after_a_minute(self, a):
         a.cluster.before = fails(errors.Throttled("later", code=429, after=3600.0))
         async with living(a):
             await anyio.sleep(80)
@@ -499,9 +478,7 @@ class TestReleasing:
         assert server.spec["holderIdentity"] == "x"
         assert told(logs) == []
 
-    async def test_stops_leading_before_it_asks(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_stops_leading_before_it_asks(self, a):
         seen: list[bool] = []
 
         async def look(_verb: str) -> None:
@@ -515,9 +492,7 @@ class TestReleasing:
 
         assert seen == [False]
 
-    async def test_stops_leading_also_before_it_looks(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_stops_leading_also_before_it_looks(self, a):
         async with living(a):
             await anyio.sleep(1)
             a.kill()
@@ -528,9 +503,7 @@ class TestReleasing:
                 await anyio.sleep(0.1)
                 assert not a.leadership.leading
 
-    async def test_finds_a_renewal_that_arrived_meanwhile(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_finds_a_renewal_that_arrived_meanwhile(self, server, a):
         async with living(a):
             await anyio.sleep(1)
             a.cluster.after = never("apply")
@@ -542,9 +515,7 @@ class TestReleasing:
 
         assert server.spec["holderIdentity"] == ""
 
-    async def test_one_that_is_changed_under_it_is_read_again(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_one_that_is_changed_under_it_is_read_again(self, server, a):
         async with living(a):
             await anyio.sleep(1)
             a.kill()
@@ -553,9 +524,7 @@ class TestReleasing:
 
         assert server.spec["holderIdentity"] == ""
 
-    async def test_takes_two_seconds_at_most_also_when_cancelled(self, server, logs):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_takes_two_seconds_at_most_also_when_cancelled(self, a, logs):
         async with living(a):
             await anyio.sleep(1)
             a.kill()
@@ -568,9 +537,7 @@ class TestReleasing:
         assert anyio.current_time() - before == pytest.approx(2)
         assert told(logs) == ["lease not released"]
 
-    async def test_raises_nothing(self, server, logs):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_raises_nothing(self, a, logs):
         async with living(a):
             await anyio.sleep(1)
             a.kill()
@@ -579,9 +546,7 @@ class TestReleasing:
 
         assert told(logs) == ["lease not released"]
 
-    async def test_gives_up_after_three_changes(self, server):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_gives_up_after_three_changes(self, server, a):
 
         async def meddle(verb: str) -> None:
             if verb == "apply":
@@ -649,9 +614,7 @@ class TestTrouble:
         ],
         ids=lambda error: f"{type(error).__name__}-{error.code}",
     )
-    async def test_is_told_once_and_tried_again_ever_more_slowly(self, server, logs, error):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_is_told_once_and_tried_again_ever_more_slowly(self, a, logs, error):
         a.cluster.before = fails(error)
         async with living(a):
             await anyio.sleep(600)
@@ -684,9 +647,7 @@ class TestTrouble:
 
         assert len(a.cluster.sent) == 5
 
-    async def test_two_that_collide_are_no_news(self, server, logs):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_two_that_collide_are_no_news(self, server, a, logs):
 
         async def quicker(verb: str) -> None:
             if verb == "apply" and server.spec.get("holderIdentity") is None:
@@ -701,9 +662,7 @@ class TestTrouble:
         assert server.history == ["", "b"]
         assert told(logs) == []
 
-    async def test_a_leader_whose_renewals_are_refused_again_and_again_says_so(self, server, logs):
-        vacant(server)
-        a = Candidate(server, "a")
+    async def test_a_leader_whose_renewals_are_refused_again_and_again_says_so(self, a, logs):
 
         async def refused(verb: str) -> None:
             if verb == "apply" and leading(a):
