@@ -1,8 +1,10 @@
 """Conftest: the real API servers that the tests of this directory share."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import anyio
 import pytest
 
 from hedgerow.sandbox.cluster import Options, Sandbox
@@ -13,6 +15,7 @@ from hedgerow.testing.plugin import telling
 from hedgerow.testing.sandboxes import find_binaries, name_for, running
 from support.cluster import binaries
 from support.cluster.worlds import with_custom_resources
+from support.operator.running import Operator, RunAs
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -101,3 +104,16 @@ def _namespace(kubeconfig: Path, request: pytest.FixtureRequest) -> Iterator[str
     yield name
     api.raw("DELETE", f"/api/v1/namespaces/{name}")
     api.close()
+
+
+@pytest.fixture(scope="module")
+def run_as(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunAs]:
+    """Run the operator as a user of a server, with no right but that user's, for this module."""
+    with ExitStack() as held:
+
+        def run(sandbox: Sandbox, user: str, *flags: str) -> Operator:
+            kubeconfig = anyio.run(sandbox.kubeconfig_for, user)
+            log = tmp_path_factory.mktemp("operator") / "log"
+            return held.enter_context(Operator(kubeconfig, log, *flags))
+
+        yield run

@@ -12,25 +12,18 @@ from hedgerow.testing.audit import Audit, must_be_unforced_applies
 from hedgerow.testing.silence import Silence, assert_settled
 from hedgerow.testing.waiting import eventually
 from support.cluster.bluegreens import FIELD_MANAGER, USER, World, pods, prepare
-from support.operator.running import Operator
+from support.operator.running import Operator, RunAs
 
 pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
-def operator(
-    nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Operator]:
+def operator(nodes_sandbox: Sandbox, run_as: RunAs) -> Operator:
     """The operator, with its own identity and no right beyond what it needs."""
-    import anyio
-
     api = Api(nodes_sandbox.kubeconfig)
     prepare(api)
-    kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
-    log = tmp_path_factory.mktemp("operator") / "log"
-    with Operator(kubeconfig, log) as running:
-        yield running
     api.close()
+    return run_as(nodes_sandbox, USER)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from support.cluster.situations import (
     deployment,
     image,
 )
-from support.operator.running import Operator
+from support.operator.running import Operator, RunAs
 from support.programs.typed import typing
 
 pytestmark = pytest.mark.cluster
@@ -48,16 +48,11 @@ def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="module")
-def operator(
-    api: Api, nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Operator]:
+def operator(api: Api, nodes_sandbox: Sandbox, run_as: RunAs) -> Operator:
     bluegreens.prepare(api)
     memcacheds.prepare(api)
     grant(api, USER, [*bluegreens.RULES, *memcacheds.RULES, ADMISSION])
-    kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
-    log = tmp_path_factory.mktemp("operator") / "log"
-    with Operator(kubeconfig, log, "--controllers", "bluegreen,memcached") as running:
-        yield running
+    return run_as(nodes_sandbox, USER, "--controllers", "bluegreen,memcached")
 
 
 class Looks(World):

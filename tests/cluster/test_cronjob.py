@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 
-import anyio
 import pytest
 
 from hedgerow.runtime.clock import SystemClock
@@ -29,7 +28,7 @@ from support.cluster.cronjobs import (
     seconds_of,
     template,
 )
-from support.operator.running import Operator
+from support.operator.running import Operator, RunAs
 
 pytestmark = pytest.mark.cluster
 
@@ -37,17 +36,12 @@ NEVER = "0 0 30 2 *"
 
 
 @pytest.fixture(scope="module")
-def operator(
-    nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Operator]:
+def operator(nodes_sandbox: Sandbox, run_as: RunAs) -> Operator:
     """The operator, with its own identity and no right beyond what it needs."""
     api = Api(nodes_sandbox.kubeconfig)
     prepare(api)
-    kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
-    log = tmp_path_factory.mktemp("operator") / "log"
-    with Operator(kubeconfig, log, "--controllers", "cronjob", "--events", "all") as running:
-        yield running
     api.close()
+    return run_as(nodes_sandbox, USER, "--controllers", "cronjob", "--events", "all")
 
 
 @pytest.fixture

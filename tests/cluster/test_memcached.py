@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Iterator
 from functools import partial
 
-import anyio
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
@@ -15,7 +14,7 @@ from hedgerow.testing.audit import Audit, must_be_unforced_applies
 from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually, throughout
 from support.cluster.memcacheds import FIELD_MANAGER, ORIGINAL, RESTRICTED, USER, World, prepare
-from support.operator.running import Operator
+from support.operator.running import Operator, RunAs
 
 pytestmark = pytest.mark.cluster
 
@@ -32,14 +31,9 @@ def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="module")
-def operator(
-    api: Api, nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Operator]:
+def operator(api: Api, nodes_sandbox: Sandbox, run_as: RunAs) -> Operator:
     """The operator, with its own identity and no right beyond what it needs."""
-    kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
-    log = tmp_path_factory.mktemp("operator") / "log"
-    with Operator(kubeconfig, log, "--controllers", "memcached") as running:
-        yield running
+    return run_as(nodes_sandbox, USER, "--controllers", "memcached")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from hedgerow.plan.remedies import CLAIMABLE
@@ -29,7 +28,7 @@ from support.cluster.situations import (
     deployment,
     replicas,
 )
-from support.operator.running import Operator
+from support.operator.running import Operator, RunAs
 
 pytestmark = pytest.mark.cluster
 
@@ -139,16 +138,11 @@ def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def operator(
-    api: Api, nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Operator]:
+def operator(api: Api, nodes_sandbox: Sandbox, run_as: RunAs) -> Operator:
     bluegreens.prepare(api)
     memcacheds.prepare(api)
     grant(api, USER, [*bluegreens.RULES, *memcacheds.RULES])
-    kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
-    log = tmp_path_factory.mktemp("operator") / "log"
-    with Operator(kubeconfig, log, "--controllers", "bluegreen,memcached") as running:
-        yield running
+    return run_as(nodes_sandbox, USER, "--controllers", "bluegreen,memcached")
 
 
 class Shell(World):

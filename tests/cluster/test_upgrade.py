@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import anyio
 import pytest
 
 from hedgerow.sandbox.cluster import Sandbox
@@ -17,7 +16,7 @@ from hedgerow.testing.silence import Silence
 from hedgerow.testing.waiting import eventually
 from support.cluster import bluegreens, cronjobs, memcacheds
 from support.cluster.rights import grant
-from support.operator.running import Operator
+from support.operator.running import Operator, RunAs
 from support.programs.typed import Typing, typing
 
 pytestmark = pytest.mark.cluster
@@ -41,13 +40,8 @@ def api(nodes_sandbox: Sandbox) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="module")
-def operator(
-    api: Api, nodes_sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Operator]:
-    kubeconfig = anyio.run(nodes_sandbox.kubeconfig_for, USER)
-    log = tmp_path_factory.mktemp("operator") / "log"
-    with Operator(kubeconfig, log) as running:
-        yield running
+def operator(api: Api, nodes_sandbox: Sandbox, run_as: RunAs) -> Operator:
+    return run_as(nodes_sandbox, USER)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -69,3 +69,7 @@ class Operator(OperatorProcess):
     def complaints(self) -> list[dict[str, Any]]:
         """Return what was logged as a warning or worse since the last start."""
         return [entry for entry in self.entries() if entry.get("level") not in ("info", "debug")]
+
+
+RunAs = Callable[..., Operator]
+"""Runs it as a user: takes a sandbox, the user's name, and flags."""
