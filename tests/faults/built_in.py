@@ -231,12 +231,12 @@ def secretsync_shared() -> Iterator[Step]:
         ),
     )
     yield Step(
-        "one of the two deleted",
+        "deleted",
         lambda people: people.delete(MAIL),
         both(at(MAIL, is_=None), _both_have("smtp", None), _both_have("password", "c")),
     )
     yield Step(
-        "deleted",
+        "the other source deleted",
         lambda people: people.delete(DB),
         both(*(at(one, is_=None) for one in (DB, COPY_ONE, COPY_TWO))),
     )
