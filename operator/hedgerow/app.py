@@ -21,12 +21,13 @@ from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.credentials import Credentials
 from hedgerow.runtime.events.recorder import BURST, Limits
-from hedgerow.runtime.heavy import Lanes, tune_for_event_loop
+from hedgerow.runtime.heavy import Lanes
 from hedgerow.runtime.logs import configure
 from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.namespaces import Namespaces
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reports import Reports
+from hedgerow.threads import tune_for_event_loop
 from hedgerow.version import user_agent, version
 
 if TYPE_CHECKING:

@@ -29,4 +29,4 @@ def on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     async def here(work: Callable[[], Any]) -> Any:
         return work()
 
-    monkeypatch.setattr(heavy, "in_thread", here)
+    monkeypatch.setattr(heavy.PASSES, "run", here)

@@ -94,7 +94,7 @@ class TestLook:
             with ThreadPoolExecutor(1) as threads:
                 return threads.submit(work).result()
 
-        monkeypatch.setattr(heavy, "in_thread", elsewhere)
+        monkeypatch.setattr(heavy.PASSES, "run", elsewhere)
         there = await planner(world).observe(DEMO, state(world), size=LARGE)
 
         assert here is not None
@@ -110,6 +110,6 @@ class TestLook:
             world.going.add("default")
             return found
 
-        monkeypatch.setattr(heavy, "in_thread", slowly)
+        monkeypatch.setattr(heavy.PASSES, "run", slowly)
 
         assert await planner(world).observe(DEMO, remembered, size=LARGE) is None

@@ -168,7 +168,7 @@ class TestNames:
             store.adopt(service)  # as a watch does while a thread works
             return work()
 
-        monkeypatch.setattr(heavy, "in_thread", late)
+        monkeypatch.setattr(heavy.PASSES, "run", late)
         planner, state = reconciler.context.planner, reconciler.states[key]
         found = await planner.observe(key, state, size=LARGE)
 

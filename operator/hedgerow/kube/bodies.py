@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
-
-from anyio import CapacityLimiter, to_thread
-from anyio.lowlevel import RunVar
 
 from hedgerow.encoding import decode, nested, salvage
 from hedgerow.kube import errors, wire
 from hedgerow.kube.errors import Garbled, Invalid, Oversized
 from hedgerow.kube.watch import Bookmark, Changed, WatchEvent
 from hedgerow.objects import Salvaged
+from hedgerow.threads import TEXTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,7 +55,6 @@ _SYNCED = "k8s.io/initial-events-end"
 INLINE: Final = 128 * 1024
 """Bytes of JSON that are salvaged on the event loop, in up to 15 ms; more are in a thread."""
 T = TypeVar("T")
-_limiter: RunVar[CapacityLimiter] = RunVar("hedgerow_salvage")
 
 
 def json(answer: Answer, request: Request) -> Any:
@@ -108,11 +106,7 @@ async def aside(content: bytes, work: Callable[[bytes], T]) -> T:
     """Return what `work` makes of a text, in a thread if it is long."""
     if len(content) <= INLINE:
         return work(content)
-    limiter = _limiter.get(None)
-    if limiter is None:
-        limiter = CapacityLimiter(1)
-        _limiter.set(limiter)
-    return await to_thread.run_sync(work, content, limiter=limiter, abandon_on_cancel=True)
+    return await TEXTS.run(partial(work, content))
 
 
 def _salvaged(content: bytes) -> Any:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import anyio
-from anyio import CapacityLimiter, to_thread
-from anyio.lowlevel import RunVar
 from msgspec import Struct, field
 
 from hedgerow.plan.field_patterns import MOST_COMPARED
+from hedgerow.threads import PASSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -100,26 +97,6 @@ class Lanes(Struct, frozen=True):
 P = ParamSpec("P")
 T = TypeVar("T")
 
-SWITCH: Final = 0.001
-"""Seconds after which a thread gives the interpreter to another one."""
-COLLECTED: Final = (20_000, 20, 100)
-"""Thresholds of the garbage collector: objects, young collections, middle collections."""
-_limiter: RunVar[CapacityLimiter] = RunVar("hedgerow_aside")
-
-
-def tune_for_event_loop() -> None:
-    """Keep the garbage collector, and work in threads, from blocking the event loop.
-
-    A full collection visits every map and list: 70 ms with a dozen large objects in the caches, and
-    reading one object of 1 MB can start it. Objects made by imports live for ever, so they are
-    excluded; a collection before that would take 30 ms and find next to nothing. The others, nearly
-    all without cycles, are collected less often. A busy thread gives up the interpreter after
-    `SWITCH` seconds; waits of the default 5 ms would add up.
-    """
-    gc.freeze()
-    gc.set_threshold(*COLLECTED)
-    sys.setswitchinterval(SWITCH)
-
 
 class Size(Struct, frozen=True):
     """What follows from the size of a resource: decided once, when a pass over it begins.
@@ -146,35 +123,8 @@ class Size(Struct, frozen=True):
         """
         if not self.is_large:
             return work(*args, **named)
-        return await in_thread(partial(work, *args, **named))
+        return await PASSES.run(partial(work, *args, **named))
 
 
 USUAL: Final = Size(is_large=False, at_once=8, timeout=10.0, comparisons=10_000)
 LARGE: Final = Size(is_large=True, at_once=1, timeout=50.0, comparisons=MOST_COMPARED)
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """Return what `work` returns in a thread.
-
-    Only one such thread runs at a time: more would only compete for the interpreter, also with the
-    loop. A caller that is cancelled does not wait for the thread.
-    """
-    limiter = _limiter.get(None)
-    if limiter is None:
-        limiter = CapacityLimiter(1)
-        _limiter.set(limiter)
-    called = partial(_uncollected, work)
-    return await to_thread.run_sync(called, limiter=limiter, abandon_on_cancel=True)
-
-
-def _uncollected(work: Callable[[], T]) -> T:
-    """Return what `work` returns, with the garbage collector off.
-
-    Pure work leaves no cycles. But it makes so many objects that it would start a full collection,
-    which would block every thread.
-    """
-    gc.disable()
-    try:
-        return work()
-    finally:
-        gc.enable()

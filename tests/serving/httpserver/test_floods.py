@@ -126,9 +126,9 @@ import anyio, structlog
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
-from hedgerow.runtime.heavy import tune_for_event_loop
 from hedgerow.serving.httpserver.limits import PROBES, REVIEWS, SCRAPES
 from hedgerow.serving.httpserver.server import serve
+from hedgerow.threads import tune_for_event_loop
 from serving.serving import LOCAL, pair
 
 async def take(request):
