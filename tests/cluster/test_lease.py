@@ -14,8 +14,8 @@ import pytest
 
 from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
+from hedgerow.kube.connection import SMALL
 from hedgerow.kube.errors import Conflict, KubeError, NotLeading, Stale
-from hedgerow.kube.transport import PIECE
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost
 from hedgerow.runtime.leaderelection.other_leader import Leader, live_leader
@@ -415,7 +415,7 @@ class TestFence:
             before = (await cluster.apply(LEDGER, body, manager="m")).object
             with pytest.raises(NotLeading):
                 await cluster.fenced(Expiring()).apply(
-                    LEDGER, {**body, "data": {"a": "2" * PIECE}}, manager="m"
+                    LEDGER, {**body, "data": {"a": "2" * 2 * SMALL}}, manager="m"
                 )
             await stays(lambda: api.get(before).body == before, 0.5)
 

@@ -15,8 +15,11 @@ from hedgerow.kube import kubeconfig as kubeconfigs
 from hedgerow.kube.client import connect
 from hedgerow.kube.credentials import Bearer
 from hedgerow.kube.errors import ConfigError
-from hedgerow.kube.transport import Transport, encoded
-from hedgerow.kube.wire import APPLY, METADATA, Reply, Request
+from hedgerow.kube.fallback import HttpxTransport
+from hedgerow.kube.login import Channel
+from hedgerow.kube.pool import encoded
+from hedgerow.kube.transport import HttpRequest
+from hedgerow.kube.wire import APPLY, METADATA, Request
 from hedgerow_schemas.base import ApiResource
 from kube.fakes import reply, write_kubeconfig
 from kube.pems import certificate, text
@@ -247,7 +250,7 @@ class TestTransport:
         for path, given in ((kubeconfig, None), (kubeconfig, 1), (proxied, None)):
             async with connect(kubeconfig=str(path), concurrency=given):
                 pass
-        monkeypatch.setattr(client, "transports", None)
+        monkeypatch.setattr(client, "Pool", None)
         async with connect(kubeconfig=str(kubeconfig)):
             pass
 
@@ -270,7 +273,7 @@ class TestTransport:
         ] * 2
 
     async def test_is_that_of_httpx_where_there_is_no_parser(self, monkeypatch, kubeconfig, httpxs):
-        monkeypatch.setattr(client, "transports", None)
+        monkeypatch.setattr(client, "Pool", None)
         async with connect(kubeconfig=str(kubeconfig)):
             pass
 
@@ -285,63 +288,38 @@ class TestTransport:
             Request("GET", "/openapi/v3?hash=1&x=a b"),
             Request("GET", "/api/v1/pods", {"labelSelector": "a in (b, ü)", "watch": "1"}),
             Request("GET", "/api/v1/namespaces/a%2Fb/pods/é", accept=METADATA),
-            Request("PATCH", "/api/v1/x", {"force": "true"}, b"{}", APPLY, permit=lambda: 9.0),
+            Request("PATCH", "/api/v1/x", {"force": "true"}, b"{}", APPLY),
         ],
         ids=str,
     )
     async def test_sends_the_same_bytes_as_httpx_would(self, server, name, request_):
-        ours, theirs = _Ours(httpx.URL(server)), _Theirs()
-        for transport in (ours, theirs):
-            channel = client.Channel(
-                transport, server, Bearer("secret", now=lambda: 0.0), "hedgerow/1", name
+        theirs, sent = list[httpx.Request](), list[HttpRequest]()
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            theirs.append(request)
+            return httpx.Response(200)
+
+        class Kept(HttpxTransport):
+            """Keeps what our own transport would send."""
+
+            async def send(self, request: HttpRequest) -> Any:
+                sent.append(request)
+                return await super().send(request)
+
+        url = httpx.URL(server)
+        transport = Kept(url, httpx.MockTransport(answer))
+        channel = Channel(transport, url, Bearer("secret", now=lambda: 0.0), "hedgerow/1", name)
+        async with channel.exchange(request_, read=7.0) as exchange:
+            assert exchange.code == 200
+
+        [one], [other] = sent, theirs
+        assert encoded(one) == encoded(
+            HttpRequest(
+                other.method, other.url.raw_path, other.headers.raw, await other.aread(), 7.0
             )
-            async with channel.call(request_, read=7.0) as response:
-                assert response.status_code == 200
-            sent = transport.sent
-            assert (await channel.answer(request_, read=7.0)).code == 200
-            assert transport.sent[0] == sent[0]
-
-        assert ours.sent == theirs.sent
-        assert bool(ours.sent[1][-1]) is bool(request_.permit)
-
-
-class _Ours(Transport):
-    """Keeps what it is to send."""
-
-    def __init__(self, url: httpx.URL) -> None:
-        super().__init__(url, tls=None, keep=1, expiry=1.0)
-        self.sent: tuple[bytes, list[Any]] = b"", []
-
-    async def exchange(self, content: bytes, **how: Any) -> httpx.Response:
-        permit = how.get("permit")
-        self.sent = content, [how["connect"], how["read"], how["name"], permit and permit()]
-        return httpx.Response(200)
-
-    async def answer(self, content: bytes, *, most: int, **how: Any) -> Reply:
-        response = await self.exchange(content, **how)
-        return Reply(response.status_code, [], b"")
-
-
-class _Theirs(httpx.AsyncBaseTransport):
-    """Keeps what httpx's own would send."""
-
-    def __init__(self) -> None:
-        self.sent: tuple[bytes, list[Any]] = b"", []
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        given = request.extensions
-        permit, timeout = given.get("permit"), given["timeout"]
-        told = (request.method.encode(), request.url.raw_path, request.headers.raw)
-        self.sent = (
-            encoded(*told, (await request.aread(),)),
-            [
-                timeout["connect"],
-                timeout["read"],
-                given.get("sni_hostname", ""),
-                permit and permit(),
-            ],
         )
-        return httpx.Response(200)
+        assert other.extensions["timeout"]["read"] == 7.0
+        assert other.extensions.get("sni_hostname") == name
 
 
 class TestWritten:

@@ -16,7 +16,6 @@ from hedgerow.kube import client, errors, wire
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import KubeError, NotLeading
 from hedgerow.kube.retry import Timing
-from hedgerow.kube.transport import PIECE
 from hedgerow.kube.wire import Request
 from kube.asking import CONFIG_MAP, never
 from kube.fakes import reply, write_kubeconfig
@@ -216,7 +215,7 @@ def asked(request, monkeypatch) -> int:
     """
     if request.param == "ours":
         return 1
-    monkeypatch.setattr(client, "transports", None)
+    monkeypatch.setattr(client, "Pool", None)
     return 2
 
 
@@ -243,9 +242,9 @@ class TestAtTheWire:
 
     async def test_it_is_asked_for_again_before_the_rest_of_a_large_body(self, listening, tmp_path):
         kubeconfig = write_kubeconfig(tmp_path / "real", cluster={"server": listening}, user={})
-        large = {"metadata": BODY["metadata"], "data": {"x": "y" * 2 * PIECE}}
+        large = {"metadata": BODY["metadata"], "data": {"x": "y" * 2**17}}
         async with connect(kubeconfig=str(kubeconfig)) as cluster:
-            for over in (1, 2):
+            for over in (0, 1):
                 permit = Permit(*[5.0] * (1 + over), 0.0)
                 with pytest.raises(NotLeading):
                     await cluster.fenced(permit).apply(CONFIG_MAP, large, manager="m")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.kube import wire
+from hedgerow.kube.wire import Answer
 from hedgerow_schemas.base import ApiResource
 
 CONFIG_MAP = ApiResource("v1", "ConfigMap", "configmaps")
@@ -80,9 +81,12 @@ class TestPath:
 
 class TestWarnings:
     def test_are_unquoted_and_each_told_once(self):
-        headers = ['299 - "use \\"b\\" instead"', '299 - "old", 299 - "old"', "nonsense"]
+        texts = [b'299 - "use \\"b\\" instead"', b'299 - "old", 299 - "old"', b"nonsense"]
 
-        assert wire.warnings(headers) == ('use "b" instead', "old")
+        assert Answer(200, [(b"Warning", text) for text in texts], b"").warnings == (
+            'use "b" instead',
+            "old",
+        )
 
 
 class TestSeconds:

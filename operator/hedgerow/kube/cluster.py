@@ -295,7 +295,7 @@ class Cluster:
         """Return what is at any path (`/version`, `/openapi/v3/…`): a JSON value, or else text."""
         request = Request("GET", path, params or {})
         answer = await self._session.send(request, seconds=timeout)
-        if not answer.content_type.startswith(JSON):
+        if not answer.header(b"content-type").startswith(JSON):
             return answer.content.decode("utf-8", "replace")
         return bodies.json(answer, request)
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hedgerow.kube.errors import KubeError, NotLeading, Unreachable
 from hedgerow.kube.session import unheard
 
 if TYPE_CHECKING:
     from hedgerow.kube.wire import Answer, Request
-
-_SENDING = ("send_request_headers.started", "send_request_body.started")
-
 
 Permit = Callable[[], float]
 """Returns the seconds for which writes are permitted; 0 or less: not at all."""
@@ -77,27 +74,10 @@ def check(request: Request, permit: Permit) -> float:
 
 
 def before_bytes(request: Request) -> Callable[[], object] | None:
-    """Return what our transport calls just before bytes are sent: it checks the permit, if any.
+    """Return what a transport calls just before bytes are sent: it checks the permit, if any.
 
     The server does not carry out a request without its body. An exception raised here closes the
     connection.
     """
     permit = request.permit
     return None if permit is None else partial(check, request, permit)
-
-
-def at_the_wire(request: Request) -> dict[str, Any]:
-    """Return the extensions by which a transport checks the permit just before bytes are sent.
-
-    `permit` is for our own transport, `trace` for httpcore's
-    (https://www.encode.io/httpcore/extensions/#trace).
-    """
-    permit = request.permit
-    if permit is None:
-        return {}
-
-    async def trace(event: str, _info: Any) -> None:
-        if event.endswith(_SENDING):
-            check(request, permit)
-
-    return {"trace": trace, "permit": before_bytes(request)}

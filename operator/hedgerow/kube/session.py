@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
 
 import anyio
 import httpx
@@ -23,10 +23,15 @@ from hedgerow.kube.errors import (
     Untrusted,
 )
 from hedgerow.kube.retry import Timing, pause
-from hedgerow.kube.wire import Answer, Reply, Request
+from hedgerow.kube.transport import unpacked
+from hedgerow.kube.wire import Answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+
+    from hedgerow.kube.login import Login
+    from hedgerow.kube.transport import Exchange
+    from hedgerow.kube.wire import Request
 
 READ = 30.0
 """Seconds for which a response may be silent."""
@@ -41,43 +46,6 @@ _UNSENT = (
     httpx.LocalProtocolError,
 )
 _LOST = (httpx.RequestError, OSError, anyio.BrokenResourceError, anyio.ClosedResourceError)
-
-
-class Login(Protocol):
-    """One set of credentials, and the connections that use it."""
-
-    @property
-    def server(self) -> str:
-        """The API server's URL."""
-        ...
-
-    @property
-    def namespace(self) -> str:
-        """The namespace of the context, or of the pod."""
-        ...
-
-    @property
-    def closed(self) -> bool:
-        """Whether its connections are closed."""
-        ...
-
-    async def answer(self, request: Request, *, read: float) -> Reply:
-        """Send a request and return the whole answer. Raises what httpx raises, and Oversized."""
-        ...
-
-    def watch(
-        self, request: Request, *, read: float
-    ) -> AbstractAsyncContextManager[httpx.Response]:
-        """Begin a watch; the response's body is not read yet. Raises what httpx raises."""
-        ...
-
-    async def retire(self) -> None:
-        """Close once the running calls have ended."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close now."""
-        ...
 
 
 def unheard(*_: object) -> None:
@@ -164,35 +132,35 @@ class Session:
     async def _exchange(self, login: Login, request: Request) -> Answer:
         began, code = self._timing.now(), 0
         try:
-            reply = await login.answer(request, read=READ)
-            code = reply.code
+            async with login.exchange(request, read=READ) as exchange:
+                answer = await _whole(exchange, request)
+            code = answer.code
         except _LOST as error:
             raise _lost(error, login.server, request) from error
         finally:
             self._on_exchange(request.verb, code, self._timing.now() - began)
         if not _is_success(code):
-            raise _refused(reply, request)
-        told = wire.warnings(reply.header(b"warning"))
-        return Answer(code, reply.content, ", ".join(reply.header(b"content-type")), told)
+            raise _refused(answer, request)
+        return answer
 
     @asynccontextmanager
     async def stream(
         self, request: Request, *, idle: float
     ) -> AsyncGenerator[AsyncIterator[bytes]]:
         """Open a watch and yield its bytes; raises Dropped if it is cut or silent for `idle`."""
-        login, opened, reply = self._login, False, None
+        login, opened, refusal = self._login, False, None
         try:
             async with AsyncExitStack() as stack:
-                response = await self._open(stack, login, request, idle)
-                if response.status_code == HTTPStatus.UNAUTHORIZED and await self._renew(login):
+                exchange = await self._open(stack, login, request, idle)
+                if exchange.code == HTTPStatus.UNAUTHORIZED and await self._renew(login):
                     await stack.aclose()
                     login = self._login
-                    response = await self._open(stack, login, request, idle)
-                if _is_success(response.status_code):
+                    exchange = await self._open(stack, login, request, idle)
+                if _is_success(exchange.code):
                     opened = True
-                    yield _pieces(response)
+                    yield unpacked(exchange)
                 else:
-                    reply = await whole(response, request)
+                    refusal = await _whole(exchange, request)
         except _LOST as error:
             if opened:
                 raise _dropped(error, login.server, request, idle) from error
@@ -200,20 +168,20 @@ class Session:
             if isinstance(lost, Untrusted):
                 await self._renew(login)
             raise lost from error
-        if reply is not None:
-            raise _refused(reply, request)
+        if refusal is not None:
+            raise _refused(refusal, request)
 
     async def _open(
         self, stack: AsyncExitStack, login: Login, request: Request, idle: float
-    ) -> httpx.Response:
-        """Return the response once its headers arrive, which takes less than the first event."""
+    ) -> Exchange:
+        """Return the answer once its headers arrive, which takes less than the first event."""
         began, code = self._timing.now(), 0
         try:
             with anyio.move_on_after(READ):
-                watch = login.watch(request, read=idle)
-                response = await stack.enter_async_context(watch)
-                code = response.status_code
-                return response
+                watch = login.exchange(request, read=idle)
+                exchange = await stack.enter_async_context(watch)
+                code = exchange.code
+                return exchange
         finally:
             self._on_exchange(request.verb, code, self._timing.now() - began)
         raise Unreachable(f"no answer from {login.server} in time", sent=True, request=str(request))
@@ -249,42 +217,28 @@ class Session:
             await login.aclose()
 
 
-def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
-    """Return a watch's bytes as they arrive; httpx's own layers only where they unpack."""
-    if "Content-Encoding" in response.headers:
-        return response.aiter_bytes()
-    return aiter(cast("httpx.AsyncByteStream", response.stream))
-
-
-async def whole(response: httpx.Response, request: Request) -> Reply:
-    """Return a response with its body; raises Oversized, and what httpx raises."""
-    pieces, size, most = list[bytes](), 0, limit(request)
-    async for piece in response.aiter_bytes():
+async def _whole(exchange: Exchange, request: Request) -> Answer:
+    """Return an answer with its body; raises Oversized, and httpx's errors."""
+    pieces, size, most = list[bytes](), 0, request.most or wire.ANSWER_LIMIT
+    async for piece in unpacked(exchange):
         size += len(piece)
         if size > most:
-            raise oversized(response.status_code, request)
+            raise Oversized(
+                f"the server's answer has more than {most // 1024**2} MiB, and no more is read",
+                code=exchange.code,
+                request=str(request),
+            )
         pieces.append(piece)
-    return Reply(response.status_code, response.headers.raw, b"".join(pieces))
-
-
-def limit(request: Request) -> int:
-    """Return the most bytes of a request's answer, unpacked."""
-    return request.most or wire.ANSWER_LIMIT
-
-
-def oversized(code: int, request: Request) -> Oversized:
-    """Return the error of an answer with more bytes than that."""
-    said = f"the server's answer has more than {limit(request) // 1024**2} MiB, and no more is read"
-    return Oversized(said, code=code, request=str(request))
+    return Answer(exchange.code, exchange.headers, b"".join(pieces))
 
 
 def _is_success(code: int) -> bool:
     return HTTPStatus.OK <= code < HTTPStatus.MULTIPLE_CHOICES
 
 
-def _refused(reply: Reply, request: Request) -> KubeError:
-    after = wire.seconds(", ".join(reply.header(b"retry-after")))
-    return errors.from_answer(reply.code, reply.content, after=after, request=str(request))
+def _refused(answer: Answer, request: Request) -> KubeError:
+    after = wire.seconds(answer.header(b"retry-after"))
+    return errors.from_answer(answer.code, answer.content, after=after, request=str(request))
 
 
 def _lost(error: Exception, server: str, request: Request) -> KubeError:

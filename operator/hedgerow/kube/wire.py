@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
-from msgspec import Struct
-
 from hedgerow.encoding import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from hedgerow_schemas.base import ApiResource
 
@@ -69,35 +67,27 @@ class Request:
         return "watch" if self.params.get("watch") else self.method.lower()
 
 
-class Reply(NamedTuple):
-    """Any answer, completely read and unpacked; the names of its headers are in any case."""
+class Answer(NamedTuple):
+    """An answer, completely read and unpacked; the names of its headers are in any case."""
 
     code: int
     headers: Sequence[tuple[bytes, bytes]]
     content: bytes
 
-    def header(self, name: bytes) -> list[str]:
-        """Return the values of a header; `name` is in lower case."""
+    def header(self, name: bytes) -> str:
+        """Return the values of a header, with commas between them; `name` is in lower case."""
+        return ", ".join(self._values(name))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The texts of `Warning` headers, each once, as the server wrote them (RFC 7234)."""
+        texts = (text for value in self._values(b"warning") for text in _WARNING.findall(value))
+        return tuple(dict.fromkeys(re.sub(r"\\(.)", r"\1", text) for text in texts))
+
+    def _values(self, name: bytes) -> list[str]:
         return [
             value.decode("utf-8", "replace") for key, value in self.headers if key.lower() == name
         ]
-
-
-class OverlongError(ValueError):
-    """An answer has more bytes than were asked for; `code` is that of its head."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(f"the answer, of code {code}, is too long")
-        self.code = code
-
-
-class Answer(Struct, frozen=True):
-    """A successful answer, completely read."""
-
-    code: int
-    content: bytes
-    content_type: str = JSON
-    warnings: tuple[str, ...] = ()
 
 
 def encode(body: Mapping[str, Any]) -> bytes:
@@ -121,12 +111,6 @@ def path(api: ApiResource, namespace: str = "", name: str = "", subresource: str
     place = ("namespaces", namespace) if api.namespaced and namespace else ()
     steps = (*place, api.plural, *(step for step in (name, subresource) if step))
     return "/".join((root, *(_step(step) for step in steps)))
-
-
-def warnings(headers: Iterable[str]) -> tuple[str, ...]:
-    """Return the texts of `Warning` headers, each once, as the server wrote them (RFC 7234)."""
-    texts = (text for header in headers for text in _WARNING.findall(header))
-    return tuple(dict.fromkeys(re.sub(r"\\(.)", r"\1", text) for text in texts))
 
 
 def seconds(header: str | None) -> float:

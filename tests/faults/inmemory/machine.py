@@ -12,7 +12,7 @@ import random
 import sys
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -29,9 +29,11 @@ from faults.inmemory.apiserver import EPOCH, ApiServer
 from hedgerow import app
 from hedgerow.kube import client
 from hedgerow.kube.cluster import Cluster
+from hedgerow.kube.fallback import HttpxExchange
 from hedgerow.kube.retry import Timing
-from hedgerow.kube.session import Session, unheard, whole
-from hedgerow.kube.wire import Reply, Request
+from hedgerow.kube.session import Session, unheard
+from hedgerow.kube.transport import Exchange
+from hedgerow.kube.wire import Request
 from hedgerow.process import leadership
 from hedgerow.runtime import clock as clocks
 from hedgerow.runtime.leaderelection import elector, thread
@@ -59,22 +61,13 @@ class Login:
     def __init__(self, process: Process) -> None:
         self._process, self._life = process, process.life
 
-    async def answer(self, request: Request, *, read: float) -> Reply:
-        async with self._call(request, read=read, watch=False) as response:
-            return await whole(response, request)
-
-    def watch(
-        self, request: Request, *, read: float
-    ) -> AbstractAsyncContextManager[httpx.Response]:
-        return self._call(request, read=read, watch=True)
-
-    def _call(
-        self, request: Request, *, read: float, watch: bool
-    ) -> AbstractAsyncContextManager[httpx.Response]:
+    @asynccontextmanager
+    async def exchange(self, request: Request, *, read: float) -> AsyncGenerator[Exchange]:
         if self._process.life != self._life:
             raise httpx.ConnectError("the process is dead")
-        api = self._process.machine.api
-        return api.call(self._process.name, request, read=read, watch=watch)
+        api, watch = self._process.machine.api, request.verb == "watch"
+        async with api.call(self._process.name, request, read=read, watch=watch) as response:
+            yield HttpxExchange(response)
 
     async def retire(self) -> None:
         """Nothing is open."""

@@ -121,8 +121,8 @@ MUTANTS = (
     Mutant(
         "a watch that is silent is waited for",
         "hedgerow.kube.session",
-        "watch = login.watch(request, read=idle)",
-        "watch = login.watch(request, read=1e9)",
+        "watch = login.exchange(request, read=idle)",
+        "watch = login.exchange(request, read=1e9)",
         "cronjob-guarded: silent of Job at write 6",
     ),
     Mutant(

@@ -20,8 +20,8 @@ import anyio
 
 from hedgerow.kube.client import connect
 from hedgerow.kube.cluster import Cluster
+from hedgerow.kube.connection import SMALL
 from hedgerow.kube.errors import KubeError, NotLeading
-from hedgerow.kube.transport import PIECE
 from hedgerow.runtime.clock import SystemClock
 from hedgerow.runtime.leaderelection.elector import Leadership, LeadershipLost, Timing
 from hedgerow.runtime.leaderelection.thread import own_thread
@@ -135,7 +135,7 @@ async def _contend(kubeconfig: str, namespace: str, name: str, stops_after: str)
             stopper = Stopper(lead.remaining, int(stops_after))
             tasks.start_soon(stopper.listen)
             fenced = cluster.fenced(stopper, lead.unanswered)
-            padding = "x" * PIECE if int(stops_after) > 1 else ""
+            padding = "x" * 2 * SMALL if int(stops_after) > 1 else ""
             tasks.start_soon(_write, fenced, stopper, namespace, name, padding)
     return int(over)
 
