@@ -18,7 +18,7 @@ from hedgerow.kube.errors import Unreachable
 from hedgerow.process import leadership
 from hedgerow.runtime.leaderelection.elector import LeadershipLost
 from hedgerow.runtime.leaderelection.record import LEASES
-from hedgerow.testing.memory.cluster import Cluster, Sent
+from hedgerow.testing.memory.cluster import MemoryCluster, Sent
 from hedgerow.testing.memory.watched import Watched
 from hedgerow.testing.virtual import BACKEND, VirtualClock, VirtualLoop
 from support.operator.inline import inline
@@ -44,7 +44,7 @@ class Replica(Process):
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(monkeypatch)
-        self.lease_cluster = Cluster(self.server)
+        self.lease_cluster = MemoryCluster(self.server)
         self.fenced: Watched | None = None
         self.wrote = anyio.Event()
         monkeypatch.setattr(leadership, "connect", self._connect)
@@ -53,11 +53,11 @@ class Replica(Process):
         monkeypatch.setattr(self.cluster, "fenced", self._fence, raising=False)
 
     @asynccontextmanager
-    async def _connect(self, **_how: Any) -> AsyncGenerator[Cluster]:
+    async def _connect(self, **_how: Any) -> AsyncGenerator[MemoryCluster]:
         yield self.lease_cluster
 
     def _fence(self, permit: Callable[[], float], unanswered: Callable[[], object]) -> Any:
-        self.fenced = Cluster.fenced(self.cluster, permit, unanswered)  # type: ignore[assignment]
+        self.fenced = MemoryCluster.fenced(self.cluster, permit, unanswered)  # type: ignore[assignment]
         return self.fenced
 
     @property

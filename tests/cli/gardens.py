@@ -9,7 +9,7 @@ from typing import Any
 
 from hedgerow.kube import adoption, errors
 from hedgerow.objects import Salvaged
-from hedgerow.testing.memory.cluster import Cluster, Sent
+from hedgerow.testing.memory.cluster import MemoryCluster, Sent
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import ApiResource
@@ -29,7 +29,7 @@ RESOURCE = {
 }
 
 
-class Garden(Cluster):
+class Garden(MemoryCluster):
     """A cluster as commands ask it; `meanwhile` acts before the n-th write, counted from 1."""
 
     def __init__(self) -> None:

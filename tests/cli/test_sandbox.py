@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from hedgerow.cli import sandbox as module
 from hedgerow.cli.sandbox import app
 from hedgerow.sandbox.errors import SandboxError
-from hedgerow.sandbox.locks import Notice
+from hedgerow.sandbox.locks import LockNotice
 from hedgerow.sandbox.processes import birth
 from hedgerow.testing.waiting import eventually
 from support.programs.fakes import Fakes
@@ -89,7 +89,7 @@ class TestUp:
 
         with module._progress() as progress:
             progress("a step")
-            progress(Notice("etcd came from github.com"))
+            progress(LockNotice("etcd came from github.com"))
 
         spinner = "\x1b[0m "
         assert f"{spinner}a step" in shown.getvalue()

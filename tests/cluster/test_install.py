@@ -23,7 +23,7 @@ from hedgerow.cli.install.definitions import (
     uninstall,
 )
 from hedgerow.kube.client import connect
-from hedgerow.kube.retry import Timing
+from hedgerow.kube.retry import RetryClock
 from hedgerow.testing.api import Api
 from hedgerow_schemas.base import ApiResource, Resource
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -199,7 +199,7 @@ async def test_what_is_made_while_it_uninstalls_is_refused(api, cluster, first, 
                 refusals.extend([answer.body["message"]] if answer.status == 422 else [])
                 await anyio.sleep(0.1)
 
-    changes = await uninstall(cluster, resources=(first,), timing=Timing(sleep=settle))
+    changes = await uninstall(cluster, resources=(first,), timing=RetryClock(sleep=settle))
 
     assert "this kind is being uninstalled" in refusals[0]
     assert actions(changes) == ["deleted"]

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from hedgerow.demo.page import WIDTH, Page, folded
-from hedgerow.sandbox.locks import Notice
+from hedgerow.sandbox.locks import LockNotice
 
 pytestmark = pytest.mark.anyio
 LONG = "word " * 40
@@ -80,14 +80,14 @@ class TestPage:
     async def test_without_a_terminal_every_notice_is_told(self, page, shown):
         with page.waiting("fetching") as progress:
             for host in ("dl.k8s.io", "github.com"):
-                progress(Notice(f"fetching: {host}"))
+                progress(LockNotice(f"fetching: {host}"))
 
         assert shown.getvalue() == "    fetching: dl.k8s.io\n    fetching: github.com\n"
 
     async def test_on_a_terminal_a_notice_stays(self, shown):
         page = on_a_terminal(shown)
         with page.waiting("waiting") as progress:
-            progress(Notice("etcd came from github.com"))
+            progress(LockNotice("etcd came from github.com"))
 
         assert "    etcd came from github.com\n" in shown.getvalue()
 

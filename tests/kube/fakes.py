@@ -9,7 +9,7 @@ import anyio
 import httpx
 import yaml
 
-from hedgerow.kube.retry import Timing
+from hedgerow.kube.retry import RetryClock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +30,9 @@ class Clock:
         await anyio.lowlevel.checkpoint()
 
     @property
-    def timing(self) -> Timing:
+    def timing(self) -> RetryClock:
         """The dice always show the shortest wait: half of the ceiling."""
-        return Timing(now=lambda: self.now, sleep=self.sleep, draw=lambda: 0.0)
+        return RetryClock(now=lambda: self.now, sleep=self.sleep, draw=lambda: 0.0)
 
 
 class Server:

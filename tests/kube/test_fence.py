@@ -15,7 +15,7 @@ import pytest
 from hedgerow.kube import client, errors, wire
 from hedgerow.kube.client import connect
 from hedgerow.kube.errors import KubeError, NotLeading
-from hedgerow.kube.retry import Timing
+from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.wire import Request
 from kube.asking import CONFIG_MAP, never
 from kube.fakes import reply, write_kubeconfig
@@ -147,7 +147,7 @@ class TestTime:
     @pytest.mark.parametrize(("left", "timeout"), [(0.05, 10.0), (10.0, 0.05)])
     async def test_a_write_takes_no_longer_than_either(self, server, connected, left, timeout):
         server.answers = [never]
-        async with connected(timing=Timing()) as cluster:
+        async with connected(timing=RetryClock()) as cluster:
             began = anyio.current_time()
             with pytest.raises(errors.Unreachable, match="in time"):
                 await cluster.fenced(Permit(left)).apply(

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from hedgerow.kube import kubeconfig as kubeconfigs
 from hedgerow.kube.errors import ConfigError
-from hedgerow.kube.kubeconfig import Access, choose
+from hedgerow.kube.kubeconfig import ClusterAccess, choose
 from kube.fakes import write_kubeconfig
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
-def cluster(access: Access) -> dict[str, Any]:
+def cluster(access: ClusterAccess) -> dict[str, Any]:
     return access.config["clusters"][0]["cluster"]
 
 
-def user(access: Access) -> dict[str, Any]:
+def user(access: ClusterAccess) -> dict[str, Any]:
     return access.config["users"][0]["user"]
 
 

@@ -24,7 +24,7 @@ from hedgerow.kube.connection import HEAD_LIMIT, READ_AHEAD
 from hedgerow.kube.pool import Pool
 from hedgerow.kube.sockets import ABORTING, options
 from hedgerow.kube.transport import STEP, Exchange, HttpRequest, unpacked
-from hedgerow.kube.wire import Answer
+from hedgerow.kube.wire import Response
 from kube.pems import certificate
 
 pytestmark = pytest.mark.anyio
@@ -133,17 +133,17 @@ class Client:
     def __init__(self, url: str, *, tls: ssl.SSLContext | None, keep: int, expiry: float) -> None:
         self.pool = Pool(httpx.URL(url), tls=tls, keep=keep, expiry=expiry, options=options(15))
 
-    async def get(self, path: str, **more: Any) -> Answer:
+    async def get(self, path: str, **more: Any) -> Response:
         return await self.ask("GET", path, **more)
 
-    async def patch(self, path: str, content: bytes, **more: Any) -> Answer:
+    async def patch(self, path: str, content: bytes, **more: Any) -> Response:
         return await self.ask("PATCH", path, content, **more)
 
-    async def ask(self, method: str, path: str, content: bytes = b"", **more: Any) -> Answer:
+    async def ask(self, method: str, path: str, content: bytes = b"", **more: Any) -> Response:
         """Return the whole answer."""
         async with self.exchange(method, path, content, **more) as answer:
             body = b"".join([piece async for piece in unpacked(answer)])
-            return Answer(answer.code, answer.headers, body)
+            return Response(answer.code, answer.headers, body)
 
     @asynccontextmanager
     async def exchange(

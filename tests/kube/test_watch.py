@@ -16,13 +16,13 @@ from hedgerow.kube.watch import (
     STEADY,
     Bookmark,
     Changed,
-    Ended,
     Failed,
     Filling,
     Listing,
     Live,
-    Outcome,
     Snapshot,
+    StepResult,
+    WatchEnded,
     step,
 )
 from hedgerow_schemas.base import ApiResource
@@ -38,7 +38,7 @@ def changed(kind: Any, name: str, version: int) -> Changed:
     return Changed(kind, config(name, version), str(version))
 
 
-def run(phase: watch.Phase, *arrivals: watch.Arrival) -> tuple[list[Outcome], watch.Phase]:
+def run(phase: watch.Phase, *arrivals: watch.Arrival) -> tuple[list[StepResult], watch.Phase]:
     outcomes = []
     for arrival in arrivals:
         outcome, phase = step(phase, arrival, 0.0)
@@ -50,7 +50,7 @@ class TestFilling:
     def test_tells_nothing_until_the_initial_events_have_ended(self):
         outcomes, phase = run(Filling(), changed("ADDED", "a", 1), Bookmark("5"))
 
-        assert outcomes == [Outcome(), Outcome()]
+        assert outcomes == [StepResult(), StepResult()]
         assert isinstance(phase, Filling)
 
     def test_becomes_a_snapshot_of_what_was_left_in_the_end(self):
@@ -64,7 +64,7 @@ class TestFilling:
             Bookmark("9", synced=True),
         )
 
-        assert outcomes[-1] == Outcome(Snapshot((config("a", 3),), "9"))
+        assert outcomes[-1] == StepResult(Snapshot((config("a", 3),), "9"))
         assert phase == Live("9", failures=4)
 
     def test_takes_objects_without_namespace(self):
@@ -79,7 +79,7 @@ class TestFilling:
 
         (outcome,), phase = run(Filling(), refused)
 
-        assert outcome == Outcome(wait=0.0)
+        assert outcome == StepResult(wait=0.0)
         assert phase == Filling(streaming=False)
 
     def test_reports_a_list_that_is_invalid_itself(self):
@@ -91,17 +91,17 @@ class TestFilling:
         assert outcome.wait == pytest.approx(0.1)
         assert phase == Filling(1, streaming=False)
 
-    @pytest.mark.parametrize("end", [Ended(1.0), Failed(errors.Dropped("cut"), 1.0)])
+    @pytest.mark.parametrize("end", [WatchEnded(1.0), Failed(errors.Dropped("cut"), 1.0)])
     def test_begins_anew_with_a_list_when_it_never_came_to_its_end(self, end):
         outcomes, phase = run(Filling(), changed("ADDED", "a", 1), end)
 
-        assert outcomes[-1] == Outcome(wait=pytest.approx(0.1))
+        assert outcomes[-1] == StepResult(wait=pytest.approx(0.1))
         assert phase == Filling(1, streaming=False)
 
     def test_keeps_its_failures_over_a_list_until_the_watch_has_told_something(self):
         outcomes, phase = run(Filling(3, streaming=False), Listing((config("a", 1),), "7"))
 
-        assert outcomes == [Outcome(Snapshot((config("a", 1),), "7"))]
+        assert outcomes == [StepResult(Snapshot((config("a", 1),), "7"))]
         assert phase == Live("7", 3)
 
 
@@ -121,7 +121,7 @@ class TestRewound:
     def test_initial_events_older_than_that_are_not_believed_before_a_list(self):
         outcomes, phase = run(Filling(told="7"), changed("ADDED", "a", 1), self.ENDS[0])
 
-        assert outcomes == [Outcome(), Outcome(wait=0.0)]
+        assert outcomes == [StepResult(), StepResult(wait=0.0)]
         assert phase == Filling(streaming=False, told="7")
 
     @pytest.mark.parametrize("end", ENDS)
@@ -136,7 +136,7 @@ class TestRewound:
             Failed(errors.Invalid("no WatchList"), 0.0),
             Failed(errors.Unavailable("later", code=503), 0.0),
             Failed(errors.Dropped("cut"), 0.0),
-            Ended(0.0),
+            WatchEnded(0.0),
         )
 
         outcomes, _ = run(Filling(told="7"), *failures, Listing((), "5"))
@@ -149,17 +149,17 @@ class TestLive:
     def test_passes_on_what_happens_and_remembers_how_far_it_came(self, event):
         outcomes, phase = run(Live("7", failures=3), event)
 
-        assert outcomes == [Outcome(event)]
+        assert outcomes == [StepResult(event)]
         assert phase == Live("8")
 
     def test_goes_on_from_its_version_when_the_server_ends_the_watch(self):
-        outcomes, phase = run(Live("7"), Ended(STEADY))
+        outcomes, phase = run(Live("7"), WatchEnded(STEADY))
 
-        assert outcomes == [Outcome(wait=pytest.approx(0.1))]
+        assert outcomes == [StepResult(wait=pytest.approx(0.1))]
         assert phase == Live("7")
 
     def test_waits_longer_and_longer_when_watches_end_as_soon_as_they_begin(self):
-        outcomes, phase = run(Live("7"), *[Ended(0.0)] * 4)
+        outcomes, phase = run(Live("7"), *[WatchEnded(0.0)] * 4)
 
         assert [outcome.wait for outcome in outcomes] == [
             pytest.approx(w) for w in (0.1, 0.2, 0.4, 0.8)
@@ -169,7 +169,7 @@ class TestLive:
     def test_goes_on_from_its_version_when_the_watch_is_cut(self):
         outcomes, phase = run(Live("7", 2), Failed(errors.Dropped("silent"), 95.0))
 
-        assert outcomes == [Outcome(wait=pytest.approx(0.1))]
+        assert outcomes == [StepResult(wait=pytest.approx(0.1))]
         assert phase == Live("7", 1)
 
     def test_tells_of_a_watch_that_is_cut_again_and_again(self):
@@ -221,14 +221,14 @@ class TestLive:
     def test_fills_anew_after_a_silence_for_its_version_may_be_one_that_never_was(self):
         outcomes, phase = run(Live("7"), Failed(errors.Silent("for 90 s"), 90.0))
 
-        assert outcomes == [Outcome(wait=pytest.approx(0.1))]
+        assert outcomes == [StepResult(wait=pytest.approx(0.1))]
         assert phase == Filling(1, told="7")
 
     @pytest.mark.parametrize("event", [changed("MODIFIED", "a", 6), Bookmark("6")])
     def test_fills_anew_at_once_when_versions_go_back(self, event):
         outcomes, phase = run(Live("7"), event)
 
-        assert outcomes == [Outcome(wait=0.0)]
+        assert outcomes == [StepResult(wait=0.0)]
         assert phase == Filling(told="7")
 
     def test_does_not_spin_when_every_version_is_too_old(self):
@@ -279,7 +279,7 @@ ERRORS = [
     errors.Unreachable(sent=False),
 ]
 ARRIVALS = st.one_of(
-    st.builds(Ended, st.floats(0, 400)),
+    st.builds(WatchEnded, st.floats(0, 400)),
     st.builds(Failed, st.sampled_from(ERRORS), st.floats(0, 400)),
     st.builds(Bookmark, st.just("1"), st.booleans()),
     st.builds(changed, st.sampled_from(["ADDED", "MODIFIED", "DELETED"]), st.just("a"), st.just(1)),
@@ -296,7 +296,7 @@ class TestStep:
         for arrival in arrivals:
             before = phase
             outcome, phase = step(phase, arrival, draw)
-            if isinstance(arrival, Ended | Failed):
+            if isinstance(arrival, WatchEnded | Failed):
                 assert outcome.wait is not None
                 turned = before != phase and isinstance(before, Filling) and before.streaming
                 assert outcome.wait >= 0.1 or (outcome.wait == 0 and turned)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hedgerow.kube import wire
-from hedgerow.kube.wire import Answer
+from hedgerow.kube.wire import Response
 from hedgerow_schemas.base import ApiResource
 
 CONFIG_MAP = ApiResource("v1", "ConfigMap", "configmaps")
@@ -83,7 +83,7 @@ class TestWarnings:
     def test_are_unquoted_and_each_told_once(self):
         texts = [b'299 - "use \\"b\\" instead"', b'299 - "old", 299 - "old"', b"nonsense"]
 
-        assert Answer(200, [(b"Warning", text) for text in texts], b"").warnings == (
+        assert Response(200, [(b"Warning", text) for text in texts], b"").warnings == (
             'use "b" instead',
             "old",
         )
@@ -103,7 +103,7 @@ class TestLines:
     def test_are_the_same_however_the_stream_is_cut(self, lines, data):
         stream = "".join(f"{line}\n" for line in lines).encode()
         cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)))))
-        splitter, found = wire.Lines(), []
+        splitter, found = wire.LineSplitter(), []
 
         for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
             found += splitter.feed(stream[start:end])
@@ -111,16 +111,16 @@ class TestLines:
         assert found == [line.encode() for line in lines]
 
     def test_end_at_a_line_feed_only(self):
-        lines = wire.Lines().feed("a\x85b\u2028c\rd\n".encode())
+        lines = wire.LineSplitter().feed("a\x85b\u2028c\rd\n".encode())
 
         assert lines == ["a\x85b\u2028c\rd".encode()]
 
     def test_skip_empty_ones(self):
-        assert wire.Lines().feed(b"\n\na\n\n") == [b"a"]
+        assert wire.LineSplitter().feed(b"\n\na\n\n") == [b"a"]
 
     def test_are_bounded(self, monkeypatch):
         monkeypatch.setattr(wire, "LINE_LIMIT", 5)
-        splitter = wire.Lines()
+        splitter = wire.LineSplitter()
         splitter.feed(b"abc")
 
         with pytest.raises(ValueError, match=r"a line of more than \d+ MiB"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hedgerow.testing.memory.kind import Kind, Wrong
+from hedgerow.testing.memory.kind import ServedKind, Wrong
 from hedgerow.testing.memory.kinds import custom_resource
 from hedgerow.testing.memory.schema import Object
 from hedgerow_schemas.bluegreen import BlueGreen
@@ -26,17 +26,17 @@ def _untimely(cronjob: Object) -> Wrong:
     return wrong
 
 
-def bluegreen() -> Kind:
+def bluegreen() -> ServedKind:
     return custom_resource(BlueGreen, refuses=_unroutable)
 
 
-def memcached() -> Kind:
+def memcached() -> ServedKind:
     return custom_resource(Memcached)
 
 
-def guestbook() -> Kind:
+def guestbook() -> ServedKind:
     return custom_resource(Guestbook)
 
 
-def cronjob() -> Kind:
+def cronjob() -> ServedKind:
     return custom_resource(CronJob, refuses=_untimely)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hedgerow.testing.memory.kind import Kind, Wrong
+from hedgerow.testing.memory.kind import ServedKind, Wrong
 from hedgerow.testing.memory.podspec import ANY
 from hedgerow.testing.memory.schema import Atomic, Object, Struct
 from hedgerow_schemas.builtin import HorizontalPodAutoscaler, StatefulSet
@@ -20,7 +20,7 @@ def _autoscaler_wrong(new: Object, _old: Object | None) -> Wrong:
     return {}
 
 
-STATEFUL_SET: Final = Kind(
+STATEFUL_SET: Final = ServedKind(
     StatefulSet.api,
     {
         "spec": Struct(
@@ -34,7 +34,7 @@ STATEFUL_SET: Final = Kind(
     generations=("spec",),
     empty={"spec": {"selector": None}},
 )
-HORIZONTAL_POD_AUTOSCALER: Final = Kind(
+HORIZONTAL_POD_AUTOSCALER: Final = ServedKind(
     HorizontalPodAutoscaler.api,
     {
         "spec": Struct(

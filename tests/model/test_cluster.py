@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from hedgerow.kube import errors
-from hedgerow.testing.memory.cluster import Cluster, Sent, selects
+from hedgerow.testing.memory.cluster import MemoryCluster, Sent, selects
 from hedgerow.testing.memory.kinds import CONFIG_MAP, DEPLOYMENT
 from hedgerow.testing.memory.server import Server
 
@@ -21,11 +21,11 @@ def body(name: str = "x", **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    return Cluster(Server())
+def cluster() -> MemoryCluster:
+    return MemoryCluster(Server())
 
 
-async def test_an_apply_tells_whether_it_created(cluster: Cluster) -> None:
+async def test_an_apply_tells_whether_it_created(cluster: MemoryCluster) -> None:
     first = await cluster.apply(API, body(), manager=OURS)
     second = await cluster.apply(API, body(), manager=OURS)
 
@@ -46,7 +46,7 @@ async def test_an_apply_tells_whether_it_created(cluster: Cluster) -> None:
     ],
 )
 async def test_a_refusal_is_the_clients_own_error(
-    cluster: Cluster, sent: dict[str, Any], error: type[errors.KubeError]
+    cluster: MemoryCluster, sent: dict[str, Any], error: type[errors.KubeError]
 ) -> None:
     cluster.model.open_namespace("ending")
     cluster.model.terminate("ending")
@@ -56,7 +56,7 @@ async def test_a_refusal_is_the_clients_own_error(
         await cluster.apply(API, sent, manager=OURS)
 
 
-async def test_a_conflict_names_field_and_manager(cluster: Cluster) -> None:
+async def test_a_conflict_names_field_and_manager(cluster: MemoryCluster) -> None:
     cluster.model.apply({"apiVersion": "v1", "kind": "ConfigMap", **body()}, "first")
     cluster.model.merge(
         {"apiVersion": "v1", "kind": "ConfigMap", **body()}, {"data": {"a": "3"}}, "ed"
@@ -68,7 +68,7 @@ async def test_a_conflict_names_field_and_manager(cluster: Cluster) -> None:
     assert [(".data.a", "ed")] == [(cause.field, cause.manager) for cause in conflict.value.causes]
 
 
-async def test_deleting_minds_uid_and_version(cluster: Cluster) -> None:
+async def test_deleting_minds_uid_and_version(cluster: MemoryCluster) -> None:
     first = (await cluster.apply(API, body(), manager=OURS)).object["metadata"]
     await cluster.apply(API, body(data={"a": "2"}), manager=OURS)
     uid, version = first["uid"], first["resourceVersion"]
@@ -81,7 +81,7 @@ async def test_deleting_minds_uid_and_version(cluster: Cluster) -> None:
     assert await cluster.read(API, "x", "default") is None
 
 
-async def test_a_list_selects_by_label_and_reduces(cluster: Cluster) -> None:
+async def test_a_list_selects_by_label_and_reduces(cluster: MemoryCluster) -> None:
     await cluster.apply(API, body("a", metadata={"labels": {"t": "1"}}), manager=OURS)
     await cluster.apply(API, body("b"), manager=OURS)
     found = await cluster.list(API, labels="t=1", reduce=lambda item: item["metadata"])
@@ -99,7 +99,7 @@ def test_a_selector_is_equalities_and_existence(labels: str, selected: bool) -> 
     assert selected is selects(labels, {"metadata": {"labels": {"t": "1"}}})
 
 
-async def test_requests_are_kept_and_writes_told_apart(cluster: Cluster) -> None:
+async def test_requests_are_kept_and_writes_told_apart(cluster: MemoryCluster) -> None:
     await cluster.apply(API, body(), manager=OURS, dry_run=True)
     await cluster.apply(API, body(), manager=OURS)
     await cluster.read(API, "x", "default")
@@ -109,7 +109,7 @@ async def test_requests_are_kept_and_writes_told_apart(cluster: Cluster) -> None
 
 
 async def test_a_lost_request_does_nothing_and_a_lost_answer_has_done_all(
-    cluster: Cluster,
+    cluster: MemoryCluster,
 ) -> None:
     async def lose(sent: Sent) -> None:
         raise errors.Unreachable("cut", sent=sent.writes)
@@ -119,7 +119,7 @@ async def test_a_lost_request_does_nothing_and_a_lost_answer_has_done_all(
         await cluster.apply(API, body(), manager=OURS)
     assert 0 == cluster.model.writes
 
-    cluster.before, cluster.after = Cluster(cluster.model).before, lose
+    cluster.before, cluster.after = MemoryCluster(cluster.model).before, lose
     with pytest.raises(errors.Unreachable):
         await cluster.apply(API, body(), manager=OURS)
     assert 1 == cluster.model.writes

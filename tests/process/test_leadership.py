@@ -24,7 +24,7 @@ from hedgerow.runtime.metrics import Meters
 from hedgerow.serving.health import Checks
 from hedgerow.settings import Settings
 from hedgerow.testing.memory import kinds
-from hedgerow.testing.memory.cluster import Cluster
+from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow.testing.memory.server import Server
 from hedgerow.testing.virtual import BACKEND, VirtualClock
 from hedgerow_schemas.base import ApiResource
@@ -65,11 +65,11 @@ class Place:
         monkeypatch.setattr(leading, "own_thread", inline)
 
     @asynccontextmanager
-    async def _connect(self, **_how: Any) -> AsyncGenerator[Cluster]:
-        yield Cluster(self.server)
+    async def _connect(self, **_how: Any) -> AsyncGenerator[MemoryCluster]:
+        yield MemoryCluster(self.server)
 
     def led(self, settings: Settings = ELECTED, stop: Stop | None = None) -> Any:
-        cluster = cast("Any", Cluster(self.server))
+        cluster = cast("Any", MemoryCluster(self.server))
         how = {"silent": self.silent, "live": self.live}
         return led(settings, cluster, self.clock, stop or Stop(20), self.meters, **how)
 
@@ -77,7 +77,7 @@ class Place:
         return max(0.0, self.clock.monotonic() - self.stands_still_since)
 
     async def refuse(self, settings: Settings = Settings()) -> None:  # noqa: B008 - frozen
-        cluster = Cluster(self.server, before=self.before)
+        cluster = MemoryCluster(self.server, before=self.before)
         await refuse_another_operator(settings, cast("Any", cluster), self.clock)
 
     async def lead_later(self, settings: Settings) -> None:
@@ -218,7 +218,7 @@ class TestLeading:
 
     async def test_credentials_that_cannot_be_used_are_told(self, place, monkeypatch):
         @asynccontextmanager
-        async def connect(**_how: Any) -> AsyncGenerator[Cluster]:
+        async def connect(**_how: Any) -> AsyncGenerator[MemoryCluster]:
             raise ConfigError("no such context")
             yield
 
@@ -306,8 +306,8 @@ class TestThread:
             asked.append((sent.verb, threading.get_ident()))
 
         @asynccontextmanager
-        async def connect(**_how: Any) -> AsyncGenerator[Cluster]:
-            yield Cluster(place.server, before=note)
+        async def connect(**_how: Any) -> AsyncGenerator[MemoryCluster]:
+            yield MemoryCluster(place.server, before=note)
             asked.append(("closed", threading.get_ident()))
 
         place.clock = SystemClock()
@@ -326,8 +326,8 @@ class TestThread:
 
     async def test_losing_it_is_heard_of(self, place, monkeypatch):
         @asynccontextmanager
-        async def connect(**_how: Any) -> AsyncGenerator[Cluster]:
-            yield Cluster(place.server)
+        async def connect(**_how: Any) -> AsyncGenerator[MemoryCluster]:
+            yield MemoryCluster(place.server)
 
         async def lose() -> None:
             async with place.led():

@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from hedgerow.kube.cluster import Applied
+from hedgerow.kube.cluster import ApplyResult
 from hedgerow.kube.errors import Cause, Conflict, Stale, Unreachable
 from hedgerow_schemas.base import ApiResource
 
@@ -124,10 +124,10 @@ class Cluster:
 
     async def apply(
         self, api: ApiResource, body: Mapping[str, Any], *, manager: str, timeout: float = 10
-    ) -> Applied:
+    ) -> ApplyResult:
         meta, spec = body["metadata"], body["spec"]
         answer = await self._ask("apply", timeout, lambda: self.server.apply(meta, spec, manager))
-        return Applied(answer, created=meta["resourceVersion"] == "1")
+        return ApplyResult(answer, created=meta["resourceVersion"] == "1")
 
     async def delete(
         self, api: ApiResource, *where: str, uid: str, version: str, timeout: float = 10

@@ -15,7 +15,7 @@ from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.runtime.cache.budget import Budget
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.cluster import Sent
-from hedgerow.testing.memory.kind import Kind
+from hedgerow.testing.memory.kind import ServedKind
 from hedgerow.testing.memory.podspec import ANY
 from hedgerow.testing.memory.schema import Struct
 from hedgerow_schemas.base import ApiResource, Object, Resource, Status, View
@@ -445,7 +445,9 @@ class TestClusterScoped:
     @pytest.fixture
     def world(self, monkeypatch: pytest.MonkeyPatch) -> World:
         spec = Struct({"replicas": ANY, "size": ANY})
-        monkeypatch.setattr(kinds, "BUILTIN", (*kinds.BUILTIN, Kind(Region.api, {"spec": spec})))
+        monkeypatch.setattr(
+            kinds, "BUILTIN", (*kinds.BUILTIN, ServedKind(Region.api, {"spec": spec}))
+        )
         regions: Controller[Any] = Controller("scaler", Region, regional, owns=(), fields=REPLICAS)
         world = World(controller=regions, namespaces=("default",))
         world.server.open_namespace("")

@@ -11,7 +11,7 @@ from hedgerow.contract import Apply, Controller, Desired
 from hedgerow.controllers import bluegreen
 from hedgerow.plan.yield_and_claim import CLAIM
 from hedgerow.runtime.state import MOST_REPEATS
-from hedgerow.testing.memory.cluster import Cluster
+from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow_schemas.base import Resource
 from hedgerow_schemas.builtin import Deployment
 from runtime.scenes import BLUE, settled
@@ -95,7 +95,7 @@ def other(server_of: World, image: str) -> World:
     fleet = replace(bluegreen.CONTROLLER, name="fleet", compose=compose)
     world = World(controller=cast("Controller[Resource]", fleet))
     world.server = server_of.server
-    world.cluster = Cluster(world.server)
+    world.cluster = MemoryCluster(world.server)
     world.clock = server_of.clock
     world.restart()
     return world

@@ -9,7 +9,7 @@ import pytest
 
 from hedgerow.contract import Apply, Desired, Observed
 from hedgerow.objects import CONTROLLER_LABEL
-from hedgerow.testing.memory.cluster import Cluster
+from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow_schemas.builtin import Deployment
 from runtime.scenes import BLUE, settled
 from runtime.world import CONTROLLER, World
@@ -30,7 +30,7 @@ def beside(world: World, instance: str = "two", **differing: Any) -> World:
     """Return another operator on the same cluster, just started."""
     other = World(instance=instance, **differing)
     other.server, other.clock = world.server, world.clock
-    other.cluster = Cluster(world.server)
+    other.cluster = MemoryCluster(world.server)
     other.restart()
     return other
 

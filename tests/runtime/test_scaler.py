@@ -22,7 +22,7 @@ from hedgerow.controllers.scaler.windows import (
 from hedgerow.fields import managed
 from hedgerow.plan.status_annotation import STATUS_ANNOTATION
 from hedgerow.testing.memory import kinds
-from hedgerow.testing.memory.cluster import Cluster
+from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow_schemas.base import Object
 from model import scaled
 from runtime.scenes import limit_comparisons
@@ -55,7 +55,7 @@ class Scene(World):
         super().__init__(controller=controller)
         if beside is not None:
             self.server = beside.server
-            self.cluster, self.clock = Cluster(self.server), ModelClock(self.server)
+            self.cluster, self.clock = MemoryCluster(self.server), ModelClock(self.server)
             self.restart()
         else:
             self.server.now = int(datetime(2026, 3, 2, tzinfo=UTC).timestamp())

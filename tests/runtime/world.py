@@ -21,7 +21,7 @@ from hedgerow.runtime.metrics import Meters
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.runtime.reports import Reports
 from hedgerow.testing.memory import kinds
-from hedgerow.testing.memory.cluster import Cluster, Sent
+from hedgerow.testing.memory.cluster import MemoryCluster, Sent
 from hedgerow.testing.memory.feed import Feed
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import Resource
@@ -87,7 +87,7 @@ class World:
         self._budget, self._reports = budget, reports
         custom = (ours.bluegreen(), ours.cronjob(), ours.memcached())
         self.server = server or Server((*kinds.BUILTIN, *custom), namespaces=(NS, "other"))
-        self.cluster = Cluster(self.server)
+        self.cluster = MemoryCluster(self.server)
         self.clock = ModelClock(self.server)
         self.limits = Limits(self.clock, normal=normal_events)
         self.going: set[str] = set()

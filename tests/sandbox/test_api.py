@@ -11,7 +11,7 @@ from threading import Thread
 import httpx
 import pytest
 
-from hedgerow.sandbox.api import Api
+from hedgerow.sandbox.api import SandboxApi
 
 ATTEMPTS = 500
 """Of plain requests, one in eight left a socket open."""
@@ -39,5 +39,5 @@ def resetting() -> Iterator[str]:
 async def test_a_server_that_resets_connections_does_not_answer_and_no_socket_is_told_of(resetting):
     # A ResourceWarning would fail the test.
     with httpx.Client(verify=ssl.create_default_context(), trust_env=False) as client:
-        api = Api(client)
+        api = SandboxApi(client)
         assert not any([await api.answers(resetting) for _ in range(ATTEMPTS)])

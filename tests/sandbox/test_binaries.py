@@ -8,7 +8,7 @@ import pytest
 
 from hedgerow.sandbox import binaries as module
 from hedgerow.sandbox.binaries import Binaries
-from hedgerow.sandbox.cache import Cache
+from hedgerow.sandbox.cache import BinaryCache
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.pins import pick
 from hedgerow.sandbox.published import Origins
@@ -37,8 +37,8 @@ class World:
         return self.root / "path"
 
     @property
-    def cache(self) -> Cache:
-        return Cache(self.root / "cache")
+    def cache(self) -> BinaryCache:
+        return BinaryCache(self.root / "cache")
 
     def cached(self, *names: str) -> None:
         for name in names:

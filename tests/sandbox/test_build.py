@@ -7,7 +7,7 @@ import pytest
 
 from hedgerow.sandbox import build as module
 from hedgerow.sandbox.build import build
-from hedgerow.sandbox.cache import Cache
+from hedgerow.sandbox.cache import BinaryCache
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.pauses import until
 from hedgerow.sandbox.pins import pick
@@ -26,8 +26,8 @@ def fakes(tmp_path: Path) -> Fakes:
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Cache:
-    return Cache(tmp_path / "cache")
+def cache(tmp_path: Path) -> BinaryCache:
+    return BinaryCache(tmp_path / "cache")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def told() -> list[str]:
 
 
 @pytest.fixture
-def make(fakes: Fakes, cache: Cache, told: list[str]):
+def make(fakes: Fakes, cache: BinaryCache, told: list[str]):
     async def run(*binaries: str, progress=None) -> None:
         go = Go(fakes.directory / "go", (1, 26, 8))
         tell = progress or told.append
@@ -52,14 +52,14 @@ def compiling(fakes: Fakes):
     return both
 
 
-def partials(cache: Cache) -> list[Path]:
+def partials(cache: BinaryCache) -> list[Path]:
     return list(cache.root.glob("*.partial"))
 
 
 @pytest.mark.anyio
 class TestBuild:
     async def test_binaries_are_cached_under_version_platform_and_digest(
-        self, make, cache: Cache
+        self, make, cache: BinaryCache
     ) -> None:
         await make("kube-apiserver", "kubectl")
 
@@ -71,7 +71,7 @@ class TestBuild:
         assert partials(cache) == []
 
     async def test_go_is_told_to_change_nothing_and_to_fetch_no_toolchain(
-        self, make, fakes: Fakes, cache: Cache
+        self, make, fakes: Fakes, cache: BinaryCache
     ) -> None:
         await make("etcd")
 
@@ -98,7 +98,7 @@ class TestBuild:
         assert any("1 modules fetched" in line and "packages compiled" in line for line in told)
 
     async def test_a_failed_build_is_one_line_and_leaves_nothing(
-        self, make, fakes: Fakes, cache: Cache
+        self, make, fakes: Fakes, cache: BinaryCache
     ) -> None:
         fakes.wish("go", fail="main.go:1: no space left on device")
 
@@ -121,7 +121,7 @@ class TestBuild:
             await make("kwok")
 
     async def test_what_a_killed_build_left_is_not_mistaken_for_a_binary(
-        self, make, cache: Cache
+        self, make, cache: BinaryCache
     ) -> None:
         entry = cache.entry(RELEASE.kwok)
         left = entry.with_name(f"{entry.name}.partial") / "out/kwok"
@@ -147,7 +147,7 @@ class TestBuild:
         assert any(line.startswith("waiting for process") for line in told)
 
     async def test_cancelled_it_ends_the_compilers_and_leaves_nothing(
-        self, make, fakes: Fakes, cache: Cache, tmp_path: Path
+        self, make, fakes: Fakes, cache: BinaryCache, tmp_path: Path
     ) -> None:
         fakes.wish("go", slow=True)
 
@@ -165,7 +165,7 @@ class TestBuild:
 
 class TestKilled:
     def test_a_killed_builder_takes_its_compilers_with_it(
-        self, fakes: Fakes, cache: Cache, tmp_path: Path
+        self, fakes: Fakes, cache: BinaryCache, tmp_path: Path
     ) -> None:
         fakes.wish("go", slow=True)
         killed(BUILDER, tmp_path, once=lambda: len(leftovers(fakes.directory)) >= 2)

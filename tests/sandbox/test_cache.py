@@ -5,19 +5,19 @@ from pathlib import Path
 import pytest
 
 from hedgerow.sandbox import cache as module
-from hedgerow.sandbox.cache import Cache, default_cache, downloaded
+from hedgerow.sandbox.cache import BinaryCache, default_cache, downloaded
 from hedgerow.sandbox.pins import pick
 
 RELEASE = pick("1.36")
 
 
 @pytest.fixture
-def cache(tmp_path: Path) -> Cache:
-    return Cache(tmp_path / "cache")
+def cache(tmp_path: Path) -> BinaryCache:
+    return BinaryCache(tmp_path / "cache")
 
 
 class TestCache:
-    def test_a_binary_that_cannot_be_run_is_no_binary(self, cache: Cache) -> None:
+    def test_a_binary_that_cannot_be_run_is_no_binary(self, cache: BinaryCache) -> None:
         entry = cache.entry(RELEASE.etcd)
         entry.mkdir(parents=True)
         (entry / "etcd").write_text("")
@@ -36,7 +36,7 @@ class TestCache:
         monkeypatch.setattr(module.sys, "platform", "darwin")
         assert default_cache().root == tmp_path / "Library/Caches/hedgerow/sandbox"
 
-    def test_what_was_downloaded_lies_apart_from_what_was_built(self, cache: Cache) -> None:
+    def test_what_was_downloaded_lies_apart_from_what_was_built(self, cache: BinaryCache) -> None:
         built, fetched = cache.entry(RELEASE.etcd), cache.downloads(RELEASE.etcd)
 
         assert fetched.name.startswith("etcd-3.6.8-linux-")

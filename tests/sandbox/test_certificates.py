@@ -11,17 +11,19 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 from cryptography.x509.oid import NameOID
 
-from hedgerow.sandbox.certificates import Authority, Pair, signing_pair
+from hedgerow.sandbox.certificates import KeyPair, SandboxAuthority, signing_pair
 
 STRICT = getattr(ssl, "VERIFY_X509_STRICT", 0)
 
 
 @pytest.fixture
-def authority(tmp_path: Path) -> Authority:
-    return Authority.create(tmp_path, "ca")
+def authority(tmp_path: Path) -> SandboxAuthority:
+    return SandboxAuthority.create(tmp_path, "ca")
 
 
-def handshake(root: Path, serving: Pair, *, client: Pair | None, name: str = "127.0.0.1") -> bool:
+def handshake(
+    root: Path, serving: KeyPair, *, client: KeyPair | None, name: str = "127.0.0.1"
+) -> bool:
     """Return whether a server that requires certificates of `root`'s ca lets the client in."""
     accepting = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=root / "ca.crt")
     accepting.load_cert_chain(serving.certificate, serving.key)
@@ -54,36 +56,40 @@ def handshake(root: Path, serving: Pair, *, client: Pair | None, name: str = "12
 class TestAuthority:
     @pytest.mark.parametrize("name", ["127.0.0.1", "10.0.0.1", "localhost", "kubernetes.default"])
     def test_server_and_client_of_one_authority_trust_each_other(
-        self, tmp_path: Path, authority: Authority, name
+        self, tmp_path: Path, authority: SandboxAuthority, name
     ) -> None:
         serving, client = authority.serving(tmp_path, "s"), authority.client(tmp_path, "c", "me")
 
         assert handshake(tmp_path, serving, client=client, name=name)
 
-    def test_no_certificate_is_let_in_nowhere(self, tmp_path: Path, authority: Authority) -> None:
+    def test_no_certificate_is_let_in_nowhere(
+        self, tmp_path: Path, authority: SandboxAuthority
+    ) -> None:
         assert not handshake(tmp_path, authority.serving(tmp_path, "s"), client=None)
 
     def test_another_authority_of_the_same_sandbox_lets_nobody_in(
-        self, tmp_path: Path, authority: Authority
+        self, tmp_path: Path, authority: SandboxAuthority
     ) -> None:
-        foreign = Authority.create(tmp_path, "etcd-ca").client(tmp_path, "c", "me")
+        foreign = SandboxAuthority.create(tmp_path, "etcd-ca").client(tmp_path, "c", "me")
 
         assert not handshake(tmp_path, authority.serving(tmp_path, "s"), client=foreign)
 
-    def test_a_client_certificate_cannot_serve(self, tmp_path: Path, authority: Authority) -> None:
+    def test_a_client_certificate_cannot_serve(
+        self, tmp_path: Path, authority: SandboxAuthority
+    ) -> None:
         client = authority.client(tmp_path, "c", "me")
 
         assert not handshake(tmp_path, client, client=client)
 
     def test_another_host_than_the_loopback_is_not_vouched_for(
-        self, tmp_path: Path, authority: Authority
+        self, tmp_path: Path, authority: SandboxAuthority
     ) -> None:
         serving, client = authority.serving(tmp_path, "s"), authority.client(tmp_path, "c", "me")
 
         assert not handshake(tmp_path, serving, client=client, name="example.com")
 
     def test_common_name_and_organizations_are_user_and_groups(
-        self, tmp_path: Path, authority: Authority
+        self, tmp_path: Path, authority: SandboxAuthority
     ) -> None:
         pair = authority.client(tmp_path, "c", "system:someone", ("a", "b"))
 
@@ -95,14 +101,16 @@ class TestAuthority:
         }
 
     def test_it_signs_the_same_after_it_was_read_back(
-        self, tmp_path: Path, authority: Authority
+        self, tmp_path: Path, authority: SandboxAuthority
     ) -> None:
-        again = Authority.load(tmp_path, "ca")
+        again = SandboxAuthority.load(tmp_path, "ca")
 
         client = again.client(tmp_path, "c", "me")
         assert handshake(tmp_path, authority.serving(tmp_path, "s"), client=client)
 
-    def test_no_file_is_readable_by_others(self, tmp_path: Path, authority: Authority) -> None:
+    def test_no_file_is_readable_by_others(
+        self, tmp_path: Path, authority: SandboxAuthority
+    ) -> None:
         authority.serving(tmp_path, "s")
         signing_pair(tmp_path, "accounts")
 

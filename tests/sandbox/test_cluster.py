@@ -251,7 +251,7 @@ class TestFailure:
         async def never(*_: object) -> bool:
             return False
 
-        monkeypatch.setattr(raising.Api, "answers", never)
+        monkeypatch.setattr(raising.SandboxApi, "answers", never)
         monkeypatch.setattr(raising, "PATIENCE", 0.3)
         monkeypatch.setattr(
             controlplane.ControlPlane, "ready", lambda *_: anyio.lowlevel.checkpoint()

@@ -10,10 +10,10 @@ import pytest
 
 from hedgerow.sandbox import downloads as module
 from hedgerow.sandbox import fetch
-from hedgerow.sandbox.cache import Cache
+from hedgerow.sandbox.cache import BinaryCache
 from hedgerow.sandbox.digests import remembered
 from hedgerow.sandbox.downloads import Downloads
-from hedgerow.sandbox.locks import Notice
+from hedgerow.sandbox.locks import LockNotice
 from hedgerow.sandbox.pauses import until
 from hedgerow.sandbox.pins import pick
 from hedgerow.sandbox.published import Origins
@@ -46,8 +46,8 @@ class World:
     pinned: dict[str, str] = field(default_factory=dict)
 
     @property
-    def cache(self) -> Cache:
-        return Cache(self.root / "cache")
+    def cache(self) -> BinaryCache:
+        return BinaryCache(self.root / "cache")
 
     def downloads(self, origins: Origins | None = None) -> Downloads:
         return Downloads(
@@ -65,7 +65,7 @@ class World:
 
     def notices(self, part: str) -> list[str]:
         """Return the lines that stay with this in them."""
-        return [line for line in self.told if isinstance(line, Notice) and part in line]
+        return [line for line in self.told if isinstance(line, LockNotice) and part in line]
 
     def nothing_half_done(self) -> bool:
         return not list(self.cache.root.rglob("*.partial"))
@@ -101,7 +101,7 @@ class TestFetch:
             f"fetching kubectl {RELEASE.version} from {host}, 2 MB, sha256 {digest}… (not pinned:"
             f" checked only against the SHA-256 that {host} publishes beside it)"
         )
-        assert isinstance(world.told[0], Notice)
+        assert isinstance(world.told[0], LockNotice)
 
     async def test_it_says_now_and_then_how_far_it_is(self, world: World, monkeypatch) -> None:
         monkeypatch.setattr(module, "_TELL_EVERY", 0.0)
@@ -109,7 +109,7 @@ class TestFetch:
         await world.fetch("kubectl")
 
         assert re.fullmatch(r"fetching: 0 of 0 MB, \d+ s", world.told[-1])
-        assert not isinstance(world.told[-1], Notice)
+        assert not isinstance(world.told[-1], LockNotice)
 
     async def test_what_is_there_is_not_asked_for_again(self, world: World) -> None:
         await world.fetch("kwok")

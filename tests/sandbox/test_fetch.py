@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from hedgerow.sandbox import fetch
-from hedgerow.sandbox.certificates import Authority
+from hedgerow.sandbox.certificates import SandboxAuthority
 from hedgerow.sandbox.fetch import BrokenOffError, FetchError, UnreachableError
 from hedgerow.sandbox.pins import pick
 from support.programs.projects import CUT, SILENT, Projects, nowhere
@@ -120,7 +120,7 @@ class TestText:
 class TestTrust:
     @pytest.fixture
     def secured(self, projects, tmp_path: Path):
-        serving = Authority.create(tmp_path, "ca").serving(tmp_path, "serving")
+        serving = SandboxAuthority.create(tmp_path, "ca").serving(tmp_path, "serving")
         with Projects(projects.release, tls=serving) as made:
             yield made
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hedgerow.sandbox import pinning
-from hedgerow.sandbox.cache import Cache
+from hedgerow.sandbox.cache import BinaryCache
 from hedgerow.sandbox.digests import pin, pinned
 from hedgerow.sandbox.downloads import Downloads
 from hedgerow.sandbox.pins import pick, releases
@@ -46,7 +46,9 @@ async def test_what_is_pinned_is_then_fetched_by_its_pin(
 ) -> None:
     await pinning.main(projects.origins, path)
     told: list[str] = []
-    downloads = Downloads(Cache(tmp_path / "cache"), told.append, projects.origins, pinned(path))
+    downloads = Downloads(
+        BinaryCache(tmp_path / "cache"), told.append, projects.origins, pinned(path)
+    )
     module = pick("").module("kwok")
     await downloads.fetch([(module, ["kwok"])])
 

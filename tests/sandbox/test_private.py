@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hedgerow.sandbox.binaries import Binaries
-from hedgerow.sandbox.cache import Cache, workplace
+from hedgerow.sandbox.cache import BinaryCache, workplace
 from hedgerow.sandbox.cluster import Options, Sandbox
 from hedgerow.sandbox.directory import Directory
 from hedgerow.sandbox.errors import SandboxError
@@ -140,7 +140,7 @@ class TestSandbox:
 class TestCache:
     @pytest.mark.parametrize("name", ["", "etcd-1"])
     async def test_binaries_that_others_could_have_put_there_are_not_run(self, tmp_path, name):
-        cache = Cache(tmp_path / "cache")
+        cache = BinaryCache(tmp_path / "cache")
         (cache.root / "etcd-1").mkdir(parents=True)
         (cache.root / name).chmod(0o777)
 
@@ -157,4 +157,4 @@ class TestCache:
         assert not (tmp_path / "cache/etcd-1.lock").exists()
 
     def test_one_that_is_missing_is_made_later(self, tmp_path):
-        Cache(tmp_path / "cache").check()
+        BinaryCache(tmp_path / "cache").check()

@@ -10,7 +10,7 @@ from typing import Any
 
 from cryptography import x509
 
-from hedgerow.kube.cluster import Applied
+from hedgerow.kube.cluster import ApplyResult
 from hedgerow.kube.errors import Cause, Conflict, KubeError, Stale, Unavailable
 from hedgerow.serving.admission.configuration import MUTATING, VALIDATING
 from hedgerow.serving.certificates.ca_bundles import Bundles
@@ -63,7 +63,7 @@ class Server:
         self.reads.append(api.kind)
         return self.objects.get(api.kind)
 
-    async def apply(self, api, body, *, manager: str, **_: Any) -> Applied:
+    async def apply(self, api, body, *, manager: str, **_: Any) -> ApplyResult:
         if self.down:
             raise self.down
         if self.races:
@@ -78,7 +78,7 @@ class Server:
             raise Conflict(f".x is held by {holder}", causes=(Cause(".x", holder, ""),), code=409)
         self.writes.append(api.kind)
         self.put(api.kind, _merged(live or {}, body))
-        return Applied(self.objects[api.kind], created=live is None)
+        return ApplyResult(self.objects[api.kind], created=live is None)
 
     @property
     def material(self) -> Material:

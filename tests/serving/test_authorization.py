@@ -17,7 +17,7 @@ from hedgerow.serving.authorization import (
     REFUSED,
     STRANGERS,
     Access,
-    Verdict,
+    AccessVerdict,
 )
 from hedgerow.testing.virtual import BACKEND, VirtualClock
 
@@ -66,23 +66,23 @@ def gate(judge: Judge) -> Access:
 
 class TestVerdicts:
     async def test_a_user_with_the_right_is_admitted(self, gate: Access, judge: Judge) -> None:
-        assert await gate.judge("Bearer good") is Verdict.ADMITTED
+        assert await gate.judge("Bearer good") is AccessVerdict.ADMITTED
         assert judge.asked == ["TokenReview", "SubjectAccessReview"]
 
     async def test_the_scheme_is_written_in_any_case(self, gate: Access) -> None:
-        assert await gate.judge("bEARER  good ") is Verdict.ADMITTED
+        assert await gate.judge("bEARER  good ") is AccessVerdict.ADMITTED
 
     async def test_a_user_without_the_right_is_forbidden(self, gate: Access) -> None:
-        assert await gate.judge("Bearer poor") is Verdict.FORBIDDEN
+        assert await gate.judge("Bearer poor") is AccessVerdict.FORBIDDEN
 
     async def test_a_token_of_nobody_is_not_known(self, gate: Access, judge: Judge) -> None:
-        assert await gate.judge("Bearer bad") is Verdict.UNKNOWN
+        assert await gate.judge("Bearer bad") is AccessVerdict.UNKNOWN
         assert judge.asked == ["TokenReview"]
 
     @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "good", "Basic good", "Bearer gö",
                                         "Bearer g\x00"])  # fmt: skip
     async def test_what_is_no_token_is_asked_about_nobody(self, gate, judge, header) -> None:
-        assert await gate.judge(header) is Verdict.ANONYMOUS
+        assert await gate.judge(header) is AccessVerdict.ANONYMOUS
         assert judge.asked == []
 
 
@@ -111,7 +111,7 @@ class TestMemory:
     async def test_who_gave_up_asking_keeps_nobody_with_the_same_token_from_it(
         self, gate, judge
     ) -> None:
-        verdicts: list[Verdict] = []
+        verdicts: list[AccessVerdict] = []
 
         async def ask() -> None:
             verdicts.append(await gate.judge("Bearer good", "10.0.0.1"))
@@ -121,7 +121,7 @@ class TestMemory:
                 tasks.start_soon(_after, 0.01, ask)
                 await gate.judge("Bearer good", "10.0.0.1")
 
-        assert verdicts == [Verdict.ADMITTED]
+        assert verdicts == [AccessVerdict.ADMITTED]
 
     async def test_what_is_kept_is_bounded_and_the_oldest_goes(
         self, gate, judge, monkeypatch
@@ -143,10 +143,10 @@ class TestMemory:
 class TestTrouble:
     async def test_without_the_api_server_nothing_is_decided_nor_kept(self, gate, judge) -> None:
         judge.trouble = errors.Unreachable("away", sent=False)
-        assert await gate.judge("Bearer good") is Verdict.UNDECIDED
+        assert await gate.judge("Bearer good") is AccessVerdict.UNDECIDED
 
         judge.trouble = None
-        assert await gate.judge("Bearer good") is Verdict.ADMITTED
+        assert await gate.judge("Bearer good") is AccessVerdict.ADMITTED
 
     async def test_it_is_told_once(self, gate: Access, judge: Judge) -> None:
         with structlog.testing.capture_logs() as logs:
@@ -172,16 +172,16 @@ class TestFloods:
     async def test_one_address_has_one_question_at_a_time(self, gate, judge) -> None:
         verdicts = await _together(gate, [(f"Bearer {n}", "10.0.0.1") for n in range(260)])
 
-        assert verdicts.count(Verdict.BUSY) == 259
+        assert verdicts.count(AccessVerdict.BUSY) == 259
         assert len(judge.asked) == 1
 
     async def test_an_address_with_refusals_only_is_not_asked_about_for_a_while(self, gate, judge):
         for number in range(MOST_REFUSALS + 3):
             last = await gate.judge(f"Bearer {number}", "10.0.0.1")
-        assert (last, len(judge.asked)) == (Verdict.BUSY, MOST_REFUSALS)
+        assert (last, len(judge.asked)) == (AccessVerdict.BUSY, MOST_REFUSALS)
 
         await anyio.sleep(REFUSED)
-        assert await gate.judge("Bearer good", "10.0.0.1") is Verdict.ADMITTED
+        assert await gate.judge("Bearer good", "10.0.0.1") is AccessVerdict.ADMITTED
 
     async def test_a_token_that_was_admitted_waits_for_no_stranger(self, gate, judge) -> None:
         await gate.judge("Bearer good", "10.0.0.1")
@@ -192,7 +192,7 @@ class TestFloods:
         verdicts = await _together(gate, [*flood, ("Bearer good", "10.0.0.1")])
 
         # It was asked about as soon as the first of them.
-        assert verdicts[-1] is Verdict.ADMITTED
+        assert verdicts[-1] is AccessVerdict.ADMITTED
         assert "SubjectAccessReview" in judge.asked[:4]
 
     async def test_a_new_token_of_an_address_that_is_known_waits_for_no_stranger(
@@ -205,8 +205,8 @@ class TestFloods:
         flood = [(f"Bearer {n}", f"10.0.1.{n}") for n in range(260)]
         verdicts = await _together(gate, [*flood, ("Bearer renewed", "10.0.0.1")])
 
-        assert verdicts[-1] is Verdict.ADMITTED
-        assert verdicts.count(Verdict.BUSY) == 260 - STRANGERS
+        assert verdicts[-1] is AccessVerdict.ADMITTED
+        assert verdicts.count(AccessVerdict.BUSY) == 260 - STRANGERS
 
     async def test_a_flood_makes_no_admitted_token_forgotten(self, gate, judge, monkeypatch):
         monkeypatch.setattr(authorization, "REMEMBERED", 4)
@@ -215,7 +215,7 @@ class TestFloods:
             await gate.judge(f"Bearer {number}", f"10.0.1.{number}")
         judge.asked.clear()
 
-        assert await gate.judge("Bearer good", "10.0.0.1") is Verdict.ADMITTED
+        assert await gate.judge("Bearer good", "10.0.0.1") is AccessVerdict.ADMITTED
         assert judge.asked == []
 
     async def test_a_token_whose_right_is_taken_away_is_a_stranger_again(self, gate, monkeypatch):
@@ -223,7 +223,7 @@ class TestFloods:
         monkeypatch.setitem(USERS, "good", "somebody")
         await anyio.sleep(ADMITTED)
 
-        assert await gate.judge("Bearer good", "10.0.0.1") is Verdict.FORBIDDEN
+        assert await gate.judge("Bearer good", "10.0.0.1") is AccessVerdict.FORBIDDEN
         assert gate._admitted == {}
 
 
@@ -232,9 +232,9 @@ async def _after(seconds: float, ask: Callable[[], Awaitable[None]]) -> None:
     await ask()
 
 
-async def _together(gate: Access, asked: list[tuple[str, str]]) -> list[Verdict]:
+async def _together(gate: Access, asked: list[tuple[str, str]]) -> list[AccessVerdict]:
     """Return the verdicts on those who come at the same time, in their order."""
-    verdicts: dict[int, Verdict] = {}
+    verdicts: dict[int, AccessVerdict] = {}
 
     async def ask(number: int) -> None:
         verdicts[number] = await gate.judge(*asked[number])

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from hedgerow.runtime.metrics import Meters
-from hedgerow.serving.authorization import Access, Verdict
+from hedgerow.serving.authorization import Access, AccessVerdict
 from hedgerow.serving.metrics import metrics_app
 
 pytestmark = pytest.mark.anyio
@@ -18,11 +18,11 @@ pytestmark = pytest.mark.anyio
 class Gate:
     """Gives one verdict on whoever comes."""
 
-    def __init__(self, verdict: Verdict) -> None:
+    def __init__(self, verdict: AccessVerdict) -> None:
         self.verdict = verdict
         self.heard: list[str] = []
 
-    async def judge(self, authorization: str, address: str = "") -> Verdict:
+    async def judge(self, authorization: str, address: str = "") -> AccessVerdict:
         self.heard.append(authorization)
         return self.verdict
 
@@ -75,7 +75,7 @@ def _names(text: str) -> list[str]:
 
 class TestAccess:
     async def test_whoever_is_admitted_reads_it(self) -> None:
-        gate = Gate(Verdict.ADMITTED)
+        gate = Gate(AccessVerdict.ADMITTED)
         answer = await ask(gate, Authorization="Bearer x")
 
         assert "hedgerow_leader 0.0" in answer.text
@@ -84,8 +84,11 @@ class TestAccess:
     @pytest.mark.parametrize(
         ("verdict", "told"),
         [
-            (Verdict.ANONYMOUS, "no bearer token was sent: send `Authorization: Bearer TOKEN`\n"),
-            (Verdict.UNKNOWN, "the API server does not know this bearer token\n"),
+            (
+                AccessVerdict.ANONYMOUS,
+                "no bearer token was sent: send `Authorization: Bearer TOKEN`\n",
+            ),
+            (AccessVerdict.UNKNOWN, "the API server does not know this bearer token\n"),
         ],
     )
     async def test_whoever_is_not_known_is_told_to_bring_a_token(self, verdict, told) -> None:
@@ -97,15 +100,17 @@ class TestAccess:
         assert gate.heard == [""]
 
     async def test_whoever_lacks_the_right_is_forbidden(self) -> None:
-        assert (await ask(Gate(Verdict.FORBIDDEN))).status_code == 403
+        assert (await ask(Gate(AccessVerdict.FORBIDDEN))).status_code == 403
 
     async def test_what_is_undecided_is_to_be_asked_again(self) -> None:
-        answer = await ask(Gate(Verdict.UNDECIDED))
+        answer = await ask(Gate(AccessVerdict.UNDECIDED))
 
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "5"
 
-    @pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.ADMITTED])
-    async def test_a_refusal_tells_no_metric(self, verdict: Verdict) -> None:
+    @pytest.mark.parametrize(
+        "verdict", [v for v in AccessVerdict if v is not AccessVerdict.ADMITTED]
+    )
+    async def test_a_refusal_tells_no_metric(self, verdict: AccessVerdict) -> None:
         for method in ("GET", "HEAD"):
             assert "hedgerow_" not in (await ask(Gate(verdict), method)).text

@@ -16,8 +16,8 @@ from hedgerow.cli.output import echo, echo_lines
 from hedgerow.cli.program import typed
 from hedgerow.encoding import to_json
 from hedgerow.sandbox.cluster import Options, Sandbox, default_directory, option
-from hedgerow.sandbox.locks import Notice
-from hedgerow.sandbox.status import Status
+from hedgerow.sandbox.locks import LockNotice
+from hedgerow.sandbox.status import SandboxStatus
 from hedgerow.terminal import Terminal, one_line
 
 app = typer.Typer(
@@ -132,7 +132,7 @@ def status(
     ] = "text",
 ) -> None:
     """Show what runs, whether it is healthy, and what it costs. Exit code 1 unless it is up."""
-    found: list[Status] = []
+    found: list[SandboxStatus] = []
 
     async def look() -> None:
         found.append(await Sandbox(directory).status())
@@ -179,7 +179,7 @@ def _progress() -> Generator[Callable[[str], None]]:
     with console.status("") as spinner:
 
         def show(line: str) -> None:
-            if isinstance(line, Notice):
+            if isinstance(line, LockNotice):
                 console.print(one_line(line), soft_wrap=True)
             else:
                 spinner.update(one_line(line))
@@ -187,7 +187,7 @@ def _progress() -> Generator[Callable[[str], None]]:
         yield show
 
 
-def _listed(found: Status) -> dict[str, object]:
+def _listed(found: SandboxStatus) -> dict[str, object]:
     """Return a sandbox for programs; memory and disk are in bytes."""
     return {
         "directory": str(found.directory),
@@ -209,7 +209,7 @@ def _listed(found: Status) -> dict[str, object]:
     }
 
 
-def _show(found: Status) -> None:
+def _show(found: SandboxStatus) -> None:
     if not found.components:
         echo(f"No sandbox is up in {found.directory}")
         return

@@ -10,7 +10,7 @@ import anyio
 from rich.text import Text
 
 from hedgerow.demo.errors import UnheardError
-from hedgerow.sandbox.locks import Notice
+from hedgerow.sandbox.locks import LockNotice
 from hedgerow.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Page:
         with self._console.status(text) as status:
             yield (
                 lambda line: (
-                    self.say(line) if isinstance(line, Notice) else status.update(Text(line))
+                    self.say(line) if isinstance(line, LockNotice) else status.update(Text(line))
                 )
             )
 
@@ -107,7 +107,7 @@ class Page:
 
         def tell(line: str) -> None:
             step, now = line.partition(":")[0], anyio.current_time()
-            if isinstance(line, Notice) or now - told.get(step, -TELL_EVERY) >= TELL_EVERY:
+            if isinstance(line, LockNotice) or now - told.get(step, -TELL_EVERY) >= TELL_EVERY:
                 told[step] = now
                 self.say(line)
 

@@ -15,7 +15,7 @@ from hedgerow.threads import TEXTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from hedgerow.kube.wire import Answer, Request
+    from hedgerow.kube.wire import Request, Response
     from hedgerow_schemas.base import ApiResource, Object
 
 
@@ -57,7 +57,7 @@ INLINE: Final = 128 * 1024
 T = TypeVar("T")
 
 
-def json(answer: Answer, request: Request) -> Any:
+def json(answer: Response, request: Request) -> Any:
     """Return a JSON answer as a value; raises Garbled."""
     try:
         return decode(answer.content)
@@ -65,7 +65,7 @@ def json(answer: Answer, request: Request) -> Any:
         raise _no_json(error, request) from error
 
 
-async def kubernetes(answer: Answer, request: Request) -> Object:
+async def kubernetes(answer: Response, request: Request) -> Object:
     """Return an answer that is an object; raises Garbled.
 
     If it cannot be decoded strictly, it is `Salvaged`.
@@ -73,7 +73,7 @@ async def kubernetes(answer: Answer, request: Request) -> Object:
     return await _object(answer, request, _salvaged)
 
 
-async def items(answer: Answer, request: Request) -> Object:
+async def items(answer: Response, request: Request) -> Object:
     """Return an answer that is a list of objects; raises Garbled.
 
     If it cannot be decoded strictly, each item is decoded by itself, and `Salvaged` if need be.
@@ -81,7 +81,7 @@ async def items(answer: Answer, request: Request) -> Object:
     return await _object(answer, request, _salvaged_list)
 
 
-async def _object(answer: Answer, request: Request, salvaged: Callable[[bytes], Any]) -> Object:
+async def _object(answer: Response, request: Request, salvaged: Callable[[bytes], Any]) -> Object:
     try:
         body = await decoded(answer.content, salvaged)
     except (TypeError, ValueError) as error:
@@ -139,7 +139,7 @@ def _no_json(error: Exception, request: Request) -> Garbled:
     return Garbled(f"the answer is no JSON: {error}", request=str(request))
 
 
-def lines(splitter: wire.Lines, chunk: bytes, request: Request) -> list[bytes]:
+def lines(splitter: wire.LineSplitter, chunk: bytes, request: Request) -> list[bytes]:
     """Return the lines that a chunk of a watch completes; raises Oversized."""
     try:
         return splitter.feed(chunk)

@@ -22,7 +22,7 @@ from hedgerow.kube.credentials import Bearer
 from hedgerow.kube.errors import ConfigError, one_line
 from hedgerow.kube.fallback import HttpxTransport
 from hedgerow.kube.login import Channel, Login
-from hedgerow.kube.retry import Timing
+from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.session import Session, unheard
 
 try:
@@ -33,8 +33,8 @@ except ImportError:  # without httptools, or where there is no poll(2)
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from hedgerow.kube.credentials import Credentials
-    from hedgerow.kube.kubeconfig import Access
+    from hedgerow.kube.credentials import LoginCredentials
+    from hedgerow.kube.kubeconfig import ClusterAccess
     from hedgerow.kube.transport import Transport
 
 CONCURRENCY = 32
@@ -54,7 +54,7 @@ async def connect(
     context: str | None = None,
     user_agent: str = "hedgerow",
     concurrency: int | None = None,
-    timing: Timing | None = None,
+    timing: RetryClock | None = None,
     transport: httpx.AsyncBaseTransport | None = None,
     on_exchange: Callable[[str, int, float], object] = unheard,
     unacknowledged: float = 0,
@@ -68,7 +68,7 @@ async def connect(
     Raises ConfigError, in one line with the remedy.
     """
     terms = _Terms(
-        kubeconfig, user_agent, concurrency, timing or Timing(), transport, unacknowledged
+        kubeconfig, user_agent, concurrency, timing or RetryClock(), transport, unacknowledged
     )
     login = await _log_in(terms, context)
     session = Session(
@@ -90,7 +90,7 @@ class _Terms(Struct, frozen=True):
     kubeconfig: str | None
     user_agent: str
     concurrency: int | None
-    timing: Timing
+    timing: RetryClock
     transport: httpx.AsyncBaseTransport | None
     unacknowledged: float
 
@@ -125,21 +125,21 @@ async def _log_in(terms: _Terms, context: str | None, server: str = "") -> Login
     return found
 
 
-async def _asked(access: Access) -> Credentials:
+async def _asked(access: ClusterAccess) -> LoginCredentials:
     """Return the credentials that a plugin or a provider gives."""
     from hedgerow.kube import plugins  # noqa: PLC0415 - kr8s takes long to import
 
     return await plugins.asked(access, LOGIN)
 
 
-async def _bearer(terms: _Terms, access: Access, token: str) -> Bearer:
+async def _bearer(terms: _Terms, access: ClusterAccess, token: str) -> Bearer:
     if access.token_file is not None:
         token = await credentials.read(access.token_file) or token
     return Bearer(token, access.token_file, now=terms.timing.now)
 
 
 def _transport(
-    terms: _Terms, given: Credentials, url: httpx.URL, verify: ssl.SSLContext | bool
+    terms: _Terms, given: LoginCredentials, url: httpx.URL, verify: ssl.SSLContext | bool
 ) -> Transport:
     """Return our own transport, or httpx's for a proxy and where there is no httptools."""
     if terms.transport:
@@ -171,7 +171,7 @@ def _transport(
     return HttpxTransport(url, inner)
 
 
-def _unusable(error: Exception, access: Access) -> ConfigError:
+def _unusable(error: Exception, access: ClusterAccess) -> ConfigError:
     said = one_line(str(error)) or type(error).__name__
     if isinstance(error, KeyError):
         said = f"{said} is missing"

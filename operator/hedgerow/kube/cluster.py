@@ -29,7 +29,7 @@ REHEARSAL_SECONDS = 30.0
 """Seconds for all attempts at a dry run of a client-side apply."""
 
 
-class Applied(Struct, frozen=True):
+class ApplyResult(Struct, frozen=True):
     """The object on the server after an apply; `created` if it did not exist before."""
 
     object: Object
@@ -68,7 +68,7 @@ class Cluster:
         force: bool = False,
         dry_run: bool = False,
         timeout: float = 10.0,  # noqa: ASYNC109 - a budget, over several attempts
-    ) -> Applied:
+    ) -> ApplyResult:
         """Apply `body`, all that `manager` declares, and return the result.
 
         Raises Conflict if other managers hold fields with other values, unless `force` is set. A
@@ -92,7 +92,7 @@ class Cluster:
         )
         sender = self._session if dry_run else self._writes
         answer = await sender.send(request, seconds=timeout)
-        return Applied(
+        return ApplyResult(
             await bodies.kubernetes(answer, request),
             answer.code == HTTPStatus.CREATED,
             answer.warnings,
@@ -100,20 +100,20 @@ class Cluster:
 
     async def rehearse_create(
         self, api: ApiResource, namespace: str, body: Object, *, manager: str
-    ) -> Applied:
+    ) -> ApplyResult:
         """Return what a client-side apply would create, by a dry run."""
         return await self._rehearsed(clientside.created(api, namespace, body, manager=manager))
 
     async def rehearse_patch(
         self, api: ApiResource, namespace: str, name: str, patch: Object, *, manager: str
-    ) -> Applied:
+    ) -> ApplyResult:
         """Return what a client-side apply would change an existing object to, by a dry run."""
         request = clientside.patched(api, namespace, name, patch, manager=manager)
         return await self._rehearsed(request)
 
-    async def _rehearsed(self, request: Request) -> Applied:
+    async def _rehearsed(self, request: Request) -> ApplyResult:
         answer = await self._session.send(request, seconds=REHEARSAL_SECONDS)
-        return Applied(await bodies.kubernetes(answer, request), False, answer.warnings)
+        return ApplyResult(await bodies.kubernetes(answer, request), False, answer.warnings)
 
     async def replace_managed_fields(
         self,
@@ -248,7 +248,7 @@ class Cluster:
             params["resourceVersion"] = since
         accept = METADATA if partial else JSON
         request = Request("GET", wire.path(api, namespace), params, accept=accept)
-        lines = wire.Lines()
+        lines = wire.LineSplitter()
         async with self._session.stream(request, idle=idle) as chunks:
             async for chunk in chunks:
                 for line in bodies.lines(lines, chunk, request):

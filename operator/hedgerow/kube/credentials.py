@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import anyio
 
-    from hedgerow.kube.kubeconfig import Access
+    from hedgerow.kube.kubeconfig import ClusterAccess
     from hedgerow_schemas.base import Object
 
 GIVEN_BY_OTHERS = frozenset({"exec", "auth-provider", "username", "password"})
@@ -21,7 +21,7 @@ GIVEN_BY_OTHERS = frozenset({"exec", "auth-provider", "username", "password"})
 longer supported."""
 
 
-class Credentials(NamedTuple):
+class LoginCredentials(NamedTuple):
     """A server and how to log in there.
 
     `server_name` is the name on the server's certificate, if it is not that of the URL. `requests`
@@ -36,7 +36,7 @@ class Credentials(NamedTuple):
     watches: ssl.SSLContext | bool
 
 
-def written(access: Access) -> Credentials | None:
+def written(access: ClusterAccess) -> LoginCredentials | None:
     """Return the credentials that are written in the kubeconfig; None if others must give them.
 
     Raises OSError or ValueError if a certificate or a key cannot be used.
@@ -45,7 +45,7 @@ def written(access: Access) -> Credentials | None:
     user: Object = access.config["users"][0]["user"]
     if GIVEN_BY_OTHERS & user.keys():
         return None
-    return Credentials(
+    return LoginCredentials(
         cluster["server"],
         str(user.get("token") or ""),
         cluster.get("tls-server-name"),

@@ -11,7 +11,7 @@ from hedgerow.kube.errors import KubeError, NotLeading, Unreachable
 from hedgerow.kube.session import unheard
 
 if TYPE_CHECKING:
-    from hedgerow.kube.wire import Answer, Request
+    from hedgerow.kube.wire import Request, Response
 
 Permit = Callable[[], float]
 """Returns the seconds for which writes are permitted; 0 or less: not at all."""
@@ -21,7 +21,7 @@ Hook = Callable[[], object]
 class Sender(Protocol):
     """What sends requests: a session, or a fence before it."""
 
-    async def send(self, request: Request, *, seconds: float) -> Answer:
+    async def send(self, request: Request, *, seconds: float) -> Response:
         """Send a request and return its successful answer. Raises KubeError."""
         ...
 
@@ -45,7 +45,7 @@ class Fence:
         self._permit = permit
         self._unanswered = unanswered
 
-    async def send(self, request: Request, *, seconds: float) -> Answer:
+    async def send(self, request: Request, *, seconds: float) -> Response:
         """Send a write, with a timeout of at most the permitted time; return the answer.
 
         Raises NotLeading, KubeError.

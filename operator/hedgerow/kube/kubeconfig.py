@@ -35,7 +35,7 @@ _BASE = "/directory"
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ClusterAccess:
     """How to reach one cluster as one user.
 
     `config` is a kubeconfig with one context, as kr8s reads it. `token_file` has priority over its
@@ -61,7 +61,7 @@ class _Merged:
     )
 
 
-async def choose(kubeconfig: str | None = None, context: str | None = None) -> Access:
+async def choose(kubeconfig: str | None = None, context: str | None = None) -> ClusterAccess:
     """Return what kubectl would use: the given file, `$KUBECONFIG`, `~/.kube/config`, or the pod's.
 
     Raises ConfigError, in one line with the remedy, if none of them can be used.
@@ -121,7 +121,7 @@ def _named(path: Path, listed: Any, section: str, key: str) -> Iterable[tuple[st
         ) from error
 
 
-async def _pick(merged: _Merged, context: str | None) -> Access:
+async def _pick(merged: _Merged, context: str | None) -> ClusterAccess:
     name = context or merged.current
     chosen = _entry(merged, "contexts", name, hint="choose one with --context")
     cluster = _entry(merged, "clusters", str(chosen.get("cluster", "")))
@@ -129,7 +129,7 @@ async def _pick(merged: _Merged, context: str | None) -> Access:
     user = _entry(merged, "users", str(named)) if named else {_BASE: cluster[_BASE]}
     token_file = user.get("tokenFile")
     _refuse_plain(merged, name, str(cluster.get("server", "")), user)
-    return Access(
+    return ClusterAccess(
         config=_single(name, await _cluster(merged, cluster), await _user(merged, user, cluster)),
         context=name,
         namespace=str(chosen.get("namespace") or "default"),
@@ -222,7 +222,7 @@ def _plugin(merged: _Merged, plugin: Object, base: Path, cluster: Object) -> Obj
     }
 
 
-async def _in_cluster() -> Access:
+async def _in_cluster() -> ClusterAccess:
     host, port = (os.environ.get(f"KUBERNETES_SERVICE_{part}") for part in ("HOST", "PORT"))
     token = SERVICE_ACCOUNT / "token"
     if not host or not port or not await token.is_file():
@@ -240,7 +240,7 @@ async def _in_cluster() -> Access:
         namespace = await (SERVICE_ACCOUNT / "namespace").read_text("utf-8")
     except OSError:
         namespace = ""
-    return Access(
+    return ClusterAccess(
         config=_single("in-cluster", cluster, {}),
         context="in-cluster",
         namespace=namespace.strip() or "default",

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import anyio
 from kr8s.asyncio import Api
 
-from hedgerow.kube.credentials import Credentials
+from hedgerow.kube.credentials import LoginCredentials
 
 if TYPE_CHECKING:
-    from hedgerow.kube.kubeconfig import Access
+    from hedgerow.kube.kubeconfig import ClusterAccess
 
 _TEMPORARY = {
     "client-key-data": ("_user", "client_key_file"),
@@ -26,7 +26,7 @@ _TEMPORARY = {
 }
 
 
-async def asked(access: Access, limit: float) -> Credentials:
+async def asked(access: ClusterAccess, limit: float) -> LoginCredentials:
     """Return the credentials that a plugin or a provider gives within `limit` seconds.
 
     Raises TimeoutError, and what kr8s raises: ValueError, KeyError, RuntimeError, OSError,
@@ -41,7 +41,7 @@ async def asked(access: Access, limit: float) -> Credentials:
         requests, watches = await _authenticate(api)
     auth = api.auth
     token = str(auth.token or "")
-    return Credentials(auth.server, token, auth.tls_server_name, auth.proxy, requests, watches)
+    return LoginCredentials(auth.server, token, auth.tls_server_name, auth.proxy, requests, watches)
 
 
 async def _authenticate(api: Api) -> list[ssl.SSLContext | bool]:

@@ -25,7 +25,7 @@ def _loop_time() -> float:
     return asyncio.get_running_loop().time()
 
 
-class Timing(Struct, frozen=True):
+class RetryClock(Struct, frozen=True):
     """The clock and the source of random numbers, which tests replace.
 
     `now` returns seconds of any monotonic clock, `sleep` takes seconds, `draw` returns a number in

@@ -22,9 +22,9 @@ from hedgerow.kube.errors import (
     Unreachable,
     Untrusted,
 )
-from hedgerow.kube.retry import Timing, pause
+from hedgerow.kube.retry import RetryClock, pause
 from hedgerow.kube.transport import unpacked
-from hedgerow.kube.wire import Answer
+from hedgerow.kube.wire import Response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -65,7 +65,7 @@ class Session:
         log_in: Callable[[], Awaitable[Login]],
         *,
         concurrency: int,
-        timing: Timing,
+        timing: RetryClock,
         on_exchange: Callable[[str, int, float], object] = unheard,
     ) -> None:
         self._login = login
@@ -87,7 +87,7 @@ class Session:
         """The namespace of the context, or of the pod."""
         return self._login.namespace
 
-    async def send(self, request: Request, *, seconds: float) -> Answer:
+    async def send(self, request: Request, *, seconds: float) -> Response:
         """Send a request and return its successful answer; all attempts share `seconds`.
 
         Raises a KubeError for every other answer, and if there is none.
@@ -120,7 +120,7 @@ class Session:
                     request.unanswered()  # the next attempt may fail in a way that tells nothing
                 await self._timing.sleep(wait)
 
-    async def _attempt(self, login: Login, request: Request, remaining: float) -> Answer:
+    async def _attempt(self, login: Login, request: Request, remaining: float) -> Response:
         sent = False
         with anyio.move_on_after(max(0.0, remaining)):
             async with self._slots:
@@ -129,7 +129,7 @@ class Session:
         waited = f"no answer from {login.server}" if sent else "no free request slot"
         raise Unreachable(f"{waited} in time", sent=sent, request=str(request))
 
-    async def _exchange(self, login: Login, request: Request) -> Answer:
+    async def _exchange(self, login: Login, request: Request) -> Response:
         began, code = self._timing.now(), 0
         try:
             async with login.exchange(request, read=READ) as exchange:
@@ -217,7 +217,7 @@ class Session:
             await login.aclose()
 
 
-async def _whole(exchange: Exchange, request: Request) -> Answer:
+async def _whole(exchange: Exchange, request: Request) -> Response:
     """Return an answer with its body; raises Oversized, and httpx's errors."""
     pieces, size, most = list[bytes](), 0, request.most or wire.ANSWER_LIMIT
     async for piece in unpacked(exchange):
@@ -229,14 +229,14 @@ async def _whole(exchange: Exchange, request: Request) -> Answer:
                 request=str(request),
             )
         pieces.append(piece)
-    return Answer(exchange.code, exchange.headers, b"".join(pieces))
+    return Response(exchange.code, exchange.headers, b"".join(pieces))
 
 
 def _is_success(code: int) -> bool:
     return HTTPStatus.OK <= code < HTTPStatus.MULTIPLE_CHOICES
 
 
-def _refused(answer: Answer, request: Request) -> KubeError:
+def _refused(answer: Response, request: Request) -> KubeError:
     after = wire.seconds(answer.header(b"retry-after"))
     return errors.from_answer(answer.code, answer.content, after=after, request=str(request))
 

@@ -23,7 +23,7 @@ from hedgerow.kube.errors import (
     Unavailable,
     Unreachable,
 )
-from hedgerow.kube.retry import Timing, backoff
+from hedgerow.kube.retry import RetryClock, backoff
 from hedgerow.objects import version_number
 from hedgerow_schemas.base import ApiResource, Object
 
@@ -77,7 +77,7 @@ class Listing(Struct, frozen=True):
 WatchEvent = Changed | Bookmark
 
 
-class Ended(Struct, frozen=True):
+class WatchEnded(Struct, frozen=True):
     """The server ended the watch normally after `lasted` seconds."""
 
     lasted: float
@@ -90,7 +90,7 @@ class Failed(Struct, frozen=True):
     lasted: float
 
 
-Arrival = Listing | Changed | Bookmark | Ended | Failed
+Arrival = Listing | Changed | Bookmark | WatchEnded | Failed
 
 
 class Filling(Struct, frozen=True):
@@ -118,7 +118,7 @@ class Live(Struct, frozen=True):
 Phase = Filling | Live
 
 
-class Outcome(Struct, frozen=True):
+class StepResult(Struct, frozen=True):
     """What an arrival means: an event to pass on, a problem to report, a restart after `wait`.
 
     `wait` is in seconds; None while the stream goes on.
@@ -129,15 +129,15 @@ class Outcome(Struct, frozen=True):
     wait: float | None = None
 
 
-def step(phase: Phase, arrival: Arrival, draw: float) -> tuple[Outcome, Phase]:
+def step(phase: Phase, arrival: Arrival, draw: float) -> tuple[StepResult, Phase]:
     """Return the outcome of one arrival, and the next phase; `draw` in [0, 1) is for jitter."""
     match arrival:
         case Listing(items, version):
             told = Snapshot(items, version, rewound=_is_behind(version, _last(phase)))
-            return Outcome(told), Live(version, phase.failures, phase.gaps)
+            return StepResult(told), Live(version, phase.failures, phase.gaps)
         case Changed() | Bookmark():
             return _told(phase, arrival)
-        case Ended(lasted):
+        case WatchEnded(lasted):
             return _stopped(phase, 0 if lasted >= STEADY else phase.failures + 1, draw)
         case Failed(error, lasted):
             return _failed(phase, error, 0 if lasted >= STEADY else phase.failures, draw)
@@ -145,45 +145,45 @@ def step(phase: Phase, arrival: Arrival, draw: float) -> tuple[Outcome, Phase]:
             assert_never(arrival)
 
 
-def _told(phase: Phase, arrival: Changed | Bookmark) -> tuple[Outcome, Phase]:
+def _told(phase: Phase, arrival: Changed | Bookmark) -> tuple[StepResult, Phase]:
     if isinstance(phase, Live):
         if _is_behind(arrival.version, phase.version):
-            return Outcome(wait=0.0), Filling(told=phase.version)
-        return Outcome(arrival), Live(arrival.version)
+            return StepResult(wait=0.0), Filling(told=phase.version)
+        return StepResult(arrival), Live(arrival.version)
     if isinstance(arrival, Bookmark):
         if not arrival.synced:
-            return Outcome(), phase
+            return StepResult(), phase
         if _is_behind(arrival.version, phase.told):
             # The server's cache lags behind, or the store was restored. A list shows which, because
             # it is read from the store itself.
-            return Outcome(wait=0.0), Filling(phase.failures, streaming=False, told=phase.told)
+            return StepResult(wait=0.0), Filling(phase.failures, streaming=False, told=phase.told)
         items = tuple(phase.items.values())
         # A watch that is cut each time right after its list is in trouble all the same.
-        return Outcome(Snapshot(items, arrival.version)), Live(arrival.version, phase.failures)
+        return StepResult(Snapshot(items, arrival.version)), Live(arrival.version, phase.failures)
     key = _key(arrival.object)
     if arrival.type == "DELETED":
         phase.items.pop(key, None)
     else:
         phase.items[key] = arrival.object
-    return Outcome(), phase
+    return StepResult(), phase
 
 
 def _stopped(
     phase: Phase, failures: int, draw: float, problem: KubeError | None = None
-) -> tuple[Outcome, Phase]:
+) -> tuple[StepResult, Phase]:
     """Continue where the watch stopped; after an incomplete WatchList, use a list instead."""
-    outcome = Outcome(problem=problem, wait=backoff(failures, draw))
+    outcome = StepResult(problem=problem, wait=backoff(failures, draw))
     if isinstance(phase, Live):
         return outcome, Live(phase.version, failures)
     return outcome, Filling(failures, streaming=False, told=phase.told)
 
 
-def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[Outcome, Phase]:
+def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[StepResult, Phase]:
     # A server that answers 410 works again: do not wait because of earlier failures.
     gaps = (phase.gaps if before else 0) + 1 if isinstance(error, Gone) else 0
     failures = gaps or before + 1
     if isinstance(error, Silent) and isinstance(phase, Live):
-        return Outcome(wait=backoff(failures, draw)), Filling(failures, told=phase.version)
+        return StepResult(wait=backoff(failures, draw)), Filling(failures, told=phase.version)
     # A server that was away may come back with a store that was restored: the version that was
     # told last may never be told again. One that is only busy keeps its store.
     patience = PATIENCE if isinstance(error, Unavailable) else AWAY
@@ -192,9 +192,9 @@ def _failed(phase: Phase, error: KubeError, before: int, draw: float) -> tuple[O
         return _stopped(phase, failures, draw, error if failures > PATIENCE else None)
     if isinstance(phase, Filling) and phase.streaming and isinstance(error, Invalid):
         # The server does not know sendInitialEvents, or its feature gate is off.
-        return Outcome(wait=0.0), Filling(before, streaming=False, told=phase.told)
+        return StepResult(wait=0.0), Filling(before, streaming=False, told=phase.told)
     routine = isinstance(error, (Dropped, Gone)) and failures <= PATIENCE
-    outcome = Outcome(None, None if routine else error, backoff(failures, draw, error.after))
+    outcome = StepResult(None, None if routine else error, backoff(failures, draw, error.after))
     worthless = away or isinstance(error, (Gone, Garbled, Invalid, Missing))
     if isinstance(phase, Live) and not worthless:
         return outcome, Live(phase.version, failures)
@@ -212,7 +212,7 @@ def _is_behind(version: str, told: str) -> bool:
     return 0 < version_number(version) < version_number(told)
 
 
-class Source(Protocol):
+class ListerWatcher(Protocol):
     """The part of a cluster that `reflect` uses."""
 
     async def list(
@@ -269,7 +269,7 @@ def _ignore(_: object) -> None:
 
 
 async def reflect(
-    cluster: Source,
+    cluster: ListerWatcher,
     api: ApiResource,
     namespace: str = "",
     *,
@@ -281,7 +281,7 @@ async def reflect(
     on_listed: Callable[[Object], object] | None = None,
     seconds: int = 290,
     idle: float = 90.0,
-    timing: Timing | None = None,
+    timing: RetryClock | None = None,
 ) -> AsyncGenerator[Snapshot | Changed | Bookmark]:
     """Yield all objects and then all changes, for ever; raises no KubeError.
 
@@ -298,11 +298,11 @@ async def reflect(
     - `on_listed` is called with each object of a list when it arrives. The Snapshot then has only
       their names, so that a list is never in memory as a whole.
     """
-    timing = timing or Timing()
+    timing = timing or RetryClock()
     subject = _Subject(api, namespace, labels, fields, reduce, on_listed, seconds, idle)
     phase: Phase = Filling()
     while True:
-        outcome, arrival = Outcome(), None
+        outcome, arrival = StepResult(), None
         async with aclosing(_arrivals(cluster, subject, phase, timing)) as arrivals:
             async for arrival in arrivals:
                 outcome, phase = step(phase, arrival, timing.draw())
@@ -318,7 +318,7 @@ async def reflect(
 
 
 async def _arrivals(
-    cluster: Source, subject: _Subject, phase: Phase, timing: Timing
+    cluster: ListerWatcher, subject: _Subject, phase: Phase, timing: RetryClock
 ) -> AsyncGenerator[Arrival]:
     """List or watch as `phase` requires; yield the events, and how it ended."""
     began = timing.now()
@@ -347,13 +347,13 @@ async def _arrivals(
     except KubeError as error:
         yield Failed(error, timing.now() - began)
     else:
-        yield Ended(timing.now() - began)
+        yield WatchEnded(timing.now() - began)
 
 
 def _why(end: Arrival | None) -> str:
     if isinstance(end, Failed):
         return type(end.error).__name__.lower()
-    return "ended" if isinstance(end, Ended) else "behind"
+    return "ended" if isinstance(end, WatchEnded) else "behind"
 
 
 def _reduced(event: WatchEvent, subject: _Subject, *, listing: bool) -> WatchEvent:

@@ -67,7 +67,7 @@ class Request:
         return "watch" if self.params.get("watch") else self.method.lower()
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """An answer, completely read and unpacked; the names of its headers are in any case."""
 
     code: int
@@ -122,7 +122,7 @@ class LineError(ValueError):
     """A line of a stream is too long."""
 
 
-class Lines:
+class LineSplitter:
     """Splits a stream at line feeds only: objects may contain other line ends (U+0085)."""
 
     __slots__ = ("_held", "_size")

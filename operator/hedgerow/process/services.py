@@ -10,7 +10,7 @@ import structlog
 
 from hedgerow.serving.health import Health, health_app
 from hedgerow.serving.httpserver.addresses import Address
-from hedgerow.serving.httpserver.connections import ListenError, PortTakenError
+from hedgerow.serving.httpserver.connections import AddressInUseError, ListenError
 from hedgerow.serving.httpserver.limits import PROBES, REVIEWS, SCRAPES
 from hedgerow.serving.httpserver.server import Parting, serve
 from hedgerow.serving.loop_latency import Pulse
@@ -126,7 +126,7 @@ class Services:
         try:
             try:
                 served = await start(place)
-            except PortTakenError:
+            except AddressInUseError:
                 if not self._may_move(setting):
                     raise
                 served = await start(Address(place.host, 0))

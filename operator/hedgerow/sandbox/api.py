@@ -19,7 +19,7 @@ _APPLY = "application/apply-patch+yaml"
 _FIELD_MANAGER = "hedgerow-sandbox"
 
 
-class Api:
+class SandboxApi:
     """One server, one identity; every request has a timeout, and none is repeated here.
 
     The requests run in a thread. httpx's asynchronous client leaks the socket if a TLS handshake is
@@ -74,7 +74,7 @@ class Api:
 @contextmanager
 def connect(
     *, authority: Path, client: tuple[Path, Path] | None = None, token: str = "", base: str = ""
-) -> Generator[Api]:
+) -> Generator[SandboxApi]:
     """Yield a client that trusts only this authority and uses this client certificate or token."""
     trust = ssl.create_default_context(cafile=authority)
     if client:
@@ -85,4 +85,4 @@ def connect(
     with httpx.Client(
         base_url=base, verify=trust, headers=headers, timeout=_TIMEOUT, trust_env=False
     ) as session:
-        yield Api(session)
+        yield SandboxApi(session)

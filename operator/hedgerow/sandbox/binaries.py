@@ -11,10 +11,10 @@ import anyio
 
 from hedgerow.sandbox import toolchain
 from hedgerow.sandbox.build import build
-from hedgerow.sandbox.cache import Cache, default_cache, downloaded
+from hedgerow.sandbox.cache import BinaryCache, default_cache, downloaded
 from hedgerow.sandbox.downloads import Downloads
 from hedgerow.sandbox.locks import Progress
-from hedgerow.sandbox.pins import CONTROL_PLANE, Module, Release, numbers
+from hedgerow.sandbox.pins import CONTROL_PLANE, Module, PinnedRelease, numbers
 from hedgerow.sandbox.published import Origins
 
 ASSETS = "KUBEBUILDER_ASSETS"
@@ -25,12 +25,12 @@ _PATIENCE = 20.0
 class Binaries:
     """Where to look for a release's binaries; `mark` is added to a build's environment."""
 
-    release: Release
+    release: PinnedRelease
     progress: Progress
     exact: bool = False
     """Use only this release; otherwise any version in KUBEBUILDER_ASSETS."""
     mark: Mapping[str, str] = field(default_factory=dict[str, str])
-    cache: Cache = field(default_factory=default_cache)
+    cache: BinaryCache = field(default_factory=default_cache)
     build: bool = False
     """Use no downloaded binaries."""
     origins: Origins = field(default_factory=Origins)

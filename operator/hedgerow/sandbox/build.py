@@ -15,7 +15,7 @@ import anyio.to_thread
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from hedgerow.sandbox.cache import Cache, publish, workplace
+from hedgerow.sandbox.cache import BinaryCache, publish, workplace
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.locks import Progress
 from hedgerow.sandbox.pins import Module
@@ -27,7 +27,7 @@ _LONGEST_LINE = 1 << 20
 
 
 async def build(
-    cache: Cache,
+    cache: BinaryCache,
     module: Module,
     binaries: Collection[str],
     go: Go,

@@ -21,7 +21,7 @@ _REMEDY = "set XDG_CACHE_HOME to a directory that you alone can write to, or men
 
 
 @dataclass(frozen=True, slots=True)
-class Cache:
+class BinaryCache:
     """Built binaries, keyed by their sources, and downloaded binaries apart from them.
 
     After a pin changes, old binaries are never found.
@@ -86,10 +86,10 @@ def publish(binary: Path, entry: Path) -> None:
     binary.replace(entry / binary.name)
 
 
-def default_cache() -> Cache:
+def default_cache() -> BinaryCache:
     """Return the user's own cache: $XDG_CACHE_HOME/hedgerow/sandbox, ~/.cache without it."""
     fallback = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    return Cache(Path(os.environ.get("XDG_CACHE_HOME") or fallback) / "hedgerow" / "sandbox")
+    return BinaryCache(Path(os.environ.get("XDG_CACHE_HOME") or fallback) / "hedgerow" / "sandbox")
 
 
 def _clear(place: Path) -> None:

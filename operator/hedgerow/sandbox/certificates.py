@@ -30,7 +30,7 @@ _SINCE, _UNTIL = datetime(2020, 1, 1, tzinfo=UTC), datetime(2120, 1, 1, tzinfo=U
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class KeyPair:
     """The files of a certificate and its private key."""
 
     certificate: Path
@@ -38,14 +38,14 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Authority:
+class SandboxAuthority:
     """Signs for one purpose; servers that trust it refuse certificates of other authorities."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
     @classmethod
-    def create(cls, directory: Path, name: str) -> "Authority":
+    def create(cls, directory: Path, name: str) -> "SandboxAuthority":
         """Return a new authority, stored as `name`.crt and `name`.key."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = _name(f"hedgerow sandbox {name}", ())
@@ -59,21 +59,23 @@ class Authority:
         return cls(certificate, key)
 
     @classmethod
-    def load(cls, directory: Path, name: str) -> "Authority":
+    def load(cls, directory: Path, name: str) -> "SandboxAuthority":
         """Return an authority that `create` stored."""
         certificate = x509.load_pem_x509_certificate((directory / f"{name}.crt").read_bytes())
         key = load_pem_private_key((directory / f"{name}.key").read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)  # noqa: S101 -- as created above
         return cls(certificate, key)
 
-    def serving(self, directory: Path, name: str) -> Pair:
+    def serving(self, directory: Path, name: str) -> KeyPair:
         """Return a certificate for a server on the loopback address, usable as a client's too."""
         addresses = [x509.IPAddress(ip_address(text)) for text in (LOOPBACK, SERVICE_IP)]
         names = x509.SubjectAlternativeName([*map(x509.DNSName, _NAMES), *addresses])
         usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
         return self._issue(directory, name, _name(name, ()), usages, names)
 
-    def client(self, directory: Path, name: str, user: str, groups: tuple[str, ...] = ()) -> Pair:
+    def client(
+        self, directory: Path, name: str, user: str, groups: tuple[str, ...] = ()
+    ) -> KeyPair:
         """Return a client certificate for this user and these groups."""
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
         return self._issue(directory, name, _name(user, groups), usages, None)
@@ -85,7 +87,7 @@ class Authority:
         subject: x509.Name,
         usages: list[x509.ObjectIdentifier],
         names: x509.SubjectAlternativeName | None,
-    ) -> Pair:
+    ) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         builder = (
@@ -100,11 +102,11 @@ class Authority:
         return _keep(directory, name, builder.sign(self.key, hashes.SHA256()), key)
 
 
-def signing_pair(directory: Path, name: str) -> Pair:
+def signing_pair(directory: Path, name: str) -> KeyPair:
     """Return a new key pair for ServiceAccount tokens: `name`.pub verifies, `name`.key signs."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    return Pair(write(directory / f"{name}.pub", public), _keep_key(directory, name, key))
+    return KeyPair(write(directory / f"{name}.pub", public), _keep_key(directory, name, key))
 
 
 def _unsigned(
@@ -127,9 +129,9 @@ def _name(common: str, organizations: tuple[str, ...]) -> x509.Name:
 
 def _keep(
     directory: Path, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey
-) -> Pair:
+) -> KeyPair:
     public = write(directory / f"{name}.crt", certificate.public_bytes(Encoding.PEM))
-    return Pair(public, _keep_key(directory, name, key))
+    return KeyPair(public, _keep_key(directory, name, key))
 
 
 def _keep_key(directory: Path, name: str, key: ec.EllipticCurvePrivateKey) -> Path:

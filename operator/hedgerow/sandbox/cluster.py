@@ -22,7 +22,7 @@ from hedgerow.sandbox.leash import Leash
 from hedgerow.sandbox.locks import Progress, exclusive
 from hedgerow.sandbox.pauses import pauses, until
 from hedgerow.sandbox.raising import Raising
-from hedgerow.sandbox.status import ComponentStatus, Status, disk
+from hedgerow.sandbox.status import ComponentStatus, SandboxStatus, disk
 
 __all__ = ["Options", "Sandbox", "default_directory", "option"]
 
@@ -83,15 +83,17 @@ class Sandbox:
         except FileNotFoundError:
             progress(f"no sandbox in {self.directory}")
 
-    async def status(self) -> Status:
+    async def status(self) -> SandboxStatus:
         """Return the state of every component; it changes nothing and waits for no lock."""
         self._directory.check_private()
         blueprint = Blueprint.load(self._directory.blueprint)
         size = await anyio.to_thread.run_sync(disk, self.directory)
         if blueprint is None:
-            return Status(self.directory, disk=size)
+            return SandboxStatus(self.directory, disk=size)
         found = [await self._component(name, blueprint) for name in blueprint.components]
-        return Status(self.directory, blueprint.server, blueprint.version, tuple(found), size)
+        return SandboxStatus(
+            self.directory, blueprint.server, blueprint.version, tuple(found), size
+        )
 
     @property
     def server(self) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hedgerow.encoding import to_json
 from hedgerow.sandbox.blueprint import API_SERVER, CONTROLLERS, ETCD, KWOK, PEER, Blueprint
-from hedgerow.sandbox.certificates import Authority, signing_pair
+from hedgerow.sandbox.certificates import SandboxAuthority, signing_pair
 from hedgerow.sandbox.directory import Directory
 from hedgerow.sandbox.files import write
 from hedgerow.sandbox.kubeconfig import kubeconfig
@@ -38,7 +38,7 @@ _LONGEST_AUDIT = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class ComponentHealth:
     """A component's health endpoint, and the credentials for it."""
 
     url: str
@@ -50,7 +50,7 @@ class Health:
 def write_configuration(directory: Directory, blueprint: Blueprint) -> None:
     """Write all files that the command lines below refer to."""
     pki = directory.pki
-    authority, etcd = Authority.create(pki, "ca"), Authority.create(pki, "etcd-ca")
+    authority, etcd = SandboxAuthority.create(pki, "ca"), SandboxAuthority.create(pki, "etcd-ca")
     authority.serving(pki, "serving")
     etcd.serving(pki, "etcd-server")
     etcd.client(pki, "etcd-client", "kube-apiserver")
@@ -78,14 +78,14 @@ def command(component: str, directory: Directory, blueprint: Blueprint) -> list[
     return [blueprint.binaries[component], *listed]
 
 
-def health(component: str, blueprint: Blueprint) -> Health:
+def health(component: str, blueprint: Blueprint) -> ComponentHealth:
     """Return the endpoint that answers 200 if the component is healthy."""
     address = f"https://{LOOPBACK}:{blueprint.ports[component]}"
     if component == ETCD:
-        return Health(f"{address}/health", authority="etcd-ca", client="etcd-client")
+        return ComponentHealth(f"{address}/health", authority="etcd-ca", client="etcd-client")
     if component == API_SERVER:
-        return Health(f"{address}/readyz", token=blueprint.tokens[ADMIN])
-    return Health(f"{address}/healthz")
+        return ComponentHealth(f"{address}/readyz", token=blueprint.tokens[ADMIN])
+    return ComponentHealth(f"{address}/healthz")
 
 
 def _etcd(directory: Directory, blueprint: Blueprint) -> dict[str, object]:

@@ -15,10 +15,10 @@ import anyio.to_thread
 import httpx
 
 from hedgerow.sandbox import fetch
-from hedgerow.sandbox.cache import Cache, publish, workplace
+from hedgerow.sandbox.cache import BinaryCache, publish, workplace
 from hedgerow.sandbox.digests import pinned, remember, remembered
 from hedgerow.sandbox.fetch import BrokenOffError, FetchError, UnreachableError
-from hedgerow.sandbox.locks import Notice, Progress
+from hedgerow.sandbox.locks import LockNotice, Progress
 from hedgerow.sandbox.pauses import pauses
 from hedgerow.sandbox.pins import Module
 from hedgerow.sandbox.published import Asset, Origins, published
@@ -47,7 +47,7 @@ class Expected:
 class Downloads:
     """The downloaded binaries of a cache, and the way to download more."""
 
-    cache: Cache
+    cache: BinaryCache
     progress: Progress
     origins: Origins = field(default_factory=Origins)
     pinned: Mapping[str, str] = field(default_factory=pinned)
@@ -80,7 +80,7 @@ class Downloads:
         try:
             client = await anyio.to_thread.run_sync(fetch.session)
         except UnreachableError as error:
-            self.progress(Notice(f"{error}; {_BUILT}"))
+            self.progress(LockNotice(f"{error}; {_BUILT}"))
             return
         async with client:
             await _Fetching(self, client).all(assets)
@@ -107,11 +107,11 @@ class _Fetching:
                     group.start_soon(self._entry, entry, those)
         if scope.cancelled_caught:
             minutes = f"{_LONGEST / 60:.0f} minutes"
-            self._tell(Notice(f"fetching took {minutes}; {_BUILT}"))
+            self._tell(LockNotice(f"fetching took {minutes}; {_BUILT}"))
         if self._unreachable:
             hosts, reasons = ", ".join(self._unreachable), set(self._unreachable.values())
             why = "; ".join(sorted(reasons))
-            self._tell(Notice(f"cannot reach {hosts} ({why}); {_BUILT}"))
+            self._tell(LockNotice(f"cannot reach {hosts} ({why}); {_BUILT}"))
 
     async def _entry(self, entry: Path, assets: Iterable[tuple[Module, Asset]]) -> None:
         async with (
@@ -129,7 +129,7 @@ class _Fetching:
         except UnreachableError as error:
             self._unreachable[error.host] = error.reason
         except (FetchError, OSError) as error:
-            self._tell(Notice(f"{error}; {asset.title} is built from source instead"))
+            self._tell(LockNotice(f"{error}; {asset.title} is built from source instead"))
 
     async def _asset(self, asset: Asset, entry: Path, place: Path) -> None:
         expected = await self._expected(asset, entry)
@@ -160,7 +160,7 @@ class _Fetching:
             raise FetchError(f"{asset.digests} has no SHA-256 of {asset.file}")
         if known and digest not in {"", known.digest}:
             self._tell(
-                Notice(
+                LockNotice(
                     f"error: {asset.digests} says that {asset.file} has the SHA-256 {digest}, but"
                     f" {known.digest} is {known.source}: no other is taken"
                 )
@@ -174,7 +174,7 @@ class _Fetching:
         try:
             return await attempt()
         except BrokenOffError as error:
-            self._tell(Notice(f"{error}: trying once more"))
+            self._tell(LockNotice(f"{error}: trying once more"))
         await anyio.sleep(next(pauses(first=_PAUSE)))
         return await attempt()
 
@@ -195,7 +195,7 @@ class _Meter:
             much = f" {_megabytes(size)} MB," if size else ""
             where, digest = fetch.host(asset.url), expected.digest[:12]
             line = f"fetching {asset.title} from {where},{much} sha256 {digest}… ({expected.trust})"
-            self._tell(Notice(line))
+            self._tell(LockNotice(line))
         elif now - self._told >= _TELL_EVERY:
             self._told = now
             came, whole = (sum(numbers) for numbers in zip(*self._came.values(), strict=True))

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from hedgerow.sandbox.api import connect
 from hedgerow.sandbox.blueprint import Blueprint
-from hedgerow.sandbox.certificates import Authority
+from hedgerow.sandbox.certificates import SandboxAuthority
 from hedgerow.sandbox.components import ADMIN
 from hedgerow.sandbox.directory import Directory
 from hedgerow.sandbox.kubeconfig import kubeconfig
@@ -14,7 +14,9 @@ from hedgerow.sandbox.kubeconfig import kubeconfig
 def user(directory: Directory, blueprint: Blueprint, name: str, groups: tuple[str, ...]) -> Path:
     """Write a kubeconfig with a client certificate for this user and groups; return its path."""
     file = quote(name, safe="")
-    pair = Authority.load(directory.pki, "ca").client(directory.kubeconfigs, file, name, groups)
+    pair = SandboxAuthority.load(directory.pki, "ca").client(
+        directory.kubeconfigs, file, name, groups
+    )
     files = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
     return _write(directory, blueprint, file, files)
 

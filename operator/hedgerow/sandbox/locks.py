@@ -14,7 +14,7 @@ Progress = Callable[[str], None]
 """A function that gets one line of progress; called at most every few seconds."""
 
 
-class Notice(str):
+class LockNotice(str):
     """A line of progress that stays visible where other lines replace one another."""
 
     __slots__ = ()

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from hedgerow.sandbox.api import Api
+from hedgerow.sandbox.api import SandboxApi
 from hedgerow.sandbox.errors import SandboxError
 from hedgerow.sandbox.pauses import until
 
 _NODES = "/api/v1/nodes"
 
 
-async def register(api: Api, count: int, *, seconds: float, log: Path) -> None:
+async def register(api: SandboxApi, count: int, *, seconds: float, log: Path) -> None:
     """Apply the Nodes and wait until each is Ready. Raises SandboxError after a timeout."""
     names = [f"node-{number}" for number in range(count)]
     for name in names:

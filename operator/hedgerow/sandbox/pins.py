@@ -44,7 +44,7 @@ class Module:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class PinnedRelease:
     """A pinned Kubernetes, and the modules that build a whole sandbox around it."""
 
     version: str
@@ -58,7 +58,7 @@ class Release:
         return next(module for module in modules if binary in module.packages)
 
 
-def releases(modules: Path = MODULES) -> tuple[Release, ...]:
+def releases(modules: Path = MODULES) -> tuple[PinnedRelease, ...]:
     """Return every pinned Kubernetes, newest first."""
     etcd = _module(modules / "etcd", _ETCD, "go.etcd.io/etcd/server/v3")
     kwok = _module(modules / "kwok", _KWOK, "sigs.k8s.io/kwok")
@@ -67,10 +67,10 @@ def releases(modules: Path = MODULES) -> tuple[Release, ...]:
         for directory in modules.glob("kubernetes-*")
     ]
     newest_first = sorted(found, key=lambda module: numbers(module.version), reverse=True)
-    return tuple(Release(module.version, module, etcd, kwok) for module in newest_first)
+    return tuple(PinnedRelease(module.version, module, etcd, kwok) for module in newest_first)
 
 
-def pick(wanted: str, modules: Path = MODULES) -> Release:
+def pick(wanted: str, modules: Path = MODULES) -> PinnedRelease:
     """Return the release for "1.36", "1.36.3" or "v1.36.3", the newest for "".
 
     Raises SandboxError, which lists the pinned ones, for any other version.

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from hedgerow.sandbox import nodes
-from hedgerow.sandbox.api import Api, connect
+from hedgerow.sandbox.api import SandboxApi, connect
 from hedgerow.sandbox.binaries import Binaries
 from hedgerow.sandbox.blueprint import API_SERVER, ETCD, KWOK, PEER, Blueprint, Options
 from hedgerow.sandbox.components import ADMIN, USERS, write_configuration
@@ -18,7 +18,7 @@ from hedgerow.sandbox.errors import PortTakenError, SandboxError
 from hedgerow.sandbox.leash import MARK
 from hedgerow.sandbox.locks import Progress
 from hedgerow.sandbox.pauses import until
-from hedgerow.sandbox.pins import Release
+from hedgerow.sandbox.pins import PinnedRelease
 from hedgerow.sandbox.ports import choose
 
 _ATTEMPTS = 5
@@ -32,7 +32,7 @@ class Raising:
 
     directory: Directory
     plane: ControlPlane
-    release: Release
+    release: PinnedRelease
     options: Options
     progress: Progress
 
@@ -96,7 +96,7 @@ class Raising:
             answer = await api.read("/version") or {}
         return str(answer.get("gitVersion", "")).removeprefix("v")
 
-    async def _appears(self, api: Api, url: str) -> None:
+    async def _appears(self, api: SandboxApi, url: str) -> None:
         async def there() -> bool:
             return await api.answers(url)
 

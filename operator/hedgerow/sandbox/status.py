@@ -16,7 +16,7 @@ class ComponentStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class SandboxStatus:
     """A sandbox; without a cluster `server`, `version` and `components` are empty.
 
     `version` is what the API server called itself, such as "1.36.3"; `disk` is in bytes.

@@ -39,7 +39,7 @@ STRANGERS = 16
 log = structlog.get_logger(__name__)
 
 
-class Verdict(Enum):
+class AccessVerdict(Enum):
     """The decision about a request."""
 
     ADMITTED = "admitted"
@@ -55,7 +55,7 @@ class _Question:
     """A token that is being checked; the verdict stays None if the check was cancelled."""
 
     done: anyio.Event = field(default_factory=anyio.Event)
-    verdict: Verdict | None = None
+    verdict: AccessVerdict | None = None
 
 
 class _Recent(OrderedDict[bytes | str, V]):
@@ -84,7 +84,7 @@ class Access:
         self._clock = clock
         self._right = verb, path
         self._admitted = _Recent[float]()
-        self._refused = _Recent[tuple[Verdict, float]]()
+        self._refused = _Recent[tuple[AccessVerdict, float]]()
         self._neighbours = _Recent[float]()
         self._refusals = _Recent[tuple[int, float]]()
         self._pending: dict[bytes, _Question] = {}
@@ -92,11 +92,11 @@ class Access:
         self._known_lane, self._lane = anyio.Lock(), anyio.Lock()
         self._trouble = ""
 
-    async def judge(self, authorization: str, address: str = "") -> Verdict:
+    async def judge(self, authorization: str, address: str = "") -> AccessVerdict:
         """Return the verdict on an Authorization header, which may be empty, from an address."""
         token = _token(authorization)
         if not token:
-            return Verdict.ANONYMOUS
+            return AccessVerdict.ANONYMOUS
         digest = hashlib.sha256(token.encode()).digest()
         while question := self._pending.get(digest):
             await question.done.wait()
@@ -109,21 +109,21 @@ class Access:
             return await self._ask(self._known_lane, digest, token, address)
         return await self._ask_of_stranger(digest, token, address)
 
-    def _recall(self, digest: bytes) -> Verdict | None:
+    def _recall(self, digest: bytes) -> AccessVerdict | None:
         now = self._clock.monotonic()
         if now < self._admitted.get(digest, now):
             self._admitted.move_to_end(digest)
-            return Verdict.ADMITTED
+            return AccessVerdict.ADMITTED
         verdict, until = self._refused.get(digest, (None, now))
         return verdict if now < until else None
 
-    async def _ask_of_stranger(self, digest: bytes, token: str, address: str) -> Verdict:
+    async def _ask_of_stranger(self, digest: bytes, token: str, address: str) -> AccessVerdict:
         now = self._clock.monotonic()
         neighbour = now < self._neighbours.get(address, now)
         if address in self._asking:
-            return Verdict.BUSY
+            return AccessVerdict.BUSY
         if not neighbour and (self._tiresome(address) or len(self._asking) >= STRANGERS):
-            return Verdict.BUSY
+            return AccessVerdict.BUSY
         self._asking.add(address)
         try:
             lane = self._known_lane if neighbour else self._lane
@@ -135,7 +135,9 @@ class Access:
         count, until = self._refusals.get(address, (0, 0.0))
         return count >= MOST_REFUSALS and self._clock.monotonic() < until
 
-    async def _ask(self, lane: anyio.Lock, digest: bytes, token: str, address: str) -> Verdict:
+    async def _ask(
+        self, lane: anyio.Lock, digest: bytes, token: str, address: str
+    ) -> AccessVerdict:
         question = self._pending[digest] = _Question()
         try:
             async with lane:
@@ -146,23 +148,23 @@ class Access:
             self._pending.pop(digest, None)
             question.done.set()
 
-    async def _asked(self, token: str) -> Verdict:
+    async def _asked(self, token: str) -> AccessVerdict:
         try:
             verdict = await self._review(token)
         except KubeError as error:
             if self._trouble != str(error):
                 self._trouble = str(error)
                 log.warning("access is not decided", path=self._right[1], error=str(error))
-            return Verdict.UNDECIDED
+            return AccessVerdict.UNDECIDED
         self._trouble = ""
         return verdict
 
-    def _note(self, digest: bytes, address: str, verdict: Verdict) -> None:
+    def _note(self, digest: bytes, address: str, verdict: AccessVerdict) -> None:
         """Remember a verdict, and the address from which the token came."""
         now = self._clock.monotonic()
-        if verdict is Verdict.UNDECIDED:
+        if verdict is AccessVerdict.UNDECIDED:
             return
-        if verdict is Verdict.ADMITTED:
+        if verdict is AccessVerdict.ADMITTED:
             self._admitted.use(digest, now + ADMITTED)
             self._neighbours.use(address, now + KNOWN)
             self._refusals.pop(address, None)
@@ -172,12 +174,12 @@ class Access:
         count, until = self._refusals.get(address, (0, 0.0))
         self._refusals.use(address, (count + 1 if now < until else 1, now + REFUSED))
 
-    async def _review(self, token: str) -> Verdict:
+    async def _review(self, token: str) -> AccessVerdict:
         user = await reviews.authenticate(self._cluster, token)
         if user is None:
-            return Verdict.UNKNOWN
+            return AccessVerdict.UNKNOWN
         allowed = await reviews.authorize(self._cluster, user, *self._right)
-        return Verdict.ADMITTED if allowed else Verdict.FORBIDDEN
+        return AccessVerdict.ADMITTED if allowed else AccessVerdict.FORBIDDEN
 
 
 def _token(authorization: str) -> str:

@@ -11,19 +11,19 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from hedgerow.serving.authorization import REFUSED, Access, Verdict
+from hedgerow.serving.authorization import REFUSED, Access, AccessVerdict
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from starlette.requests import Request
 
 _UNAUTHORIZED = HTTPStatus.UNAUTHORIZED, {"WWW-Authenticate": 'Bearer realm="hedgerow"'}
-_REFUSALS: Final[dict[Verdict, tuple[HTTPStatus, dict[str, str]]]] = {
-    Verdict.ANONYMOUS: _UNAUTHORIZED,
-    Verdict.UNKNOWN: _UNAUTHORIZED,
-    Verdict.FORBIDDEN: (HTTPStatus.FORBIDDEN, {}),
-    Verdict.BUSY: (HTTPStatus.TOO_MANY_REQUESTS, {"Retry-After": f"{REFUSED:.0f}"}),
-    Verdict.UNDECIDED: (HTTPStatus.SERVICE_UNAVAILABLE, {"Retry-After": "5"}),
+_REFUSALS: Final[dict[AccessVerdict, tuple[HTTPStatus, dict[str, str]]]] = {
+    AccessVerdict.ANONYMOUS: _UNAUTHORIZED,
+    AccessVerdict.UNKNOWN: _UNAUTHORIZED,
+    AccessVerdict.FORBIDDEN: (HTTPStatus.FORBIDDEN, {}),
+    AccessVerdict.BUSY: (HTTPStatus.TOO_MANY_REQUESTS, {"Retry-After": f"{REFUSED:.0f}"}),
+    AccessVerdict.UNDECIDED: (HTTPStatus.SERVICE_UNAVAILABLE, {"Retry-After": "5"}),
 }
 
 
@@ -39,7 +39,7 @@ def metrics_app(registry: CollectorRegistry, access: Access | None = None) -> St
         if access is not None:
             address = request.client.host if request.client else ""
             verdict = await access.judge(request.headers.get("Authorization", ""), address)
-            if verdict is not Verdict.ADMITTED:
+            if verdict is not AccessVerdict.ADMITTED:
                 code, headers = _REFUSALS[verdict]
                 return PlainTextResponse(f"{verdict.value}\n", code, headers)
         return _exposition(registry, request)

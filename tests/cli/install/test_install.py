@@ -32,7 +32,7 @@ from hedgerow.cli.install.definitions import (
     is_closed,
 )
 from hedgerow.kube.errors import Cause, Conflict, Forbidden, Missing, Stale
-from hedgerow.kube.retry import Timing
+from hedgerow.kube.retry import RetryClock
 from hedgerow_schemas.base import ApiResource
 from hedgerow_schemas.bluegreen import BlueGreen
 from hedgerow_schemas.crd import crd_name
@@ -58,7 +58,7 @@ class Time:
 
     def __init__(self):
         self.seconds = 0.0
-        self.timing = Timing(now=lambda: self.seconds, sleep=self.sleep, draw=lambda: 0.5)
+        self.timing = RetryClock(now=lambda: self.seconds, sleep=self.sleep, draw=lambda: 0.5)
 
     async def sleep(self, seconds):
         self.seconds += seconds
@@ -544,4 +544,4 @@ def during_sleep(time, act):
         time.seconds += seconds
         act()
 
-    time.timing = Timing(now=time.timing.now, sleep=sleep, draw=time.timing.draw)
+    time.timing = RetryClock(now=time.timing.now, sleep=sleep, draw=time.timing.draw)

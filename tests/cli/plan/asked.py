@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from hedgerow.kube.cluster import Applied
+from hedgerow.kube.cluster import ApplyResult
 from hedgerow.kube.errors import Forbidden
 from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS
 from hedgerow.runtime.namespaces import NAMESPACES
-from hedgerow.testing.memory.cluster import Cluster
+from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow.testing.memory.server import Server
 from hedgerow_schemas.base import ApiResource
 
 Object = dict[str, Any]
 
 
-class Asked(Cluster):
+class Asked(MemoryCluster):
     """`lacks` are the verbs and plurals that the user has no right to, as in `patch services`."""
 
     def __init__(self, server: Server, *lacks: str) -> None:
@@ -33,15 +33,15 @@ class Asked(Cluster):
         self.reviews.append(f"{verb} {api.plural}")
         return f"{verb} {api.plural}" not in self.lacks
 
-    async def apply(self, api: ApiResource, body: Any, **more: Any) -> Applied:
+    async def apply(self, api: ApiResource, body: Any, **more: Any) -> ApplyResult:
         self._admit("patch", api)
         return self._answered(await super().apply(api, body, **more))
 
-    async def rehearse_create(self, api: ApiResource, *args: Any, **more: Any) -> Applied:
+    async def rehearse_create(self, api: ApiResource, *args: Any, **more: Any) -> ApplyResult:
         self._admit("create", api)
         return self._answered(await super().rehearse_create(api, *args, **more))
 
-    async def rehearse_patch(self, api: ApiResource, *args: Any, **more: Any) -> Applied:
+    async def rehearse_patch(self, api: ApiResource, *args: Any, **more: Any) -> ApplyResult:
         self._admit("patch", api)
         return self._answered(await super().rehearse_patch(api, *args, **more))
 
@@ -50,8 +50,8 @@ class Asked(Cluster):
         if api.kind in self.refuse:
             raise self.refuse[api.kind]
 
-    def _answered(self, found: Applied) -> Applied:
-        return Applied(found.object, found.created, self.warnings)
+    def _answered(self, found: ApplyResult) -> ApplyResult:
+        return ApplyResult(found.object, found.created, self.warnings)
 
     async def read(self, api: ApiResource, name: str, namespace: str = "", **more: Any) -> Any:
         self._check(f"get {api.plural}")

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from hedgerow.kube.errors import Dropped, Gone, Invalid, KubeError, Unreachable
-from hedgerow.kube.retry import Timing
+from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.watch import Bookmark, Changed, Listing
 from hedgerow.testing.memory.kinds import BUILTIN
 from hedgerow.testing.memory.server import Server
@@ -168,7 +168,7 @@ def listed(api: ApiResource, **more: Any) -> Object:
     return {**named, "singularName": api.kind.lower(), "verbs": ["get", "watch"], **more}
 
 
-def impatient() -> Timing:
+def impatient() -> RetryClock:
     """Time that passes by sleeping."""
     now = 0.0
 
@@ -177,7 +177,7 @@ def impatient() -> Timing:
         now += seconds
         await anyio.lowlevel.checkpoint()
 
-    return Timing(now=lambda: now, sleep=sleep, draw=lambda: 0.0)
+    return RetryClock(now=lambda: now, sleep=sleep, draw=lambda: 0.0)
 
 
 def all_of(*steps: Step) -> Step:

@@ -11,7 +11,7 @@ from cli.gardens import NAME, OURS, Garden
 from hedgerow.cli import main
 from hedgerow.cli.withdraw import command
 from hedgerow.kube import client, errors
-from hedgerow.kube.retry import Timing
+from hedgerow.kube.retry import RetryClock
 from hedgerow.process import leadership
 from hedgerow.runtime.leaderelection import record
 from hedgerow.testing.memory.kinds import BUILTIN
@@ -39,7 +39,7 @@ def garden(monkeypatch) -> Garden:
     async def at_once(_seconds: float) -> None:
         """Wait for nothing."""
 
-    monkeypatch.setattr(command, "Timing", lambda: Timing(sleep=at_once))
+    monkeypatch.setattr(command, "RetryClock", lambda: RetryClock(sleep=at_once))
     return garden
 
 

@@ -11,7 +11,7 @@ from controllers.secretsync.syncing import HOME, TYPE, Syncing, coded, secret
 from hedgerow.cli import main
 from hedgerow.controllers.secretsync.options import Options
 from hedgerow.kube import client, errors
-from hedgerow.testing.memory.cluster import Cluster
+from hedgerow.testing.memory.cluster import MemoryCluster
 
 MARKER = "pl4nted-m4rker"
 ALL = ("release", "--all", "--controller", "secretsync", "--yes")
@@ -32,7 +32,7 @@ def sync() -> Syncing:
     return sync
 
 
-class Asked(Cluster):
+class Asked(MemoryCluster):
     """The cluster in memory, with what commands ask of the API's discovery."""
 
     async def get(self, path: str, **_):

@@ -11,8 +11,15 @@ from e2e.node.init import ADDRESS
 from e2e.node.keeping import Kept
 from e2e.node.machine import network_plugins
 from hedgerow.sandbox import components, processes
-from hedgerow.sandbox.blueprint import API_SERVER, CONTROLLERS, ETCD, PEER, Blueprint, Options
-from hedgerow.sandbox.certificates import Authority
+from hedgerow.sandbox.blueprint import (
+    API_SERVER,
+    CONTROLLERS,
+    ETCD,
+    PEER,
+    Blueprint,
+    Options,
+)
+from hedgerow.sandbox.certificates import SandboxAuthority
 from hedgerow.sandbox.components import USERS, write_configuration
 from hedgerow.sandbox.directory import Directory
 from hedgerow.sandbox.kubeconfig import kubeconfig
@@ -96,7 +103,7 @@ class Components:
         return found
 
     def _identify(self) -> None:
-        authority = Authority.load(self.directory.pki, "ca")
+        authority = SandboxAuthority.load(self.directory.pki, "ca")
         for name, (user, groups) in _IDENTITIES.items():
             pair = authority.client(self.directory.pki, name, user, groups)
             credentials = {

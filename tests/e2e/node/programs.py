@@ -8,7 +8,7 @@ from hedgerow.sandbox.binaries import ASSETS, Binaries
 from hedgerow.sandbox.blueprint import API_SERVER, CONTROLLERS, ETCD
 from hedgerow.sandbox.build import build
 from hedgerow.sandbox.locks import Progress
-from hedgerow.sandbox.pins import Module, Release, pick
+from hedgerow.sandbox.pins import Module, PinnedRelease, pick
 
 KUBELET, KUBE_PROXY = "kubelet", "kube-proxy"
 NODE = (KUBELET, KUBE_PROXY)
@@ -18,7 +18,7 @@ _MODULE = Path(__file__).parent / "modules" / "node-1.36"
 _PACKAGES = {name: f"k8s.io/kubernetes/cmd/{name}" for name in NODE}
 
 
-def release() -> Release:
+def release() -> PinnedRelease:
     """Return the Kubernetes that the node is of."""
     return pick("1.36")
 

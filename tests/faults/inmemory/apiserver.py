@@ -25,7 +25,7 @@ from hedgerow.kube.wire import Request
 from hedgerow.testing.memory import kinds
 from hedgerow.testing.memory.answers import Refused
 from hedgerow.testing.memory.cluster import selects
-from hedgerow.testing.memory.kind import Kind
+from hedgerow.testing.memory.kind import ServedKind
 from hedgerow.testing.memory.podspec import ANY
 from hedgerow.testing.memory.schema import Atomic, Object, Struct
 from hedgerow.testing.memory.server import Key, Server
@@ -42,7 +42,7 @@ LATENCY = 0.01
 """Seconds that a request takes there and back, unless a test says otherwise."""
 SYNCED = {"k8s.io/initial-events-end": "true"}
 
-NAMESPACE = Kind(
+NAMESPACE = ServedKind(
     ApiResource("v1", "Namespace", "namespaces", namespaced=False),
     {"spec": Struct({"finalizers": Atomic()}), "status": Struct({"phase": ANY})},
 )

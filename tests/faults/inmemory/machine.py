@@ -30,7 +30,7 @@ from hedgerow import app
 from hedgerow.kube import client
 from hedgerow.kube.cluster import Cluster
 from hedgerow.kube.fallback import HttpxExchange
-from hedgerow.kube.retry import Timing
+from hedgerow.kube.retry import RetryClock
 from hedgerow.kube.session import Session, unheard
 from hedgerow.kube.transport import Exchange
 from hedgerow.kube.wire import Request
@@ -207,7 +207,7 @@ async def connect(
     async def log_in() -> Login:
         return Login(process)
 
-    timing = Timing(draw=process.dice.random)
+    timing = RetryClock(draw=process.dice.random)
     session = Session(
         login, log_in, concurrency=concurrency, timing=timing, on_exchange=on_exchange
     )

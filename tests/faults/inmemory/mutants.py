@@ -114,8 +114,8 @@ MUTANTS = (
     Mutant(
         "a watch is opened again without a pause",
         "hedgerow.kube.watch",
-        "outcome = Outcome(None, None if routine else error, backoff(failures, draw, error.after))",
-        "outcome = Outcome(None, None if routine else error, 0.0)",
+        "(None, None if routine else error, backoff(failures, draw, error.after))",
+        "(None, None if routine else error, 0.0)",
         "bluegreen-names: API server away for 5 s at write 10",
     ),
     Mutant(

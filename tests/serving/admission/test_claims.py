@@ -10,7 +10,7 @@ from hedgerow.contract import Controller
 from hedgerow.controllers import bluegreen
 from hedgerow.plan.yield_and_claim import CLAIM, YIELD, allows_claims, claims_refused
 from hedgerow.serving.admission.claims import claimed_kinds, refusal
-from hedgerow.serving.admission.review import Kind, Resource, Review
+from hedgerow.serving.admission.review import Review, ReviewedKind, ReviewedResource
 from hedgerow_schemas.builtin import Deployment, Service
 
 BLUEGREEN = cast("Controller[Any]", bluegreen.CONTROLLER)
@@ -25,8 +25,8 @@ def resource(claim: str | None = None, spec: Any = 1, **annotations: str) -> Obj
 def asked(obj: Object | None, before: Object | None = None, **more: Any) -> list[str]:
     review = Review(
         uid="u",
-        kind=Kind(group="app.demo.kakao.com", version="v1", kind="BlueGreen"),
-        resource=Resource(group="app.demo.kakao.com", version="v1", resource="bluegreens"),
+        kind=ReviewedKind(group="app.demo.kakao.com", version="v1", kind="BlueGreen"),
+        resource=ReviewedResource(group="app.demo.kakao.com", version="v1", resource="bluegreens"),
         operation=more.pop("operation", "UPDATE" if before else "CREATE"),
         object=obj,
         old_object=before,

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from hedgerow.sandbox.certificates import Authority
+from hedgerow.sandbox.certificates import SandboxAuthority
 from hedgerow.testing.api import Api, Object
 from hedgerow.testing.waiting import eventually
 
@@ -61,7 +61,7 @@ def refusing(
     ConfigMaps have to be among them: by one the webhook is seen to be in force.
     """
     directory.mkdir()
-    authority = Authority.create(directory, "ca")
+    authority = SandboxAuthority.create(directory, "ca")
     pair = authority.serving(directory, "webhook")
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(pair.certificate, pair.key)

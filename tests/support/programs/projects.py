@@ -13,8 +13,8 @@ import threading
 from collections import defaultdict
 from typing import Self
 
-from hedgerow.sandbox.certificates import Pair
-from hedgerow.sandbox.pins import Release
+from hedgerow.sandbox.certificates import KeyPair
+from hedgerow.sandbox.pins import PinnedRelease
 from hedgerow.sandbox.published import Asset, Origins, published
 from hedgerow.sandbox.toolchain import platform_name
 
@@ -59,7 +59,7 @@ class Projects:
     they are right again.
     """
 
-    def __init__(self, release: Release, tls: Pair | None = None) -> None:
+    def __init__(self, release: PinnedRelease, tls: KeyPair | None = None) -> None:
         self.release = release
         self.scheme = "https" if tls else "http"
         self.files: dict[str, bytes] = {}
@@ -152,7 +152,7 @@ class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, projects: Projects, tls: Pair | None) -> None:
+    def __init__(self, projects: Projects, tls: KeyPair | None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.projects = projects
         if tls:

@@ -19,7 +19,7 @@ from hedgerow.cli.targets import Given, Instance, Namespace, Place, say
 from hedgerow.fields.managed import managers
 from hedgerow.fields.ownership import BEFORE_FIRST_APPLY
 from hedgerow.kube.errors import Conflict, Stale
-from hedgerow.kube.retry import Timing, backoff
+from hedgerow.kube.retry import RetryClock, backoff
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import ObjectRef, identity, metadata
 from hedgerow.plan.transfers import Refusal, changes
@@ -203,7 +203,7 @@ async def _anew(task: _Task, live: Object, act: Callable[[Object, int], Awaitabl
         try:
             return await act(live, number)
         except Stale:
-            timing = Timing()
+            timing = RetryClock()
             await timing.sleep(backoff(number, timing.draw()))
         live = await targets.read_exactly(task.cluster, task.place)
         if metadata(live)["uid"] != uid:

@@ -16,7 +16,7 @@ import anyio
 from hedgerow.encoding import decode as from_json
 from hedgerow.encoding import to_json
 from hedgerow.kube.errors import Conflict, Forbidden, KubeError, Missing, Stale, one_line
-from hedgerow.kube.retry import Timing, backoff
+from hedgerow.kube.retry import RetryClock, backoff
 from hedgerow.objects import PROGRAM, Installation, renamed
 from hedgerow_schemas.base import CustomResource, Object, View
 from hedgerow_schemas.crd import CRD, crd_name, render
@@ -112,7 +112,7 @@ async def install(
     plain: bool = False,
     dry_run: bool = False,
     program: str = PROGRAM,
-    timing: Timing | None = None,
+    timing: RetryClock | None = None,
 ) -> list[Change]:
     """Apply the definitions of the resources and wait until the server serves them.
 
@@ -127,7 +127,7 @@ async def install(
     if not dry_run:
         waiting = zip(resources, changes, strict=True)
         for resource in (r for r, change in waiting if not change.conflicts):
-            await _await_served(cluster, resource, timing or Timing())
+            await _await_served(cluster, resource, timing or RetryClock())
     return changes
 
 
@@ -162,7 +162,7 @@ async def uninstall(
     *,
     delete_resources: bool = False,
     program: str = PROGRAM,
-    timing: Timing | None = None,
+    timing: RetryClock | None = None,
 ) -> list[Change]:
     """Delete the definitions that `install` applied, and wait until they are gone.
 
@@ -171,7 +171,7 @@ async def uninstall(
     definitions are changed to refuse new ones. If the check then fails, they are opened again.
     Returns what changed.
     """
-    time = timing or Timing()
+    time = timing or RetryClock()
     live = {resource: await cluster.read(CRD, crd_name(resource)) for resource in resources}
     there = {resource: crd for resource, crd in live.items() if crd is not None}
     for crd in there.values():
@@ -189,7 +189,7 @@ async def uninstall(
 
 @asynccontextmanager
 async def _closed(
-    cluster: Cluster, definitions: Sequence[Object], timing: Timing, program: str
+    cluster: Cluster, definitions: Sequence[Object], timing: RetryClock, program: str
 ) -> AsyncGenerator[None]:
     """Make definitions refuse new resources in this context; after an error, open them again."""
     try:
@@ -244,7 +244,9 @@ def _entries(crd: Object) -> list[Object]:
     return [entry for entry in entries if entry.get("subresource") != "status"]
 
 
-async def _await_served(cluster: Cluster, resource: type[CustomResource], timing: Timing) -> None:
+async def _await_served(
+    cluster: Cluster, resource: type[CustomResource], timing: RetryClock
+) -> None:
     name = crd_name(resource)
 
     async def served() -> bool:
@@ -325,7 +327,7 @@ async def _delete(
     cluster: Cluster,
     resource: type[CustomResource],
     crd: Object | None,
-    timing: Timing,
+    timing: RetryClock,
     *,
     closed: bool = False,
 ) -> Change:
@@ -353,7 +355,7 @@ async def _delete(
     return Change(name, "deleted", crd)
 
 
-async def _until(condition: Callable[[], Awaitable[bool]], timing: Timing) -> bool:
+async def _until(condition: Callable[[], Awaitable[bool]], timing: RetryClock) -> bool:
     """Check a condition with growing pauses; return False if it is not met in time."""
     deadline = timing.now() + PATIENCE
     for looks in itertools.count(1):
@@ -420,7 +422,7 @@ async def reopen(cluster: Cluster, definition: Object, program: str = PROGRAM) -
     await _applied(cluster, opened, field_manager(program))
 
 
-async def delete_closed(cluster: Cluster, name: str, uid: str, timing: Timing) -> bool:
+async def delete_closed(cluster: Cluster, name: str, uid: str, timing: RetryClock) -> bool:
     """Delete a definition that is still closed; return False, without deleting, if it was opened.
 
     The delete requires the version that was read, so nobody can open it in between. Raises Stale if

@@ -16,7 +16,7 @@ from hedgerow.cli.plan.forecast import Refusal
 from hedgerow.cli.plan.merge import merge, taken
 from hedgerow.contract import Notice
 from hedgerow.fields import ownership
-from hedgerow.kube.cluster import Applied
+from hedgerow.kube.cluster import ApplyResult
 from hedgerow.kube.errors import (
     AlreadyExists,
     Conflict,
@@ -120,7 +120,7 @@ class Rehearsal:
 
     async def apply(
         self, api: ApiResource, body: Object, *, manager: str, subresource: str = "", **_: Any
-    ) -> Applied:
+    ) -> ApplyResult:
         """Apply as a dry run and return the result; it is never forced, even if `force` is set."""
         meta = metadata(body)
         ref = ObjectRef(api, str(meta.get("namespace", "")), str(meta["name"]))
@@ -128,11 +128,11 @@ class Rehearsal:
             regarding = body["regarding"]
             about = f"{regarding['kind']}/{regarding['name']}"
             self.events.append((about, Notice(body["reason"], body["note"], body["type"])))
-            return Applied(body, created=True)
+            return ApplyResult(body, created=True)
         found = await self._play(ref)
         if subresource:
             found.live = self._versioned(merge(found.live or {}, body, manager, subresource))
-            return Applied(found.live, created=False)
+            return ApplyResult(found.live, created=False)
         _guard(found, body)
         try:
             answer, found.merged = await self._answered(found, body, manager)
@@ -145,7 +145,7 @@ class Rehearsal:
         answer = {**answer, "metadata": {**metadata(answer), "uid": uid}}
         found.live = self._versioned(taken(answer, found.claims, manager))
         found.written, found.refused = True, False
-        return Applied(found.live, created=created)
+        return ApplyResult(found.live, created=created)
 
     async def delete(
         self, api: ApiResource, name: str, namespace: str = "", *, uid: str, **_: Any

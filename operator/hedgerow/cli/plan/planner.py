@@ -34,7 +34,7 @@ from hedgerow.plan.status import said
 from hedgerow.plan.yield_and_claim import ALLOW_CLAIMS, CLAIM, allows_claims
 from hedgerow.runtime.namespaces import NAMESPACES
 from hedgerow.serving.admission import review as admission
-from hedgerow.serving.admission.review import Kind, Resource, Review
+from hedgerow.serving.admission.review import Review, ReviewedKind, ReviewedResource
 
 if TYPE_CHECKING:
     from hedgerow.cli.plan.dry_run import RehearsedObject
@@ -214,8 +214,8 @@ def _judged(
     api = controller.resource.api
     review = Review(
         uid=PLACEHOLDER,
-        kind=Kind(group=api.group, version=api.version, kind=api.kind),
-        resource=Resource(group=api.group, version=api.version, resource=api.plural),
+        kind=ReviewedKind(group=api.group, version=api.version, kind=api.kind),
+        resource=ReviewedResource(group=api.group, version=api.version, resource=api.plural),
         operation="UPDATE" if stored else "CREATE",
         object=submitted.live,
         old_object=stored,

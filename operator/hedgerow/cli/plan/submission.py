@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hedgerow.fields.paths import Tree
-    from hedgerow.kube.cluster import Applied, Cluster
+    from hedgerow.kube.cluster import ApplyResult, Cluster
     from hedgerow_schemas.base import Object
 
 STORED_LIMIT = 1536 * 1024
@@ -132,7 +132,7 @@ class Submission:
         more = () if annotation(self.stored, LAST_APPLIED) else (NOTHING_GOES,)
         return replace(submitted, warnings=(*submitted.warnings, *more))
 
-    def _answered(self, applied: Applied) -> Submitted:
+    def _answered(self, applied: ApplyResult) -> Submitted:
         live = applied.object
         size = len(to_json(live)) + self._overhead()
         if size > STORED_LIMIT:

@@ -20,7 +20,7 @@ from hedgerow.cli.times import duration
 from hedgerow.cli.withdraw.command import Order, withdraw
 from hedgerow.fields.sets import declaring
 from hedgerow.kube.errors import Conflict, Forbidden, Invalid, Stale
-from hedgerow.kube.retry import Timing, backoff
+from hedgerow.kube.retry import RetryClock, backoff
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import metadata
 from hedgerow.plan.transfers import Change, Refusal, changes
@@ -371,7 +371,7 @@ async def _again(task: _Task) -> Object:
 
 
 async def _pause(attempt: int) -> None:
-    timing = Timing()
+    timing = RetryClock()
     await timing.sleep(min(LONGEST_PAUSE, backoff(attempt, timing.draw())))
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from hedgerow.cli.watch.memory import Memory
     from hedgerow.kube.errors import KubeError
-    from hedgerow.kube.retry import Timing
-    from hedgerow.kube.watch import Source
+    from hedgerow.kube.retry import RetryClock
+    from hedgerow.kube.watch import ListerWatcher
     from hedgerow.runtime.cache.store import Change
     from hedgerow_schemas.base import ApiResource, Object
 
@@ -61,14 +61,14 @@ class Listener(Protocol):
 
 
 async def inform(
-    cluster: Source,
+    cluster: ListerWatcher,
     api: ApiResource,
     namespace: str,
     *,
     labels: str,
     memory: Memory,
     listener: Listener,
-    timing: Timing | None = None,
+    timing: RetryClock | None = None,
 ) -> None:
     """Tell the listener everything, until it raises an error or is cancelled."""
     informer = _Informer(memory, listener)

@@ -29,7 +29,7 @@ from hedgerow.kube.errors import (
     Stale,
     Unavailable,
 )
-from hedgerow.kube.retry import Timing, backoff
+from hedgerow.kube.retry import RetryClock, backoff
 from hedgerow.kube.withholding import withholding
 from hedgerow.objects import Salvaged, metadata
 from hedgerow.plan.finalizers import finalization
@@ -217,7 +217,7 @@ class _Withdrawal:
 
     async def _anew(self, endpoint: str) -> Result | None:
         """Try, again if the object changes; return the result, None if nothing is left."""
-        timing = Timing()
+        timing = RetryClock()
         why = "it changes all the time; try again"
         for attempt in range(1, ATTEMPTS + 1):
             try:

@@ -45,7 +45,7 @@ class ReviewError(ValueError):
     """The request is not a review that hedgerow can answer; the text says why in one line."""
 
 
-class Kind(Model):
+class ReviewedKind(Model):
     """`request.kind`: what the object is, after a conversion if there was one."""
 
     group: str
@@ -53,7 +53,7 @@ class Kind(Model):
     kind: str
 
 
-class Resource(Model):
+class ReviewedResource(Model):
     """`request.resource`: where the object is stored, after a conversion if there was one."""
 
     group: str
@@ -75,8 +75,8 @@ class Review(Model):
     """The parts of an AdmissionReview's `request` that an answer needs."""
 
     uid: str = Field(min_length=1, max_length=LONGEST_UID)
-    kind: Kind
-    resource: Resource
+    kind: ReviewedKind
+    resource: ReviewedResource
     operation: str = Field(pattern="^(CREATE|UPDATE|DELETE|CONNECT)$")
     sub_resource: str = ""
     object: Manifest | None = None

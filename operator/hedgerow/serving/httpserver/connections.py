@@ -49,7 +49,7 @@ LONGEST_TARGET = 2048
 """The most bytes of a path with its query."""
 
 
-class Requests(h11.Connection):
+class RequestParser(h11.Connection):
     """The requests of one connection, without those that would hold the event loop.
 
     h11 reads a head line by line and word by word, and a body chunk by chunk, in some microseconds
@@ -89,7 +89,7 @@ class Connection(H11Protocol):
 
     def __init__(self, *arguments: Any, bounds: Bounds, **more: Any) -> None:
         super().__init__(*arguments, **more)
-        self.conn = Requests(h11.SERVER, HEAD)
+        self.conn = RequestParser(h11.SERVER, HEAD)
         self._bounds = bounds
 
     @property
@@ -238,7 +238,7 @@ class ListenError(Exception):
     explains_itself = True
 
 
-class PortTakenError(ListenError):
+class AddressInUseError(ListenError):
     """Another program already listens there."""
 
 
@@ -254,7 +254,7 @@ async def listen(address: Address) -> socket.socket:
         raise ListenError(f"cannot listen on {address}: {error.strerror}") from error
     except OSError as error:
         said = os.strerror(error.errno) if error.errno else str(error)
-        kind = PortTakenError if error.errno == errno.EADDRINUSE else ListenError
+        kind = AddressInUseError if error.errno == errno.EADDRINUSE else ListenError
         raise kind(f"cannot listen on {address}: {said}") from error
     # Head and body of an answer are two writes. Without this, which accepted sockets inherit, the
     # second one waits for the client's delayed acknowledgement of the first: 40 ms.

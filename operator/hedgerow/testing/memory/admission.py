@@ -10,13 +10,13 @@ from hedgerow.testing.memory import answers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from hedgerow.testing.memory.kind import Kind
+    from hedgerow.testing.memory.kind import ServedKind
     from hedgerow.testing.memory.schema import Object
 
 KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def created(kind: Kind, body: Object, *, uid: str, stamp: str, number: int) -> Object:
+def created(kind: ServedKind, body: Object, *, uid: str, stamp: str, number: int) -> Object:
     """Return the object that a create stores, without managed fields; raises Refused."""
     _refuse(_nulls(kind, body))
     new: Object = {
@@ -37,7 +37,7 @@ def created(kind: Kind, body: Object, *, uid: str, stamp: str, number: int) -> O
     return kind.server_sets(new, number)
 
 
-def updated(kind: Kind, live: Object, body: Object, subresource: str) -> Object:
+def updated(kind: ServedKind, live: Object, body: Object, subresource: str) -> Object:
     """Return the object that an update stores, without managed fields; raises Refused."""
     old = bare(live)
     _refuse(_nulls(kind, body))
@@ -86,7 +86,7 @@ def bare(live: Object) -> Object:
     return {**live, "metadata": metadata}
 
 
-def _kept(kind: Kind, old: Object, new: Object, subresource: str) -> Object:
+def _kept(kind: ServedKind, old: Object, new: Object, subresource: str) -> Object:
     """Take what this endpoint does not write from the old object."""
     new = copy.deepcopy(new)
     if subresource == "status":
@@ -106,7 +106,7 @@ def _copy(old: Object, new: Object, path: list[str]) -> None:
         new.pop(path[-1], None)
 
 
-def _changed(kind: Kind, old: Object, new: Object) -> int:
+def _changed(kind: ServedKind, old: Object, new: Object) -> int:
     parts: dict[str, Callable[[Object], Any]] = {
         "spec": lambda body: body.get("spec"),
         "annotations": lambda body: body["metadata"].get("annotations"),
@@ -114,7 +114,7 @@ def _changed(kind: Kind, old: Object, new: Object) -> int:
     return int(any(parts[part](old) != parts[part](new) for part in kind.generations))
 
 
-def _nulls(kind: Kind, body: Any, path: str = "") -> dict[str, str]:
+def _nulls(kind: ServedKind, body: Any, path: str = "") -> dict[str, str]:
     """Return the nulls of a custom resource: a merge that empties a map leaves one."""
     if kind.builtin or path == "metadata":
         return {}

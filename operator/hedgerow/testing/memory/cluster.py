@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hedgerow.kube import errors
-from hedgerow.kube.cluster import Applied
+from hedgerow.kube.cluster import ApplyResult
 from hedgerow.kube.watch import Listing
 from hedgerow.testing.memory.answers import Refused
 
@@ -50,7 +50,7 @@ async def _pass(_sent: Sent) -> None:
     """Let a request through."""
 
 
-class Cluster:
+class MemoryCluster:
     """One user of the model; every method raises the errors of `hedgerow.kube.errors`.
 
     `before` and `after` are awaited around each request and may wait or raise: what `after` raises
@@ -73,7 +73,9 @@ class Cluster:
         self.permit: Callable[[], float] | None = None
         self.unanswered: Callable[[], object] = list
 
-    def fenced(self, permit: Callable[[], float], unanswered: Callable[[], object]) -> Cluster:
+    def fenced(
+        self, permit: Callable[[], float], unanswered: Callable[[], object]
+    ) -> MemoryCluster:
         """Return the same cluster with writes bound to a permit, of seconds that are left."""
         fenced = copy(self)
         fenced.permit, fenced.unanswered = permit, unanswered
@@ -94,7 +96,7 @@ class Cluster:
         force: bool = False,
         dry_run: bool = False,
         timeout: float = 10.0,
-    ) -> Applied:
+    ) -> ApplyResult:
         """Apply; raises Conflict, Stale, Missing, Forbidden, Invalid."""
         whole: Object = {"apiVersion": api.group_version, "kind": api.kind, **body}
         name, namespace = whole["metadata"]["name"], whole["metadata"].get("namespace", "")
@@ -105,24 +107,26 @@ class Cluster:
                 whole, manager, subresource=subresource, force=force, dry_run=dry_run
             ),
         )
-        return Applied(live, created)
+        return ApplyResult(live, created)
 
     async def rehearse_create(
         self, api: ApiResource, namespace: str, body: Object, *, manager: str
-    ) -> Applied:
+    ) -> ApplyResult:
         """Return what a POST would make."""
         name = body["metadata"]["name"]
         sent = Sent("create", api, namespace, name, body, manager, dry_run=True)
-        return Applied(await self._ask(sent, lambda: self.model.fork().create(body, manager)), True)
+        return ApplyResult(
+            await self._ask(sent, lambda: self.model.fork().create(body, manager)), True
+        )
 
     async def rehearse_patch(
         self, api: ApiResource, namespace: str, name: str, patch: Object, *, manager: str
-    ) -> Applied:
+    ) -> ApplyResult:
         """Return what a JSON merge patch would make."""
         target = _target(api, name, namespace)
         sent = Sent("patch", api, namespace, name, patch, manager, dry_run=True)
         live = await self._ask(sent, lambda: self.model.fork().merge(target, patch, manager))
-        return Applied(live, False)
+        return ApplyResult(live, False)
 
     async def allowed(self, *_what: Any, **_more: Any) -> bool:
         """Return whether this user may; every one of the model may do all."""

@@ -18,7 +18,7 @@ from hedgerow.runtime.controller import ControllerRunner
 from hedgerow.runtime.events.recorder import Limits
 from hedgerow.runtime.observation import ResourcePlanner
 from hedgerow.testing.audit import shown
-from hedgerow.testing.memory.kind import Kind, custom
+from hedgerow.testing.memory.kind import ServedKind, custom
 from hedgerow.testing.memory.kinds import BUILTIN, POD, custom_resource
 from hedgerow.testing.memory.requests import MemoryApi, MemoryAudit, Recorded
 from hedgerow.testing.memory.server import Server
@@ -69,7 +69,7 @@ class _Timed(Server):
     """The model on that clock."""
 
     def __init__(
-        self, kinds: Iterable[Kind], namespaces: Iterable[str], clock: InMemoryClock
+        self, kinds: Iterable[ServedKind], namespaces: Iterable[str], clock: InMemoryClock
     ) -> None:
         self._clock = clock
         super().__init__(kinds, namespaces)
@@ -95,7 +95,7 @@ class InMemory:
     def __init__(
         self,
         *controllers: Controller[Any],
-        kinds: Iterable[type[CustomResource] | Kind | Object] = (),
+        kinds: Iterable[type[CustomResource] | ServedKind | Object] = (),
         program: str = PROGRAM,
     ) -> None:
         if not structlog.is_configured():  # its default shows the variables of each frame
@@ -266,7 +266,7 @@ class InMemory:
             self._tell()
 
 
-def _check(controllers: Iterable[Controller[Any]], known: Iterable[Kind]) -> None:
+def _check(controllers: Iterable[Controller[Any]], known: Iterable[ServedKind]) -> None:
     """Raise ValueError if a controller reads or writes a kind that is not known."""
     there = {kind.key for kind in known}
     for controller in controllers:
@@ -277,9 +277,9 @@ def _check(controllers: Iterable[Controller[Any]], known: Iterable[Kind]) -> Non
             raise ValueError(f"the cluster in memory does not know {', '.join(unknown)}: see kinds")
 
 
-def _kind(given: type[Any] | Kind | Object) -> Kind | None:
+def _kind(given: type[Any] | ServedKind | Object) -> ServedKind | None:
     """Return the kind that a test gives; None for the class of a built-in resource."""
-    if isinstance(given, Kind):
+    if isinstance(given, ServedKind):
         return given
     if isinstance(given, dict):
         return custom(given)

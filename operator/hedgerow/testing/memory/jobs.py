@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hedgerow.testing.memory import podspec
-from hedgerow.testing.memory.kind import META, Kind, Wrong
+from hedgerow.testing.memory.kind import META, ServedKind, Wrong
 from hedgerow.testing.memory.podspec import ANY, NUMBER, POD_SPEC
 from hedgerow.testing.memory.schema import Atomic, Object, Struct
 from hedgerow_schemas.base import ApiResource
@@ -52,7 +52,7 @@ def _wrong(new: Object, old: Object | None) -> Wrong:
     return wrong | {f"spec.{name}": "field is immutable" for name in changed}
 
 
-JOB = Kind(
+JOB = ServedKind(
     ApiResource("batch/v1", "Job", "jobs"),
     {
         "spec": Struct(

@@ -46,7 +46,7 @@ def _valid(_new: Object, _old: Object | None) -> Wrong:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ServedKind:
     """One kind.
 
     `status`: it has a status subresource, whose writes leave the paths `status_keeps` alone;
@@ -84,7 +84,7 @@ class Kind:
         return frozenset({("f:status",)} if self.status and not subresource else ())
 
 
-def custom(definition: Object, *, refuses: Callable[[Object], Wrong] = lambda _: {}) -> Kind:
+def custom(definition: Object, *, refuses: Callable[[Object], Wrong] = lambda _: {}) -> ServedKind:
     """Read a kind from its CustomResourceDefinition; `refuses` stands for its CEL rules.
 
     A built-in kind can be described so too; the core group is empty.
@@ -102,7 +102,7 @@ def custom(definition: Object, *, refuses: Callable[[Object], Wrong] = lambda _:
     def validate(new: Object, _old: Object | None) -> Wrong:
         return dict(wrong(root, new)) or refuses(new)
 
-    return Kind(
+    return ServedKind(
         ApiResource(group_version, names["kind"], names["plural"]),
         parts,
         status="status" in version.get("subresources", {}),

@@ -10,7 +10,7 @@ from hedgerow.encoding import decode
 from hedgerow.fields.canonical import time
 from hedgerow.testing.memory import podspec
 from hedgerow.testing.memory.jobs import JOB
-from hedgerow.testing.memory.kind import META, Kind, Wrong, custom
+from hedgerow.testing.memory.kind import META, ServedKind, Wrong, custom
 from hedgerow.testing.memory.podspec import ANY, FLAG, NUMBER, POD_SPEC, TCP, TEXT
 from hedgerow.testing.memory.policy import POD_DISRUPTION_BUDGET
 from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, Scalar, Struct
@@ -71,7 +71,7 @@ SERVICE_PORT = Struct(
     },
     TCP,
 )
-SERVICE = Kind(
+SERVICE = ServedKind(
     ApiResource("v1", "Service", "services"),
     {
         "spec": Struct(
@@ -99,7 +99,7 @@ SERVICE = Kind(
     keeps=_keeps_address,
 )
 
-CONFIG_MAP = Kind(
+CONFIG_MAP = ServedKind(
     ApiResource("v1", "ConfigMap", "configmaps"),
     {"data": Map(ANY), "binaryData": Map(ANY), "immutable": ANY},
 )
@@ -117,13 +117,13 @@ def _secret_wrong(new: Object, old: Object | None) -> Wrong:
     return wrong
 
 
-SECRET = Kind(
+SECRET = ServedKind(
     ApiResource("v1", "Secret", "secrets"),
     {"data": Map(ANY), "immutable": ANY, "type": TEXT},
     derive=lambda body: {"type": "Opaque", **body},
     validate=_secret_wrong,
 )
-NAMESPACE = Kind(
+NAMESPACE = ServedKind(
     ApiResource("v1", "Namespace", "namespaces", namespaced=False),
     {"spec": Struct({"finalizers": Atomic()}), "status": Struct({"phase": ANY})},
 )
@@ -175,7 +175,7 @@ STRATEGY = Struct(
     _rolling,
 )
 TEMPLATE = Struct({"metadata": META, "spec": POD_SPEC})
-DEPLOYMENT = Kind(
+DEPLOYMENT = ServedKind(
     ApiResource("apps/v1", "Deployment", "deployments"),
     {
         "spec": Struct(
@@ -251,7 +251,7 @@ EVENT_FIELDS = {
     "deprecatedLastTimestamp": ANY,
     "deprecatedCount": NUMBER,
 }
-EVENT = Kind(
+EVENT = ServedKind(
     ApiResource("events.k8s.io/v1", "Event", "events"),
     EVENT_FIELDS,
     derive=lambda body: {
@@ -263,7 +263,7 @@ EVENT = Kind(
     },
     validate=_event_wrong,
 )
-LEASE = Kind(
+LEASE = ServedKind(
     ApiResource("coordination.k8s.io/v1", "Lease", "leases"),
     {
         "spec": Struct(
@@ -286,7 +286,7 @@ def _allow(_body: Object) -> Wrong:
 @cache
 def custom_resource(
     resource: type[CustomResource], *, refuses: Callable[[Object], Wrong] = _allow
-) -> Kind:
+) -> ServedKind:
     """Return the kind of a custom resource, as the definition that is installed describes it.
 
     `refuses` stands for its CEL rules: fields to messages, as the causes of a 422.
@@ -295,7 +295,7 @@ def custom_resource(
     return custom(crd.render(resource, document, describe=False), refuses=refuses)
 
 
-POD = Kind(
+POD = ServedKind(
     ApiResource("v1", "Pod", "pods"),
     {"spec": POD_SPEC, "status": Struct({"phase": ANY, "conditions": Atomic()})},
     status=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hedgerow.testing.memory.kind import Kind, Wrong
+from hedgerow.testing.memory.kind import ServedKind, Wrong
 from hedgerow.testing.memory.podspec import ANY
 from hedgerow.testing.memory.schema import Atomic, Keyed, Map, Object, Struct
 from hedgerow_schemas.builtin import PodDisruptionBudget
@@ -18,7 +18,7 @@ def _budget_wrong(new: Object, _old: Object | None) -> Wrong:
     return {"spec": "minAvailable and maxUnavailable exclude each other"} if len(given) > 1 else {}
 
 
-POD_DISRUPTION_BUDGET: Final = Kind(
+POD_DISRUPTION_BUDGET: Final = ServedKind(
     PodDisruptionBudget.api,
     {
         "spec": Struct({**dict.fromkeys(BUDGET_FIELDS, ANY), "selector": Atomic()}),

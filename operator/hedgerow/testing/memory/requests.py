@@ -39,7 +39,7 @@ class MemoryAudit(Requests):
         return self._entries[mark:]
 
     def add(
-        self, user: str, verb: str, place: Place, code: int, body: Any = None, **query: str
+        self, user: str, verb: str, place: RequestPlace, code: int, body: Any = None, **query: str
     ) -> None:
         """Record a request that has been answered."""
         entry: Entry = {
@@ -56,7 +56,7 @@ class MemoryAudit(Requests):
         self._entries.append(entry)
 
 
-class Place:
+class RequestPlace:
     """Where a request goes to."""
 
     def __init__(
@@ -104,7 +104,7 @@ class Recorded(Watched):
         body: Any = sent.body
         if verb == "delete":
             body = {"preconditions": dict(sent.body), "propagationPolicy": "Background"}
-        place = Place(sent.api, sent.namespace, sent.name, sent.subresource)
+        place = RequestPlace(sent.api, sent.namespace, sent.name, sent.subresource)
         self._audit.add(self._user, verb, place, code, body or None, **query)
 
 
@@ -198,7 +198,7 @@ class MemoryApi:
         metadata = target["metadata"]
         api = self._model.api(target["apiVersion"], target["kind"])
         if api is not None:
-            place = Place(api, metadata.get("namespace", ""), metadata["name"], subresource)
+            place = RequestPlace(api, metadata.get("namespace", ""), metadata["name"], subresource)
             self._audit.add(self._user, verb, place, reply.status, body, **query)
         self._told()
         return reply

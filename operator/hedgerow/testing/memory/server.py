@@ -19,7 +19,7 @@ from hedgerow.testing.memory.updater import BEFORE_FIRST_APPLY, Conflicts, Entry
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hedgerow.testing.memory.kind import Kind
+    from hedgerow.testing.memory.kind import ServedKind
     from hedgerow.testing.memory.schema import Object
     from hedgerow_schemas.base import ApiResource
 
@@ -31,7 +31,7 @@ class Server:
     """Objects by group, kind, namespace and name, and every event so far."""
 
     def __init__(
-        self, kinds: Iterable[Kind] = BUILTIN, namespaces: Iterable[str] = ("default",)
+        self, kinds: Iterable[ServedKind] = BUILTIN, namespaces: Iterable[str] = ("default",)
     ) -> None:
         self.now = 1_767_225_600
         self.version = 100
@@ -188,7 +188,7 @@ class Server:
 
     # --- how --------------------------------------------------------------------------------
 
-    def _kind(self, target: Object) -> Kind:
+    def _kind(self, target: Object) -> ServedKind:
         group = target["apiVersion"].rpartition("/")[0]
         kind = self._kinds.get((group, target["kind"]))
         if kind is None or kind.api.group_version != target["apiVersion"]:
@@ -222,7 +222,7 @@ class Server:
             raise answers.terminating(namespace)
 
     def _base(
-        self, kind: Kind, live: Object | None, who: Manager
+        self, kind: ServedKind, live: Object | None, who: Manager
     ) -> tuple[Object, dict[Identity, Entry]]:
         """Return the object to merge into, and its entries; an untracked one's are booked first."""
         if live is None:
@@ -243,7 +243,7 @@ class Server:
 
     def _store_update(
         self,
-        kind: Kind,
+        kind: ServedKind,
         key: Key,
         live: Object | None,
         body: Object,
@@ -267,7 +267,7 @@ class Server:
 
     def _store(
         self,
-        kind: Kind,
+        kind: ServedKind,
         key: Key,
         live: Object | None,
         new: Object,

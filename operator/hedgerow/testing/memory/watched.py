@@ -9,7 +9,7 @@ import anyio
 
 from hedgerow.contract import unreduced
 from hedgerow.kube.watch import Bookmark, Changed, WatchEvent
-from hedgerow.testing.memory.cluster import Cluster
+from hedgerow.testing.memory.cluster import MemoryCluster
 from hedgerow.testing.memory.feed import Feed
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hedgerow_schemas.base import ApiResource
 
 
-class Watched(Cluster):
+class Watched(MemoryCluster):
     """Also counts the watches that are open; `held` kinds stay silent, `broken` ones fail."""
 
     def __init__(self, server: Server) -> None:
